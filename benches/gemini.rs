@@ -15,13 +15,13 @@ use castor::{
         content::Part,
         fs::BoxFuture,
         history::{Role, Turn, TurnPart},
-        model::{Chunk, ModelRequest, Params},
+        model::{Chunk, ModelParams, ModelRequest},
     },
     world::{
         http::Http,
         models::{
             Generator, Sink,
-            gemini::{Decoder, Gemini},
+            gemini::{Gemini, GeminiDecoder},
             remote::{Decode, Endpoint, Remote},
         },
     },
@@ -67,7 +67,7 @@ fn median_ns(run: impl FnMut()) -> usize {
 }
 
 fn decode() -> usize {
-    let (mut decoder, mut out) = (Decoder::default(), Vec::with_capacity(N_EVENTS));
+    let (mut decoder, mut out) = (GeminiDecoder::default(), Vec::with_capacity(N_EVENTS));
     for _ in 0..N_EVENTS {
         decoder.event(b"", EVENT.as_bytes(), &mut out).unwrap_or_else(|it| panic!("{it:?}"));
     }
@@ -96,7 +96,7 @@ fn request() -> ModelRequest {
         system: "".into(),
         contents: vec![Arc::new(turn)],
         tools: Arc::new([]),
-        params: Params::default(),
+        params: ModelParams::default(),
     }
 }
 

@@ -4,25 +4,27 @@ use std::sync::Arc;
 
 use castor::{
     base::{
+        clock::Now,
         content::Part,
         event::EventKind,
         history::Role,
         ids::{EffectId, PromptId, SessionId},
         log::{Entry, Fact, Mode, Principal},
         model::{Chunk, Finish, ModelRequest, Usage},
-        now::Now,
         path::AbsPath,
         tool::{Preview, Targets, ToolOutput},
     },
     engine::{
-        context::{Instructions, Surroundings, tokens},
-        policy::Rules,
-        record::{Origin, Record},
-        routing::{Chain, aliases::Aliases, helpers::Helpers, limits::Windows, prices::Prices},
+        context::{Instructions, SessionEnvironment, tokens},
+        policy::RuleSet,
+        record::{Record, SessionOrigin},
+        routing::{
+            Chain, aliases::Aliases, model_limits::ContextWindows, prices::Prices, utility_models::UtilityModels,
+        },
         scheduler::Toolbox,
         session::Session,
-        step::{Act, Effect, Input, Out},
-        turn::{Bounds, Modes, OnOffer, Remembers, Spec},
+        step::{Act, Effect, Input, StepOutput},
+        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
     world::{
         models::{gemini::Gemini, remote::Dialect, script},
@@ -71,8 +73,8 @@ impl Life {
         let Some(cwd) = AbsPath::new("/w") else { panic!("an absolute path") };
         let (session, roots, model) = (SessionId::from("long"), vec![cwd.clone()], MODEL.to_owned());
         let (mode, principal) = (Mode::Yolo, Principal::Root);
-        let origin = Origin { session, cwd: cwd.clone(), roots, mode, model, principal };
-        let mut out = Out::default();
+        let origin = SessionOrigin { session, cwd: cwd.clone(), roots, mode, model, principal };
+        let mut out = StepOutput::default();
         let session = Session::create(origin.clone(), Arc::new(spec(cwd, window)), now(0), &mut out);
         let tally = Tally::default();
         let mut res = Self { session, replayed: Record::new(origin), tally, window, bad, n: 0, n_turns: 0, n_calls: 0 };
@@ -86,7 +88,7 @@ impl Life {
 
     fn dice(&mut self, sides: u64) -> u64 {
         self.n += 1;
-        now(self.n).dice(0) % sides
+        now(self.n).random(0) % sides
     }
 
     /// A prompt, up to its answer.
@@ -97,7 +99,7 @@ impl Life {
         let mut inputs = vec![Input::Prompt { prompt, content: vec![Part::text(text)] }];
         while let Some(input) = inputs.pop() {
             self.n += 1;
-            let mut out = Out::default();
+            let mut out = StepOutput::default();
             self.session.step(input, now(self.n), &mut out);
             let fresh = self.take(out);
             // In order: the first one is the next.
@@ -107,7 +109,7 @@ impl Life {
     }
 
     /// What the loop would do. Facts are written and read again.
-    fn take(&mut self, out: Out) -> Vec<Input> {
+    fn take(&mut self, out: StepOutput) -> Vec<Input> {
         let mut res = Vec::new();
         for act in out.acts {
             match act {
@@ -126,7 +128,7 @@ impl Life {
                 }
                 Act::Do(effect, Effect::Run { .. }) => res.push(self.ran(effect)),
                 // A compressor that is not heard of again: its time is over.
-                Act::Do(effect, Effect::Wake { .. }) if self.bad > 0 => res.push(Input::Woke { effect }),
+                Act::Do(effect, Effect::SetTimer { .. }) if self.bad > 0 => res.push(Input::TimerFired { effect }),
                 Act::Do(..) => (),
             }
         }
@@ -187,7 +189,7 @@ impl Life {
         let mut text = line.repeat(size / line.len() + 1);
         text.truncate(size);
         self.tally.output += size as u64;
-        Input::Ran { effect, output: Box::new(ToolOutput::text(text)), changes: None }
+        Input::RunEnded { effect, output: Box::new(ToolOutput::text(text)), changes: None }
     }
 }
 
@@ -196,20 +198,20 @@ fn now(n: u64) -> Now {
 }
 
 fn spec(cwd: AbsPath, window: u64) -> Spec {
-    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
+    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let tools = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
     Spec {
-        toolbox: Toolbox::new(tools, Rules::shipped(), true),
+        toolbox: Toolbox::new(tools, RuleSet::shipped(), true),
         instructions: Instructions::new(&around),
         scratch: around.cwd.join("scratch"),
-        remembers: Remembers { at_start: false, just_in_time: false },
-        bounds: Bounds::default(),
+        memory_sources: MemorySources { at_start: false, just_in_time: false },
+        bounds: TurnBounds::default(),
         chain: Chain::default(),
-        models: OnOffer::default(),
-        windows: Windows { said: [(MODEL.to_owned(), window)].into(), otherwise: None },
+        models: OfferedModels::default(),
+        windows: ContextWindows { configured: [(MODEL.to_owned(), window)].into(), otherwise: None },
         prices: Prices::default(),
         aliases: Aliases::default(),
-        helpers: Helpers::default(),
+        helpers: UtilityModels::default(),
         modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
     }
 }

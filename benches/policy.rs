@@ -6,11 +6,11 @@ use std::hint::black_box;
 
 use castor::{
     base::tool::{Targets, ToolKind},
-    engine::policy::{Query, Rules, Sandbox, Tier, decide},
+    engine::policy::{Query, RuleSet, SandboxFacts, Tier, decide},
 };
 
 /// 200 rules as people write them: prefixes, patterns over arguments, MCP servers.
-fn rules() -> Rules {
+fn rules() -> RuleSet {
     let mut text = String::new();
     for n in 0..200 {
         let what = match n % 4 {
@@ -22,9 +22,9 @@ fn rules() -> Rules {
         let decision = ["allow", "deny", "ask_user"][n % 3];
         text += &format!("[[rule]]\ndecision='{decision}'\npriority={}\n{what}\n", n + 1);
     }
-    let (rules, warnings) = Rules::load(&text, Tier::User, "bench.toml");
+    let (rules, warnings) = RuleSet::load(&text, Tier::User, "bench.toml");
     assert!(warnings.is_empty(), "{warnings:?}");
-    Rules::shipped().with(rules)
+    RuleSet::shipped().with(rules)
 }
 
 fn median(times: usize, run: impl FnMut()) -> std::time::Duration {
@@ -50,11 +50,11 @@ fn main() {
         let args = serde_json::json!({ "command": command });
         let targets = Targets { command: Some(command.clone()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-        let query = Query { sandbox: Sandbox::WHOLE, ..query };
+        let query = Query { sandbox: SandboxFacts::WHOLE, ..query };
         let decision = decide(&rules, &query).decision;
         let time = median(times, || _ = black_box(decide(black_box(&rules), &query)));
         println!("{time:>12.1?}  {name} ({decision:?})");
     }
-    let time = median(200, || _ = black_box(Rules::shipped()));
+    let time = median(200, || _ = black_box(RuleSet::shipped()));
     println!("{time:>12.1?}  shipped rules loaded");
 }

@@ -10,11 +10,11 @@ use std::{
 
 use castor::{
     base::{
-        guarded,
+        guarded_names,
         path::AbsPath,
         sandbox::{Confinement, OwnFolders},
     },
-    world::process::{Groups, Happening, Spawn, Stdin, sandbox},
+    world::process::{CommandEvent, Groups, Spawn, Stdin, sandbox},
 };
 
 const ROUNDS: usize = 100;
@@ -44,14 +44,14 @@ fn main() -> ExitCode {
 
 fn compare(place: &str, cwd: &AbsPath, tmp: &AbsPath) {
     let home = AbsPath::new(tmp.as_path().ancestors().nth(4).unwrap()).unwrap();
-    let masked = guarded::credentials().map(|it| home.join(it)).chain([home.join(".castor")]).collect();
+    let masked = guarded_names::credentials().map(|it| home.join(it)).chain([home.join(".castor")]).collect();
     let offline = Confinement {
         masked,
         home: Some(home.clone()),
-        own: OwnFolders { tmp: tmp.clone(), records: home.join(".castor/stand-ins"), caches: None },
-        ..Confinement::of(cwd)
+        own_folders: OwnFolders { tmp: tmp.clone(), records: home.join(".castor/stand-ins"), caches: None },
+        ..Confinement::for_folder(cwd)
     };
-    let (online, looking) = (Confinement { network: true, ..offline.clone() }, offline.clone().looking());
+    let (online, looking) = (Confinement { network: true, ..offline.clone() }, offline.clone().into_read_only());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let groups = Groups::default();
     let time = |confined| runtime.block_on(median(cwd, confined, &groups));
@@ -72,7 +72,7 @@ async fn median(cwd: &AbsPath, confined: Option<&Confinement>, groups: &Groups) 
         let start = Instant::now();
         let spawn = Spawn { program: "true", args: &[], cwd, env: &env, stdin: Stdin::Null, confined };
         let mut child = spawn.start(groups).unwrap();
-        while !matches!(child.next().await, Happening::Exited(_)) {}
+        while !matches!(child.next().await, CommandEvent::Exited(_)) {}
         if round > 0 {
             times.push(start.elapsed());
         }

@@ -5,7 +5,7 @@ mod timing;
 use castor::{
     base::{ids::SessionId, log::Entry, path::AbsPath},
     wire::export::{self, Story},
-    world::store::{Cache, Store},
+    world::store::{ListCache, SessionStore},
 };
 
 const N_SESSIONS: usize = 1000;
@@ -14,7 +14,7 @@ const N_ROUNDS: usize = 20;
 fn main() {
     let dir = tempfile::tempdir().unwrap_or_else(|it| panic!("{it}"));
     let Some(home) = AbsPath::new(dir.path()) else { return };
-    let store = Store::new(home);
+    let store = SessionStore::new(home);
     let entries = facts(include_str!("../tests/data/logs/v1-rich.jsonl"));
     for n in 0..N_SESSIONS {
         let mut log = store.create(&SessionId::from(format!("s{n}"))).unwrap_or_else(|it| panic!("{it}"));
@@ -22,9 +22,9 @@ fn main() {
     }
     let id = SessionId::from("s7");
     say("list, first", || drop(store.list(None)));
-    let mut cache = Cache::default();
-    _ = store.list_again(None, &mut cache);
-    say("list, again", || drop(store.list_again(None, &mut cache)));
+    let mut cache = ListCache::default();
+    _ = store.list_cached(None, &mut cache);
+    say("list, again", || drop(store.list_cached(None, &mut cache)));
     say("open and close one", || drop(store.open(&id)));
     say("read one", || drop(store.read(&id)));
     let Some(story) = Story::new(&entries) else { return };

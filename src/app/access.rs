@@ -3,8 +3,8 @@
 //! A key comes from `authenticate`, which is the user's word for this process; else from the environment; else from
 //! where `castor auth login` stored it.
 
-mod chosen;
-mod given;
+mod broken_logins;
+mod credential_override;
 #[cfg(test)]
 mod tests;
 mod vertex;
@@ -14,8 +14,8 @@ use std::{borrow::Cow, fmt, net::IpAddr};
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
-pub use chosen::missing;
-pub use given::{Gateway, Given};
+pub use broken_logins::missing;
+pub use credential_override::{CredentialOverride, Gateway};
 
 use crate::{
     app::{providers, settings::Settings},
@@ -129,7 +129,7 @@ pub const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 ///
 /// # Errors
 /// A variable or a stored key that cannot work.
-pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<ModelAccess, AccessError> {
+pub fn model_access(env: &Env, settings: &Settings, given: &CredentialOverride) -> Result<ModelAccess, AccessError> {
     if vertex::is_wanted(env, settings, given) {
         return vertex::access(env);
     }
@@ -142,7 +142,7 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
     };
     let wants_key = match given.method {
         Some(it) => it == AccessKind::ApiKey,
-        None => matches!(settings.reach.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
+        None => matches!(settings.models.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
     };
     let given_key = match gateway {
         Some(it) => it.key.clone(),
@@ -179,10 +179,11 @@ pub fn model_access(env: &Env, settings: &Settings, given: &Given) -> Result<Mod
 /// Whether something is configured, or was chosen. What cannot work counts as well: its error says more than a demo
 /// would.
 pub fn is_configured(env: &Env, settings: &Settings) -> bool {
-    let is_others = |it: &str| providers::of(settings, it).is_some() || providers::unknown(settings, it).is_some();
+    let is_others =
+        |it: &str| providers::provider_of(settings, it).is_some() || providers::unknown_model(settings, it).is_some();
     settings.model_name.as_deref().is_some_and(is_others)
-        || chosen::is_one(env, settings, &Given::default())
-        || model_access(env, settings, &Given::default()).map_or(true, |it| it.kind != AccessKind::None)
+        || broken_logins::is_chosen(env, settings, &CredentialOverride::default())
+        || model_access(env, settings, &CredentialOverride::default()).map_or(true, |it| it.kind != AccessKind::None)
 }
 
 fn env_url(env: &Env) -> Result<Option<String>, AccessError> {
@@ -193,7 +194,7 @@ fn env_url(env: &Env) -> Result<Option<String>, AccessError> {
 type Found = (Option<SecretString>, Option<Origin>);
 
 fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<Found, AccessError> {
-    if let Some((name, key)) = env.first(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]) {
+    if let Some((name, key)) = env.first_set(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]) {
         let key = check_key(key).map_err(|message| AccessError::new(name, message))?;
         if key.is_some() {
             return Ok((key, Some(Origin::Variable(name))));

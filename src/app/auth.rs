@@ -5,13 +5,13 @@ use serde_json::{json, value::RawValue};
 use crate::{
     app::{
         access::AccessKind,
-        reply::{Reply, done},
+        reply::{Reply, reply_now},
         sessions,
         state::State,
     },
     wire::{
         acp::initialize,
-        jsonrpc::{error, queue::Ticket},
+        jsonrpc::{error, open_requests::Ticket},
     },
     world::secrets::credentials,
 };
@@ -25,20 +25,21 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
         initialize::VERTEX => AccessKind::Vertex,
         _ => AccessKind::ApiKey,
     };
-    let given = state.models.given.after(method, asked.meta.as_ref()).map_err(|it| error::invalid_params(&it))?;
+    let given =
+        state.models.credentials.merged_with(method, asked.meta.as_ref()).map_err(|it| error::invalid_params(&it))?;
     sessions::check_access(state, &given)?;
-    state.models.given = given;
-    sessions::refit_all(state);
-    done(&json!({}))
+    state.models.credentials = given;
+    sessions::reconnect_models(state);
+    reply_now(&json!({}))
 }
 
 /// Forgets every credential but the environment's, which is not ours to forget. Model calls that are under way end as
 /// they would; the next one of a session that has no access any more fails with -32000.
 pub fn logout(state: &mut State, _: Ticket, _: Option<&RawValue>) -> Reply {
-    state.models.forget();
-    let forgotten = credentials::forget(state.world.store.home());
-    sessions::refit_all(state);
+    state.models.forget_credentials();
+    let forgotten = credentials::forget(state.tasks.store.home());
+    sessions::reconnect_models(state);
     let failed = |it| format!("the stored key could not be removed: {it}");
     forgotten.map_err(|it| error::internal(&failed(it), "Remove it yourself, or try again."))?;
-    done(&json!({}))
+    reply_now(&json!({}))
 }

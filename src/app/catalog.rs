@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     app::settings::Settings,
     base::path::AbsPath,
-    engine::routing::limits::{KNOWN, Windows},
-    world::{disk, models::listing::Listed},
+    engine::routing::model_limits::{ContextWindows, KNOWN_MODELS},
+    world::{disk, models::listing::ListedModel},
 };
 
 /// The name under which Gemini's own models are kept.
@@ -31,8 +31,8 @@ struct Row {
     window: Option<u64>,
 }
 
-impl From<Listed> for Row {
-    fn from(Listed { id, name, window }: Listed) -> Self {
+impl From<ListedModel> for Row {
+    fn from(ListedModel { id, name, window }: ListedModel) -> Self {
         Self { id, name, window }
     }
 }
@@ -50,7 +50,7 @@ impl Catalog {
         disk::write_private(&file(home), &serde_json::to_vec(self)?)
     }
 
-    pub fn set(&mut self, provider: &str, models: Vec<Listed>) {
+    pub fn set(&mut self, provider: &str, models: Vec<ListedModel>) {
         self.0.insert(provider.to_owned(), models.into_iter().map(Row::from).collect());
     }
 
@@ -62,10 +62,10 @@ impl Catalog {
     pub fn offer(&self, settings: &Settings) -> Vec<(String, String)> {
         let shown = |id: String, name: Option<&str>| (id.clone(), name.map_or(id, str::to_owned));
         let mut res: Vec<(String, String)> = match self.of(GEMINI) {
-            [] => KNOWN.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect(),
+            [] => KNOWN_MODELS.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect(),
             rows => rows.iter().map(|it| shown(it.id.clone(), it.name.as_deref())).collect(),
         };
-        for provider in &settings.reach.providers {
+        for provider in &settings.models.providers {
             let named = provider.models.iter().map(|it| (&it.id, it.name.as_deref()));
             let said = self.of(&provider.name).iter().map(|it| (&it.id, it.name.as_deref()));
             for (id, name) in named.chain(said) {
@@ -79,16 +79,16 @@ impl Catalog {
     }
 
     /// How much each model reads at once. Settings go before what the provider says.
-    pub fn windows(&self, settings: &Settings) -> Windows {
+    pub fn windows(&self, settings: &Settings) -> ContextWindows {
         let gemini = self.of(GEMINI).iter().filter_map(|it| Some((it.id.clone(), it.window?)));
         let mut said: BTreeMap<String, u64> = gemini.collect();
-        for provider in &settings.reach.providers {
+        for provider in &settings.models.providers {
             let listed = self.of(&provider.name).iter().map(|it| (&it.id, it.window));
             let named = provider.models.iter().map(|it| (&it.id, it.window));
             let all = listed.chain(named);
             said.extend(all.filter_map(|(id, window)| Some((format!("{}/{id}", provider.name), window?))));
         }
-        Windows { said, otherwise: settings.reach.window }
+        ContextWindows { configured: said, otherwise: settings.models.window }
     }
 }
 

@@ -6,11 +6,11 @@ use crate::{
         state::State,
     },
     base::{
-        guarded,
+        guarded_names,
         ids::SessionId,
         log::Grant,
         path::AbsPath,
-        sandbox::{Confinement, HOME_CONFIG, Hold, Leave, Level, OwnFolders, ProtectedPaths},
+        sandbox::{Confinement, HOME_CONFIG, OwnFolders, ProtectedPaths, SandboxGrant, SandboxLevel, SandboxState},
         text,
         trust::Trust,
     },
@@ -20,20 +20,20 @@ use crate::{
         process::sandbox,
         secrets::Env,
         workspace,
-        workspace::{ground::Ground, saved},
+        workspace::{folder_config::FolderConfig, saved},
     },
 };
 
 /// How commands would be held in a folder.
-pub fn hold(ground: &Ground, settings: &Settings) -> Hold {
+pub fn sandbox_state(ground: &FolderConfig, settings: &Settings) -> SandboxState {
     let (wished, trusted, available) = (&settings.children.sandbox, is_harmless(ground), sandbox::is_available());
-    Hold { level: level(wished, trusted, available), network: wished.network, available, trusted }
+    SandboxState { level: sandbox_level(wished, trusted, available), network: wished.network, available, trusted }
 }
 
 /// The same for policy: what holds commands, and whether what they change can be taken back.
-pub fn facts(hold: Hold, ground: &Ground, settings: &Settings) -> policy::Sandbox {
-    let available = hold.available && hold.level != Level::Off;
-    policy::Sandbox {
+pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Settings) -> policy::SandboxFacts {
+    let available = hold.available && hold.level != SandboxLevel::Off;
+    policy::SandboxFacts {
         available,
         // To find out starts a process: not where nobody trusts the folder yet.
         mounts: available && ground.trust.is_trusted() && sandbox::has_mounts(),
@@ -45,63 +45,66 @@ pub fn facts(hold: Hold, ground: &Ground, settings: &Settings) -> policy::Sandbo
 }
 
 /// Whether git starts no program of the folder's there, though nobody said yet that the folder is trusted.
-pub fn has_plain_repository(ground: &Ground) -> bool {
+pub fn has_plain_repository(ground: &FolderConfig) -> bool {
     let git = || sandbox::repository::around(&ground.folder);
     is_harmless(ground) && git().is_none_or(|it| sandbox::git_config_paths::is_plain(it.as_path()))
 }
 
 /// What the mode `auto` lacks in a trusted folder.
 pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
-    let available = sandbox::is_available() && level(&settings.children.sandbox, true, true) != Level::Off;
+    let available =
+        sandbox::is_available() && sandbox_level(&settings.children.sandbox, true, true) != SandboxLevel::Off;
     let mounts = available && sandbox::has_mounts();
     let undoable = settings.children.checkpoints;
-    policy::auto_on_offer(policy::Sandbox { available, mounts, undoable, ..policy::Sandbox::WHOLE }).err()
+    policy::check_auto_available(policy::SandboxFacts { available, mounts, undoable, ..policy::SandboxFacts::WHOLE })
+        .err()
 }
 
 /// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
-pub fn is_harmless(ground: &Ground) -> bool {
+pub fn is_harmless(ground: &FolderConfig) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
 
 /// `None`: commands may do what the user may.
-pub fn of(
+pub fn for_session(
     state: &State,
     session: &SessionId,
     harmless: bool,
     roots: &[AbsPath],
     settings: &Settings,
 ) -> Option<Confinement> {
-    let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
+    let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
     let read_only = match level {
-        Level::Off => return None,
-        Level::WorkspaceWrite => false,
-        Level::ReadOnly => true,
+        SandboxLevel::Off => return None,
+        SandboxLevel::WorkspaceWrite => false,
+        SandboxLevel::ReadOnly => true,
     };
     let home = state.env.get("HOME").and_then(AbsPath::new);
     let written = &settings.children.sandbox.writable;
-    let writable = written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(real).filter(is_there).collect();
-    let ProtectedPaths { kept, masked } = everywhere(home.clone(), state.world.store.home());
-    let home = home.map(real);
-    let castor = real(state.world.store.home().clone());
+    let writable =
+        written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
+    let ProtectedPaths { never_written: kept, masked } = default_protection(home.clone(), state.tasks.store.home());
+    let home = home.map(canonical);
+    let castor = canonical(state.tasks.store.home().clone());
     let credentials = readable(settings, home.as_ref());
-    let caches = (!read_only).then(|| castor.join("caches").join(key_of(folder(roots, &castor))));
+    let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
     let git_of_home = home.as_ref().map(|it| it.join(".git"));
-    let gits = roots.iter().filter_map(sandbox::repository::outside_of).filter(|it| Some(it) != git_of_home.as_ref());
+    let gits = roots.iter().filter_map(sandbox::repository::outside_root).filter(|it| Some(it) != git_of_home.as_ref());
     Some(Confinement {
         read_only,
         untrusted: !harmless,
         roots: roots.to_vec(),
-        gits: gits.filter(|_| !read_only).collect(),
+        git_dirs: gits.filter(|_| !read_only).collect(),
         writable,
-        kept,
+        never_written: kept,
         read_only_paths: Vec::new(),
         masked,
         home,
-        leave: Leave { credentials, ..Leave::default() },
-        own: OwnFolders {
-            tmp: state.world.store.scratch(session).join("tmp"),
-            records: records(state.world.store.home()),
+        grant: SandboxGrant { credentials, ..SandboxGrant::default() },
+        own_folders: OwnFolders {
+            tmp: state.tasks.store.scratch_dir(session).join("tmp"),
+            records: records_folder(state.tasks.store.home()),
             caches,
         },
         network: settings.children.sandbox.network,
@@ -109,48 +112,48 @@ pub fn of(
 }
 
 /// What no command sees, and what none writes.
-fn everywhere(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
-    let castor = real(castor.clone());
-    let home = home.map(real);
+fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
+    let castor = canonical(castor.clone());
+    let home = home.map(canonical);
     let mut kept = vec![castor.clone()];
     if let Some(home) = &home {
         kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
         // Dotfiles are often links.
-        let led: Vec<AbsPath> = kept.iter().cloned().map(real).filter(|it| !kept.contains(it)).collect();
+        let led: Vec<AbsPath> = kept.iter().cloned().map(canonical).filter(|it| !kept.contains(it)).collect();
         kept.extend(led);
     }
-    let of_home = home.iter().flat_map(|home| guarded::credentials().chain([".castor"]).map(|it| home.join(it)));
-    let masked = of_home.chain(guarded::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor]);
-    ProtectedPaths { kept, masked: masked.map(real).collect() }
+    let of_home = home.iter().flat_map(|home| guarded_names::credentials().chain([".castor"]).map(|it| home.join(it)));
+    let masked = of_home.chain(guarded_names::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor]);
+    ProtectedPaths { never_written: kept, masked: masked.map(canonical).collect() }
 }
 
 /// The same for tools that touch files by themselves, but for what the settings open.
 pub fn protected_paths(env: &Env, castor: &AbsPath, settings: &Settings) -> ProtectedPaths {
     let home = env.get("HOME").and_then(AbsPath::new);
-    let ProtectedPaths { kept, mut masked } = everywhere(home.clone(), castor);
-    let (open, castor) = (readable(settings, home.as_ref()), real(castor.clone()));
+    let ProtectedPaths { never_written: kept, mut masked } = default_protection(home.clone(), castor);
+    let (open, castor) = (readable(settings, home.as_ref()), canonical(castor.clone()));
     masked.retain(|secret| {
         castor.is_within(secret) || !open.iter().any(|it| it.is_within(secret) || secret.is_within(it))
     });
-    ProtectedPaths { kept, masked }
+    ProtectedPaths { never_written: kept, masked }
 }
 
 /// Credentials that commands may read.
 fn readable(settings: &Settings, home: Option<&AbsPath>) -> Vec<AbsPath> {
-    settings.children.sandbox.readable.iter().filter_map(|it| folder_of(it, home)).map(real).collect()
+    settings.children.sandbox.readable.iter().filter_map(|it| folder_of(it, home)).map(canonical).collect()
 }
 
-fn real(it: AbsPath) -> AbsPath {
+fn canonical(it: AbsPath) -> AbsPath {
     disk::real_path(&it).unwrap_or(it)
 }
 
 /// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.
-fn key_of(folder: &AbsPath) -> String {
+fn cache_key(folder: &AbsPath) -> String {
     disk::hash(folder.as_path().as_os_str().as_encoded_bytes()).chars().take(16).collect()
 }
 
 /// What the settings name for commands to write, and they cannot: for the user.
-pub fn left_out(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
+pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
     let why = |written: &String| match folder_of(written, home) {
         None => Some(format!("{written} is no absolute path and not below ~/")),
         Some(it) => match disk::real_path(&it).unwrap_or(it) {
@@ -165,49 +168,49 @@ pub fn left_out(settings: &Settings, home: Option<&AbsPath>) -> Vec<String> {
 /// For a new session: what of the settings does not hold as it was meant. Of folders nothing where no sandbox holds
 /// commands.
 pub fn notice(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
-    let odd = settings.children.sandbox.odd.iter().map(|it| text::sentence(it));
-    let left = folders_left_out(state, harmless, settings);
+    let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
+    let left = ignored_folders(state, harmless, settings);
     let said: Vec<String> = odd.chain(left).collect();
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-fn folders_left_out(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
-    let level = level(&settings.children.sandbox, harmless, sandbox::is_available());
+fn ignored_folders(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
+    let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
     let home = state.env.get("HOME").and_then(AbsPath::new);
-    let said = left_out(settings, home.as_ref());
+    let said = ignored_paths(settings, home.as_ref());
     let next = "Where that changes, the next session writes it.";
-    (level != Level::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
+    (level != SandboxLevel::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
 }
 
 /// Removes what castors that were killed left standing in folders, and puts aside what is new there; both, in words.
-pub fn sweep(env: &Env) -> Vec<String> {
-    let Some(records) = workspace::castor_home(env).map(|it| records(&it)) else { return Vec::new() };
-    let removed = sandbox::sweep(records.as_path()).into_iter().map(|it| it.display().to_string());
-    removed.chain(put_aside(&records)).collect()
+pub fn remove_leftovers(env: &Env) -> Vec<String> {
+    let Some(records) = workspace::castor_home(env).map(|it| records_folder(&it)) else { return Vec::new() };
+    let removed = sandbox::remove_orphans(records.as_path()).into_iter().map(|it| it.display().to_string());
+    removed.chain(quarantine_leftovers(&records)).collect()
 }
 
 /// What castors that were killed left of new configuration gets another name; what is said of that.
-pub fn put_aside(records: &AbsPath) -> Option<String> {
-    sandbox::put_aside(records.as_path()).in_words("a command of a castor that was killed")
+pub fn quarantine_leftovers(records: &AbsPath) -> Option<String> {
+    sandbox::quarantine_orphans(records.as_path()).in_words("a command of a castor that was killed")
 }
 
 /// Where castor writes down what stands in for configuration while commands run.
-pub fn records(home: &AbsPath) -> AbsPath {
+pub fn records_folder(home: &AbsPath) -> AbsPath {
     home.join("stand-ins")
 }
 
 /// By which it is known what holds beyond the sandbox for ever.
-pub fn folder<'f>(roots: &'f [AbsPath], cwd: &'f AbsPath) -> &'f AbsPath {
+pub fn grant_folder<'f>(roots: &'f [AbsPath], cwd: &'f AbsPath) -> &'f AbsPath {
     roots.first().unwrap_or(cwd)
 }
 
 /// What holds for ever there. Nothing where the folder may do harm, or such answers are switched off. What was written
 /// by hand is held to the same limits as what was offered.
-pub fn kept(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Settings) -> Vec<Grant> {
+pub fn saved_grants(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Settings) -> Vec<Grant> {
     if !harmless || settings.disable_always_allow {
         return Vec::new();
     }
-    let (grants, warning) = saved::kept(home, folder);
+    let (grants, warning) = saved::load_grants(home, folder);
     if let Some(it) = warning {
         tracing::warn!("{it}");
     }
@@ -216,12 +219,12 @@ pub fn kept(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: &Setting
 
 /// A folder that may do harm is not written to by commands, whatever the settings say. What was asked for by name
 /// stays also where the system cannot: then commands fail, with the reason.
-fn level(settings: &SandboxSettings, harmless: bool, available: bool) -> Level {
+fn sandbox_level(settings: &SandboxSettings, harmless: bool, available: bool) -> SandboxLevel {
     match settings.level {
-        _ if !harmless && available => Level::ReadOnly,
+        _ if !harmless && available => SandboxLevel::ReadOnly,
         Some(it) => it,
-        None if available => Level::WorkspaceWrite,
-        None => Level::Off,
+        None if available => SandboxLevel::WorkspaceWrite,
+        None => SandboxLevel::Off,
     }
 }
 
@@ -239,10 +242,10 @@ fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
 
 #[cfg(test)]
 mod tests {
-    use super::{folder_of, level};
+    use super::{folder_of, sandbox_level};
     use crate::{
         app::settings::SandboxSettings,
-        base::{path::AbsPath, sandbox::Level},
+        base::{path::AbsPath, sandbox::SandboxLevel},
     };
 
     #[test]
@@ -252,18 +255,18 @@ mod tests {
             network: false,
             writable: Vec::new(),
             readable: Vec::new(),
-            odd: Vec::new(),
+            invalid: Vec::new(),
         };
         for (wished, trusted, available, want) in [
-            (None, true, true, Level::WorkspaceWrite),
-            (None, true, false, Level::Off),
-            (None, false, true, Level::ReadOnly),
-            (Some(Level::Off), true, true, Level::Off),
-            (Some(Level::Off), false, true, Level::ReadOnly),
-            (Some(Level::ReadOnly), true, false, Level::ReadOnly),
-            (Some(Level::WorkspaceWrite), false, true, Level::ReadOnly),
+            (None, true, true, SandboxLevel::WorkspaceWrite),
+            (None, true, false, SandboxLevel::Off),
+            (None, false, true, SandboxLevel::ReadOnly),
+            (Some(SandboxLevel::Off), true, true, SandboxLevel::Off),
+            (Some(SandboxLevel::Off), false, true, SandboxLevel::ReadOnly),
+            (Some(SandboxLevel::ReadOnly), true, false, SandboxLevel::ReadOnly),
+            (Some(SandboxLevel::WorkspaceWrite), false, true, SandboxLevel::ReadOnly),
         ] {
-            assert_eq!(level(&wish(wished), trusted, available), want, "{wished:?} {trusted} {available}");
+            assert_eq!(sandbox_level(&wish(wished), trusted, available), want, "{wished:?} {trusted} {available}");
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{
     app::settings::Connection,
     base::path::AbsPath,
     world::{
-        http::{Link, Proxies},
+        http::{HttpLink, Proxies},
         secrets::Env,
     },
 };
@@ -19,33 +19,33 @@ const MORE_AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// What the process's own environment says.
 #[derive(Clone, Debug, Default)]
-pub struct Outside {
+pub struct ProcessEnvironment {
     proxies: Proxies,
     ca_file: Option<AbsPath>,
     home: Option<AbsPath>,
 }
 
-impl Outside {
+impl ProcessEnvironment {
     /// `env` is that of the process, without what files add.
     pub fn of(env: &Env) -> Self {
         Self {
-            proxies: Proxies::of_env(|name| env.get(name)),
+            proxies: Proxies::from_env(|name| env.get(name)),
             ca_file: env.get(MORE_AUTHORITIES).and_then(AbsPath::new),
             home: env.get("HOME").and_then(AbsPath::new),
         }
     }
 
-    pub fn link(&self, settings: &Connection) -> Link {
+    pub fn link(&self, settings: &Connection) -> HttpLink {
         let proxies = match settings.proxy.as_deref() {
             None => self.proxies.clone(),
-            Some(NO_PROXY) => Proxies { none_for: Some("*".to_owned()), ..Proxies::default() },
+            Some(NO_PROXY) => Proxies { no_proxy: Some("*".to_owned()), ..Proxies::default() },
             Some(it) => {
                 let it = Some(it.to_owned());
-                Proxies { http: it.clone(), https: it, none_for: self.proxies.none_for.clone() }
+                Proxies { http: it.clone(), https: it, no_proxy: self.proxies.no_proxy.clone() }
             }
         };
         let ca_file = settings.ca_file.as_deref().and_then(|it| self.file(it));
-        Link {
+        HttpLink {
             proxies,
             ca_files: ca_file.into_iter().chain(self.ca_file.clone()).collect(),
             connect: Duration::from_secs(settings.connect_s),
@@ -63,7 +63,7 @@ impl Outside {
 
 #[cfg(test)]
 mod tests {
-    use super::Outside;
+    use super::ProcessEnvironment;
     use crate::{app::settings::Connection, world::secrets::Env};
 
     #[test]
@@ -74,14 +74,14 @@ mod tests {
             ("NO_PROXY", "inside"),
             ("NODE_EXTRA_CA_CERTS", "/env.pem"),
         ];
-        let outside = Outside::of(&Env::from_pairs(env));
+        let outside = ProcessEnvironment::of(&Env::from_pairs(env));
         let check = |proxy: Option<&str>, ca_file: Option<&str>, expected: &str| {
             let own = |it: &str| it.to_owned();
             let settings = Connection { proxy: proxy.map(own), ca_file: ca_file.map(own), connect_s: 3, idle_s: 4 };
             let it = outside.link(&settings);
             let files: Vec<String> = it.ca_files.iter().map(ToString::to_string).collect();
             let proxies = it.proxies;
-            let actual = format!("{:?} {:?} {:?} {}", proxies.https, proxies.http, proxies.none_for, files.join(" "));
+            let actual = format!("{:?} {:?} {:?} {}", proxies.https, proxies.http, proxies.no_proxy, files.join(" "));
             assert_eq!((actual.as_str(), it.connect.as_secs(), it.idle.as_secs()), (expected, 3, 4));
         };
         check(None, None, r#"Some("http://env:1") None Some("inside") /env.pem"#);

@@ -12,7 +12,7 @@ use crate::{
         auth, listing, questions,
         reply::{Reply, answer},
         requests, rewind,
-        state::{Asked, Asker, Said, State},
+        state::{ClientRequest, OutboxItem, RequestOwner, State},
     },
     base::ids::PromptId,
     engine::step::Input,
@@ -21,8 +21,8 @@ use crate::{
         jsonrpc::{
             error,
             frame::Frame,
-            message::{self, Bad, Message, RequestId, RpcError},
-            queue::Ticket,
+            message::{self, InvalidMessage, Message, RequestId, RpcError},
+            open_requests::Ticket,
             write,
         },
     },
@@ -54,7 +54,7 @@ pub const METHODS: &[(&str, Handler)] = &[
 ];
 
 /// What reads which permissions hold for ever: it waits until these are written.
-const OPENING: &[&str] = &["session/new", "session/load", "session/resume", "session/fork"];
+const OPENING_METHODS: &[&str] = &["session/new", "session/load", "session/resume", "session/fork"];
 
 type Listener = fn(&mut State, Option<&RawValue>);
 
@@ -63,101 +63,101 @@ pub const NOTIFICATIONS: &[(&str, Listener)] =
     &[("session/cancel", requests::cancel), ("$/cancel_request", cancel_request)];
 
 /// Takes one line of the client.
-pub fn frame(state: &mut State, frame: Frame) {
+pub fn handle_frame(state: &mut State, frame: Frame) {
     let parsed = match frame {
         Frame::Line(line) => message::parse(&line),
         Frame::TooLong => {
             let error = error::invalid_request("the line is longer than 32 MiB", "Send less in one message.");
-            Err(Bad::Answer { id: RequestId::Null, error })
+            Err(InvalidMessage::Answer { id: RequestId::Null, error })
         }
     };
     match parsed {
-        Ok(Message::Request { id, method, params }) => request(state, id, &method, params.as_deref()),
+        Ok(Message::Request { id, method, params }) => handle_request(state, id, &method, params.as_deref()),
         Ok(Message::Notification { method, params }) => {
             if let Some((_, listener)) = NOTIFICATIONS.iter().find(|(it, _)| *it == method) {
                 listener(state, params.as_deref());
             }
         }
-        Ok(Message::Response { id, outcome }) => response(state, &id, outcome),
-        Err(Bad::Answer { id, error }) => state.say_lines(|lines| write::error(lines, &id, &error)),
-        Err(Bad::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
+        Ok(Message::Response { id, outcome }) => handle_response(state, &id, outcome),
+        Err(InvalidMessage::Answer { id, error }) => state.queue_lines(|lines| write::error(lines, &id, &error)),
+        Err(InvalidMessage::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
     }
 }
 
-fn request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
+fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
     let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
-        return state.say_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
+        return state.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
     };
-    let about = Asker::Other;
+    let about = RequestOwner::Other;
     let ticket = state.requests.register(id, about);
-    let span = state.world.traces.request(ticket, method, params);
+    let span = state.tasks.traces.trace_request(ticket, method, params);
     let _in_span = span.enter();
     let reply = match method {
         "initialize" => handler(state, ticket, params),
         _ if state.client.is_none() => {
             Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
         }
-        _ if state.world.chores.saves > 0 && OPENING.contains(&method) => {
-            return state.world.chores.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
+        _ if state.tasks.chores.n_saves > 0 && OPENING_METHODS.contains(&method) => {
+            return state.tasks.chores.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
         }
-        _ => handled(state, ticket, *handler, params),
+        _ => call_handler(state, ticket, *handler, params),
     };
-    give(state, ticket, reply);
+    send_reply(state, ticket, reply);
 }
 
 /// Something is written: opens the sessions that waited for it.
-pub fn go_on(state: &mut State) {
-    for (ticket, handler, params) in state.world.chores.is_saved() {
-        let reply = handled(state, ticket, handler, params.as_deref());
-        give(state, ticket, reply);
+pub fn resume_waiting(state: &mut State) {
+    for (ticket, handler, params) in state.tasks.chores.finish_save() {
+        let reply = call_handler(state, ticket, handler, params.as_deref());
+        send_reply(state, ticket, reply);
     }
 }
 
 /// A handler that panics owes an answer like any other.
-fn handled(state: &mut State, ticket: Ticket, handler: Handler, params: Option<&RawValue>) -> Reply {
+fn call_handler(state: &mut State, ticket: Ticket, handler: Handler, params: Option<&RawValue>) -> Reply {
     catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
         .unwrap_or_else(|_| Err(error::bug("an internal error")))
 }
 
-fn give(state: &mut State, ticket: Ticket, reply: Reply) {
+fn send_reply(state: &mut State, ticket: Ticket, reply: Reply) {
     match reply {
         Ok(None) => (),
         Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
         Err(error) => answer::<RawValue>(state, ticket, Err(error)),
     }
-    let afterwards = std::mem::take(&mut state.outbox.afterwards);
-    match state.outbox.said.last_mut() {
+    let afterwards = std::mem::take(&mut state.outbox.after_answer);
+    match state.outbox.items.last_mut() {
         _ if afterwards.is_empty() => (),
-        Some(Said::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
-        _ => state.say_lines(|lines| lines.extend_from_slice(&afterwards)),
+        Some(OutboxItem::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
+        _ => state.queue_lines(|lines| lines.extend_from_slice(&afterwards)),
     }
 }
 
-fn response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, RpcError>) {
-    match state.asked.settle(id) {
+fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, RpcError>) {
+    match state.outgoing.settle(id) {
         // Late, or never asked: both are normal.
         None => (),
-        Some(Asked::Question { session, question, shape }) => {
-            questions::answered(state, &session, question, &shape, outcome);
+        Some(ClientRequest::Question { session, question, shape }) => {
+            questions::handle_answer(state, &session, question, &shape, outcome);
         }
-        Some(Asked::Hand { reply, .. }) => {
+        Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.
-            _ = reply.send(outcome.map(|it| read(&it)));
+            _ = reply.send(outcome.map(|it| parse_result(&it)));
         }
-        Some(Asked::Terminal { session, effect, reply }) => {
-            let outcome = outcome.map(|it| read(&it));
+        Some(ClientRequest::Terminal { session, effect, reply }) => {
+            let outcome = outcome.map(|it| parse_result(&it));
             if let Ok(result) = &outcome {
-                let is_wanted = state.world.is_running(&session, effect);
-                let requests = state.terminals.created(&session, effect, is_wanted, result);
-                state.tell(requests);
+                let is_wanted = state.tasks.is_running(&session, effect);
+                let requests = state.terminals.register(&session, effect, is_wanted, result);
+                state.queue_requests(requests);
             }
             _ = reply.send(outcome);
         }
-        Some(Asked::Nothing) => (),
+        Some(ClientRequest::IgnoredReply) => (),
     }
 }
 
-fn read(result: &RawValue) -> Value {
+fn parse_result(result: &RawValue) -> Value {
     serde_json::from_str(result.get()).unwrap_or_default()
 }
 
@@ -168,7 +168,7 @@ fn cancel_request(state: &mut State, params: Option<&RawValue>) {
     let Some(id) = id else { return };
     let tickets: Vec<Ticket> = state.requests.with_id(&id).collect();
     for ticket in tickets {
-        if let Some(Asker::Prompt(session)) = state.requests.get(ticket) {
+        if let Some(RequestOwner::Prompt(session)) = state.requests.get(ticket) {
             let session = session.clone();
             state.step(&session, Input::CancelPrompt(PromptId(ticket.0)));
         }

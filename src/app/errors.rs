@@ -19,11 +19,11 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
     match it {
         StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
         StoreError::Locked { holder, .. } => error::locked(id.as_str(), json!(holder), &it.to_string()),
-        StoreError::Beyond { .. } => {
+        StoreError::Unrepairable { .. } => {
             let fix = "Begin another session; the log stays as it is.";
             error::failed("log", &format!("{it}. {fix}"))
         }
-        StoreError::NoFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),
+        StoreError::NotAFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),
         StoreError::Io { .. } => {
             let fix = "Make room on the disk, or make the folder of castor's sessions writable.";
             error::failed("log", &format!("{it}. {fix}"))

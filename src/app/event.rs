@@ -9,10 +9,10 @@ use crate::{
         path::AbsPath,
     },
     engine::step::Input,
-    wire::jsonrpc::{message::RpcError, queue::Ticket},
+    wire::jsonrpc::{message::RpcError, open_requests::Ticket},
     world::{
-        mcp::News,
-        store::{Cache, Summary},
+        mcp::ServerEvent,
+        store::{ListCache, SessionSummary},
     },
 };
 
@@ -36,16 +36,16 @@ pub enum Event {
     /// An MCP server has something to say.
     Mcp {
         server: u64,
-        news: News,
+        news: ServerEvent,
     },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
     /// A chore is done, well or not.
     ChoreDone,
     /// What holds for ever is written down, or could not be.
-    Saved,
+    GrantSaved,
     /// The sessions on the disk, for who asked for them.
-    Listed(Box<Listing>),
+    SessionsListed(Box<Listing>),
 }
 
 impl Event {
@@ -62,8 +62,8 @@ impl Event {
             Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
             Self::ChoreDone => "chore done",
-            Self::Saved => "saved",
-            Self::Listed(_) => "listed",
+            Self::GrantSaved => "saved",
+            Self::SessionsListed(_) => "listed",
         }
     }
 }
@@ -71,10 +71,10 @@ impl Event {
 /// What a listing found, newest first.
 pub struct Listing {
     pub ticket: Ticket,
-    pub wish: Wish,
-    pub found: Vec<Summary>,
+    pub wish: ListParams,
+    pub found: Vec<SessionSummary>,
     /// For the next one.
-    pub cache: Cache,
+    pub cache: ListCache,
 }
 
 /// A request to the client on behalf of an effect; dropped with it.
@@ -87,7 +87,7 @@ pub struct EditorRequest {
 }
 
 /// What the client wants listed.
-pub struct Wish {
+pub struct ListParams {
     pub cwd: Option<AbsPath>,
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
     pub after: Option<(u64, SessionId)>,

@@ -14,11 +14,11 @@ use crate::app::{
 };
 
 /// How often it is looked whether a client that is not listened to has gone.
-const LOOK: Duration = Duration::from_millis(100);
+const STDIN_POLL: Duration = Duration::from_millis(100);
 /// Events of one loop turn: after so many the client sees what there is.
 const BATCH: usize = 64;
 /// Hooks hear of the end of their sessions no longer than this.
-const PARTING: Duration = Duration::from_millis(1500);
+const END_HOOKS_LIMIT: Duration = Duration::from_millis(1500);
 /// A turn beyond this is logged with the event that began it.
 const LONG_TURN: Duration = Duration::from_millis(50);
 
@@ -33,14 +33,14 @@ pub struct Inbox {
 
 /// Which queues are listened to beside `control`.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenQueues {
     stdin: bool,
     answers: bool,
     /// When a timer is due, in Unix milliseconds.
     due_ms: Option<u64>,
 }
 
-impl Open {
+impl OpenQueues {
     fn of(machine: &Machine) -> Self {
         Self { stdin: machine.takes_stdin(), answers: machine.takes_answers(), due_ms: machine.next_timer_ms() }
     }
@@ -56,20 +56,20 @@ pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> st
     loop {
         // Signals and timers are heard only when the runtime gets a moment: a flood of requests must leave it one.
         tokio::task::yield_now().await;
-        let event = next_event(&mut inbox, Open::of(machine), &mut ends).await;
+        let event = next_event(&mut inbox, OpenQueues::of(machine), &mut ends).await;
         let (start, name) = (Instant::now(), event.name());
         let (mut next, mut n_handled, mut ended) = (Some(event), 0, false);
         while let Some(event) = next.take() {
-            ended = machine.take(event, unix_ms());
+            ended = machine.handle_event(event, unix_ms());
             n_handled += 1;
             // What is taken out of a queue is handled in this turn: nothing may fall between two turns.
             if !ended && n_handled < BATCH {
-                next = ready_event(&mut inbox, Open::of(machine));
+                next = ready_event(&mut inbox, OpenQueues::of(machine));
             }
         }
         let lines = machine.flush();
         send(stdout, machine, lines);
-        machine.afterwards();
+        machine.run_deferred();
         if start.elapsed() > LONG_TURN {
             tracing::info!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }
@@ -88,12 +88,12 @@ pub fn unix_ms() -> u64 {
 fn send(stdout: &Stdout, machine: &mut Machine, lines: Vec<u8>) {
     if !lines.is_empty() {
         let is_idle = machine.unsent() == lines.len();
-        machine.sent(stdout.send(lines, is_idle));
+        machine.mark_sent(stdout.send(lines, is_idle));
     }
     machine.sync_logs();
 }
 
-async fn next_event(inbox: &mut Inbox, open: Open, [term, int, hup]: &mut [Signal; 3]) -> Event {
+async fn next_event(inbox: &mut Inbox, open: OpenQueues, [term, int, hup]: &mut [Signal; 3]) -> Event {
     let wait = Duration::from_millis(open.due_ms.unwrap_or_default().saturating_sub(unix_ms()));
     tokio::select! {
         biased;
@@ -103,20 +103,20 @@ async fn next_event(inbox: &mut Inbox, open: Open, [term, int, hup]: &mut [Signa
         Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if open.due_ms.is_some() => Event::Timer,
         event = inbox.stdin.next(), if open.stdin => event,
-        () = gone(), if !open.stdin => Event::StdinClosed,
+        () = wait_stdin_closed(), if !open.stdin => Event::StdinClosed,
         Some(event) = inbox.answers.recv(), if open.answers => event,
     }
 }
 
 /// The end of the input lies behind what is not taken from it: who neither reads nor writes is not waited for.
-async fn gone() {
+async fn wait_stdin_closed() {
     while !stdio::stdin_is_closed() {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(STDIN_POLL).await;
     }
 }
 
 /// Another event that is there already.
-fn ready_event(inbox: &mut Inbox, open: Open) -> Option<Event> {
+fn ready_event(inbox: &mut Inbox, open: OpenQueues) -> Option<Event> {
     let stdin = |inbox: &mut Inbox| open.stdin.then(|| inbox.stdin.ready()).flatten();
     let answers = |inbox: &mut Inbox| open.answers.then(|| inbox.answers.try_recv().ok()).flatten();
     inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
@@ -124,29 +124,29 @@ fn ready_event(inbox: &mut Inbox, open: Open) -> Option<Event> {
 
 /// Everything is stopped, everybody is answered, and what the client still reads is written; at most half a second.
 async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
-    machine.stop();
+    machine.cancel_prompts();
     // Who sends a script and closes wants its answers too: a listing is always near its end.
-    let listed = go_on(machine, &mut inbox, Machine::is_listing);
+    let listed = drain_while(machine, &mut inbox, Machine::is_listing);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
     let lines = machine.flush();
     send(stdout, machine, lines);
-    machine.part();
-    _ = tokio::time::timeout(PARTING, go_on(machine, &mut inbox, Machine::has_chores)).await;
+    machine.end_sessions();
+    _ = tokio::time::timeout(END_HOOKS_LIMIT, drain_while(machine, &mut inbox, Machine::has_chores)).await;
     let lines = machine.finish();
     send(stdout, machine, lines);
     let groups = machine.groups();
-    let written = go_on(machine, &mut inbox, Machine::has_unsent);
+    let written = drain_while(machine, &mut inbox, Machine::has_unsent);
     let written = tokio::time::timeout(Duration::from_millis(500), written);
     // Both at once: the whole end takes less than a second, unless a command is just being started.
     _ = tokio::join!(written, groups.kill_all());
 }
 
 /// Takes what does not ask for anything new, while that is of use.
-async fn go_on(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
+async fn drain_while(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
     while is_of_use(machine) {
         match inbox.control.recv().await {
-            Some(event @ (Event::Listed(_) | Event::ChoreDone | Event::Saved | Event::Written(_))) => {
-                _ = machine.take(event, unix_ms())
+            Some(event @ (Event::SessionsListed(_) | Event::ChoreDone | Event::GrantSaved | Event::Written(_))) => {
+                _ = machine.handle_event(event, unix_ms())
             }
             Some(Event::StdoutClosed) | None => return,
             Some(_) => (),
@@ -162,7 +162,7 @@ mod tests {
         sync::mpsc::channel,
     };
 
-    use super::{Inbox, Open, next_event};
+    use super::{Inbox, OpenQueues, next_event};
     use crate::app::{event::Event, stdio::Stdin};
 
     #[tokio::test]
@@ -172,7 +172,7 @@ mod tests {
         let mut inbox = Inbox { stdin: Stdin::Thread(stdin), control, answers };
         let (first, second) = (SignalKind::user_defined1(), SignalKind::user_defined2());
         let mut ends = [first, second, second].map(|it| signal(it).unwrap());
-        let open = Open { stdin: true, answers: true, due_ms: None };
+        let open = OpenQueues { stdin: true, answers: true, due_ms: None };
         raise(Signal::SIGUSR1).unwrap();
         for _ in 0..10 {
             while requests.try_send(Event::Stdin(Vec::new())).is_ok() {}

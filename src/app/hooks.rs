@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     app::{
-        desk::Desk,
+        session_resources::SessionResources,
         settings::{self, Sources},
     },
     base::{
@@ -16,7 +16,7 @@ use crate::{
     },
     engine::hooks::Hooks,
     wire::acp::session::iso_time,
-    world::{hooks::Place, process::Groups, workspace::ground::Ground},
+    world::{hooks::HookPlace, process::Groups, workspace::folder_config::FolderConfig},
 };
 
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
@@ -24,7 +24,7 @@ const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_P
 
 /// What all hooks of a session share.
 #[derive(Clone)]
-pub struct HookDesk {
+pub struct HookResources {
     pub groups: Groups,
     /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
     pub cwd: AbsPath,
@@ -36,21 +36,21 @@ pub struct HookDesk {
 
 /// The hooks of a folder. Those of a workspace are there only if it is trusted, with what they would run; they run it
 /// only as it is now.
-pub fn gather(ground: &Ground) -> Hooks {
+pub fn load_hooks(ground: &FolderConfig) -> Hooks {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
     let bound = |hook: Hook| match hook.of_project {
-        true => ground.bound_hook(hook),
+        true => ground.bind_hook(hook),
         false => hook,
     };
     Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)
 }
 
 /// The run with what belongs to the session, and where it happens.
-pub fn complete(run: HookRun, desk: &Desk, unix_ms: u64) -> (HookRun, Place) {
-    let HookDesk { cwd, confined, transcript, .. } = &desk.children.hooks;
+pub fn complete(run: HookRun, desk: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
+    let HookResources { cwd, confined, transcript, .. } = &desk.children.hooks;
     let mut input = Map::from_iter([
         ("session_id".to_owned(), Value::from(desk.session.as_str())),
         ("transcript_path".to_owned(), transcript.as_str().into()),
@@ -68,6 +68,6 @@ pub fn complete(run: HookRun, desk: &Desk, unix_ms: u64) -> (HookRun, Place) {
         true => (&desk.cwd, &desk.children.confined),
         false => (cwd, confined),
     };
-    let place = Place { cwd: cwd.clone(), env, confined: confined.as_deref().cloned() };
+    let place = HookPlace { cwd: cwd.clone(), env, confinement: confined.as_deref().cloned() };
     (HookRun { input, ..run }, place)
 }

@@ -10,21 +10,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{
-        desk::Desk,
-        event::{Listing, Wish},
+        event::{ListParams, Listing},
+        session_resources::SessionResources,
     },
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
-        log::{Grant, Lasting},
+        log::{Grant, PersistentGrant},
         path::AbsPath,
     },
     engine::step::Effect,
-    wire::jsonrpc::queue::Ticket,
+    wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
-        mcp::{Doors, Launch},
-        store::{Cache, Store},
+        mcp::{HostHandles, ServerIdentity},
+        store::{ListCache, SessionStore},
     },
 };
 
@@ -38,28 +38,28 @@ pub enum Job {
     /// Answered as its effect says.
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
-    Server { server: u64, launch: Launch, doors: Doors, stop: CancellationToken },
+    Server { server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken },
     /// A hook is told of the end of a session. A chore.
-    Farewell { desk: Arc<Desk>, run: Box<HookRun> },
+    SessionEndHook { desk: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
-    List(Search),
+    List(SessionSearch),
     /// What the sandbox can hold here is found out before the first session asks. Not answered.
-    Probe,
+    ProbeSandbox,
     /// A log is to be durable. Not answered.
-    Sync(File),
+    SyncLog(File),
     /// A session's checkpoints are not needed any more; with `forget` not even by a later castor. A chore.
-    Part { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
+    ReleaseCheckpoints { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
     /// A text is kept in a file. A chore.
     Stash { file: AbsPath, text: String },
     /// A yes for ever is written down: in the order in which these are started. Answered by `Saved`.
-    Save { home: AbsPath, folder: AbsPath, lasting: Lasting },
+    SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
     /// What holds beyond the sandbox in a folder for ever is written down, or struck out. As `Save`.
-    Keep { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
+    SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 
 /// An effect of a session's engine.
 pub struct EffectJob {
-    pub desk: Arc<Desk>,
+    pub resources: Arc<SessionResources>,
     pub id: EffectId,
     pub effect: Effect,
     /// Cancelled when the answer is no longer wanted; one that comes all the same is ignored.
@@ -69,18 +69,18 @@ pub struct EffectJob {
 }
 
 /// A look for sessions on the disk.
-pub struct Search {
+pub struct SessionSearch {
     pub ticket: Ticket,
-    pub wish: Wish,
-    pub store: Store,
-    pub cache: Cache,
+    pub wish: ListParams,
+    pub store: SessionStore,
+    pub cache: ListCache,
 }
 
-impl Search {
+impl SessionSearch {
     /// Reads the disk; a machine may hold thousands of logs.
     pub fn look(self) -> Listing {
         let Self { ticket, wish, store, mut cache } = self;
-        let found = catch_unwind(AssertUnwindSafe(|| store.list_again(wish.cwd.as_ref(), &mut cache)));
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(wish.cwd.as_ref(), &mut cache)));
         Listing { ticket, wish, found: found.unwrap_or_default(), cache }
     }
 }

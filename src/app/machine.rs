@@ -4,9 +4,9 @@
 use crate::{
     app::{
         dispatch, flush, listing, mcp,
-        state::{Said, State},
+        state::{OutboxItem, State},
         sweep,
-        terminals::How,
+        terminals::TerminalEnd,
     },
     base::ids::SessionId,
     engine::{record::Record, step::Input},
@@ -18,15 +18,15 @@ use crate::{
 pub use crate::app::{
     dispatch::METHODS,
     event::{EditorRequest, Event, Listing},
-    jobs::{EffectJob, Job, Search, Workers},
+    jobs::{EffectJob, Job, SessionSearch, Workers},
     options::Options,
-    world::{World, builtins},
+    tasks::{Tasks, builtins},
 };
 
 /// Unwritten bytes above which no model or tool output is taken.
-const SOFT: usize = 1024 * 1024;
+const SOFT_LIMIT: usize = 1024 * 1024;
 /// Unwritten bytes above which the client is not listened to either: it must read first.
-const HARD: usize = 64 * 1024 * 1024;
+const HARD_LIMIT: usize = 64 * 1024 * 1024;
 
 pub struct Machine {
     state: State,
@@ -37,11 +37,11 @@ pub struct Machine {
 
 /// What is open, waits or is kept. All of it has to come back to what it was when all is quiet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct OpenResources {
     /// Requests of the client without an answer.
     pub requests: usize,
     /// Our requests to the client without an answer.
-    pub asked: usize,
+    pub outgoing: usize,
     pub terminals: usize,
     pub timers: usize,
     /// Effects without an answer, and hooks that hear of the end of a session.
@@ -49,29 +49,29 @@ pub struct Held {
     pub listings: usize,
     pub traces: usize,
     /// What a turn wants to say; nothing between turns.
-    pub said: usize,
+    pub outbox: usize,
     /// Bytes of a line that has not ended.
-    pub framed: usize,
+    pub partial_line: usize,
     pub servers: usize,
     /// Questions of servers without an answer.
-    pub asks: usize,
+    pub server_questions: usize,
     pub sessions: usize,
 }
 
 impl Machine {
     /// `seed`: what is random begins with it.
-    pub fn new(options: Options, env: Env, world: World, seed: u64) -> Self {
+    pub fn new(options: Options, env: Env, world: Tasks, seed: u64) -> Self {
         Self { state: State::new(options, env, world, seed), framer: Framer::default(), unsent: 0 }
     }
 
     /// Whether answers of models and tools are taken now. Else the client has to read first.
     pub fn takes_answers(&self) -> bool {
-        self.unsent < SOFT
+        self.unsent < SOFT_LIMIT
     }
 
     /// Whether the client is listened to now.
     pub fn takes_stdin(&self) -> bool {
-        self.unsent < HARD
+        self.unsent < HARD_LIMIT
     }
 
     /// When `Event::Timer` is due, in Unix milliseconds.
@@ -80,33 +80,33 @@ impl Machine {
     }
 
     /// Handles one event that happens at `unix_ms`; true when it is the last one.
-    pub fn take(&mut self, event: Event, unix_ms: u64) -> bool {
+    pub fn handle_event(&mut self, event: Event, unix_ms: u64) -> bool {
         let Self { state, framer, .. } = self;
         state.now.unix_ms = unix_ms;
         match event {
             Event::Stdin(bytes) => {
                 framer.push(&bytes);
                 while let Some(frame) = framer.next() {
-                    dispatch::frame(state, frame);
+                    dispatch::handle_frame(state, frame);
                 }
             }
             Event::StdinClosed => {
                 if let Some(frame) = framer.finish() {
-                    dispatch::frame(state, frame);
+                    dispatch::handle_frame(state, frame);
                 }
                 return true;
             }
             Event::StdoutClosed | Event::Terminate => return true,
-            Event::Written(n) => self.sent(n),
-            Event::Engine { session, input } => answered(state, &session, input),
-            Event::Mcp { server, news } => mcp::heard(state, server, news),
-            Event::Editor(request) => state.outbox.said.push(Said::Editor(request)),
-            Event::ChoreDone => state.world.chores.is_done(),
-            Event::Saved => dispatch::go_on(state),
-            Event::Listed(listing) => listing::answer(state, *listing),
+            Event::Written(n) => self.mark_sent(n),
+            Event::Engine { session, input } => handle_answer(state, &session, input),
+            Event::Mcp { server, news } => mcp::handle_event(state, server, news),
+            Event::Editor(request) => state.outbox.items.push(OutboxItem::Editor(request)),
+            Event::ChoreDone => state.tasks.chores.finish_chore(),
+            Event::GrantSaved => dispatch::resume_waiting(state),
+            Event::SessionsListed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
-                    state.step(&session, Input::Woke { effect });
+                    state.step(&session, Input::TimerFired { effect });
                 }
             }
         }
@@ -122,18 +122,18 @@ impl Machine {
 
     /// Logs of turns that are over become durable, once the client was told of it: it does not wait for that.
     pub fn sync_logs(&mut self) {
-        self.state.world.sync_logs();
+        self.state.tasks.sync_logs();
     }
 
     /// What has time until the client was told everything.
-    pub fn afterwards(&mut self) {
-        sweep::when_due(&mut self.state);
+    pub fn run_deferred(&mut self) {
+        sweep::start_if_due(&mut self.state);
     }
 
     /// After the last event: every prompt ends as cancelled. What a listing finds may still be taken.
-    pub fn stop(&mut self) {
+    pub fn cancel_prompts(&mut self) {
         // They are answered with all who still wait.
-        self.state.world.chores.waiting.clear();
+        self.state.tasks.chores.waiting.clear();
         let ids: Vec<SessionId> = self.state.sessions.keys().cloned().collect();
         for id in ids {
             self.state.step(&id, Input::Cancel);
@@ -141,29 +141,29 @@ impl Machine {
     }
 
     /// Every session's hooks are told that it is over; who waits for them is up to the caller.
-    pub fn part(&mut self) {
+    pub fn end_sessions(&mut self) {
         for live in self.state.sessions.values_mut() {
-            for run in live.session.part("exit") {
-                self.state.world.bid_farewell(&live.desk, run);
+            for run in live.session.session_end_hooks("exit") {
+                self.state.tasks.run_session_end_hook(&live.resources, run);
             }
-            self.state.world.part_with(live.desk.files.checkpoints.clone(), None);
+            self.state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
         }
     }
 
     /// Whether hooks still hear of the end of their sessions, or something is still written down.
     pub fn has_chores(&self) -> bool {
-        self.state.world.chores.all > 0
+        self.state.tasks.chores.n_running > 0
     }
 
     /// The end: everybody is answered, everything is stopped.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut lines = self.flush();
         flush::answer_all(&mut self.state);
-        self.state.world.abort_all();
-        self.state.world.mcp.stop_all();
+        self.state.tasks.abort_all();
+        self.state.tasks.mcp.stop_all();
         // Who waits for the editor waits in vain from now on.
-        let asked: Vec<i64> = self.state.asked.iter().map(|(id, _)| id).collect();
-        asked.into_iter().for_each(|id| _ = self.state.asked.cancel(id));
+        let asked: Vec<i64> = self.state.outgoing.iter().map(|(id, _)| id).collect();
+        asked.into_iter().for_each(|id| _ = self.state.outgoing.cancel(id));
         lines.extend(self.flush());
         lines
     }
@@ -179,17 +179,17 @@ impl Machine {
     }
 
     /// It has taken so much more.
-    pub fn sent(&mut self, n: usize) {
+    pub fn mark_sent(&mut self, n: usize) {
         self.unsent = self.unsent.saturating_sub(n);
     }
 
     pub fn is_listing(&self) -> bool {
-        self.state.world.n_listings > 0
+        self.state.tasks.n_listings > 0
     }
 
     /// The processes behind it.
     pub fn groups(&self) -> Groups {
-        self.state.world.groups.clone()
+        self.state.tasks.groups.clone()
     }
 
     pub fn sessions(&self) -> impl Iterator<Item = &SessionId> {
@@ -201,34 +201,34 @@ impl Machine {
         self.state.sessions.get(id).map(|it| it.session.record())
     }
 
-    pub fn held(&self) -> Held {
+    pub fn open_resources(&self) -> OpenResources {
         let state = &self.state;
-        Held {
+        OpenResources {
             requests: state.requests.len(),
-            asked: state.asked.len(),
+            outgoing: state.outgoing.len(),
             terminals: state.terminals.len(),
             timers: state.timers.len(),
-            running: state.world.n_running() + state.world.chores.all,
-            listings: state.world.n_listings,
-            traces: state.world.traces.len(),
-            said: state.outbox.said.len() + state.outbox.afterwards.len(),
-            framed: self.framer.len(),
-            servers: state.world.mcp.len(),
-            asks: state.world.asks.len(),
+            running: state.tasks.n_running() + state.tasks.chores.n_running,
+            listings: state.tasks.n_listings,
+            traces: state.tasks.traces.len(),
+            outbox: state.outbox.items.len() + state.outbox.after_answer.len(),
+            partial_line: self.framer.len(),
+            servers: state.tasks.mcp.len(),
+            server_questions: state.tasks.server_questions.len(),
             sessions: state.sessions.len(),
         }
     }
 }
 
 /// The world answers an effect; with its end goes what it wanted of the client.
-fn answered(state: &mut State, session: &SessionId, input: Input) {
-    let ended = state.world.ended(session, &input);
+fn handle_answer(state: &mut State, session: &SessionId, input: Input) {
+    let ended = state.tasks.finish_effect(session, &input);
     state.step(session, input);
     if let Some(effect) = ended {
         let mut lines = Vec::new();
-        flush::withdraw(state, |it| it.is_hand_of(session, effect), &mut lines);
-        state.say_lines(|it| it.append(&mut lines));
-        let requests = state.terminals.give_back(session, effect, How::Release);
-        state.tell(requests);
+        flush::withdraw_requests(state, |it| it.is_call_of(session, effect), &mut lines);
+        state.queue_lines(|it| it.append(&mut lines));
+        let requests = state.terminals.release(session, effect, TerminalEnd::Release);
+        state.queue_requests(requests);
     }
 }

@@ -5,23 +5,23 @@ use std::sync::LazyLock;
 use crate::{
     app::settings::{self, Sources},
     base::{
-        log::{Decision, LASTING_FILE, Mode},
+        log::{Decision, GRANTS_FILE, Mode},
         path::AbsPath,
     },
-    engine::policy::{Rule, Rules, Tier, Written},
+    engine::policy::{PolicyFile, Rule, RuleSet, Tier},
     world::{
         secrets::Env,
         workspace::{
-            ground::Ground,
-            policies::{self, Author, Named},
-            settings::{Layers, Scope, places},
+            folder_config::FolderConfig,
+            policies::{self, Author, NamedPolicies},
+            settings::{Layers, Scope, settings_files},
         },
     },
 };
 
 /// The rules for a folder.
-pub struct Found {
-    pub rules: Rules,
+pub struct FolderRules {
+    pub rules: RuleSet,
     /// For the user.
     pub warnings: Vec<String>,
     /// Whether answers may hold for ever.
@@ -30,15 +30,15 @@ pub struct Found {
 
 /// Reads everything that makes rules for a folder. Castor's own are read once: they cannot change while it runs, and took
 /// longer than all else that a session begins with.
-pub fn rules(ground: &Ground) -> Found {
-    static SHIPPED: LazyLock<Rules> = LazyLock::new(Rules::shipped);
+pub fn rules(ground: &FolderConfig) -> FolderRules {
+    static SHIPPED: LazyLock<RuleSet> = LazyLock::new(RuleSet::shipped);
     rules_over(SHIPPED.clone(), ground)
 }
 
 /// What would be done without a question if the folder were trusted as it is, and is not so now, a line each.
-pub fn brought(ground: &Ground, env: &Env) -> Vec<String> {
-    let said = |ground: &Ground| {
-        let found = rules_over(Rules::default(), ground);
+pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
+    let said = |ground: &FolderConfig| {
+        let found = rules_over(RuleSet::default(), ground);
         let allow = found.rules.iter().filter(|it| it.decision == Decision::Allow);
         let mut lines: Vec<String> = allow.map(|it| it.name(&it.tools.join(", "))).collect();
         let layers = ground.layers();
@@ -51,41 +51,42 @@ pub fn brought(ground: &Ground, env: &Env) -> Vec<String> {
     };
     let now = said(ground);
     let folder = format!("{}/", ground.folder);
-    let new = said(&ground.clone().accepted(env, "")).into_iter().filter(|it| !now.contains(it));
+    let new = said(&ground.clone().with_trust(env, "")).into_iter().filter(|it| !now.contains(it));
     new.map(|it| it.strip_prefix(&folder).unwrap_or(&it).to_owned()).collect()
 }
 
-fn rules_over(rules: Rules, ground: &Ground) -> Found {
+fn rules_over(rules: RuleSet, ground: &FolderConfig) -> FolderRules {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
-    let mut rules = rules.with(Rules::of_settings(&settings::lists(sources)));
-    let (named, odd) = named(&ground.env, settings::policy_paths(sources));
+    let mut rules = rules.with(RuleSet::from_settings(&settings::lists(sources)));
+    let (named, odd) = named_policies(&ground.env, settings::policy_paths(sources));
     let (found, warnings) = ground.policies(&layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    let unread = unread_settings(ground, &layers).into_iter().chain(settings::unheld_lists(sources));
-    rules = rules.with(unread.map(|(scope, what)| Rule::unread(tier_of(scope), &what)).collect::<Vec<_>>());
+    let unread = unreadable_settings(ground, &layers).into_iter().chain(settings::invalid_deny_lists(sources));
+    rules = rules.with(unread.map(|(scope, what)| Rule::broken_file(tier_of(scope), &what)).collect::<Vec<_>>());
     for (tier, path) in odd {
         warnings.push(format!("{path} is no absolute path and not below ~/; what it may have denied is asked about"));
-        rules = rules.with(vec![Rule::unread(tier, &path)]);
+        rules = rules.with(vec![Rule::broken_file(tier, &path)]);
     }
     // What was allowed for ever is switched off with the answers that do so.
     let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
     for it in found {
-        if no_saved && it.author == Author::User && it.file.as_path().ends_with(LASTING_FILE) {
+        if no_saved && it.author == Author::User && it.file.as_path().ends_with(GRANTS_FILE) {
             continue;
         }
         let (more, wrong) = read(&it);
-        rules = rules.with(more.here(&ground.folder));
+        rules = rules.with(more.for_folder(&ground.folder));
         warnings.extend(wrong);
     }
-    Found { rules, warnings, saves: settings::may_save(sources) }
+    FolderRules { rules, warnings, saves: settings::may_save(sources) }
 }
 
 /// Settings that count for nothing, as they cannot be read: what they would have denied is asked about. It is said where
 /// they are read.
-fn unread_settings(ground: &Ground, layers: &Layers) -> Vec<(Scope, String)> {
-    let all = places(&ground.env, Some(&ground.folder)).into_iter().map(|(scope, file)| (scope, file.to_string()));
-    all.filter(|(_, file)| layers.unread().any(|it| it.origin == *file)).collect()
+fn unreadable_settings(ground: &FolderConfig, layers: &Layers) -> Vec<(Scope, String)> {
+    let all =
+        settings_files(&ground.env, Some(&ground.folder)).into_iter().map(|(scope, file)| (scope, file.to_string()));
+    all.filter(|(_, file)| layers.unread_files().any(|it| it.origin == *file)).collect()
 }
 
 fn tier_of(scope: Scope) -> Tier {
@@ -97,7 +98,7 @@ fn tier_of(scope: Scope) -> Tier {
 }
 
 /// What settings name, and what cannot be meant.
-fn named(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Named, Vec<(Tier, String)>) {
+fn named_policies(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (NamedPolicies, Vec<(Tier, String)>) {
     let home = env.get("HOME").and_then(AbsPath::new);
     let place = |it: &String| match it.strip_prefix("~/") {
         Some(rest) => home.as_ref().map(|it| it.join(rest)),
@@ -109,11 +110,11 @@ fn named(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Named, Vec<(T
         odd.extend(strange.into_iter().map(|it| (tier, it)));
         known.iter().filter_map(place).collect()
     };
-    let res = Named { user: places(Tier::User, user), admin: places(Tier::Admin, admin) };
+    let res = NamedPolicies { user: places(Tier::User, user), admin: places(Tier::Admin, admin) };
     (res, odd)
 }
 
-fn read(it: &policies::PolicyFile) -> (Written, Vec<String>) {
+fn read(it: &policies::PolicyFile) -> (PolicyFile, Vec<String>) {
     let tier = match it.author {
         Author::Workspace => Tier::Workspace,
         Author::User => Tier::User,
@@ -121,9 +122,9 @@ fn read(it: &policies::PolicyFile) -> (Written, Vec<String>) {
     };
     let file = it.file.to_string();
     match &it.text {
-        Some(text) => Rules::load(text, tier, &file),
+        Some(text) => RuleSet::load(text, tier, &file),
         // Said where it was read.
-        None => (vec![Rule::unread(tier, &file)].into(), Vec::new()),
+        None => (vec![Rule::broken_file(tier, &file)].into(), Vec::new()),
     }
 }
 
@@ -135,19 +136,19 @@ mod tests {
     use crate::{
         base::{
             ids::CallId,
-            log::{Decision, Grant, Lasting, Mode},
+            log::{Decision, Grant, Mode, PersistentGrant},
             path::AbsPath,
             tool::{Access, TargetPath, Targets, ToolCall, ToolKind},
         },
-        engine::policy::{self, Query, Rules},
+        engine::policy::{self, Query, RuleSet},
         world::{
             disk,
             secrets::Env,
-            workspace::{ground, saved},
+            workspace::{folder_config, saved},
         },
     };
 
-    fn ask(rules: &Rules, tool: &str, kind: ToolKind, args: &Value, mode: Mode) -> Decision {
+    fn ask(rules: &RuleSet, tool: &str, kind: ToolKind, args: &Value, mode: Mode) -> Decision {
         let path = AbsPath::new("/w/a").unwrap();
         let target = TargetPath {
             real: path.clone(),
@@ -163,9 +164,9 @@ mod tests {
         policy::explain(rules, &query).verdict.decision
     }
 
-    fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<Lasting> {
+    fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<PersistentGrant> {
         let call = ToolCall { id: CallId::from("c"), name: tool.to_owned(), args };
-        policy::persistent(&call, grant, None, mode)
+        policy::persistent_grant(&call, grant, None, mode)
     }
 
     /// What a yes to a folder opens, and the user's own rules do not.
@@ -190,16 +191,16 @@ mod tests {
         write("home/.castor/settings.json", own);
         write("ws/.castor/settings.json", theirs);
         write("ws/.castor/policies/a.toml", &(rule("allow", "touch") + &rule("deny", "cp")));
-        let ground = ground::look(&env, &root.join("ws"));
+        let ground = folder_config::load(&env, &root.join("ws"));
         assert_eq!(
-            super::brought(&ground, &env),
+            super::allowed_if_trusted(&ground, &env),
             [
                 // Its `tools.allowed` counts for nothing.
                 ".castor/policies/a.toml:1: run_shell_command touch",
                 "general.defaultApprovalMode: autoEdit",
             ]
         );
-        assert!(super::brought(&ground.clone().accepted(&env, ""), &env).is_empty());
+        assert!(super::allowed_if_trusted(&ground.clone().with_trust(&env, ""), &env).is_empty());
     }
 
     /// The user's settings name policies; a workspace's cannot, and a place that cannot be meant closes.
@@ -220,7 +221,7 @@ mod tests {
         std::fs::write(root.join("admin.toml"), rule("deny")).unwrap();
         let set = |file: &str, text: &str| std::fs::write(root.join(file), text).unwrap();
         let fetch = || {
-            let found = rules(&ground::look(&env, &ws));
+            let found = rules(&folder_config::load(&env, &ws));
             (ask(&found.rules, "web_fetch", ToolKind::Fetch, &json!({}), Mode::Default), found.warnings.len())
         };
         set("ws/.castor/settings.json", r#"{"policyPaths": ["~/more.toml"]}"#);
@@ -247,7 +248,7 @@ mod tests {
         }
         let check = |file: &str, text: &str, mode: Mode, want: Decision| {
             std::fs::write(root.join(file), text).unwrap();
-            let found = rules(&ground::look(&env, &root.join("ws")));
+            let found = rules(&folder_config::load(&env, &root.join("ws")));
             let got = ask(&found.rules, "run_shell_command", ToolKind::Execute, &json!({"command": "ls"}), mode);
             assert_eq!(got, want, "{file}: {text}");
             std::fs::write(root.join(file), "{}").unwrap();
@@ -275,7 +276,7 @@ mod tests {
         let env = Env::from_pairs([("HOME", root.to_string().as_str()), ("CASTOR_HOME", text.as_str())]);
         let shell = |command: &str| json!({ "command": command });
         let commands = Grant::Commands { prefixes: vec!["git push".to_owned()] };
-        let save = |it: Option<Lasting>| saved::add(&home, &root.join("w"), &it.unwrap()).unwrap();
+        let save = |it: Option<PersistentGrant>| saved::add(&home, &root.join("w"), &it.unwrap()).unwrap();
         save(lasting("run_shell_command", shell("git push"), &commands, Mode::Default));
         save(lasting("edit", json!({"file_path": "a.b"}), &Grant::Edits, Mode::Default));
         let read = Grant::Tool { tool: "read_file".to_owned() };
@@ -285,11 +286,11 @@ mod tests {
 
         std::fs::create_dir_all(root.join("w/sub")).unwrap();
         // Elsewhere it is another command, and another file.
-        let elsewhere = rules(&ground::look(&env, &root)).rules;
+        let elsewhere = rules(&folder_config::load(&env, &root)).rules;
         let (push, fetch) = (shell("git push"), json!({}));
         assert_eq!(ask(&elsewhere, "run_shell_command", ToolKind::Execute, &push, Mode::Default), Decision::Ask);
         assert_eq!(ask(&elsewhere, "web_fetch", ToolKind::Fetch, &fetch, Mode::Yolo), Decision::Allow);
-        let found = rules(&ground::look(&env, &root.join("w/sub")));
+        let found = rules(&folder_config::load(&env, &root.join("w/sub")));
         assert_eq!(found.warnings, Vec::<String>::new());
         assert!(!found.saves);
         let run =
@@ -306,10 +307,10 @@ mod tests {
         assert_eq!((fetch(Mode::Default), fetch(Mode::Yolo)), (Decision::Ask, Decision::Allow));
 
         std::fs::write(home.join("settings.json"), r#"{"security": {"enablePermanentToolApproval": true}}"#).unwrap();
-        assert!(rules(&ground::look(&env, &root)).saves);
+        assert!(rules(&folder_config::load(&env, &root)).saves);
         let never = r#"{"security": {"enablePermanentToolApproval": true, "disableAlwaysAllow": true}}"#;
         std::fs::write(home.join("settings.json"), never).unwrap();
-        let found = rules(&ground::look(&env, &root));
+        let found = rules(&folder_config::load(&env, &root));
         assert!(!found.saves);
         let args = shell("git push");
         assert_eq!(ask(&found.rules, "run_shell_command", ToolKind::Execute, &args, Mode::Default), Decision::Ask);

@@ -6,12 +6,11 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
-        commands,
         errors::store_error,
-        events, flush,
-        reply::{Reply, done},
+        events, flush, offered_commands,
+        reply::{Reply, reply_now},
         sessions,
-        state::{Asker, Live, Said, State},
+        state::{LiveSession, OutboxItem, RequestOwner, State},
     },
     base::{
         content::Part,
@@ -23,11 +22,11 @@ use crate::{
     wire::{
         acp::{
             self, initialize,
-            options::{self, Wish},
+            options::{self, SetOptionParams},
             session,
-            updates::View,
+            updates::SessionView,
         },
-        jsonrpc::{error, queue::Ticket},
+        jsonrpc::{error, open_requests::Ticket},
     },
     world::store::StoreError,
 };
@@ -36,36 +35,36 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
     // What the client starts in a terminal has its own environment: it must find the same home.
     let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
-    let login = initialize::Login { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
+    let login = initialize::LoginCommand { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
     let response = initialize::response(&client, &login);
-    state.world.store.serve(&client.name);
+    state.tasks.store.set_client(&client.name);
     state.client = Some(client);
-    state.world.probe();
-    done(&response)
+    state.tasks.probe_sandbox();
+    reply_now(&response)
 }
 
 pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::create(state, &place)?;
-    asks(state, ticket, Asker::Setter(id.clone()));
-    commands::offer(state, &id);
-    let live = live(state, &id)?;
-    done(&session::new_response(&id, &live.manner.offer, &live.chosen()))
+    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
+    offered_commands::offer(state, &id);
+    let live = live_session(state, &id)?;
+    reply_now(&session::new_response(&id, &live.profile.offer, &live.chosen_options()))
 }
 
 /// Replays the conversation, then answers: both leave in this order.
 pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     let entries = sessions::load(state, &id, &place)?;
-    commands::offer(state, &id);
-    let live = live(state, &id)?;
-    let response = done(&session::load_response(&live.manner.offer, &live.chosen()));
+    offered_commands::offer(state, &id);
+    let live = live_session(state, &id)?;
+    let response = reply_now(&session::load_response(&live.profile.offer, &live.chosen_options()));
     let mut lines = Vec::new();
-    let mut view = View::new(id.clone(), live.manner.clone(), live.chosen());
+    let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
     view.replay(&entries, &mut lines);
-    let (last, cost) = live.filled();
-    view.filled_as(last, cost, &mut lines);
-    state.outbox.said.push(Said::Lines(lines));
+    let (last, cost) = live.context_usage();
+    view.show_context_usage(last, cost, &mut lines);
+    state.outbox.items.push(OutboxItem::Lines(lines));
     response
 }
 
@@ -73,87 +72,90 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
     sessions::load(state, &id, &place)?;
-    goes_on(state, &id, |live| done(&session::resume_response(&live.manner.offer, &live.chosen())))
+    answer_resumed(state, &id, |live| reply_now(&session::resume_response(&live.profile.offer, &live.chosen_options())))
 }
 
 /// A copy of a session up to a message of it, live at once.
 pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let wish = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::fork(state, &wish)?;
-    goes_on(state, &id, |live| done(&session::fork_response(&id, &live.manner.offer, &live.chosen())))
+    answer_resumed(state, &id, |live| {
+        reply_now(&session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
+    })
 }
 
 /// The answer, and after it what can be typed and how full the context is.
-fn goes_on(state: &mut State, id: &SessionId, response: impl FnOnce(&Live) -> Reply) -> Reply {
-    commands::offer(state, id);
-    let live = live(state, id)?;
+fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&LiveSession) -> Reply) -> Reply {
+    offered_commands::offer(state, id);
+    let live = live_session(state, id)?;
     let response = response(live);
     let mut lines = Vec::new();
-    let (last, cost) = live.filled();
-    View::new(id.clone(), live.manner.clone(), live.chosen()).filled_as(last, cost, &mut lines);
-    state.outbox.afterwards.extend(lines);
+    let (last, cost) = live.context_usage();
+    SessionView::new(id.clone(), live.profile.clone(), live.chosen_options())
+        .show_context_usage(last, cost, &mut lines);
+    state.outbox.after_answer.extend(lines);
     response
 }
 
 /// Ends what runs as session/cancel does, then lets the session go.
 pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
-    known(state, &id)?;
-    let_go(state, &id);
-    done(&json!({}))
+    check_open(state, &id)?;
+    end_session(state, &id);
+    reply_now(&json!({}))
 }
 
 /// Deleting what is not there is done already.
 pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
     if state.sessions.contains_key(&id) {
-        let_go(state, &id);
+        end_session(state, &id);
     }
-    match state.world.store.delete(&id) {
+    match state.tasks.store.delete(&id) {
         Ok(()) => {
-            state.world.part_with(None, Some(id));
-            done(&json!({}))
+            state.tasks.release_checkpoints(None, Some(id));
+            reply_now(&json!({}))
         }
-        Err(StoreError::NotFound { .. }) => done(&json!({})),
+        Err(StoreError::NotFound { .. }) => reply_now(&json!({})),
         Err(it) => Err(store_error(&id, &it)),
     }
 }
 
 /// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
-fn let_go(state: &mut State, id: &SessionId) {
+fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
     let lines = flush::flush(state);
-    state.say_lines(|it| it.extend_from_slice(&lines));
-    if let Some(Live { session, desk, .. }) = state.sessions.get_mut(id) {
-        session.part("other").into_iter().for_each(|run| state.world.bid_farewell(desk, run));
+    state.queue_lines(|it| it.extend_from_slice(&lines));
+    if let Some(LiveSession { session, resources: desk, .. }) = state.sessions.get_mut(id) {
+        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(desk, run));
     }
-    state.world.abort_session(id, state.now.unix_ms);
-    state.world.mcp.release(id);
-    state.world.traces.forget_turn(id);
+    state.tasks.abort_session(id, state.now.unix_ms);
+    state.tasks.mcp.release(id);
+    state.tasks.traces.forget_turn(id);
     if let Some(live) = state.sessions.remove(id) {
-        state.world.part_with(live.desk.files.checkpoints.clone(), None);
+        state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
     }
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = said(state, params)?;
-    asks(state, ticket, Asker::Prompt(id.clone()));
+    let (id, content) = read_message(state, params)?;
+    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
 /// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = said(state, params)?;
-    asks(state, ticket, Asker::Prompt(id.clone()));
+    let (id, content) = read_message(state, params)?;
+    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
 /// What somebody says to a session. Nothing at all is no question: no model is paid to answer it.
-fn said(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
-    known(state, &id)?;
+    check_open(state, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
     if content.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
@@ -163,50 +165,50 @@ fn said(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part
 
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
-    known(state, &id)?;
-    asks(state, ticket, Asker::Setter(id.clone()));
+    check_open(state, &id)?;
+    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
     sessions::check_mode(state, &id, mode)?;
-    state.step(&id, Input::Choose(step::Choice::Mode(mode)));
-    done(&json!({}))
+    state.step(&id, Input::SetOption(step::OptionValue::Mode(mode)));
+    reply_now(&json!({}))
 }
 
 pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let wish = options::read_wish(params).map_err(|it| error::invalid_params(&it))?;
+    let wish = options::read_set_option(params).map_err(|it| error::invalid_params(&it))?;
     choose(state, ticket, &wish)?;
-    let live = live(state, &wish.session)?;
-    done(&options::response(&live.manner.offer, &live.chosen()))
+    let live = live_session(state, &wish.session)?;
+    reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
 }
 
 pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let wish = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
     choose(state, ticket, &wish)?;
-    done(&json!({}))
+    reply_now(&json!({}))
 }
 
-fn choose(state: &mut State, ticket: Ticket, wish: &Wish) -> Result<(), ErrorObjectOwned> {
-    let live = live(state, &wish.session)?;
-    let choice = wish.choice(&live.manner.offer, &live.chosen()).map_err(|it| error::invalid_params(&it))?;
+fn choose(state: &mut State, ticket: Ticket, wish: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
+    let live = live_session(state, &wish.session)?;
+    let choice = wish.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
     let choice = match choice {
-        options::Choice::Mode(mode) => {
+        options::OptionChoice::Mode(mode) => {
             sessions::check_mode(state, &wish.session, mode)?;
-            step::Choice::Mode(mode)
+            step::OptionValue::Mode(mode)
         }
-        options::Choice::Model(model) => step::Choice::Model(model),
-        options::Choice::Tuning(tuning) => step::Choice::Tuning(tuning),
-        options::Choice::Limits(limits) => step::Choice::Limits(Some(limits)),
+        options::OptionChoice::Model(model) => step::OptionValue::Model(model),
+        options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
+        options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
-    asks(state, ticket, Asker::Setter(wish.session.clone()));
-    state.step(&wish.session, Input::Choose(choice));
+    set_owner(state, ticket, RequestOwner::Setter(wish.session.clone()));
+    state.step(&wish.session, Input::SetOption(choice));
     Ok(())
 }
 
-pub fn asks(state: &mut State, ticket: Ticket, what: Asker) {
+pub fn set_owner(state: &mut State, ticket: Ticket, what: RequestOwner) {
     if let Some(about) = state.requests.get_mut(ticket) {
         *about = what;
     }
 }
 
-fn live<'a>(state: &'a State, id: &SessionId) -> Result<&'a Live, ErrorObjectOwned> {
+fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
     state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
 }
 
@@ -220,7 +222,7 @@ pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
         event_id: Option<String>,
     }
     let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
-    let entries = match state.world.store.read(&it.session_id) {
+    let entries = match state.tasks.store.read(&it.session_id) {
         Ok(entries) => entries,
         Err(_) => return Err(error::session_not_found(it.session_id.as_str())),
     };
@@ -233,7 +235,7 @@ pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
         .collect();
     let window = events::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
         .map_err(|it| error::invalid_params(&it))?;
-    done(&json!({ "events": window }))
+    reply_now(&json!({ "events": window }))
 }
 
 pub fn cancel(state: &mut State, params: Option<&RawValue>) {
@@ -244,7 +246,7 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
 
 /// # Errors
 /// For the client: the session is not open here.
-pub fn known(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+pub fn check_open(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
     match state.sessions.contains_key(id) {
         true => Ok(()),
         false => Err(error::session_not_found(id.as_str())),

@@ -10,13 +10,13 @@ use crate::{
         machine::Machine,
         options::Options,
         stdio::{self, Stdin},
+        tasks::{Tasks, builtins},
         threads::Threads,
-        world::{World, builtins},
     },
     world::{
         process::Groups,
         secrets::Env,
-        store::Store,
+        store::SessionStore,
         telemetry::{self, Exporter},
         workspace,
     },
@@ -51,7 +51,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let groups = Groups::default();
     let tools = builtins(&groups);
     let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
-    let world = World::new(Store::new(home), groups, tools, Box::new(threads));
+    let world = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, world, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stdin = runtime.block_on(async { Stdin::open() })?;
@@ -61,7 +61,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     if let Some(it) = exporter {
         it.flush(END.saturating_sub(end.elapsed()));
     }
-    stdout.ended()?;
+    stdout.finish()?;
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
 }

@@ -6,39 +6,39 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        access::{self, AccessKind, Given},
+        access::{self, AccessKind, CredentialOverride},
+        build_session::{SessionParts, build_session, server_request},
         catalog::Catalog,
         confinement,
-        desk::Desk,
         errors::{auth_required, store_error},
         flush,
-        furnish::{Furnished, furnish, wish},
-        mcp::{self, servers::Wish},
+        mcp::{self, servers::ServerRequest},
         options::Options,
-        reach,
+        reachability,
+        session_resources::SessionResources,
         settings::{Flag, Settings, Sources},
-        state::{Live, State},
-        trust::{self, Pending},
+        state::{LiveSession, State},
+        trust::{self, PendingTrust},
     },
     base::{
+        clock::Now,
         ids::{MessageId, SessionId},
         log::{Entry, Mode, Principal},
-        now::Now,
         path::AbsPath,
         text,
-        trust::{Trust, why_not_mode},
+        trust::{Trust, mode_refusal},
     },
     engine::{
-        record::{Fork, Origin, Record},
+        record::{Fork, Record, SessionOrigin},
         session::Session,
-        step::{Input, Out},
+        step::{Input, StepOutput},
         turn::Spec,
     },
     wire::{
         acp::{
-            options::{Chosen, Offer},
-            session::{ForkWish, Place},
-            updates::{Manner, View},
+            options::{ChosenOptions, OfferedOptions},
+            session::{ForkParams, SessionFolders},
+            updates::{ClientProfile, SessionView},
         },
         jsonrpc::error,
     },
@@ -46,10 +46,10 @@ use crate::{
         disk,
         process::sandbox,
         secrets::Env,
-        store::{Log, StoreError},
+        store::{SessionLog, StoreError},
         workspace::{
             Warning,
-            ground::{self, Ground},
+            folder_config::{self, FolderConfig},
         },
     },
 };
@@ -60,18 +60,18 @@ pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 const SCRIPT: &str = "script";
 
 /// Where a session works, checked against the disk.
-pub struct Site {
+pub struct SessionPlace {
     pub cwd: AbsPath,
     /// Canonical, `cwd` first.
     pub roots: Vec<AbsPath>,
-    pub ground: Ground,
+    pub ground: FolderConfig,
     pub settings: Settings,
 }
 
 /// A session that sees more or less of its folder than before.
-pub struct Joined {
+pub struct ReadmittedSession {
     pub settings: Settings,
-    pub wish: Wish,
+    pub wish: ServerRequest,
     modes: Vec<Mode>,
 }
 
@@ -79,31 +79,31 @@ pub struct Joined {
 ///
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
-pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObjectOwned> {
-    let (site, left) = survey(state, place)?;
+pub fn create(state: &mut State, place: &SessionFolders) -> Result<SessionId, ErrorObjectOwned> {
+    let (site, left) = inspect_place(state, place)?;
     let model = model_of(&state.options, &site.settings);
     let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
-    let unread = trust::unread(&site.ground);
+    let unread = trust::unread_notice(&site.ground);
     let held = confinement::notice(state, confinement::is_harmless(&site.ground), &site.settings);
     let now = state.now();
     let id = new_id(now);
-    let Furnished { spec, desk, trouble } = furnish(state, &id, &site, &model);
+    let SessionParts { spec, resources: desk, trouble } = build_session(state, &id, &site, &model);
     if let Some(it) = trouble {
         return Err(it);
     }
-    let log = state.world.store.create(&id).map_err(|it| store_error(&id, &it))?;
-    let wish = wish(&site, place, &desk);
-    let Site { cwd, roots, ground, .. } = site;
-    let origin = Origin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
-    let mut out = Out::default();
+    let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
+    let wish = server_request(&site, place, &desk);
+    let SessionPlace { cwd, roots, ground, .. } = site;
+    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
+    let mut out = StepOutput::default();
     let session = Session::create(origin, spec, now, &mut out);
-    admit(state, session, log, desk);
-    state.say(&id, out);
+    insert_session(state, session, log, desk);
+    state.queue_acts(&id, out);
     for it in [notice, unread, held, left].into_iter().flatten() {
-        state.step(&id, Input::Noticed(it));
+        state.step(&id, Input::Notice(it));
     }
-    reach::tell(state, &id);
-    trust::raise(state, &id, Pending { ground, place: place.clone(), goes_on: false });
+    reachability::send_outages(state, &id);
+    trust::ask_trust(state, &id, PendingTrust { ground, place: place.clone(), is_resumed: false });
     mcp::connect(state, &id, wish);
     Ok(id)
 }
@@ -111,7 +111,7 @@ pub fn create(state: &mut State, place: &Place) -> Result<SessionId, ErrorObject
 /// Sorts by time, as the UUIDs of version 7 do.
 pub fn new_id(now: Now) -> SessionId {
     let mut random = [0; 10];
-    let dice = [now.dice(u64::MAX), now.dice(u64::MAX - 1)].map(u64::to_le_bytes);
+    let dice = [now.random(u64::MAX), now.random(u64::MAX - 1)].map(u64::to_le_bytes);
     random.iter_mut().zip(dice.iter().flatten()).for_each(|(to, from)| *to = *from);
     SessionId::from(uuid::Builder::from_unix_timestamp_millis(now.unix_ms, &random).into_uuid().to_string())
 }
@@ -122,21 +122,21 @@ pub fn new_id(now: Now) -> SessionId {
 /// # Errors
 /// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
 /// script that cannot be read.
-pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entry>, ErrorObjectOwned> {
+pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
     let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
-    let (site, left) = survey(state, place)?;
+    let (site, left) = inspect_place(state, place)?;
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
             let lines = flush::flush(state);
-            state.say_lines(|it| it.extend_from_slice(&lines));
-            (state.world.store.read(id).map_err(|it| store_error(id, &it))?, None)
+            state.queue_lines(|it| it.extend_from_slice(&lines));
+            (state.tasks.store.read(id).map_err(|it| store_error(id, &it))?, None)
         }
         false => {
-            state.world.store.open(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
+            state.tasks.store.open(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
         }
     };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
@@ -145,27 +145,27 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
         Some(live) => live.session.record().model.clone(),
-        None => model_that_goes_on(&record, &state.options, &site.settings),
+        None => resumed_model(&record, &state.options, &site.settings),
     };
-    let Furnished { spec, desk, trouble } = furnish(state, id, &site, &model);
+    let SessionParts { spec, resources: desk, trouble } = build_session(state, id, &site, &model);
     // Files that castor was started with are an order.
     if let Some(it) = trouble.filter(|_| state.options.script.is_some() || state.options.record.is_some()) {
         return Err(it);
     }
-    let wish = wish(&site, place, &desk);
+    let wish = server_request(&site, place, &desk);
     match log {
         Some(log) => {
             let mut session = Session::resume(record, spec);
-            session.order(model);
-            admit(state, session, log, desk);
+            session.override_model(model);
+            insert_session(state, session, log, desk);
         }
-        None => admit_again(state, record, spec, desk),
+        None => replace_session(state, record, spec, desk),
     }
     if let Some(it) = left {
-        state.step(id, Input::Noticed(it));
+        state.step(id, Input::Notice(it));
     }
-    reach::tell(state, id);
-    trust::raise(state, id, Pending { ground: site.ground, place: place.clone(), goes_on: true });
+    reachability::send_outages(state, id);
+    trust::ask_trust(state, id, PendingTrust { ground: site.ground, place: place.clone(), is_resumed: true });
     mcp::connect(state, id, wish);
     Ok(entries)
 }
@@ -175,15 +175,15 @@ pub fn load(state: &mut State, id: &SessionId, place: &Place) -> Result<Vec<Entr
 ///
 /// # Errors
 /// As [`load`]; also for another folder than the parent's, and for a message that it does not have.
-pub fn fork(state: &mut State, wish: &ForkWish) -> Result<SessionId, ErrorObjectOwned> {
-    let ForkWish { parent, place, until } = wish;
+pub fn fork(state: &mut State, wish: &ForkParams) -> Result<SessionId, ErrorObjectOwned> {
+    let ForkParams { parent, place, until } = wish;
     // What it was told in the same breath belongs to it.
     let lines = flush::flush(state);
-    state.say_lines(|it| it.extend_from_slice(&lines));
-    let entries = state.world.store.read(parent).map_err(|it| store_error(parent, &it))?;
+    state.queue_lines(|it| it.extend_from_slice(&lines));
+    let entries = state.tasks.store.read(parent).map_err(|it| store_error(parent, &it))?;
     let missing = || store_error(parent, &StoreError::NotFound { id: parent.clone() });
     let logged = Record::begin(entries.first().ok_or_else(missing)?).ok_or_else(missing)?;
-    let cwd = state.sessions.get(parent).map_or(logged.cwd, |it| it.desk.cwd.clone());
+    let cwd = state.sessions.get(parent).map_or(logged.cwd, |it| it.resources.cwd.clone());
     if disk::real_path(&place.cwd).ok() != disk::real_path(&cwd).ok() {
         let why = format!("cwd: a fork stays in the folder of its session, which is {cwd}");
         return Err(error::invalid_params(&format!("{why}; send that, or begin another session with session/new")));
@@ -191,9 +191,9 @@ pub fn fork(state: &mut State, wish: &ForkWish) -> Result<SessionId, ErrorObject
     let now = state.now();
     let fork = Fork { session: new_id(now), until: until.clone(), now_ms: now.unix_ms };
     let id = fork.session.clone();
-    let log = fork.of(&entries).ok_or_else(|| no_message(until.as_ref()))?;
-    state.world.store.put(&id, &log).map_err(|it| store_error(&id, &it))?;
-    load(state, &id, place).inspect_err(|_| _ = state.world.store.delete(&id))?;
+    let log = fork.copy_log(&entries).ok_or_else(|| no_message(until.as_ref()))?;
+    state.tasks.store.create_with(&id, &log).map_err(|it| store_error(&id, &it))?;
+    load(state, &id, place).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
     Ok(id)
 }
 
@@ -207,60 +207,71 @@ fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
 ///
 /// # Errors
 /// In words: the session is gone.
-pub fn join(state: &mut State, id: &SessionId, ground: Ground, place: &Place) -> Result<Joined, String> {
+pub fn readmit_session(
+    state: &mut State,
+    id: &SessionId,
+    ground: FolderConfig,
+    place: &SessionFolders,
+) -> Result<ReadmittedSession, String> {
     let Some(live) = state.sessions.get(id) else { return Err("the session is gone".to_owned()) };
     let record = live.session.record();
     let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
     let settings = settings_of(&state.options, &ground);
-    let site = Site { cwd, roots, ground, settings };
-    say_warnings(&site);
-    let Furnished { spec, desk, .. } = furnish(state, id, &site, &model);
-    let wish = wish(&site, place, &desk);
+    let site = SessionPlace { cwd, roots, ground, settings };
+    log_warnings(&site);
+    let SessionParts { spec, resources: desk, .. } = build_session(state, id, &site, &model);
+    let wish = server_request(&site, place, &desk);
     let modes = spec.modes.allowed.clone();
     if let Some(live) = state.sessions.get_mut(id) {
-        live.session.furnish(spec);
-        live.desk = desk;
+        live.session.replace_spec(spec);
+        live.resources = desk;
     }
-    Ok(Joined { settings: site.settings, wish, modes })
+    Ok(ReadmittedSession { settings: site.settings, wish, modes })
 }
 
 /// `mode` where it is allowed, else the most careful one.
-pub fn nearest_mode(mode: Mode, joined: &Joined) -> Mode {
+pub fn nearest_mode(mode: Mode, joined: &ReadmittedSession) -> Mode {
     if joined.modes.contains(&mode) { mode } else { Mode::Default }
 }
 
-fn admit(state: &mut State, session: Session, log: Log, desk: Arc<Desk>) {
+fn insert_session(state: &mut State, session: Session, log: SessionLog, desk: Arc<SessionResources>) {
     let id = desk.session.clone();
-    let (manner, view) = shown(state, &id, &session);
-    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
+    let (manner, view) = client_view(state, &id, &session);
+    state.sessions.insert(
+        id,
+        LiveSession { session, log, view, profile: manner, resources: desk, commands: None, pending_trust: None },
+    );
 }
 
 /// As [`admit`], for a session that is live: rules, trust and what confines commands are those of now.
-fn admit_again(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<Desk>) {
+fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<SessionResources>) {
     let id = desk.session.clone();
     let Some(mut live) = state.sessions.remove(&id) else { return };
-    live.session.refold(record);
-    live.session.furnish(spec);
-    let (manner, view) = shown(state, &id, &live.session);
+    live.session.replace_record(record);
+    live.session.replace_spec(spec);
+    let (manner, view) = client_view(state, &id, &live.session);
     // Its commands are told with the answer.
-    let Live { session, log, .. } = live;
-    state.sessions.insert(id, Live { session, log, view, manner, desk, commands: None, pending: None });
+    let LiveSession { session, log, .. } = live;
+    state.sessions.insert(
+        id,
+        LiveSession { session, log, view, profile: manner, resources: desk, commands: None, pending_trust: None },
+    );
 }
 
 /// How the client sees it.
-fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
+fn client_view(state: &State, id: &SessionId, session: &Session) -> (ClientProfile, SessionView) {
     let client = state.client.clone().unwrap_or_default();
     let record = session.record();
     let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
-    let chosen = Chosen { mode, model, tuning, limits: record.limits() };
+    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits() };
     let models = session.models().to_vec();
     let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
     let modes = session.offered_modes().to_vec();
-    let offer = Offer { modes, models, thinking, booleans: client.booleans, limits };
-    let manner = Manner { offer, sees: client.sees };
-    let mut view = View::new(id.clone(), manner.clone(), chosen);
+    let offer = OfferedOptions { modes, models, thinking, booleans: client.bool_options, limits };
+    let manner = ClientProfile { offer, features: client.features };
+    let mut view = SessionView::new(id.clone(), manner.clone(), chosen);
     if let Some((usage, _)) = record.spent.last {
-        view.fill(usage.total, record.spent.cost_with(None));
+        view.set_context_usage(usage.total, record.spent.cost_with(None));
     }
     (manner, view)
 }
@@ -271,7 +282,7 @@ fn shown(state: &State, id: &SessionId, session: &Session) -> (Manner, View) {
 /// For the client, with what would allow it.
 pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
     let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
-    let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
     allow_mode(mode, &ground.trust, &settings)
 }
 
@@ -279,9 +290,9 @@ pub fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), Error
 ///
 /// # Errors
 /// -32000 with what is missing.
-pub fn check_access(state: &State, given: &Given) -> Result<(), ErrorObjectOwned> {
-    let cwd = AbsPath::new("/").unwrap_or_else(|| state.world.store.home().clone());
-    let (ground, settings) = look(&state.options, &state.env, &cwd);
+pub fn check_access(state: &State, given: &CredentialOverride) -> Result<(), ErrorObjectOwned> {
+    let cwd = AbsPath::new("/").unwrap_or_else(|| state.tasks.store.home().clone());
+    let (ground, settings) = load_ground(&state.options, &state.env, &cwd);
     let wanted = given.method.unwrap_or(AccessKind::ApiKey);
     let access = access::model_access(&ground.env, &settings, given);
     let access = access.map_err(|it| auth_required(&it.to_string()))?;
@@ -292,36 +303,36 @@ pub fn check_access(state: &State, given: &Given) -> Result<(), ErrorObjectOwned
 }
 
 /// Credentials changed: from its next request on, each session reaches its model with the new ones.
-pub fn refit_all(state: &mut State) {
+pub fn reconnect_models(state: &mut State) {
     let ids: Vec<SessionId> = state.sessions.keys().cloned().collect();
     for id in &ids {
-        refit(state, id);
+        reconnect_model(state, id);
     }
 }
 
 /// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
-pub fn refit(state: &mut State, id: &SessionId) {
+pub fn reconnect_model(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
-    let (ground, settings) = look(&state.options, &state.env, &live.desk.cwd);
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
     let model = live.session.record().model.clone();
-    let (generator, _) = reach::reach(state, id, &ground.env, &settings, &model);
+    let (generator, _) = reachability::reach_models(state, id, &ground.env, &settings, &model);
     if let Some(live) = state.sessions.get_mut(id) {
-        live.desk = Arc::new(Desk { generator, ..Desk::clone(&live.desk) });
+        live.resources = Arc::new(SessionResources { generator, ..SessionResources::clone(&live.resources) });
     }
 }
 
 /// A session as its log has it, in its place and with the trust and settings of now; `None` without a usable log.
-pub fn record_again(state: &State, desk: &Desk) -> Option<Record> {
-    let entries = state.world.store.read(&desk.session).unwrap_or_default();
+pub fn reload_record(state: &State, desk: &SessionResources) -> Option<Record> {
+    let entries = state.tasks.store.read(&desk.session).unwrap_or_default();
     let mut record = Record::replay(&entries)?;
-    let (ground, settings) = look(&state.options, &state.env, &desk.cwd);
-    let site = Site { cwd: desk.cwd.clone(), roots: desk.roots.clone(), ground, settings };
+    let (ground, settings) = load_ground(&state.options, &state.env, &desk.cwd);
+    let site = SessionPlace { cwd: desk.cwd.clone(), roots: desk.roots.clone(), ground, settings };
     bring_up_to_date(&mut record, &site);
     Some(record)
 }
 
 /// What a log says of places and rights was true when it was written.
-fn bring_up_to_date(record: &mut Record, site: &Site) {
+fn bring_up_to_date(record: &mut Record, site: &SessionPlace) {
     record.cwd.clone_from(&site.cwd);
     record.roots.clone_from(&site.roots);
     if allow_mode(record.mode, &site.ground.trust, &site.settings).is_err() {
@@ -331,7 +342,7 @@ fn bring_up_to_date(record: &mut Record, site: &Site) {
 
 /// Who a session was begun with is whom the user told it to: settings, keys and defaults of another day change nothing.
 /// A script's name is no model without the script.
-fn model_that_goes_on(record: &Record, options: &Options, settings: &Settings) -> String {
+fn resumed_model(record: &Record, options: &Options, settings: &Settings) -> String {
     match &options.model {
         Some(it) => it.clone(),
         None if record.model == SCRIPT && options.script.is_none() => model_of(options, settings),
@@ -340,7 +351,7 @@ fn model_that_goes_on(record: &Record, options: &Options, settings: &Settings) -
 }
 
 /// The site, and what is to be said of what was found there.
-fn survey(state: &State, place: &Place) -> Result<(Site, Option<String>), ErrorObjectOwned> {
+fn inspect_place(state: &State, place: &SessionFolders) -> Result<(SessionPlace, Option<String>), ErrorObjectOwned> {
     let mut roots = Vec::new();
     for path in std::iter::once(&place.cwd).chain(&place.additional) {
         let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
@@ -351,33 +362,33 @@ fn survey(state: &State, place: &Place) -> Result<(Site, Option<String>), ErrorO
         }
     }
     // Before anybody looks at the folder: what a killed castor left there looks like configuration.
-    let records = confinement::records(state.world.store.home());
-    for it in sandbox::sweep(records.as_path()) {
+    let records = confinement::records_folder(state.tasks.store.home());
+    for it in sandbox::remove_orphans(records.as_path()) {
         tracing::info!("{} was left by a castor that was killed, and is removed", it.display());
     }
-    let left = confinement::put_aside(&records);
-    let ground = ground::look(&state.env, &place.cwd);
+    let left = confinement::quarantine_leftovers(&records);
+    let ground = folder_config::load(&state.env, &place.cwd);
     let (settings, warnings) = merged_settings(&state.options, &ground);
     for it in warnings {
         tracing::warn!("{it}");
     }
-    let site = Site { cwd: place.cwd.clone(), roots, ground, settings };
-    say_warnings(&site);
+    let site = SessionPlace { cwd: place.cwd.clone(), roots, ground, settings };
+    log_warnings(&site);
     Ok((site, left))
 }
 
 /// Trust first, then the settings that it lets in.
-pub fn look(options: &Options, env: &Env, cwd: &AbsPath) -> (Ground, Settings) {
-    let ground = ground::look(env, cwd);
+pub fn load_ground(options: &Options, env: &Env, cwd: &AbsPath) -> (FolderConfig, Settings) {
+    let ground = folder_config::load(env, cwd);
     let settings = settings_of(options, &ground);
     (ground, settings)
 }
 
-pub fn settings_of(options: &Options, ground: &Ground) -> Settings {
+pub fn settings_of(options: &Options, ground: &FolderConfig) -> Settings {
     merged_settings(options, ground).0
 }
 
-fn merged_settings(options: &Options, ground: &Ground) -> (Settings, Vec<Warning>) {
+fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<Warning>) {
     let layers = ground.layers();
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
@@ -388,7 +399,7 @@ fn merged_settings(options: &Options, ground: &Ground) -> (Settings, Vec<Warning
 }
 
 /// Once for each look that a session is made from: the user reads them, or nobody does.
-fn say_warnings(site: &Site) {
+fn log_warnings(site: &SessionPlace) {
     for it in &site.ground.warnings {
         tracing::warn!("{it}");
     }
@@ -398,7 +409,7 @@ fn say_warnings(site: &Site) {
 pub fn catalog(state: &State) -> Catalog {
     match state.options.needs_no_access() {
         true => Catalog::default(),
-        false => Catalog::read(state.world.store.home()),
+        false => Catalog::read(state.tasks.store.home()),
     }
 }
 
@@ -409,11 +420,11 @@ pub fn models_on_offer(
     catalog: &Catalog,
     current: &str,
 ) -> Vec<(String, String)> {
-    let aliases = &settings.reach.aliases;
+    let aliases = &settings.models.aliases;
     let mut res = if options.needs_no_access() { Vec::new() } else { catalog.offer(settings) };
-    res.extend(aliases.offer(!options.needs_no_access()));
+    res.extend(aliases.offered_names(!options.needs_no_access()));
     // Who may take over can be chosen, too.
-    for it in settings.failing.models.iter().filter(|_| options.script.is_none()) {
+    for it in settings.on_failure.models.iter().filter(|_| options.script.is_none()) {
         if !res.iter().any(|(id, _)| id == it) {
             res.push((it.clone(), it.clone()));
         }
@@ -468,10 +479,10 @@ fn why_not_here(mode: Mode, trust: &Trust) -> &'static str {
 /// What does more without asking needs a folder that is trusted; `auto` also what holds commands and takes them back.
 pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
     if matches!(mode, Mode::Auto | Mode::Yolo) && settings.disable_yolo {
-        return Err(error::invalid_params(&why_not_mode(mode, true)));
+        return Err(error::invalid_params(&mode_refusal(mode, true)));
     }
     if mode > Mode::Default && !trust.is_trusted() {
-        return Err(error::untrusted(&why_not_mode(mode, false)));
+        return Err(error::untrusted(&mode_refusal(mode, false)));
     }
     // To find out may start a process: only for whom it matters.
     let lack = if mode == Mode::Auto { confinement::lacks_for_auto(settings) } else { None };

@@ -12,56 +12,56 @@ use tokio::sync::oneshot;
 
 use crate::{
     app::{
-        desk::Desk,
         event::EditorRequest,
-        fault,
-        models::Models,
+        model_factory::ModelFactory,
         options::Options,
+        panics,
+        session_resources::SessionResources,
+        tasks::Tasks,
         terminals::{self, Terminals},
-        trust::Pending,
-        world::World,
+        trust::PendingTrust,
     },
     base::{
+        clock::Now,
         ids::{EffectId, QuestionId, SessionId},
         money::Money,
-        now::Now,
         question::Form,
     },
     engine::{
         session::Session,
-        step::{Act, Input, Out},
+        step::{Act, Input, StepOutput},
     },
     wire::{
         acp::{
             initialize::Client,
-            options::Chosen,
-            updates::{Manner, View},
+            options::ChosenOptions,
+            updates::{ClientProfile, SessionView},
         },
         jsonrpc::{
             error,
             message::{RequestId, RpcError},
-            queue::{Incoming, Outgoing, Ticket},
+            open_requests::{IncomingRequests, OutgoingRequests, Ticket},
             write,
         },
     },
-    world::{secrets::Env, store::Log},
+    world::{secrets::Env, store::SessionLog},
 };
 
 pub struct State {
     pub options: Options,
     pub env: Env,
-    pub models: Models,
+    pub models: ModelFactory,
     /// `None` until initialize.
     pub client: Option<Client>,
-    pub sessions: BTreeMap<SessionId, Live>,
+    pub sessions: BTreeMap<SessionId, LiveSession>,
     /// What the client asked and nobody answered yet.
-    pub requests: Incoming<Asker>,
+    pub requests: IncomingRequests<RequestOwner>,
     /// What we asked the client.
-    pub asked: Outgoing<Asked>,
+    pub outgoing: OutgoingRequests<ClientRequest>,
     pub terminals: Terminals,
     pub timers: Timers,
     pub outbox: Outbox,
-    pub world: World,
+    pub tasks: Tasks,
     /// The instant of the event at hand; its seed changes with every use.
     pub now: Now,
 }
@@ -69,26 +69,26 @@ pub struct State {
 /// What is said at the end of the loop turn, in order.
 #[derive(Default)]
 pub struct Outbox {
-    pub said: Vec<Said>,
+    pub items: Vec<OutboxItem>,
     /// What follows the answer to the request at hand.
-    pub afterwards: Vec<u8>,
+    pub after_answer: Vec<u8>,
 }
 
 /// A session in this process.
-pub struct Live {
+pub struct LiveSession {
     pub session: Session,
-    pub log: Log,
-    pub view: View,
-    pub manner: Manner,
-    pub desk: Arc<Desk>,
+    pub log: SessionLog,
+    pub view: SessionView,
+    pub profile: ClientProfile,
+    pub resources: Arc<SessionResources>,
     /// The commands that the client knows of; `None`: it does not know the session yet.
     pub commands: Option<Vec<&'static str>>,
     /// What the user is to decide about the session's folder, as it was when the session began.
-    pub pending: Option<Box<Pending>>,
+    pub pending_trust: Option<Box<PendingTrust>>,
 }
 
 /// Whom an open request of the client is about.
-pub enum Asker {
+pub enum RequestOwner {
     /// The prompt with the ticket's number.
     Prompt(SessionId),
     /// Its answer says what the session's log must have first.
@@ -97,14 +97,14 @@ pub enum Asker {
 }
 
 /// What an open request to the client is about.
-pub enum Asked {
+pub enum ClientRequest {
     Question {
         session: SessionId,
         question: QuestionId,
-        shape: Shape,
+        shape: QuestionForm,
     },
     /// A task waits, until its effect is over.
-    Hand {
+    EditorCall {
         session: SessionId,
         effect: EffectId,
         reply: oneshot::Sender<Result<Value, RpcError>>,
@@ -116,12 +116,12 @@ pub enum Asked {
         reply: oneshot::Sender<Result<Value, RpcError>>,
     },
     /// Whatever the answer says.
-    Nothing,
+    IgnoredReply,
 }
 
 /// How a question was put: its answer is read the same way.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum QuestionForm {
     Confirmation,
     Form(Arc<Form>),
     /// A form, shown as options.
@@ -131,23 +131,23 @@ pub enum Shape {
     Link,
 }
 
-impl Asked {
+impl ClientRequest {
     /// Whether the task of this effect waits for the answer.
-    pub fn is_hand_of(&self, id: &SessionId, of: EffectId) -> bool {
-        matches!(self, Self::Hand { session, effect, .. } if session == id && *effect == of)
+    pub fn is_call_of(&self, id: &SessionId, of: EffectId) -> bool {
+        matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
     }
 
     /// Whether somebody in that session waits for the answer.
-    pub fn is_of(&self, id: &SessionId) -> bool {
+    pub fn is_of_session(&self, id: &SessionId) -> bool {
         match self {
-            Self::Question { session, .. } | Self::Hand { session, .. } => session == id,
-            Self::Terminal { .. } | Self::Nothing => false,
+            Self::Question { session, .. } | Self::EditorCall { session, .. } => session == id,
+            Self::Terminal { .. } | Self::IgnoredReply => false,
         }
     }
 }
 
 /// Something to say: ready lines, acts of a session that are logged first, or a request.
-pub enum Said {
+pub enum OutboxItem {
     Lines(Vec<u8>),
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
@@ -162,26 +162,26 @@ pub enum Said {
 
 impl State {
     /// `seed`: what is random begins with it.
-    pub fn new(options: Options, env: Env, world: World, seed: u64) -> Self {
+    pub fn new(options: Options, env: Env, world: Tasks, seed: u64) -> Self {
         Self {
             options,
-            models: Models::new(&env),
+            models: ModelFactory::new(&env),
             env,
             client: None,
             sessions: BTreeMap::new(),
-            requests: Incoming::default(),
-            asked: Outgoing::default(),
+            requests: IncomingRequests::default(),
+            outgoing: OutgoingRequests::default(),
             terminals: Terminals::default(),
             timers: Timers::default(),
             outbox: Outbox::default(),
-            world,
+            tasks: world,
             now: Now { unix_ms: 0, seed },
         }
     }
 
     /// Now, with dice of its own.
     pub fn now(&mut self) -> Now {
-        self.now = self.now.reseeded();
+        self.now = self.now.reseed();
         self.now
     }
 
@@ -189,64 +189,64 @@ impl State {
     pub fn step(&mut self, id: &SessionId, input: Input) {
         let now = self.now();
         let Some(live) = self.sessions.get_mut(id) else { return };
-        let mut out = Out::default();
-        let (session, breaks) = (&mut live.session, live.desk.fault.is_in_input(&input));
+        let mut out = StepOutput::default();
+        let (session, breaks) = (&mut live.session, live.resources.fault.is_in_input(&input));
         let step = || {
             session.step(input, now, &mut out);
-            fault::trip(breaks);
+            panics::panic_if(breaks);
         };
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(()) => self.say(id, out),
+            Ok(()) => self.queue_acts(id, out),
             Err(panic) => {
-                let panic = fault::in_words(&*panic);
+                let panic = panics::panic_message(&*panic);
                 let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
                 self.refold(id, &error);
             }
         }
     }
 
-    pub fn say(&mut self, id: &SessionId, out: Out) {
-        match self.outbox.said.last_mut() {
-            Some(Said::Acts(last, acts)) if last == id => acts.extend(out.acts),
+    pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
+        match self.outbox.items.last_mut() {
+            Some(OutboxItem::Acts(last, acts)) if last == id => acts.extend(out.acts),
             _ if out.acts.is_empty() => (),
-            _ => self.outbox.said.push(Said::Acts(id.clone(), out.acts)),
+            _ => self.outbox.items.push(OutboxItem::Acts(id.clone(), out.acts)),
         }
     }
 
-    pub fn say_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        match self.outbox.said.last_mut() {
-            Some(Said::Lines(lines)) => write(lines),
+    pub fn queue_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self.outbox.items.last_mut() {
+            Some(OutboxItem::Lines(lines)) => write(lines),
             _ => {
                 let mut lines = Vec::new();
                 write(&mut lines);
-                self.outbox.said.push(Said::Lines(lines));
+                self.outbox.items.push(OutboxItem::Lines(lines));
             }
         }
     }
 
     /// Requests to the client whose answers change nothing.
-    pub fn tell(&mut self, requests: Vec<terminals::Request>) {
+    pub fn queue_requests(&mut self, requests: Vec<terminals::Request>) {
         for (method, params) in requests {
-            let id = self.asked.open(Asked::Nothing);
-            self.say_lines(|lines| _ = write::request(lines, id, method, &params));
+            let id = self.outgoing.register(ClientRequest::IgnoredReply);
+            self.queue_lines(|lines| _ = write::request(lines, id, method, &params));
         }
     }
 
     pub fn prompts_of(&self, id: &SessionId) -> Vec<Ticket> {
-        let is_its = |it: &Asker| matches!(it, Asker::Prompt(of) if of == id);
+        let is_its = |it: &RequestOwner| matches!(it, RequestOwner::Prompt(of) if of == id);
         self.requests.iter().filter(|(_, it)| is_its(it)).map(|(ticket, _)| ticket).collect()
     }
 }
 
-impl Live {
+impl LiveSession {
     /// What is chosen now, for the client.
-    pub fn chosen(&self) -> Chosen {
+    pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();
-        Chosen { mode: record.mode, model: record.model.clone(), tuning: record.tuning, limits: record.limits() }
+        ChosenOptions { mode: record.mode, model: record.model.clone(), tuning: record.tuning, limits: record.limits() }
     }
 
     /// How full the context is, in tokens, of how many; and what all calls cost.
-    pub fn filled(&self) -> (Option<(u64, u64)>, Option<Money>) {
+    pub fn context_usage(&self) -> (Option<(u64, u64)>, Option<Money>) {
         let spent = &self.session.record().spent;
         (spent.last.map(|(usage, size)| (usage.total, size)), spent.cost_with(None))
     }

@@ -21,7 +21,7 @@ const READ: usize = 64 * 1024;
 const QUEUE: usize = 16;
 /// Where a descriptor stands, not at an offset.
 #[cfg(target_os = "linux")]
-const HERE: u64 = u64::MAX;
+const CURRENT_OFFSET: u64 = u64::MAX;
 
 /// Where lines for the client go, in order.
 pub struct Stdout {
@@ -49,7 +49,7 @@ impl Stdout {
     ///
     /// # Errors
     /// When lines are lost, as on a full disk. A client that reads no more is gone, and misses none.
-    pub fn ended(self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
         match self.failed.get().filter(|it| it.kind() != io::ErrorKind::BrokenPipe) {
             Some(it) => Err(it.raw_os_error().map_or_else(|| it.kind().into(), io::Error::from_raw_os_error)),
             None => Ok(()),
@@ -71,7 +71,7 @@ pub fn take_stdout() -> io::Result<OwnedFd> {
 pub enum Stdin {
     /// The loop reads by itself: to hand each line over from a thread takes longer than to read it.
     #[cfg(target_os = "linux")]
-    Here(Box<Here>),
+    Nonblocking(Box<StdioSource>),
     /// A thread reads: for what can only be waited for, as a file or a terminal.
     Thread(Receiver<Event>),
 }
@@ -87,8 +87,8 @@ impl Stdin {
 
     fn of(fd: OwnedFd) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        if let Some(it) = Here::new(&fd) {
-            return Ok(Self::Here(Box::new(it)));
+        if let Some(it) = StdioSource::new(&fd) {
+            return Ok(Self::Nonblocking(Box::new(it)));
         }
         let (events, queue) = channel(QUEUE);
         read_on_thread(fd, events)?;
@@ -99,7 +99,7 @@ impl Stdin {
     pub async fn next(&mut self) -> Event {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Here(it) => it.next().await,
+            Self::Nonblocking(it) => it.next().await,
             Self::Thread(queue) => queue.recv().await.unwrap_or(Event::StdinClosed),
         }
     }
@@ -108,14 +108,14 @@ impl Stdin {
     pub fn ready(&mut self) -> Option<Event> {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Here(it) => it.ready(),
+            Self::Nonblocking(it) => it.ready(),
             Self::Thread(queue) => queue.try_recv().ok(),
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-pub struct Here {
+pub struct StdioSource {
     fd: AsyncFd<OwnedFd>,
     bytes: Vec<u8>,
     /// What was read to see whether it can be read so.
@@ -123,7 +123,7 @@ pub struct Here {
 }
 
 #[cfg(target_os = "linux")]
-impl Here {
+impl StdioSource {
     /// `None`: it cannot be asked for without waiting.
     fn new(fd: &OwnedFd) -> Option<Self> {
         // SAFETY: it owns the descriptor, and closes it after it was forgotten by the runtime.
@@ -162,7 +162,7 @@ impl Here {
 fn read_at_once(fd: impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     loop {
-        match preadv2(&fd, &mut [io::IoSliceMut::new(bytes)], HERE, ReadWriteFlags::NOWAIT) {
+        match preadv2(&fd, &mut [io::IoSliceMut::new(bytes)], CURRENT_OFFSET, ReadWriteFlags::NOWAIT) {
             Err(Errno::INTR) => (),
             read => return Ok(read?),
         }
@@ -208,7 +208,7 @@ pub fn stdin_is_closed() -> bool {
 #[cfg(target_os = "linux")]
 fn write_at_once(fd: &OwnedFd, bytes: &[u8]) -> usize {
     use rustix::io::{ReadWriteFlags, pwritev2};
-    pwritev2(fd, &[io::IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT).unwrap_or(0)
+    pwritev2(fd, &[io::IoSlice::new(bytes)], CURRENT_OFFSET, ReadWriteFlags::NOWAIT).unwrap_or(0)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -315,7 +315,7 @@ mod tests {
             let stdout = write_stdout(full.into(), events).unwrap();
             stdout.send(b"{}\n".to_vec(), true);
             assert!(matches!(written.blocking_recv(), Some(Event::StdoutClosed)));
-            assert_eq!(stdout.ended().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+            assert_eq!(stdout.finish().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         }
     }
 

@@ -16,7 +16,7 @@ pub struct Terminals {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum TerminalEnd {
     /// The command ended, or is lost.
     Release,
     /// The command is no longer wanted.
@@ -32,33 +32,33 @@ impl Terminals {
     }
 
     /// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
-    pub fn created(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
+    pub fn register(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
         let Some(terminal) = terminals::read_created(result) else { return Vec::new() };
         self.open.entry((session.clone(), effect)).or_default().push(terminal);
         match is_wanted {
             true => Vec::new(),
-            false => self.give_back(session, effect, How::Kill),
+            false => self.release(session, effect, TerminalEnd::Kill),
         }
     }
 
     /// A call is over, and so are its terminals. What the call said at its end leaves before these requests.
-    pub fn give_back(&mut self, session: &SessionId, effect: EffectId, how: How) -> Vec<Request> {
+    pub fn release(&mut self, session: &SessionId, effect: EffectId, how: TerminalEnd) -> Vec<Request> {
         let methods: &[&'static str] = match how {
-            How::Release => &[RELEASE],
-            How::Kill => &[KILL, RELEASE],
+            TerminalEnd::Release => &[RELEASE],
+            TerminalEnd::Kill => &[KILL, RELEASE],
         };
         let given = self.open.remove(&(session.clone(), effect)).unwrap_or_default();
         let requests = |terminal: String| {
-            let params = terminals::about(session, &terminal);
+            let params = terminals::terminal_params(session, &terminal);
             methods.iter().map(move |method| (*method, params.clone()))
         };
         given.into_iter().flat_map(requests).collect()
     }
 
     /// All calls of a session are over.
-    pub fn give_all_back(&mut self, session: &SessionId) -> Vec<Request> {
+    pub fn release_all(&mut self, session: &SessionId) -> Vec<Request> {
         let effects: Vec<EffectId> =
             self.open.keys().filter(|(it, _)| it == session).map(|(_, effect)| *effect).collect();
-        effects.into_iter().flat_map(|it| self.give_back(session, it, How::Kill)).collect()
+        effects.into_iter().flat_map(|it| self.release(session, it, TerminalEnd::Kill)).collect()
     }
 }

@@ -14,17 +14,19 @@ use tracing::{Instrument, Span};
 
 use crate::{
     app::{
-        chores::{self, Write},
-        desk::Desk,
+        checkpoint_tasks,
+        effect_task::EffectTask,
         event::Event,
         event_loop::unix_ms,
-        exit, fault,
-        hand::Hand,
-        holding, hooks,
+        hooks,
         jobs::{EffectJob, Job, Workers},
+        panics,
+        pending_chores::{self, FileWrite},
+        redact_output,
+        session_resources::SessionResources,
+        tasks::Tools,
         traces,
         worker::Worker,
-        world::Tools,
     },
     base::{
         check::Check,
@@ -34,19 +36,18 @@ use crate::{
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
-        sandbox::Leave,
         tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
-    engine::step::{Effect, Hold, Input},
+    engine::step::{CallHold, Effect, Input},
     world::{
         self, checkers, disk,
-        mcp::{self, Doors, Launch, News},
+        mcp::{self, HostHandles, ServerEvent, ServerIdentity},
         models::Sink,
         process::{Groups, sandbox},
         redaction::Stream,
-        tools::{Known, shell, truncate},
+        tools::{CallKnowledge, shell, truncate},
         workspace::{
-            memory::{self, Wanted},
+            memory::{self, MemorySearch},
             saved,
         },
     },
@@ -61,7 +62,7 @@ pub struct Threads {
     /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the models.
     leaves: Worker,
     /// What is to be written into the user's own files.
-    saves: OnceLock<UnboundedSender<Write>>,
+    saves: OnceLock<UnboundedSender<FileWrite>>,
     /// Answers of engine effects: bounded, and not taken while the client does not read.
     answers: Sender<Event>,
     /// What the loop takes whatever the client does.
@@ -81,11 +82,11 @@ impl Threads {
         }
     }
 
-    fn effect(&self, job: EffectJob) {
-        let EffectJob { desk, id, effect, cancel, log } = job;
+    fn start_effect(&self, job: EffectJob) {
+        let EffectJob { resources, id, effect, cancel, log } = job;
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
-        let printed = Arc::new(Stream::new(desk.intake.secrets.clone()));
-        let hand = Hand { desk, id, cancel, answers, requests, tools, leave: Leave::default(), printed };
+        let (output_stream, leave) = (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
+        let hand = EffectTask { resources, id, cancel, answers, requests, tools, leave, output_stream };
         match effect {
             Effect::Generate { purpose, request } => {
                 let span = traces::model_span(purpose, &request);
@@ -93,51 +94,51 @@ impl Threads {
             }
             Effect::Resolve { call } => {
                 // The first look takes a while: it is there when the call has run.
-                let secrets = hand.desk.intake.secrets.clone();
-                self.block(move || _ = secrets.look(false));
+                let secrets = hand.resources.model_input.secrets.clone();
+                self.spawn_blocking(move || _ = secrets.current_redactor(false));
                 self.leaves.spawn(resolve(hand, call));
             }
             Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
             Effect::Preview { call, places, seen } => {
-                self.leaves.spawn(preview(hand, call, Known { places, seen, ..Known::default() }))
+                self.leaves.spawn(preview(hand, call, CallKnowledge::decided(places, seen)));
             }
-            Effect::Run { call, places, base, seen, leave, hold, .. } => {
+            Effect::Run { call, places, base, seen, sandbox_grant: leave, hold, .. } => {
                 let span = traces::tool_span(&call);
-                let known = Known { places, seen, ..Known::default() };
-                self.leaves.spawn(run(Hand { leave, ..hand }, Allowed { call, known, base, hold }, log, span));
+                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold };
+                self.leaves.spawn(run(EffectTask { leave, ..hand }, call, log, span));
             }
-            Effect::OpenCheckpoints => holding::open(hand),
-            Effect::Checkpoint { id, scope } => self.leaves.spawn(holding::take(hand, id, scope)),
-            Effect::Compare { id } => self.leaves.spawn(holding::compare(hand, id)),
-            Effect::Restore(order) => self.leaves.spawn(holding::restore(hand, order)),
-            Effect::Diff { of, paths } => self.leaves.spawn(holding::diff(hand, of, paths)),
-            Effect::Hook(it) => {
+            Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(hand),
+            Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(hand, id, scope)),
+            Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(hand, id)),
+            Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(hand, order)),
+            Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(hand, of, paths)),
+            Effect::RunHook(it) => {
                 let span = traces::hook_span(&it.hook);
                 self.leaves.spawn(hook(hand, *it, span));
             }
-            Effect::Remember => self.remember(hand, memory::read),
-            Effect::Discover { places } => self.remember(hand, move |it| memory::near(it, &places)),
+            Effect::ReadMemory => self.read_memory(hand, memory::read),
+            Effect::DiscoverMemory { places } => self.read_memory(hand, move |it| memory::read_nested(it, &places)),
             // Said or timed by the loop itself.
-            Effect::Ask(_)
-            | Effect::Withdraw { .. }
-            | Effect::Wake { .. }
+            Effect::AskUser(_)
+            | Effect::WithdrawQuestion { .. }
+            | Effect::SetTimer { .. }
             | Effect::Abort { .. }
-            | Effect::Save(_)
-            | Effect::Keep { .. }
-            | Effect::Stash { .. }
-            | Effect::Health { .. }
-            | Effect::Trust(_)
-            | Effect::Reply { .. }
-            | Effect::Rewind { .. }
-            | Effect::Rewound { .. }
-            | Effect::Settle { .. } => (),
+            | Effect::SaveGrant(_)
+            | Effect::UpdateGrant { .. }
+            | Effect::WriteScratch { .. }
+            | Effect::UpdateHealth { .. }
+            | Effect::ApplyTrust(_)
+            | Effect::AnswerElicitation { .. }
+            | Effect::RewindConversation { .. }
+            | Effect::AnswerRewind { .. }
+            | Effect::AnswerPrompt { .. } => (),
         }
     }
 
     /// Nobody asks for its answer; castor's own end waits for it for a moment.
-    fn farewell(&self, desk: Arc<Desk>, it: HookRun) {
+    fn run_session_end_hook(&self, desk: Arc<SessionResources>, it: HookRun) {
         let span = traces::hook_span(&it.hook);
-        self.chore(async move {
+        self.spawn_chore(async move {
             let (run, place) = hooks::complete(it, &desk, unix_ms());
             // The session is over: the log tells.
             let nobody: world::hooks::Notice = Arc::new(|_| Box::pin(std::future::ready(())));
@@ -148,18 +149,18 @@ impl Threads {
         });
     }
 
-    fn server(&self, server: u64, launch: Launch, doors: Doors, stop: CancellationToken) {
+    fn start_server(&self, server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken) {
         // Always taken: a client that does not read must not keep tools from a session.
         let events = self.control.clone();
-        let tell = move |news: News| -> BoxFuture<'static, ()> {
+        let tell = move |news: ServerEvent| -> BoxFuture<'static, ()> {
             let events = events.clone();
             Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
         };
-        self.leaves.spawn(mcp::serve(launch, doors, stop, Arc::new(tell)));
+        self.leaves.spawn(mcp::run_server(launch, doors, stop, Arc::new(tell)));
     }
 
     /// One that tells the loop that it is done.
-    fn chore(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_chore(&self, task: impl Future<Output = ()> + Send + 'static) {
         let events = self.control.clone();
         self.leaves.spawn(async move {
             task.await;
@@ -168,10 +169,10 @@ impl Threads {
     }
 
     /// One after the other, as they were started: what was allowed may be taken back at once.
-    fn save(&self, write: Write) {
+    fn queue_save(&self, write: FileWrite) {
         let saves = self.saves.get_or_init(|| {
             let (sender, writes) = unbounded_channel();
-            self.leaves.spawn(chores::save(writes, self.control.clone()));
+            self.leaves.spawn(pending_chores::run_saves(writes, self.control.clone()));
             sender
         });
         // The task is gone only at exit.
@@ -179,17 +180,18 @@ impl Threads {
     }
 
     /// What only blocks has threads of its own. They are with the worker that every session needs.
-    fn block(&self, work: impl FnOnce() + Send + 'static) {
-        self.models.block(work);
+    fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        self.models.spawn_blocking(work);
     }
 
     /// A look at the disk: not for the loop.
-    fn remember(&self, hand: Hand, look: impl FnOnce(&Wanted) -> Vec<MemoryFile> + Send + 'static) {
-        self.block(move || {
-            let wanted = &hand.desk.intake.memory;
-            let files = catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| fault::in_words(&*it));
+    fn read_memory(&self, hand: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
+        self.spawn_blocking(move || {
+            let wanted = &hand.resources.model_input.memory;
+            let files =
+                catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| panics::panic_message(&*it));
             // The loop is gone only at exit.
-            _ = hand.answers.blocking_send(hand.event(Input::Remembered { effect: hand.id, files }));
+            _ = hand.answers.blocking_send(hand.event(Input::MemoryRead { effect: hand.id, files }));
         });
     }
 }
@@ -197,47 +199,51 @@ impl Threads {
 impl Workers for Threads {
     fn start(&mut self, job: Job) {
         match job {
-            Job::Effect(it) => self.effect(it),
-            Job::Server { server, launch, doors, stop } => self.server(server, launch, doors, stop),
-            Job::Farewell { desk, run } => self.farewell(desk, *run),
-            Job::Probe => self.block(|| _ = sandbox::has_mounts()),
-            Job::Sync(log) => self.block(move || sync(&log)),
-            Job::Part { checkpoints, forget } => self.chore(holding::part(checkpoints, forget)),
-            Job::Stash { file, text } => self.chore(chores::stash(file, text)),
-            Job::Save { home, folder, lasting } => self.save(Box::new(move || saved::add(&home, &folder, &lasting))),
-            Job::Keep { home, folder, grant, holds } => {
-                self.save(Box::new(move || saved::keep(&home, &folder, &grant, holds)));
+            Job::Effect(it) => self.start_effect(it),
+            Job::Server { server, launch, doors, stop } => self.start_server(server, launch, doors, stop),
+            Job::SessionEndHook { desk, run } => self.run_session_end_hook(desk, *run),
+            Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
+            Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
+            Job::ReleaseCheckpoints { checkpoints, forget } => {
+                self.spawn_chore(checkpoint_tasks::release_checkpoints(checkpoints, forget))
+            }
+            Job::Stash { file, text } => self.spawn_chore(pending_chores::stash(file, text)),
+            Job::SavePolicy { home, folder, lasting } => {
+                self.queue_save(Box::new(move || saved::add(&home, &folder, &lasting)))
+            }
+            Job::SaveSandboxGrant { home, folder, grant, holds } => {
+                self.queue_save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
             }
             Job::List(search) => {
                 let events = self.control.clone();
-                let look = move || _ = events.blocking_send(Event::Listed(Box::new(search.look())));
+                let look = move || _ = events.blocking_send(Event::SessionsListed(Box::new(search.look())));
                 // The loop is gone only at exit.
-                self.block(look);
+                self.spawn_blocking(look);
             }
         }
     }
 }
 
 /// Chunks on their way to the loop; full means that nothing more is read from the model.
-struct LoopSink<'a>(&'a Hand);
+struct LoopSink<'a>(&'a EffectTask);
 
 impl Sink for LoopSink<'_> {
     fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
         traces::note_usage(&chunks);
-        Box::pin(self.0.say(Input::Chunks { effect: self.0.id, chunks }))
+        Box::pin(self.0.send_answer(Input::Chunks { effect: self.0.id, chunks }))
     }
 }
 
-async fn generate(hand: Hand, request: ModelRequest, span: Span) {
-    let generator = hand.desk.generator.clone();
+async fn generate(hand: EffectTask, request: ModelRequest, span: Span) {
+    let generator = hand.resources.generator.clone();
     let mut sink = LoopSink(&hand);
     span.in_scope(|| tracing::debug!("asks {}", request.model));
     // Cancelling drops the future, and with it the connection.
     let task = async {
-        fault::trip(hand.desk.fault.is_in_request(&request));
+        panics::panic_if(hand.resources.fault.is_in_request(&request));
         generator.generate(request, &mut sink).await
     };
-    let work = hand.guard(task).instrument(span.clone());
+    let work = hand.catch_panic(task).instrument(span.clone());
     let Some(result) = hand.cancel.run_until_cancelled(work).await else {
         return traces::note_error(&span, "cancelled");
     };
@@ -247,11 +253,11 @@ async fn generate(hand: Hand, request: ModelRequest, span: Span) {
     }
     // Before the loop hears of it: the turn may end then, and with it its span.
     drop(span);
-    hand.say(Input::Generated { effect: hand.id, result }).await;
+    hand.send_answer(Input::Generated { effect: hand.id, result }).await;
 }
 
-async fn resolve(hand: Hand, call: ToolCall) {
-    let ctx = hand.context(Known::default());
+async fn resolve(hand: EffectTask, call: ToolCall) {
+    let ctx = hand.context(CallKnowledge::default());
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
@@ -261,25 +267,25 @@ async fn resolve(hand: Hand, call: ToolCall) {
             },
         }
     };
-    let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
-    hand.say(Input::Resolved { effect: hand.id, result }).await;
+    let result = hand.catch_panic(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    hand.send_answer(Input::Resolved { effect: hand.id, result }).await;
 }
 
-async fn check(hand: Hand, check: Check, groups: Groups) {
-    let desk = &hand.desk;
-    let site = checkers::Site {
+async fn check(hand: EffectTask, check: Check, groups: Groups) {
+    let desk = &hand.resources;
+    let site = checkers::CheckSite {
         cwd: desk.cwd.clone(),
         roots: desk.roots.clone(),
         env: desk.children.env.to_vec(),
         confined: desk.children.confined.as_deref().cloned(),
     };
     // Cancelling drops the future, and with it the program.
-    let task = hand.guard(checkers::ask(check, site, &groups));
+    let task = hand.catch_panic(checkers::ask(check, site, &groups));
     let Some(said) = hand.cancel.run_until_cancelled(task).await else { return };
-    hand.say(Input::Checked { effect: hand.id, said: said.unwrap_or_else(Err) }).await;
+    hand.send_answer(Input::Checked { effect: hand.id, finding: said.unwrap_or_else(Err) }).await;
 }
 
-async fn preview(hand: Hand, call: ToolCall, known: Known) {
+async fn preview(hand: EffectTask, call: ToolCall, known: CallKnowledge) {
     let ctx = hand.context(known);
     let task = async {
         match hand.tool(&call.name) {
@@ -288,93 +294,94 @@ async fn preview(hand: Hand, call: ToolCall, known: Known) {
             None => Err(unknown(&call)),
         }
     };
-    let result = hand.guard(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
-    hand.say(Input::Previewed { effect: hand.id, result }).await;
+    let result = hand.catch_panic(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    hand.send_answer(Input::Previewed { effect: hand.id, result }).await;
 }
 
 /// A call that may run: on what was decided about, and nothing else.
-struct Allowed {
+struct AllowedCall {
     call: ToolCall,
-    known: Known,
+    known: CallKnowledge,
     base: Option<BaseHash>,
-    hold: Option<Hold>,
+    hold: Option<CallHold>,
 }
 
-async fn run(hand: Hand, allowed: Allowed, log: Option<File>, span: Span) {
-    let Allowed { call, known, base, hold } = allowed;
+async fn run(hand: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
+    let AllowedCall { call, known, base, hold } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
     }
     if hand.cancel.is_cancelled() {
         // Nobody wants its output, but that it has ended is waited for where files are to be restored.
-        return hand.say(Input::Ran { effect: hand.id, output: Box::default(), changes: None }).await;
+        return hand.send_answer(Input::RunEnded { effect: hand.id, output: Box::default(), changes: None }).await;
     }
-    let written: Vec<AbsPath> = written(&hand, &call, &known);
-    let ctx = hand.held_context(known, hold.as_ref());
+    let written: Vec<AbsPath> = written_files(&hand, &call, &known);
+    let ctx = hand.checkpointed_context(known, hold.as_ref());
     let task = async {
-        fault::trip(hand.desk.fault.is_in_call(&call));
+        panics::panic_if(hand.resources.fault.is_in_call(&call));
         match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
             (None, Some(tool)) => hand.call_mcp(tool, &call).await,
             (None, None) => ToolOutput::failed(unknown(&call)),
         }
     };
-    let output = hand.guard(task).instrument(span.clone()).await;
+    let output = hand.catch_panic(task).instrument(span.clone()).await;
     let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
     let is_of_files = hand.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
-    exit::output(&hand.desk, &mut output, is_of_files.then_some(&*ctx.known.places)).await;
+    redact_output::redact_call_output(&hand.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
+        .await;
     // Tools of files page by themselves.
-    let output = if is_of_files { output } else { cut(&hand.desk, &call, output).await };
-    let rest = hand.printed.end();
+    let output = if is_of_files { output } else { truncate_output(&hand.resources, &call, output).await };
+    let rest = hand.output_stream.end();
     if !rest.is_empty() {
-        hand.say(Input::Printed { effect: hand.id, text: rest }).await;
+        hand.send_answer(Input::OutputPrinted { effect: hand.id, text: rest }).await;
     }
     if let Some(it) = &output.error {
         traces::note_error(&span, &it.kind);
     }
     let changes = match hold {
-        Some(it) => Some(holding::changes(&hand, it.id, &written).await),
+        Some(it) => Some(checkpoint_tasks::changes(&hand, it.id, &written).await),
         None => None,
     };
     drop(span);
-    hand.say(Input::Ran { effect: hand.id, output: Box::new(output), changes }).await;
+    hand.send_answer(Input::RunEnded { effect: hand.id, output: Box::new(output), changes }).await;
 }
 
 /// The files that castor's own tool writes: those its checkpoint is about.
-fn written(hand: &Hand, call: &ToolCall, known: &Known) -> Vec<AbsPath> {
+fn written_files(hand: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> Vec<AbsPath> {
     let edits = hand.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
-    let places = known.places.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
-    places.filter(|it| hand.desk.roots.iter().any(|root| it.is_within(root))).cloned().collect()
+    let places = known.decided_targets.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
+    places.filter(|it| hand.resources.roots.iter().any(|root| it.is_within(root))).cloned().collect()
 }
 
-async fn hook(hand: Hand, mut it: HookRun, span: Span) {
-    let hold = holding::take_for_hook(&hand, it.hold.take()).await;
-    let (run, place) = hooks::complete(it, &hand.desk, unix_ms());
-    let notice = hand.teller(Input::Noticed);
-    let task = world::hooks::run(&run, &place, &hand.desk.children.hooks.groups, &notice);
+async fn hook(hand: EffectTask, mut it: HookRun, span: Span) {
+    let hold = checkpoint_tasks::take_for_hook(&hand, it.checkpoint.take()).await;
+    let (run, place) = hooks::complete(it, &hand.resources, unix_ms());
+    let notice = hand.text_sender(Input::Notice);
+    let task = world::hooks::run(&run, &place, &hand.resources.children.hooks.groups, &notice);
     // Cancelling drops the future, and with it the processes.
-    let work = hand.guard(task).instrument(span.clone());
+    let work = hand.catch_panic(task).instrument(span.clone());
     let report = hand.cancel.run_until_cancelled(work).await;
     let changes = match hold {
-        Some(id) => Some(holding::changes(&hand, id, &[]).await),
+        Some(id) => Some(checkpoint_tasks::changes(&hand, id, &[]).await),
         None => None,
     };
     let Some(report) = report else {
         traces::note_error(&span, "cancelled");
-        let report = HookReport { changes, ..HookReport::of(HookEnd::NotStarted("cancelled".to_owned())) };
-        return hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
+        let report = HookReport { changes, ..HookReport::from_end(HookEnd::NotStarted("cancelled".to_owned())) };
+        return hand.send_answer(Input::HookFinished { effect: hand.id, report: Box::new(report) }).await;
     };
-    let report = report.unwrap_or_else(|panic| HookReport::of(HookEnd::NotStarted(panic)));
+    let report = report.unwrap_or_else(|panic| HookReport::from_end(HookEnd::NotStarted(panic)));
     let report = HookReport { changes, ..report };
     traces::note_hook(&span, &report);
     drop(span);
-    hand.say(Input::Hooked { effect: hand.id, report: Box::new(report) }).await;
+    hand.send_answer(Input::HookFinished { effect: hand.id, report: Box::new(report) }).await;
 }
 
 /// Text beyond the threshold goes to a file that the model can read in pieces.
-async fn cut(desk: &Arc<Desk>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
-    let max = desk.intake.truncate_at;
+async fn truncate_output(desk: &Arc<SessionResources>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
+    let max = desk.model_input.truncate_at;
     let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
     if max == 0 || !output.content.iter().any(long) {
         return output;

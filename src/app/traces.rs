@@ -14,7 +14,7 @@ use crate::{
         model::{Chunk, ModelRequest, Purpose},
         tool::ToolCall,
     },
-    wire::{acp::trace, jsonrpc::queue::Ticket},
+    wire::{acp::trace, jsonrpc::open_requests::Ticket},
 };
 
 /// The spans that are open, beside those of tasks, which hold their own.
@@ -26,7 +26,7 @@ pub struct Traces {
 
 impl Traces {
     /// A request came. It belongs to the client's own trace where that says so.
-    pub fn request(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>) -> Span {
+    pub fn trace_request(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>) -> Span {
         let span = tracing::info_span!(
             "request",
             rpc.system = "jsonrpc",
@@ -49,7 +49,7 @@ impl Traces {
     }
 
     /// The request was answered, with an error of that code or without.
-    pub fn answered(&mut self, ticket: Ticket, error: Option<i32>) {
+    pub fn end_request(&mut self, ticket: Ticket, error: Option<i32>) {
         let Some(span) = self.requests.remove(&ticket) else { return };
         if let Some(code) = error {
             span.record("rpc.jsonrpc.error_code", code).record("error.type", "jsonrpc");
@@ -62,14 +62,14 @@ impl Traces {
     }
 
     /// Whether any request is traced.
-    pub fn any(&self) -> bool {
+    pub fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
 
     /// A turn begins or ends with its events. `prompt`: the request that it answers.
-    pub fn heard(&mut self, session: &SessionId, event: &AgentEvent, prompt: impl FnOnce() -> Option<Ticket>) {
+    pub fn trace_event(&mut self, session: &SessionId, event: &AgentEvent, prompt: impl FnOnce() -> Option<Ticket>) {
         match &event.kind {
-            EventKind::AgentStart {} if self.any() => {
+            EventKind::AgentStart {} if self.has_requests() => {
                 let request = prompt().and_then(|it| self.requests.get(&it).cloned());
                 let turn = tracing::info_span!(
                     parent: request.as_ref().and_then(Span::id),
@@ -141,7 +141,7 @@ pub fn note_hook(span: &Span, report: &HookReport) {
         HookEnd::Exit(code) => _ = span.record("process.exit.code", code),
         HookEnd::Signal(_) => note_error(span, "signal"),
         HookEnd::TimedOut => note_error(span, "timeout"),
-        HookEnd::TooMuch => note_error(span, "too_much"),
+        HookEnd::TooMuchOutput => note_error(span, "too_much"),
         HookEnd::NotStarted(_) => note_error(span, "not_started"),
     }
 }
@@ -164,11 +164,11 @@ pub fn note_error(span: &Span, kind: &str) {
 #[cfg(test)]
 mod tests {
     use super::Traces;
-    use crate::wire::jsonrpc::queue::Ticket;
+    use crate::wire::jsonrpc::open_requests::Ticket;
 
     #[test]
     fn nothing_is_kept_for_nobody() {
         let mut traces = Traces::default();
-        assert!(traces.request(Ticket(1), "session/prompt", None).is_disabled() && !traces.any());
+        assert!(traces.trace_request(Ticket(1), "session/prompt", None).is_disabled() && !traces.has_requests());
     }
 }

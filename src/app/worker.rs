@@ -22,7 +22,7 @@ impl Worker {
     }
 
     /// Work that only blocks: nobody is woken to wait for it.
-    pub fn block(&self, work: impl FnOnce() + Send + 'static) {
+    pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.runtime().spawn_blocking(work);
     }
 
@@ -61,7 +61,7 @@ mod tests {
             let (task, work) = (tell.clone(), tell.clone());
             worker.spawn(async move { here(&task) });
             seen.push(told.recv_timeout(LIMIT).unwrap());
-            worker.block(move || here(&work));
+            worker.spawn_blocking(move || here(&work));
             assert_ne!(told.recv_timeout(LIMIT).unwrap(), seen[0]);
         }
         assert!(seen.iter().all(|it| *it == seen[0]), "a process would die with its thread");

@@ -11,14 +11,14 @@ use crate::base::{log::Decision, tool::ToolCall};
 pub struct Checker {
     /// As policies write it.
     pub name: String,
-    pub does: Does,
+    pub action: CheckerAction,
     /// Its own settings, as written.
     pub config: Value,
-    pub wants: Wants,
+    pub context: CheckerContext,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum CheckerAction {
     /// castor's own: files that arguments name must lie below the session's folders.
     AllowedPath,
     /// A program, absolute or below `~/`: it reads one JSON value and prints one.
@@ -27,7 +27,7 @@ pub enum Does {
 
 /// What of the session a program is told, beside the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wants {
+pub struct CheckerContext {
     pub environment: bool,
     pub history: bool,
 }
@@ -43,13 +43,13 @@ pub struct Check {
 
 /// What a checker says of a call. That it allows changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CheckFinding {
     pub decision: Decision,
     /// For user and model; empty where it allows.
     pub reason: String,
 }
 
-impl Finding {
+impl CheckFinding {
     pub fn allow() -> Self {
         Self { decision: Decision::Allow, reason: String::new() }
     }

@@ -40,7 +40,7 @@ pub struct FileChange {
 
 /// What is held before a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct CheckpointResult {
     /// What lies below the roots and cannot be given back: read-only in mode `auto`.
     pub not_kept: Vec<PathBuf>,
 }
@@ -161,7 +161,7 @@ pub struct RestoreOrder {
 
 impl RestoreOrder {
     /// Whether nothing was done, as something stands in the way.
-    pub fn is_refused(&self, files: &Restored) -> bool {
+    pub fn is_refused(&self, files: &RestoreResult) -> bool {
         self.on_conflict == OnConflict::Fail && files.restored.is_empty() && !files.conflicts.is_empty()
     }
 }
@@ -177,7 +177,8 @@ pub struct Conflict {
 
 /// What a restore came to. With `OnConflict::Fail` and any conflict nothing was restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Restored {
+#[schemars(rename = "Restored")]
+pub struct RestoreResult {
     #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,7 +9,7 @@ use crate::base::{
 
 /// What is wanted of the user.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum ElicitationRequest {
     Form(Form),
     /// A page to visit. `id` is the server's own name for it: it says later that what the page was for is done.
     Page {
@@ -21,7 +21,7 @@ pub enum Wanted {
 
 /// What the user's client can show, and servers may ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shows {
+pub struct ElicitationSupport {
     pub forms: bool,
     pub pages: bool,
 }
@@ -124,7 +124,7 @@ const LAST_WORDS: &[&str] = &[" pin "];
 
 impl Form {
     /// The first field into which a secret would be typed, by what is said of it. Who chooses types nothing.
-    pub fn secret(&self) -> Option<&Field> {
+    pub fn secret_field(&self) -> Option<&Field> {
         let is_typed = |it: &&Field| {
             matches!(it.kind, FieldKind::Text { .. } | FieldKind::Number { .. } | FieldKind::Integer { .. })
         };
@@ -166,7 +166,7 @@ fn has_one(words: &str, of: &[&str]) -> bool {
 ///
 /// # Errors
 /// Why it is none.
-pub fn page(text: &str) -> Result<String, &'static str> {
+pub fn check_page_url(text: &str) -> Result<String, &'static str> {
     // A parser drops some of these, and takes a backslash for a slash: people read another address than is opened.
     if text.chars().any(|it| is_deceptive(it) || it.is_whitespace() || it == '\\') {
         return Err("has characters in it that hide what it is");
@@ -211,7 +211,7 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldKind, Form, asks_for_secret, page};
+    use super::{FieldKind, Form, asks_for_secret, check_page_url};
     use crate::base::question::Field;
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn an_address_is_what_it_looks_like() {
         let check = |text: &str, want: Result<&str, &str>| {
-            assert_eq!(page(text).as_deref().map_err(|it| *it), want, "{text:?}");
+            assert_eq!(check_page_url(text).as_deref().map_err(|it| *it), want, "{text:?}");
         };
         let hides = Err("has characters in it that hide what it is");
         let user = Err("has a user or a password in it");
@@ -289,7 +289,7 @@ mod tests {
             let (name, description) = (name.to_owned(), Some(description.to_owned()));
             let field = Field { name, title: None, description, required: true, kind: kind.clone(), default: None };
             let form = Form { message: message.to_owned(), fields: vec![field] };
-            assert_eq!(form.secret().is_some(), expected, "{form:?}");
+            assert_eq!(form.secret_field().is_some(), expected, "{form:?}");
         };
         check("Log in", "password", "", &text, true);
         check("Log in", "dbPwd", "", &text, true);

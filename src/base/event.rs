@@ -11,7 +11,7 @@ use crate::base::{
     money::Money,
     path::AbsPath,
     terminal::Screen,
-    tool::{Display, Seen, ToolError, ToolKind},
+    tool::{Display, FileKnowledge, ToolError, ToolKind},
 };
 
 /// The kind of a custom event that tells the user something beside the conversation: `{"text": …}`.
@@ -120,7 +120,7 @@ pub enum EventKind {
         data: Value,
         /// What the model knows of a file from then on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        seen: Option<Box<Seen>>,
+        seen: Option<Box<FileKnowledge>>,
     },
     Usage {
         model: String,
@@ -211,8 +211,8 @@ pub enum EndReason {
 
 /// How a prompt ended, for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Stop(Stop),
+pub enum PromptOutcome {
+    Stop(StopKind),
     /// The prompt could not be carried out. One line: what happened and what to do; one word for programs.
     Failed {
         kind: &'static str,
@@ -221,12 +221,12 @@ pub enum Outcome {
     /// Key missing or refused.
     AuthRequired(String),
     /// Of words that came while a turn ran.
-    Steered(Steered),
+    Steered(SteerOutcome),
 }
 
 /// What became of words for a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Steered {
+pub enum SteerOutcome {
     /// The model has them.
     Injected,
     /// No turn takes them any more: they are a prompt, if they are still wanted. Why.
@@ -237,7 +237,7 @@ pub enum Steered {
 
 /// The protocol's stop reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopKind {
     EndTurn,
     MaxTokens,
     MaxTurnRequests,

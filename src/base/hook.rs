@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::base::{
     checkpoint::Changes,
     ids::{CallId, CheckpointId},
-    trust::Bound,
+    trust::ScriptHashes,
 };
 
 /// A point in a session. The names are Gemini CLI's.
@@ -87,7 +87,7 @@ pub struct Hook {
     /// A workspace's settings name it: it runs confined.
     pub of_project: bool,
     /// What it runs of the workspace.
-    pub scripts: Bound,
+    pub scripts: ScriptHashes,
 }
 
 impl Hook {
@@ -107,7 +107,7 @@ pub struct HookRun {
     /// What belongs to the event; what belongs to the session is added where it runs.
     pub input: Map<String, Value>,
     /// What it changes is held, and undone with this call.
-    pub hold: Option<(CheckpointId, CallId)>,
+    pub checkpoint: Option<(CheckpointId, CallId)>,
 }
 
 /// What became of a run.
@@ -117,7 +117,7 @@ pub struct HookReport {
     pub stdout: String,
     pub stderr: String,
     /// What became meanwhile of configuration that other programs obey: for the user, whatever the hook says.
-    pub found: Option<String>,
+    pub sandbox_note: Option<String>,
     /// What changed while it ran, where that was held; an error: why nobody knows.
     pub changes: Option<Result<Changes, String>>,
 }
@@ -129,13 +129,13 @@ pub enum HookEnd {
     Signal(String),
     TimedOut,
     /// It printed more than it may.
-    TooMuch,
+    TooMuchOutput,
     NotStarted(String),
 }
 
 impl HookReport {
-    pub fn of(end: HookEnd) -> Self {
-        Self { end, stdout: String::new(), stderr: String::new(), found: None, changes: None }
+    pub fn from_end(end: HookEnd) -> Self {
+        Self { end, stdout: String::new(), stderr: String::new(), sandbox_note: None, changes: None }
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Caps {
 
 /// What was used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct LimitUsage {
     pub requests: u64,
     pub tokens: u64,
     /// Time in which the user was waited for does not count.
@@ -41,7 +41,7 @@ pub struct Used {
 
 /// Of what there is a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LimitKind {
     Requests,
     Tokens,
     Time,
@@ -50,24 +50,24 @@ pub enum What {
 
 /// For how long a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum LimitSpan {
     Turn,
     Session,
 }
 
 /// A limit that is reached, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
-    pub what: What,
-    pub span: Span,
+pub struct ReachedLimit {
+    pub what: LimitKind,
+    pub span: LimitSpan,
     pub cap: String,
     pub used: String,
     /// What would allow twice as much, as [`Limits`] are written.
     pub more: String,
 }
 
-impl What {
-    pub const ALL: [What; 4] = [Self::Requests, Self::Tokens, Self::Time, Self::Cost];
+impl LimitKind {
+    pub const ALL: [LimitKind; 4] = [Self::Requests, Self::Tokens, Self::Time, Self::Cost];
 
     /// In settings, and as limits are written.
     pub fn name(self) -> &'static str {
@@ -90,8 +90,8 @@ impl What {
     }
 }
 
-impl Span {
-    pub const ALL: [Span; 2] = [Self::Turn, Self::Session];
+impl LimitSpan {
+    pub const ALL: [LimitSpan; 2] = [Self::Turn, Self::Session];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -104,10 +104,10 @@ impl Span {
 impl Limits {
     pub const NONE: &str = "none";
 
-    pub fn of(&self, span: Span) -> &Caps {
+    pub fn caps(&self, span: LimitSpan) -> &Caps {
         match span {
-            Span::Turn => &self.turn,
-            Span::Session => &self.session,
+            LimitSpan::Turn => &self.turn,
+            LimitSpan::Session => &self.session,
         }
     }
 
@@ -130,21 +130,22 @@ impl Limits {
                 Some(name) => (&mut res.session, name),
                 None => (&mut res.turn, name.strip_prefix("turn.").unwrap_or(name)),
             };
-            let what = What::ALL.into_iter().find(|it| it.name() == name).ok_or_else(wrong)?;
+            let what = LimitKind::ALL.into_iter().find(|it| it.name() == name).ok_or_else(wrong)?;
             caps.set(what, value).ok_or_else(wrong)?;
         }
         Ok(res)
     }
 
     /// What is used up, if anything is: in the turn first.
-    pub fn reached(&self, turn: &Used, session: &Used) -> Option<Reached> {
-        let of_turn = || self.turn.reached(turn, Span::Turn);
-        of_turn().or_else(|| self.session.reached(session, Span::Session))
+    pub fn first_reached(&self, turn: &LimitUsage, session: &LimitUsage) -> Option<ReachedLimit> {
+        let of_turn = || self.turn.reached(turn, LimitSpan::Turn);
+        of_turn().or_else(|| self.session.reached(session, LimitSpan::Session))
     }
 
     /// How long the turn may still work, in milliseconds.
-    pub fn time_left(&self, turn: &Used, session: &Used) -> Option<u64> {
-        let left = |caps: &Caps, used: &Used| caps.seconds.map(|it| it.saturating_mul(1000).saturating_sub(used.ms));
+    pub fn time_left(&self, turn: &LimitUsage, session: &LimitUsage) -> Option<u64> {
+        let left =
+            |caps: &Caps, used: &LimitUsage| caps.seconds.map(|it| it.saturating_mul(1000).saturating_sub(used.ms));
         left(&self.turn, turn).into_iter().chain(left(&self.session, session)).min()
     }
 
@@ -156,10 +157,11 @@ impl Limits {
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
-        for span in Span::ALL {
-            for what in What::ALL {
-                let Some(value) = self.of(span).written(what) else { continue };
-                let (gap, whose) = (if first { "" } else { " " }, if span == Span::Session { "session." } else { "" });
+        for span in LimitSpan::ALL {
+            for what in LimitKind::ALL {
+                let Some(value) = self.caps(span).as_text(what) else { continue };
+                let (gap, whose) =
+                    (if first { "" } else { " " }, if span == LimitSpan::Session { "session." } else { "" });
                 write!(f, "{gap}{whose}{}={value}", what.name())?;
                 first = false;
             }
@@ -170,13 +172,13 @@ impl fmt::Display for Limits {
 
 impl Caps {
     /// `None`: this is no value for it.
-    pub fn set(&mut self, what: What, value: &str) -> Option<()> {
+    pub fn set(&mut self, what: LimitKind, value: &str) -> Option<()> {
         let whole = || value.parse::<u64>().ok().filter(|it| *it > 0);
         match what {
-            What::Requests => self.requests = Some(whole()?),
-            What::Tokens => self.tokens = Some(whole()?),
-            What::Time => self.seconds = Some(whole()?),
-            What::Cost => {
+            LimitKind::Requests => self.requests = Some(whole()?),
+            LimitKind::Tokens => self.tokens = Some(whole()?),
+            LimitKind::Time => self.seconds = Some(whole()?),
+            LimitKind::Cost => {
                 let amount = value.trim_start_matches('$').parse::<f64>().ok().map(Money::dollars);
                 self.cost = Some(amount.filter(|it| *it > Money::default())?);
             }
@@ -184,37 +186,37 @@ impl Caps {
         Some(())
     }
 
-    fn written(&self, what: What) -> Option<String> {
+    fn as_text(&self, what: LimitKind) -> Option<String> {
         match what {
-            What::Requests => self.requests.map(|it| it.to_string()),
-            What::Tokens => self.tokens.map(|it| it.to_string()),
-            What::Time => self.seconds.map(|it| it.to_string()),
-            What::Cost => self.cost.map(|it| it.as_dollars().to_string()),
+            LimitKind::Requests => self.requests.map(|it| it.to_string()),
+            LimitKind::Tokens => self.tokens.map(|it| it.to_string()),
+            LimitKind::Time => self.seconds.map(|it| it.to_string()),
+            LimitKind::Cost => self.cost.map(|it| it.as_dollars().to_string()),
         }
     }
 
-    fn reached(&self, used: &Used, span: Span) -> Option<Reached> {
+    fn reached(&self, used: &LimitUsage, span: LimitSpan) -> Option<ReachedLimit> {
         let full = |what| match what {
-            What::Requests => self
+            LimitKind::Requests => self
                 .requests
                 .filter(|it| used.requests >= *it)
                 .map(|it| (requests(it), used.requests.to_string(), (it.saturating_mul(2)).to_string())),
-            What::Tokens => self
+            LimitKind::Tokens => self
                 .tokens
                 .filter(|it| used.tokens >= *it)
                 .map(|it| (format!("{it} tokens"), used.tokens.to_string(), it.saturating_mul(2).to_string())),
-            What::Time => self.seconds.filter(|it| used.ms >= it.saturating_mul(1000)).map(|it| {
+            LimitKind::Time => self.seconds.filter(|it| used.ms >= it.saturating_mul(1000)).map(|it| {
                 (format!("{it} s of work"), format!("{} s", used.ms / 1000), it.saturating_mul(2).to_string())
             }),
-            What::Cost => self
+            LimitKind::Cost => self
                 .cost
                 .filter(|it| used.cost >= *it)
                 .map(|it| (it.in_words(), used.cost.in_words(), it.plus(it).as_dollars().to_string())),
         };
-        let (what, (cap, used, more)) = What::ALL.into_iter().find_map(|it| Some((it, full(it)?)))?;
-        let whose = if span == Span::Session { "session." } else { "" };
+        let (what, (cap, used, more)) = LimitKind::ALL.into_iter().find_map(|it| Some((it, full(it)?)))?;
+        let whose = if span == LimitSpan::Session { "session." } else { "" };
         let more = format!("{whose}{}={more}", what.name());
-        Some(Reached { what, span, cap, used, more })
+        Some(ReachedLimit { what, span, cap, used, more })
     }
 }
 
@@ -225,7 +227,7 @@ fn requests(n: u64) -> String {
     }
 }
 
-impl Used {
+impl LimitUsage {
     pub fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
@@ -238,7 +240,7 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, Money, Used};
+    use super::{LimitUsage, Limits, Money};
 
     #[test]
     fn what_is_written_is_read() {
@@ -256,18 +258,24 @@ mod tests {
     #[test]
     fn the_first_that_is_used_up_is_told() {
         let limits = Limits::parse("requests=2 cost=0.5 session.tokens=100 session.seconds=3").unwrap();
-        let used = |requests, tokens, ms, cost| Used { requests, tokens, ms, cost: Money::dollars(cost) };
-        let told = |turn: Used, session: Used| {
-            let it = limits.reached(&turn, &session)?;
+        let used = |requests, tokens, ms, cost| LimitUsage { requests, tokens, ms, cost: Money::dollars(cost) };
+        let told = |turn: LimitUsage, session: LimitUsage| {
+            let it = limits.first_reached(&turn, &session)?;
             Some(format!("{} {}, {} used; {}", it.span.name(), it.cap, it.used, it.more))
         };
         assert_eq!(told(used(1, 99, 2999, 0.4), used(9, 99, 2999, 9.0)), None);
         let told = |turn, session| told(turn, session).unwrap();
         assert_eq!(told(used(2, 0, 0, 0.6), used(2, 100, 0, 0.6)), "turn 2 model calls, 2 used; requests=4");
-        assert_eq!(told(used(0, 0, 0, 0.6), Used::default()), "turn $0.50, $0.60 used; cost=1");
-        assert_eq!(told(Used::default(), used(0, 120, 0, 0.0)), "session 100 tokens, 120 used; session.tokens=200");
-        assert_eq!(told(Used::default(), used(0, 0, 3000, 0.0)), "session 3 s of work, 3 s used; session.seconds=6");
+        assert_eq!(told(used(0, 0, 0, 0.6), LimitUsage::default()), "turn $0.50, $0.60 used; cost=1");
+        assert_eq!(
+            told(LimitUsage::default(), used(0, 120, 0, 0.0)),
+            "session 100 tokens, 120 used; session.tokens=200"
+        );
+        assert_eq!(
+            told(LimitUsage::default(), used(0, 0, 3000, 0.0)),
+            "session 3 s of work, 3 s used; session.seconds=6"
+        );
         assert_eq!(limits.time_left(&used(0, 0, 500, 0.0), &used(0, 0, 1000, 0.0)), Some(2000));
-        assert_eq!(Limits::default().time_left(&Used::default(), &Used::default()), None);
+        assert_eq!(Limits::default().time_left(&LimitUsage::default(), &LimitUsage::default()), None);
     }
 }

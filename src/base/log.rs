@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::{
-    checkpoint::{Changes, Restored},
+    checkpoint::{Changes, RestoreResult},
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
@@ -216,7 +216,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "is_false")]
         partial: bool,
         /// At most as many paths as a log entry names.
-        files: Restored,
+        files: RestoreResult,
     },
     /// Written by a newer castor.
     #[serde(other)]
@@ -392,11 +392,11 @@ pub enum Answer {
 }
 
 /// The file of such rules, among the user's policies.
-pub const LASTING_FILE: &str = "auto-saved.toml";
+pub const GRANTS_FILE: &str = "auto-saved.toml";
 
 /// A yes for ever, narrowed to what was asked: it becomes a rule in a file of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lasting {
+pub struct PersistentGrant {
     pub tool: String,
     pub server: Option<String>,
     /// Leading words of shell commands.
@@ -409,7 +409,7 @@ pub struct Lasting {
     pub digest: Option<String>,
 }
 
-impl Lasting {
+impl PersistentGrant {
     /// Over the arguments of a tool that is about one file, as the model names it.
     pub fn file_pattern(file: &str) -> String {
         let pair = format!("\"file_path\":{}", Value::from(file));
@@ -461,15 +461,15 @@ pub enum Grant {
 mod tests {
     use serde_json::json;
 
-    use super::{Answer, Entry, Fact, Lasting};
+    use super::{Answer, Entry, Fact, PersistentGrant};
 
     #[test]
     fn a_file_is_shown_as_people_write_it() {
         for file in ["a.txt", "src/(x) [1]+$.rs", "a\"b\\c\n", "ä ö", ""] {
-            assert_eq!(Lasting::file_of(&Lasting::file_pattern(file)).as_deref(), Some(file));
+            assert_eq!(PersistentGrant::file_of(&PersistentGrant::file_pattern(file)).as_deref(), Some(file));
         }
         for other in ["a.txt", r#"\x00"file_path":"a.txt"\x00"#, r#"\x00"file_path":"a.*"\x00"#, r"\x00"] {
-            assert_eq!(Lasting::file_of(other), None, "{other}");
+            assert_eq!(PersistentGrant::file_of(other), None, "{other}");
         }
     }
 

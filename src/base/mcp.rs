@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::trust::Bound;
+use crate::base::trust::ScriptHashes;
 
 /// One server, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct McpServerConfig {
     /// A workspace's settings name it.
     pub of_project: bool,
     /// What it runs of the workspace.
-    pub scripts: Bound,
+    pub scripts: ScriptHashes,
     /// `None`: all tools.
     pub include: Option<Vec<String>>,
     /// Wins over `include`.
@@ -39,12 +39,12 @@ pub enum McpLink {
     Web {
         url: String,
         headers: Vec<(String, String)>,
-        speech: McpSpeech,
+        speech: McpTransport,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum McpSpeech {
+pub enum McpTransport {
     /// Streamable HTTP.
     Http,
     /// The older HTTP with server-sent events.
@@ -65,14 +65,14 @@ impl McpServerConfig {
             trust: false,
             confined: false,
             of_project: false,
-            scripts: Bound::new(),
+            scripts: ScriptHashes::new(),
             include: None,
             exclude: Vec::new(),
         }
     }
 
     /// Whether the server's tool of this name is wanted. Entries may have arguments behind the name, `tool(…)`.
-    pub fn wants(&self, tool: &str) -> bool {
+    pub fn allows_tool(&self, tool: &str) -> bool {
         let names =
             |entry: &String| entry.strip_prefix(tool).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
         !self.exclude.iter().any(|it| it == tool) && self.include.as_ref().is_none_or(|it| it.iter().any(names))
@@ -80,7 +80,7 @@ impl McpServerConfig {
 }
 
 /// The client's servers, then those of the settings whose names are still free.
-pub fn merged(client: Vec<McpServerConfig>, settings: Vec<McpServerConfig>) -> Vec<McpServerConfig> {
+pub fn merge_servers(client: Vec<McpServerConfig>, settings: Vec<McpServerConfig>) -> Vec<McpServerConfig> {
     let mut res: Vec<McpServerConfig> = Vec::new();
     for it in client.into_iter().chain(settings) {
         if !res.iter().any(|known| known.name == it.name) {
@@ -112,7 +112,7 @@ impl fmt::Debug for McpLink {
 
 #[cfg(test)]
 mod tests {
-    use super::{McpLink, McpServerConfig, McpSpeech, merged};
+    use super::{McpLink, McpServerConfig, McpTransport, merge_servers};
 
     fn server(name: &str, command: &str) -> McpServerConfig {
         let (command, args, env) = (command.to_owned(), Vec::new(), vec![("A".to_owned(), "canary".to_owned())]);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_clients_server_wins() {
-        let all = merged(
+        let all = merge_servers(
             vec![server("a", "1"), server("b", "2"), server("a", "3")],
             vec![server("b", "4"), server("c", "5")],
         );
@@ -134,7 +134,7 @@ mod tests {
     fn debug_tells_no_secret() {
         let headers = vec![("Authorization".to_owned(), "canary".to_owned())];
         let link =
-            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpSpeech::Sse };
+            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpTransport::Sse };
         assert_eq!(format!("{link:?}"), "Web { host: \"h:1\", headers: [\"Authorization\"], speech: Sse }");
     }
 
@@ -153,7 +153,7 @@ mod tests {
         ] {
             let texts = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
             let config = McpServerConfig { include: include.map(texts), exclude: texts(exclude), ..server("s", "x") };
-            assert_eq!(config.wants(tool), want, "{include:?} {exclude:?} {tool}");
+            assert_eq!(config.allows_tool(tool), want, "{include:?} {exclude:?} {tool}");
         }
     }
 }

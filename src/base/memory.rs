@@ -75,7 +75,7 @@ const FOUND: &str = "# What the project wants you to know of the folders that we
                      over more general ones, and what the user says now wins over all of them.";
 
 /// Files as they join a conversation under way.
-pub fn found(files: &[MemoryFile]) -> String {
+pub fn found_text(files: &[MemoryFile]) -> String {
     in_words(FOUND, files)
 }
 
@@ -89,7 +89,7 @@ fn in_words(heading: &str, files: &[MemoryFile]) -> String {
 }
 
 /// `text` up to so many bytes, and how many more there are.
-pub fn capped(text: &str, max: usize) -> String {
+pub fn cap_text(text: &str, max: usize) -> String {
     match text.len() <= max {
         true => text.to_owned(),
         false => format!("{}\n[cut here: {} bytes more]", head(text, max), text.len() - head(text, max).len()),

@@ -15,12 +15,12 @@ pub struct ModelRequest {
     pub system: Arc<str>,
     pub contents: Vec<Arc<Turn>>,
     pub tools: Arc<[ToolSpec]>,
-    pub params: Params,
+    pub params: ModelParams,
 }
 
 /// Generation parameters; `None` leaves the provider's default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Params {
+pub struct ModelParams {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub top_k: Option<u32>,

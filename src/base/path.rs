@@ -45,7 +45,7 @@ impl AbsPath {
     }
 
     /// Relative to `root` where it is below it, else whole: for titles and messages.
-    pub fn shown_from(&self, root: &Self) -> String {
+    pub fn relative_to(&self, root: &Self) -> String {
         match self.0.strip_prefix(&root.0) {
             Ok(it) if it.as_os_str().is_empty() => ".".to_owned(),
             Ok(it) => it.display().to_string(),
@@ -111,6 +111,6 @@ mod tests {
         assert_eq!(root.join("../../..").to_string(), "/");
         assert!(AbsPath::new("relative").is_none());
         assert!(!AbsPath::new("/work").unwrap().is_within(&root));
-        assert_eq!(root.join("a/b").shown_from(&root), "a/b");
+        assert_eq!(root.join("a/b").relative_to(&root), "a/b");
     }
 }

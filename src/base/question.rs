@@ -94,7 +94,7 @@ impl Form {
     pub fn in_words(&self) -> String {
         let mut res = self.message.clone();
         for field in &self.fields {
-            let words = field.words();
+            let words = field.label();
             if !words.is_empty() && words != self.message {
                 _ = write!(res, "\n\n{words}");
             }
@@ -109,7 +109,7 @@ impl Form {
 
 impl Field {
     /// What it asks for.
-    pub fn words(&self) -> &str {
+    pub fn label(&self) -> &str {
         self.description.as_deref().or(self.title.as_deref()).unwrap_or_default()
     }
 }
@@ -131,31 +131,31 @@ impl FieldKind {
             Self::Text { min, max, format } => {
                 let text = value.as_str().ok_or("is not a text")?;
                 let length = text.chars().count() as u64;
-                in_bounds(length, min.map(u64::from), max.map(u64::from), "characters")?;
+                check_bounds(length, min.map(u64::from), max.map(u64::from), "characters")?;
                 format.map_or(Ok(()), |it| it.check(text))?;
                 Ok(value.clone())
             }
             Self::Choice { options } => {
                 let text = value.as_str().ok_or("is not a text")?;
-                is_offered(options, text)?;
+                check_offered(options, text)?;
                 Ok(value.clone())
             }
             Self::Choices { options, min, max } => {
                 let values = value.as_array().ok_or("is not a list")?;
-                in_bounds(values.len() as u64, *min, *max, "choices")?;
+                check_bounds(values.len() as u64, *min, *max, "choices")?;
                 for it in values {
-                    is_offered(options, it.as_str().ok_or("holds something else than texts")?)?;
+                    check_offered(options, it.as_str().ok_or("holds something else than texts")?)?;
                 }
                 Ok(value.clone())
             }
             Self::Number { min, max } => {
                 let number = value.as_f64().ok_or("is not a number")?;
-                in_bounds(number, *min, *max, "")?;
+                check_bounds(number, *min, *max, "")?;
                 Ok(value.clone())
             }
             Self::Integer { min, max } => {
-                let number = whole(value).ok_or("is not a whole number")?;
-                in_bounds(number, *min, *max, "")?;
+                let number = whole_number(value).ok_or("is not a whole number")?;
+                check_bounds(number, *min, *max, "")?;
                 Ok(number.into())
             }
             Self::Bool => value.as_bool().map(Value::from).ok_or_else(|| "is not true or false".to_owned()),
@@ -187,14 +187,14 @@ fn is_uri(text: &str) -> bool {
     plain && named && scheme.chars().all(|it| it.is_ascii_alphanumeric() || "+-.".contains(it))
 }
 
-fn is_offered(options: &[Choice], value: &str) -> Result<(), String> {
+fn check_offered(options: &[Choice], value: &str) -> Result<(), String> {
     match options.iter().any(|it| it.value == value) {
         true => Ok(()),
         false => Err("is a choice that was not on offer".to_owned()),
     }
 }
 
-fn in_bounds<T: PartialOrd>(it: T, min: Option<T>, max: Option<T>, what: &str) -> Result<(), String> {
+fn check_bounds<T: PartialOrd>(it: T, min: Option<T>, max: Option<T>, what: &str) -> Result<(), String> {
     let wrong = |plain: &str, counted: &str| match what {
         "" => Err(plain.to_owned()),
         what => Err(format!("{counted} {what}")),
@@ -209,7 +209,7 @@ fn in_bounds<T: PartialOrd>(it: T, min: Option<T>, max: Option<T>, what: &str) -
 }
 
 /// Also `3.0`: some clients know only one kind of number.
-fn whole(value: &Value) -> Option<i64> {
+fn whole_number(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let from_float = || value.as_f64().filter(|it| it.fract() == 0.0 && it.abs() <= EXACT).map(|it| it as i64);
     value.as_i64().or_else(from_float)

@@ -16,7 +16,7 @@ pub struct Rewind {
 }
 
 /// The message of the user that this entry is.
-pub fn prompt(entry: &Entry) -> Option<&MessageId> {
+pub fn user_message(entry: &Entry) -> Option<&MessageId> {
     let Fact::Event { event } = &entry.fact else { return None };
     match &event.kind {
         EventKind::Message { role: Speaker::User, message_id, .. } => Some(message_id),
@@ -26,16 +26,16 @@ pub fn prompt(entry: &Entry) -> Option<&MessageId> {
 
 /// All rewinds of a log, in order. One to a message that is not there does nothing.
 pub fn rewinds(entries: &[Entry]) -> Vec<Rewind> {
-    look(entries).0
+    scan_rewinds(entries).0
 }
 
 /// Where the user's message stands; `None`: there is none of that id, or it was taken away.
-pub fn find(entries: &[Entry], id: &MessageId) -> Option<usize> {
-    look(entries).1.into_iter().rev().find(|(_, it)| *it == id).map(|(at, _)| at)
+pub fn find_message(entries: &[Entry], id: &MessageId) -> Option<usize> {
+    scan_rewinds(entries).1.into_iter().rev().find(|(_, it)| *it == id).map(|(at, _)| at)
 }
 
 /// For each entry whether a rewind took it away from the conversation.
-pub fn away(entries: &[Entry]) -> Vec<bool> {
+pub fn removed_entries(entries: &[Entry]) -> Vec<bool> {
     let mut res = vec![false; entries.len()];
     for Rewind { from, at } in rewinds(entries) {
         res.iter_mut().take(at).skip(from).for_each(|it| *it = true);
@@ -44,16 +44,16 @@ pub fn away(entries: &[Entry]) -> Vec<bool> {
 }
 
 /// The entries that no rewind took away.
-pub fn remaining(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    entries.iter().zip(away(entries)).filter(|(_, away)| !away).map(|(it, _)| it)
+pub fn remaining_entries(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().zip(removed_entries(entries)).filter(|(_, away)| !away).map(|(it, _)| it)
 }
 
 /// The rewinds, and the messages of the user that remain.
-fn look(entries: &[Entry]) -> (Vec<Rewind>, Vec<(usize, &MessageId)>) {
+fn scan_rewinds(entries: &[Entry]) -> (Vec<Rewind>, Vec<(usize, &MessageId)>) {
     let mut res = Vec::new();
     let mut prompts: Vec<(usize, &MessageId)> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
-        if let Some(id) = prompt(entry) {
+        if let Some(id) = user_message(entry) {
             prompts.push((at, id));
         }
         let Fact::Rewound { to } = &entry.fact else { continue };
@@ -68,7 +68,7 @@ fn look(entries: &[Entry]) -> (Vec<Rewind>, Vec<(usize, &MessageId)>) {
 mod tests {
     use serde_json::json;
 
-    use super::{Rewind, away, find, rewinds};
+    use super::{Rewind, find_message, removed_entries, rewinds};
     use crate::base::{ids::MessageId, log::Entry};
 
     /// `1` is the prompt m1, `<1` a rewind to it, anything else another fact.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn check(words: &str, expected: &str) {
-        let away: String = away(&log(words)).iter().map(|it| if *it { '-' } else { '+' }).collect();
+        let away: String = removed_entries(&log(words)).iter().map(|it| if *it { '-' } else { '+' }).collect();
         assert_eq!(away, expected, "{words}");
     }
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_was_taken_away_is_not_there() {
         let (log, id) = (log("1 2 <2 3"), |it: &str| MessageId::from(it));
-        assert_eq!(["m1", "m2", "m3", "m4"].map(|it| find(&log, &id(it))), [Some(0), None, Some(3), None]);
+        assert_eq!(["m1", "m2", "m3", "m4"].map(|it| find_message(&log, &id(it))), [Some(0), None, Some(3), None]);
         assert_eq!(rewinds(&log), [Rewind { from: 1, at: 2 }]);
     }
 }

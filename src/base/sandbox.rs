@@ -1,33 +1,33 @@
 //! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
 
 mod denial;
-mod leave;
+mod grant;
 
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-use crate::base::{guarded, path::AbsPath};
+use crate::base::{guarded_names, path::AbsPath};
 
 pub use denial::Denial;
-pub use leave::Leave;
+pub use grant::SandboxGrant;
 
 /// Of [`guarded::CONFIG`], what is read-only also deeper than at the top of a folder that commands write.
 pub const PROTECTED_BELOW: &[&str] = &[".castor", ".envrc", ".gemini", ".git", ".idea", ".mcp.json", ".vscode", ".zed"];
 
 /// What a sandbox holds in a folder that commands write.
-const LISTS: [guarded::Guarded; 2] = [guarded::CONFIG, guarded::TOOLS];
+const PROTECTED_LISTS: [guarded_names::GuardedNames; 2] = [guarded_names::CONFIG, guarded_names::TOOLS];
 
 /// Where names that follow each other may be held in a folder. One name alone begins with the folder's own.
-pub fn held_below(root: &Path) -> Vec<PathBuf> {
-    LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
+pub fn protected_below(root: &Path) -> Vec<PathBuf> {
+    PROTECTED_LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
 }
 
 /// Whether an entry at the top of a folder is held there. `below`: what [`held_below`] says of the folder.
-pub fn is_held(name: &OsStr, below: &[PathBuf]) -> bool {
+pub fn is_protected(name: &OsStr, below: &[PathBuf]) -> bool {
     let is_same = |it: &PathBuf| it.as_os_str().eq_ignore_ascii_case(name);
-    guarded::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
+    guarded_names::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
 }
 
 /// What holds the place of something that is not there.
@@ -52,7 +52,7 @@ impl Placeholder {
 /// rest is written by every commit.
 pub const GIT_CONFIG: &[(&str, Placeholder)] = &[
     ("branches", Placeholder::Folder),
-    ("commondir", ITSELF),
+    ("commondir", SELF_COMMONDIR),
     ("config", Placeholder::File("")),
     ("config.worktree", Placeholder::File("")),
     ("hooks", Placeholder::Folder),
@@ -61,7 +61,7 @@ pub const GIT_CONFIG: &[(&str, Placeholder)] = &[
     ("remotes", Placeholder::Folder),
 ];
 /// "The repository's common part is here": an empty file is an error to git, and a folder too. Written as nobody does it.
-pub const ITSELF: Placeholder = Placeholder::File("././.\n");
+pub const SELF_COMMONDIR: Placeholder = Placeholder::File("././.\n");
 
 /// The same for each folder in `.git/worktrees`. `None`: always there.
 pub const WORKTREE_CONFIG: &[(&str, Option<Placeholder>)] =
@@ -86,7 +86,7 @@ pub const HOME_CONFIG: &[&str] = &[
 
 /// How much commands may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum SandboxLevel {
     /// As much as the user.
     Off,
     /// Below the session's roots, but not its configuration.
@@ -95,7 +95,7 @@ pub enum Level {
     ReadOnly,
 }
 
-impl Level {
+impl SandboxLevel {
     /// As settings and flags spell them.
     pub const NAMES: &[&str] = &["off", "workspace-write", "read-only"];
 
@@ -119,8 +119,8 @@ impl Level {
 
 /// How a session's commands are held, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
-    pub level: Level,
+pub struct SandboxState {
+    pub level: SandboxLevel,
     pub network: bool,
     /// The system can.
     pub available: bool,
@@ -128,22 +128,24 @@ pub struct Hold {
     pub trusted: bool,
 }
 
-impl Hold {
+impl SandboxState {
     /// Whether there is a sandbox in which commands write in the folder.
-    pub fn is_written(&self) -> bool {
-        self.available && self.level == Level::WorkspaceWrite
+    pub fn writes_in_folder(&self) -> bool {
+        self.available && self.level == SandboxLevel::WorkspaceWrite
     }
 
     /// Behind "sandbox: ".
     pub fn in_words(&self) -> String {
         let network = if self.network { "with network" } else { "without network" };
         match (self.level, self.available) {
-            (Level::Off, true) => "off; commands may do what you may".to_owned(),
-            (Level::Off, false) => "off; this system has nothing to confine commands with".to_owned(),
+            (SandboxLevel::Off, true) => "off; commands may do what you may".to_owned(),
+            (SandboxLevel::Off, false) => "off; this system has nothing to confine commands with".to_owned(),
             (_, false) => "wanted, but this system has nothing to confine commands with: they do not start".to_owned(),
-            (Level::WorkspaceWrite, true) => format!("workspace-write, {network}"),
-            (Level::ReadOnly, true) if !self.trusted => format!("read-only, as the folder is not trusted, {network}"),
-            (Level::ReadOnly, true) => format!("read-only, {network}"),
+            (SandboxLevel::WorkspaceWrite, true) => format!("workspace-write, {network}"),
+            (SandboxLevel::ReadOnly, true) if !self.trusted => {
+                format!("read-only, as the folder is not trusted, {network}")
+            }
+            (SandboxLevel::ReadOnly, true) => format!("read-only, {network}"),
         }
     }
 }
@@ -160,9 +162,9 @@ pub struct Confinement {
     /// More that may be written, at every level.
     pub writable: Vec<AbsPath>,
     /// Git folders outside of the roots that git works with in them: written but for what git obeys.
-    pub gits: Vec<AbsPath>,
+    pub git_dirs: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
-    pub kept: Vec<AbsPath>,
+    pub never_written: Vec<AbsPath>,
     /// In the roots, and read-only, as no checkpoint can give it back.
     pub read_only_paths: Vec<AbsPath>,
     /// What a process does not see: credentials, castor's own folder, sockets of the desktop.
@@ -170,15 +172,15 @@ pub struct Confinement {
     /// The user's home folder, canonical: with the network, only the tools' folders in it are seen.
     pub home: Option<AbsPath>,
     /// What the user allowed meanwhile, or asks for: nothing of `kept` is ever written.
-    pub leave: Leave,
-    pub own: OwnFolders,
+    pub grant: SandboxGrant,
+    pub own_folders: OwnFolders,
     pub network: bool,
 }
 
 /// What commands are kept from wherever the workspace is, for castor's own hands: as [`Confinement`] has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtectedPaths {
-    pub kept: Vec<AbsPath>,
+    pub never_written: Vec<AbsPath>,
     pub masked: Vec<AbsPath>,
 }
 
@@ -190,9 +192,9 @@ impl ProtectedPaths {
     }
 
     /// Whether none would write it. What is elsewhere is asked about as that.
-    pub fn is_kept(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
+    pub fn is_never_written(&self, real: &AbsPath, roots: &[AbsPath]) -> bool {
         let root = roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count());
-        root.is_some_and(|root| self.kept.iter().any(|it| it.is_within(root) && real.is_within(it)))
+        root.is_some_and(|root| self.never_written.iter().any(|it| it.is_within(root) && real.is_within(it)))
     }
 }
 
@@ -209,137 +211,148 @@ pub struct OwnFolders {
 
 impl Confinement {
     /// The same with what the user allowed beyond it; `None`: nothing is left of it.
-    pub fn with(&self, leave: &Leave) -> Option<Self> {
+    pub fn with_grant(&self, leave: &SandboxGrant) -> Option<Self> {
         if leave.unconfined {
             return None;
         }
         let mut res = self.clone();
-        res.network |= leave.network || leave.unasked;
-        res.leave = res.leave.and(leave);
+        res.network |= leave.network || leave.network_by_mode;
+        res.grant = res.grant.union(leave);
         // Of a file that is obeyed by itself its name says all; of what lies in a folder the sandbox asks for the folder.
-        let named = res.leave.named.iter().filter(|it| !res.read_only && res.config_of(it).as_ref() == Some(it));
+        let named =
+            res.grant.named_config.iter().filter(|it| !res.read_only && res.config_root(it).as_ref() == Some(it));
         let config = named.cloned().collect();
-        res.leave = res.leave.and(&Leave { config, ..Leave::default() });
-        Some(if leave.looks { res.looking() } else { res })
+        res.grant = res.grant.union(&SandboxGrant { config, ..SandboxGrant::default() });
+        Some(if leave.read_only { res.into_read_only() } else { res })
     }
 
     /// The same where only what can be given back may be written: not the folders of the settings, nor `not_kept`, nor
     /// a repository outside the roots that the user did not open.
     #[must_use]
-    pub fn undoable(&self, not_kept: &[AbsPath]) -> Self {
-        let is_closed = |git: &&AbsPath| !self.leave.write.iter().any(|it| git.is_within(it));
-        let read_only_paths = self.gits.iter().filter(is_closed).chain(not_kept).cloned().collect();
+    pub fn undoable_only(&self, not_kept: &[AbsPath]) -> Self {
+        let is_closed = |git: &&AbsPath| !self.grant.write.iter().any(|it| git.is_within(it));
+        let read_only_paths = self.git_dirs.iter().filter(is_closed).chain(not_kept).cloned().collect();
         Self { writable: Vec::new(), read_only_paths, ..self.clone() }
     }
 
     /// Whether it sees no secrets of the workspace, and of the home only tools.
-    pub fn is_apart(&self) -> bool {
-        self.network || self.leave.apart.is_some()
+    pub fn hides_secrets(&self) -> bool {
+        self.network || self.grant.isolation_reason.is_some()
     }
 
     /// That of who only looks.
     #[must_use]
-    pub fn looking(self) -> Self {
-        let credentials = self.leave.credentials;
-        let leave = Leave { looks: true, credentials, ..Leave::default() };
-        let own = OwnFolders { caches: None, ..self.own };
-        Self { read_only: true, network: false, writable: Vec::new(), gits: Vec::new(), leave, own, ..self }
+    pub fn into_read_only(self) -> Self {
+        let credentials = self.grant.credentials;
+        let leave = SandboxGrant { read_only: true, credentials, ..SandboxGrant::default() };
+        let own = OwnFolders { caches: None, ..self.own_folders };
+        Self {
+            read_only: true,
+            network: false,
+            writable: Vec::new(),
+            git_dirs: Vec::new(),
+            grant: leave,
+            own_folders: own,
+            ..self
+        }
     }
 
     /// Whether writing there is what it allows.
-    pub fn writes(&self, path: &AbsPath) -> bool {
+    pub fn allows_write(&self, path: &AbsPath) -> bool {
         let below = |them: &[AbsPath]| them.iter().any(|it| path.is_within(it));
-        let in_roots = !self.read_only && (below(&self.roots) || below(&self.gits));
-        let granted = self.leave.write.iter().any(|it| path.is_within(it) && !self.is_too_wide(it));
-        let opened = self.read_only && below(&self.leave.config);
-        let caches = self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
-        let open = below(&self.writable) || granted || opened || caches || path.is_within(&self.own.tmp) || in_roots;
-        open && !self.obeyed(path) && !self.is_not_kept_by_checkpoints(path)
+        let in_roots = !self.read_only && (below(&self.roots) || below(&self.git_dirs));
+        let granted = self.grant.write.iter().any(|it| path.is_within(it) && !self.is_too_wide(it));
+        let opened = self.read_only && below(&self.grant.config);
+        let caches = self.own_folders.caches.as_ref().is_some_and(|it| path.is_within(it));
+        let open =
+            below(&self.writable) || granted || opened || caches || path.is_within(&self.own_folders.tmp) || in_roots;
+        open && !self.is_obeyed(path) && !self.lacks_checkpoint(path)
     }
 
     /// Whether its content is run or obeyed by somebody outside.
-    pub fn obeyed(&self, path: &AbsPath) -> bool {
+    pub fn is_obeyed(&self, path: &AbsPath) -> bool {
         let in_root = |root: &AbsPath| {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };
             match below.strip_prefix(".git") {
                 Ok(rest) => rest.as_os_str().is_empty() || is_git_config(rest),
-                Err(_) => LISTS.iter().any(|it| it.find_below(root.as_path(), path.as_path()).is_some()),
+                Err(_) => PROTECTED_LISTS.iter().any(|it| it.find_below(root.as_path(), path.as_path()).is_some()),
             }
         };
         let in_git = |git: &AbsPath| path.as_path().strip_prefix(git.as_path()).is_ok_and(is_git_config);
-        let is_config = || self.folders().any(in_root) || self.gits.iter().any(in_git);
-        self.keeps(path) || !self.is_open(path) && is_config()
+        let is_config = || self.writable_folders().any(in_root) || self.git_dirs.iter().any(in_git);
+        self.is_never_written(path) || !self.is_granted(path) && is_config()
     }
 
     /// The configuration in the workspace that a path belongs to: the first on the way that is obeyed as a whole. Of a
     /// repository, only what was wanted.
-    pub fn config_of(&self, path: &AbsPath) -> Option<AbsPath> {
-        if self.keeps(path) || !self.obeyed(path) {
+    pub fn config_root(&self, path: &AbsPath) -> Option<AbsPath> {
+        if self.is_never_written(path) || !self.is_obeyed(path) {
             return None;
         }
-        let root = self.folders().chain(&self.gits).find(|root| path.is_within(root))?;
+        let root = self.writable_folders().chain(&self.git_dirs).find(|root| path.is_within(root))?;
         let below = path.as_path().strip_prefix(root.as_path()).ok()?;
         let mut whole = root.clone();
         for part in below.iter() {
             whole = whole.join(part);
-            if self.obeyed(&whole) && (part != ".git" || whole == *path) {
+            if self.is_obeyed(&whole) && (part != ".git" || whole == *path) {
                 break;
             }
         }
-        (!self.keeps(&whole)).then_some(whole)
+        (!self.is_never_written(&whole)).then_some(whole)
     }
 
     /// Whether it is read-only as no checkpoint can give it back.
-    pub fn is_not_kept_by_checkpoints(&self, path: &AbsPath) -> bool {
-        !self.is_open(path) && self.read_only_paths.iter().any(|it| path.is_within(it))
+    pub fn lacks_checkpoint(&self, path: &AbsPath) -> bool {
+        !self.is_granted(path) && self.read_only_paths.iter().any(|it| path.is_within(it))
     }
 
-    fn is_open(&self, path: &AbsPath) -> bool {
-        self.leave.config.iter().any(|it| path.is_within(it))
+    fn is_granted(&self, path: &AbsPath) -> bool {
+        self.grant.config.iter().any(|it| path.is_within(it))
     }
 
     /// All that may be written with what is below, and has guards.
-    pub fn folders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.roots.iter().chain(&self.writable).chain(&self.leave.write)
+    pub fn writable_folders(&self) -> impl Iterator<Item = &AbsPath> {
+        self.roots.iter().chain(&self.writable).chain(&self.grant.write)
     }
 
     /// Whether it cannot be granted: it holds what is kept, as a home folder does, or is held by it.
     pub fn is_too_wide(&self, path: &AbsPath) -> bool {
-        self.kept.iter().any(|it| touches(it, path))
+        self.never_written.iter().any(|it| overlaps(it, path))
     }
 
     /// Whether it is never written, whatever the user says of the workspace.
-    pub fn keeps(&self, path: &AbsPath) -> bool {
-        let is_own = path.is_within(&self.own.tmp) || self.own.caches.as_ref().is_some_and(|it| path.is_within(it));
-        self.kept.iter().any(|it| path.is_within(it)) && !is_own
+    pub fn is_never_written(&self, path: &AbsPath) -> bool {
+        let is_own = path.is_within(&self.own_folders.tmp)
+            || self.own_folders.caches.as_ref().is_some_and(|it| path.is_within(it));
+        self.never_written.iter().any(|it| path.is_within(it)) && !is_own
     }
 
     /// Whether a secret is not seen. Castor's own folder no question opens.
-    pub fn hides(&self, secret: &AbsPath) -> bool {
-        touches(secret, &self.own.records) || !self.leave.credentials.iter().any(|it| touches(it, secret))
+    pub fn masks_secret(&self, secret: &AbsPath) -> bool {
+        overlaps(secret, &self.own_folders.records) || !self.grant.credentials.iter().any(|it| overlaps(it, secret))
     }
 }
 
 /// Whether one of them lies within the other.
-fn touches(one: &AbsPath, other: &AbsPath) -> bool {
+fn overlaps(one: &AbsPath, other: &AbsPath) -> bool {
     one.is_within(other) || other.is_within(one)
 }
 
 impl Confinement {
     /// That of commands in one folder: they write nothing else, and there is no network.
-    pub fn of(root: &AbsPath) -> Self {
+    pub fn for_folder(root: &AbsPath) -> Self {
         Self {
             read_only: false,
             untrusted: false,
             roots: vec![root.clone()],
             writable: Vec::new(),
-            gits: Vec::new(),
-            kept: Vec::new(),
+            git_dirs: Vec::new(),
+            never_written: Vec::new(),
             read_only_paths: Vec::new(),
             masked: Vec::new(),
             home: None,
-            leave: Leave::default(),
-            own: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
+            grant: SandboxGrant::default(),
+            own_folders: OwnFolders { tmp: root.join("/t"), records: root.join("/r"), caches: None },
             network: false,
         }
     }
@@ -352,7 +365,7 @@ fn is_git_config(below: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Confinement, Denial, Hold, Leave, Level, OwnFolders};
+    use super::{Confinement, Denial, OwnFolders, SandboxGrant, SandboxLevel, SandboxState};
     use crate::base::path::AbsPath;
 
     fn own(castor: &str) -> OwnFolders {
@@ -363,16 +376,17 @@ mod tests {
     #[test]
     fn how_commands_are_held_is_said() {
         let check = |level, available, trusted, want: &str| {
-            assert_eq!(Hold { level, network: false, available, trusted }.in_words(), want);
+            assert_eq!(SandboxState { level, network: false, available, trusted }.in_words(), want);
         };
-        check(Level::WorkspaceWrite, true, true, "workspace-write, without network");
-        check(Level::ReadOnly, true, true, "read-only, without network");
-        check(Level::ReadOnly, true, false, "read-only, as the folder is not trusted, without network");
-        check(Level::Off, true, true, "off; commands may do what you may");
-        check(Level::Off, false, true, "off; this system has nothing to confine commands with");
+        check(SandboxLevel::WorkspaceWrite, true, true, "workspace-write, without network");
+        check(SandboxLevel::ReadOnly, true, true, "read-only, without network");
+        check(SandboxLevel::ReadOnly, true, false, "read-only, as the folder is not trusted, without network");
+        check(SandboxLevel::Off, true, true, "off; commands may do what you may");
+        check(SandboxLevel::Off, false, true, "off; this system has nothing to confine commands with");
         let why = "wanted, but this system has nothing to confine commands with: they do not start";
-        check(Level::ReadOnly, false, true, why);
-        let online = Hold { level: Level::WorkspaceWrite, network: true, available: true, trusted: true };
+        check(SandboxLevel::ReadOnly, false, true, why);
+        let online =
+            SandboxState { level: SandboxLevel::WorkspaceWrite, network: true, available: true, trusted: true };
         assert_eq!(online.in_words(), "workspace-write, with network");
     }
 
@@ -381,14 +395,14 @@ mod tests {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let it = Confinement {
             writable: vec![path("/more")],
-            gits: vec![path("/up/.git")],
-            kept: vec![path("/h/.castor")],
-            own: own("/h/.castor"),
-            ..Confinement::of(&path("/w"))
+            git_dirs: vec![path("/up/.git")],
+            never_written: vec![path("/h/.castor")],
+            own_folders: own("/h/.castor"),
+            ..Confinement::for_folder(&path("/w"))
         };
         let it = Confinement { read_only_paths: vec![path("/w/big")], ..it };
         for yes in ["/w", "/w/a", "/w/.git/index", "/w/.github/x", "/more/x", "/up/.git/index", "/h/.castor/tmp/x"] {
-            assert!(it.writes(&path(yes)), "{yes}");
+            assert!(it.allows_write(&path(yes)), "{yes}");
         }
         for no in [
             "/",
@@ -404,63 +418,77 @@ mod tests {
             "/w/big/x",
             "/x",
         ] {
-            assert!(!it.writes(&path(no)), "{no}");
+            assert!(!it.allows_write(&path(no)), "{no}");
         }
         let read_only = Confinement { read_only: true, ..it.clone() };
-        assert!(!read_only.writes(&path("/w/a")) && read_only.writes(&path("/h/.castor/tmp/x")));
-        let wider = it.with(&Denial::Write { folder: path("/x") }.leave()).unwrap();
-        assert!(wider.writes(&path("/x/y")) && !wider.network);
-        let too_wide = it.with(&Denial::Write { folder: path("/h") }.leave()).unwrap();
-        assert!(!too_wide.writes(&path("/h/x")) && !too_wide.writes(&path("/h/.castor/x")));
-        assert!(it.with(&Denial::Network.leave()).unwrap().network);
-        let open = it.with(&Denial::Config { path: path("/w/.vscode") }.leave()).unwrap();
-        assert!(open.writes(&path("/w/.vscode/a")) && !open.writes(&path("/w/.zed/a")) && !open.writes(&path("/x")));
+        assert!(!read_only.allows_write(&path("/w/a")) && read_only.allows_write(&path("/h/.castor/tmp/x")));
+        let wider = it.with_grant(&Denial::Write { folder: path("/x") }.grant_once()).unwrap();
+        assert!(wider.allows_write(&path("/x/y")) && !wider.network);
+        let too_wide = it.with_grant(&Denial::Write { folder: path("/h") }.grant_once()).unwrap();
+        assert!(!too_wide.allows_write(&path("/h/x")) && !too_wide.allows_write(&path("/h/.castor/x")));
+        assert!(it.with_grant(&Denial::Network.grant_once()).unwrap().network);
+        let open = it.with_grant(&Denial::Config { path: path("/w/.vscode") }.grant_once()).unwrap();
+        assert!(
+            open.allows_write(&path("/w/.vscode/a"))
+                && !open.allows_write(&path("/w/.zed/a"))
+                && !open.allows_write(&path("/x"))
+        );
         // What is kept stays so, wherever the workspace is.
         let home = Confinement { roots: vec![path("/h")], ..it.clone() };
-        let open = home.with(&Denial::Config { path: path("/h/.castor") }.leave()).unwrap();
-        assert!(!open.writes(&path("/h/.castor/x")));
-        let big = it.with(&Denial::NotKept { path: path("/w/big") }.leave()).unwrap();
-        assert!(big.writes(&path("/w/big/x")) && !big.writes(&path("/w/.vscode/a")));
-        let grant = |folder: &str| Denial::Write { folder: path(folder) }.grant();
+        let open = home.with_grant(&Denial::Config { path: path("/h/.castor") }.grant_once()).unwrap();
+        assert!(!open.allows_write(&path("/h/.castor/x")));
+        let big = it.with_grant(&Denial::NotKept { path: path("/w/big") }.grant_once()).unwrap();
+        assert!(big.allows_write(&path("/w/big/x")) && !big.allows_write(&path("/w/.vscode/a")));
+        let grant = |folder: &str| Denial::Write { folder: path(folder) }.session_grant();
         assert!(grant("/opt").is_none() && grant("/opt/x").is_some());
         // What is asked for by name is open where that is all there is to it.
         let named = [path("/w/.npmrc"), path("/w/.vscode/a"), path("/h/.castor/x"), path("/w/plain")].to_vec();
-        let named = it.with(&Leave { named, ..Leave::default() }).unwrap();
-        assert_eq!(named.leave.config, [path("/w/.npmrc")]);
-        assert!(named.writes(&path("/w/.npmrc")) && !named.writes(&path("/w/.vscode/a")));
-        assert_eq!(it.with(&Denial::Other.leave()), None);
-        assert_eq!(it.with(&Leave::default()), Some(it));
+        let named = it.with_grant(&SandboxGrant { named_config: named, ..SandboxGrant::default() }).unwrap();
+        assert_eq!(named.grant.config, [path("/w/.npmrc")]);
+        assert!(named.allows_write(&path("/w/.npmrc")) && !named.allows_write(&path("/w/.vscode/a")));
+        assert_eq!(it.with_grant(&Denial::Other.grant_once()), None);
+        assert_eq!(it.with_grant(&SandboxGrant::default()), Some(it));
     }
 
     #[test]
     fn who_only_looks_writes_nothing_and_stays_one_who_looks() {
         let path = |it: &str| AbsPath::new(it).unwrap();
-        let it = Confinement { writable: vec![path("/more")], network: true, ..Confinement::of(&path("/w")) };
-        let leave = Leave { looks: true, ..Leave::default() };
-        let more =
-            Leave { network: true, write: vec![path("/x")], config: vec![path("/w/.vscode")], ..Leave::default() };
-        let looking = it.with(&more.and(&leave)).unwrap();
-        assert!(looking.leave.looks && !looking.network);
+        let it = Confinement { writable: vec![path("/more")], network: true, ..Confinement::for_folder(&path("/w")) };
+        let leave = SandboxGrant { read_only: true, ..SandboxGrant::default() };
+        let more = SandboxGrant {
+            network: true,
+            write: vec![path("/x")],
+            config: vec![path("/w/.vscode")],
+            ..SandboxGrant::default()
+        };
+        let looking = it.with_grant(&more.union(&leave)).unwrap();
+        assert!(looking.grant.read_only && !looking.network);
         for no in ["/w/a", "/more/a", "/x/a", "/w/.vscode/a"] {
-            assert!(!looking.writes(&path(no)), "{no}");
+            assert!(!looking.allows_write(&path(no)), "{no}");
         }
-        assert!(looking.writes(&path("/t/x")));
+        assert!(looking.allows_write(&path("/t/x")));
     }
 
     #[test]
     fn a_yes_opens_the_credential_it_names_and_never_castors_own() {
         let path = |it: &str| AbsPath::new(it).unwrap();
         let masked = ["/h/.ssh", "/h/.aws", "/h/.castor"].map(path).to_vec();
-        let it = Confinement { masked, own: own("/h/.castor"), ..Confinement::of(&path("/w")) };
+        let it = Confinement { masked, own_folders: own("/h/.castor"), ..Confinement::for_folder(&path("/w")) };
         let masked = |open: &[&str]| {
-            let leave = Leave { credentials: open.iter().map(|it| path(it)).collect(), ..Leave::default() };
-            let it = it.with(&leave).unwrap();
-            it.masked.iter().filter(|secret| it.hides(secret)).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            let leave =
+                SandboxGrant { credentials: open.iter().map(|it| path(it)).collect(), ..SandboxGrant::default() };
+            let it = it.with_grant(&leave).unwrap();
+            it.masked
+                .iter()
+                .filter(|secret| it.masks_secret(secret))
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         assert_eq!(masked(&[]), "/h/.ssh /h/.aws /h/.castor");
         assert_eq!(masked(&["/h/.ssh/id_rsa"]), "/h/.aws /h/.castor");
         assert_eq!(masked(&["/h", "/h/.castor/oauth"]), "/h/.castor");
-        let leave = Denial::Credential { path: path("/h/.ssh") }.leave();
-        assert!(leave.network && it.with(&leave).unwrap().network);
+        let leave = Denial::Credential { path: path("/h/.ssh") }.grant_once();
+        assert!(leave.network && it.with_grant(&leave).unwrap().network);
     }
 }

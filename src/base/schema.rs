@@ -13,10 +13,10 @@ use serde_json::{
 
 /// All sessions share it: it is the most of a tool. Every request carries it and counts it, so its text is written once.
 #[derive(Clone, Debug, Default)]
-pub struct Schema(Arc<Shared>);
+pub struct Schema(Arc<SharedSchema>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedSchema {
     value: Value,
     text: OnceLock<Box<RawValue>>,
 }
@@ -30,7 +30,7 @@ impl Schema {
 
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
-        Self(Arc::new(Shared { value, text: OnceLock::new() }))
+        Self(Arc::new(SharedSchema { value, text: OnceLock::new() }))
     }
 }
 

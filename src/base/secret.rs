@@ -13,7 +13,7 @@ pub fn mark(file: &str) -> String {
 }
 
 /// A mark in `text` that is not in `before`, too: where it was written, a value would be lost.
-pub fn new_mark<'t>(text: &'t str, before: &str) -> Option<&'t str> {
+pub fn find_new_mark<'t>(text: &'t str, before: &str) -> Option<&'t str> {
     let marks = text.match_indices(START).filter_map(|(at, _)| {
         let rest = text.get(at..)?;
         let end = rest.find(['\n', ']']).filter(|it| *it <= START.len() + MAX_NAME)?;
@@ -24,11 +24,12 @@ pub fn new_mark<'t>(text: &'t str, before: &str) -> Option<&'t str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{mark, new_mark};
+    use super::{find_new_mark, mark};
 
     #[test]
     fn marks_are_found_as_they_are_written() {
-        let check = |text: &str, before: &str, want: Option<&str>| assert_eq!(new_mark(text, before), want, "{text}");
+        let check =
+            |text: &str, before: &str, want: Option<&str>| assert_eq!(find_new_mark(text, before), want, "{text}");
         let env = mark(".env");
         assert_eq!(env, "[secret from .env]");
         assert_eq!(mark("a]\"\\\n.env"), "[secret from a____.env]");

@@ -27,13 +27,13 @@ pub trait Terminal: Send + Sync {
     ///
     /// # Errors
     /// The command was not started at all.
-    fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn Running>>>;
+    fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn RunningCommand>>>;
 }
 
 /// A command that was started. Dropping it before its end ends it.
-pub trait Running: Send {
+pub trait RunningCommand: Send {
     /// Waits for the next thing. Dropping the future loses nothing.
-    fn next(&mut self) -> BoxFuture<'_, Happening>;
+    fn next(&mut self) -> BoxFuture<'_, CommandEvent>;
 
     /// Ends it and all its children. Returns what it had printed and nobody heard yet.
     fn end(&mut self) -> BoxFuture<'_, String>;
@@ -45,8 +45,8 @@ pub trait Running: Send {
     fn is_open(&self) -> bool;
 
     /// What is found when the last of it is gone. Its exit tells nothing of that any more.
-    fn gone(&mut self) -> BoxFuture<'static, Findings> {
-        Box::pin(std::future::ready(Findings::default()))
+    fn final_findings(&mut self) -> BoxFuture<'static, ObeyedFindings> {
+        Box::pin(std::future::ready(ObeyedFindings::default()))
     }
 
     /// How the client sees its output, if not as text.
@@ -55,17 +55,17 @@ pub trait Running: Send {
 
 /// What a command does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum CommandEvent {
     /// It, or a child of it, printed this to stdout or stderr; the order is true.
     Output(String),
     /// It printed something, which comes as a whole before its end.
-    Heard,
+    OutputPending,
     /// It ended, and what it printed was delivered before.
     Exited(Exit),
     /// After the exit: nobody can print any more.
     Closed,
     /// Its terminal is lost, and with it all knowledge of it: why.
-    Lost(String),
+    TerminalLost(String),
 }
 
 /// How a process ended: by itself with a code, or by a signal.
@@ -75,37 +75,37 @@ pub struct Exit {
     /// Such as `SIGKILL`.
     pub signal: Option<String>,
     /// Its children that still run, by process id, where they are ours.
-    pub left: Vec<u32>,
-    pub findings: Findings,
+    pub left_running: Vec<u32>,
+    pub findings: ObeyedFindings,
 }
 
 /// What became of names that other programs obey while somebody confined ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct ObeyedFindings {
     /// New ones: they got another name.
-    pub aside: Vec<AbsPath>,
+    pub quarantined: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
     /// Who was left of a command was ended: what it was let write was for its call alone.
-    pub ended: bool,
+    pub ended_leftovers: bool,
 }
 
-impl Findings {
+impl ObeyedFindings {
     /// For model and user; `None`: there is nothing to say. `whose`: who ran.
     pub fn in_words(&self, whose: &str) -> Option<String> {
         let named = |them: &[AbsPath]| them.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let mut res = Vec::new();
-        if !self.aside.is_empty() {
+        if !self.quarantined.is_empty() {
             res.push(format!(
                 "The sandbox put aside what appeared while {whose} ran and other programs would obey: {}. It is kept \
                  beside it, with `.castor-aside` in its name; only the user may put it back.",
-                named(&self.aside)
+                named(&self.quarantined)
             ));
         }
         if !self.restored.is_empty() {
             res.push(format!("The sandbox restored what git needs to know its repository: {}.", named(&self.restored)));
         }
-        if self.ended {
+        if self.ended_leftovers {
             res.push(format!(
                 "What was left of {whose} in the background was ended: the configuration that it was let write was for \
                  this one call."

@@ -19,7 +19,7 @@ pub fn tail(text: &str, max: usize) -> &str {
 }
 
 /// `text` with an end that another sentence can follow. Commands to copy keep theirs.
-pub fn sentence(text: &str) -> String {
+pub fn end_sentence(text: &str) -> String {
     let text = text.trim();
     match text.ends_with(['.', '!', '?', '…', '`', '\'']) || text.is_empty() {
         true => text.to_owned(),
@@ -48,7 +48,7 @@ pub fn is_hidden(it: char) -> bool {
 }
 
 /// `text` as people see it.
-pub fn visible(text: &str) -> String {
+pub fn strip_hidden(text: &str) -> String {
     text.chars().filter(|it| !is_hidden(*it)).collect()
 }
 
@@ -83,7 +83,7 @@ pub fn path_in_words(path: &str) -> String {
 }
 
 /// `text` from a tool marked as not ours, so that the model takes no orders from it; `None` when there is nothing.
-pub fn untrusted(text: &str) -> Option<String> {
+pub fn wrap_untrusted(text: &str) -> Option<String> {
     let text = text.trim_end();
     (!text.trim().is_empty()).then(|| format!("<untrusted_context>\n{}\n</untrusted_context>", without_closing(text)))
 }

@@ -118,7 +118,8 @@ impl BaseHash {
 
 /// What the model knows of a file from then on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
+#[schemars(rename = "Seen")]
+pub struct FileKnowledge {
     /// Where it really is.
     pub path: AbsPath,
     /// Its `BaseHash`, in hexadecimal digits.
@@ -175,10 +176,10 @@ pub struct ToolOutput {
     /// For programs: `exitCode`, counts. Null when there is nothing.
     pub data: Value,
     /// Another call to make in this one's place; policy sees it anew.
-    pub tail: Option<TailCall>,
+    pub tail_call: Option<TailCall>,
     /// It failed, most likely because it was confined: the user may allow more and have it run again.
-    pub denied: Option<Denial>,
-    pub seen: Option<Box<Seen>>,
+    pub denial: Option<Denial>,
+    pub file_knowledge: Option<Box<FileKnowledge>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

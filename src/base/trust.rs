@@ -13,7 +13,7 @@ use crate::base::{
 };
 
 /// Why a session may not be in a mode: as settings forbid it (`is_off`), or as its folder is not trusted.
-pub fn why_not_mode(mode: Mode, is_off: bool) -> String {
+pub fn mode_refusal(mode: Mode, is_off: bool) -> String {
     let mode = mode.as_str();
     match is_off {
         true => format!("the settings forbid the mode {mode} (security.disableYoloMode); choose another mode"),
@@ -46,14 +46,14 @@ impl Trust {
 
 /// What a rules file says about a folder, in Gemini CLI's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum TrustLevel {
     Folder,
     Parent,
     Never,
 }
 
-impl Level {
-    pub const ALL: &[Level] = &[Self::Folder, Self::Parent, Self::Never];
+impl TrustLevel {
+    pub const ALL: &[TrustLevel] = &[Self::Folder, Self::Parent, Self::Never];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,40 +70,40 @@ impl Level {
 
 /// A rule that was found. Paths are real, and folded where the platform's names are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub named: AbsPath,
-    pub level: Level,
+pub struct TrustRule {
+    pub path: AbsPath,
+    pub level: TrustLevel,
     pub why: String,
 }
 
-impl Rule {
+impl TrustRule {
     /// The folder it is about.
     fn root(&self) -> AbsPath {
-        let parent = (self.level == Level::Parent).then(|| self.named.parent()).flatten();
-        parent.unwrap_or_else(|| self.named.clone())
+        let parent = (self.level == TrustLevel::Parent).then(|| self.path.parent()).flatten();
+        parent.unwrap_or_else(|| self.path.clone())
     }
 }
 
 /// The rule for the longest path decides, where a no beats a yes; without one nothing is known.
-pub fn decide<'r>(rules: impl IntoIterator<Item = &'r Rule>, folder: &AbsPath) -> Trust {
+pub fn decide<'r>(rules: impl IntoIterator<Item = &'r TrustRule>, folder: &AbsPath) -> Trust {
     let fitting = rules.into_iter().filter(|it| folder.is_within(&it.root()));
-    let length = |it: &Rule| it.root().as_path().components().count();
-    match fitting.max_by_key(|it| (length(it), it.level == Level::Never)) {
-        Some(it) if it.level == Level::Never => Trust::Untrusted(it.why.clone()),
+    let length = |it: &TrustRule| it.root().as_path().components().count();
+    match fitting.max_by_key(|it| (length(it), it.level == TrustLevel::Never)) {
+        Some(it) if it.level == TrustLevel::Never => Trust::Untrusted(it.why.clone()),
         Some(it) => Trust::Trusted { why: it.why.clone(), root: Some(it.root()) },
         None => Trust::Unknown,
     }
 }
 
 /// The path as the platform tells names apart: not by their case on macOS and Windows.
-pub fn folded(path: &AbsPath, folds_case: bool) -> AbsPath {
+pub fn fold_case(path: &AbsPath, folds_case: bool) -> AbsPath {
     let lower = || AbsPath::new(path.as_path().to_str()?.to_lowercase());
     folds_case.then(lower).flatten().unwrap_or_else(|| path.clone())
 }
 
 /// What a file of a folder is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PieceKind {
+pub enum TrustedFileKind {
     Settings,
     /// What the settings would run.
     Program,
@@ -115,9 +115,9 @@ pub enum PieceKind {
     Memory,
 }
 
-impl PieceKind {
+impl TrustedFileKind {
     /// In the plural, for lists of what was found.
-    pub fn words(self) -> &'static str {
+    pub fn plural_name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
             Self::Program => "programs",
@@ -131,33 +131,33 @@ impl PieceKind {
     }
 
     /// Whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
-    pub fn is_bound(self) -> bool {
+    pub fn binds_content(self) -> bool {
         self != Self::Memory
     }
 }
 
 /// A file of a folder that trust would let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct TrustedFile {
     /// Relative to the folder.
     pub name: String,
-    pub kind: PieceKind,
+    pub kind: TrustedFileKind,
     /// `None`: it cannot be read, or leads out of the folder. It never counts.
     pub hash: Option<String>,
 }
 
 /// Files that something of a folder names, with the hashes under which they were trusted.
-pub type Bound = Vec<(AbsPath, String)>;
+pub type ScriptHashes = Vec<(AbsPath, String)>;
 
 /// Hashes by name, as they were when the user said yes.
-pub type Known = BTreeMap<String, String>;
+pub type TrustedHashes = BTreeMap<String, String>;
 
 /// The names that a decision covers, and those that it does not (with `true` for those it never saw).
-pub fn covered(pieces: &[Piece], known: &Known) -> (BTreeSet<String>, Vec<(String, bool)>) {
+pub fn split_covered(pieces: &[TrustedFile], known: &TrustedHashes) -> (BTreeSet<String>, Vec<(String, bool)>) {
     let (mut covered, mut open) = (BTreeSet::new(), Vec::new());
     for it in pieces {
         match (&it.hash, known.get(&it.name)) {
-            _ if !it.kind.is_bound() => _ = covered.insert(it.name.clone()),
+            _ if !it.kind.binds_content() => _ = covered.insert(it.name.clone()),
             (Some(hash), Some(known)) if hash == known => _ = covered.insert(it.name.clone()),
             (None, _) => (),
             (Some(_), before) => open.push((it.name.clone(), before.is_none())),
@@ -167,8 +167,8 @@ pub fn covered(pieces: &[Piece], known: &Known) -> (BTreeSet<String>, Vec<(Strin
 }
 
 /// What a yes to all of them is written down as.
-pub fn known(pieces: &[Piece]) -> Known {
-    let bound = pieces.iter().filter(|it| it.kind.is_bound());
+pub fn trusted_hashes(pieces: &[TrustedFile]) -> TrustedHashes {
+    let bound = pieces.iter().filter(|it| it.kind.binds_content());
     bound.filter_map(|it| Some((it.name.clone(), it.hash.clone()?))).collect()
 }
 
@@ -204,7 +204,7 @@ impl TrustChoice {
 
 /// Why the user is asked, or told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Doubt {
+pub struct TrustDoubt {
     pub form: Form,
     /// In one line, for who cannot be asked. Nothing that the folder itself could have written is in it.
     pub notice: String,
@@ -222,18 +222,25 @@ pub fn is_wide(folder: &AbsPath, homes: &[AbsPath]) -> bool {
 
 /// The question about a folder that nobody said anything about; `None`: it holds nothing to trust. `starts`: what its
 /// settings would start or reach.
-pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts: &[String]) -> Option<Doubt> {
+pub fn folder_doubt(
+    folder: &AbsPath,
+    homes: &[AbsPath],
+    pieces: &[TrustedFile],
+    starts: &[String],
+) -> Option<TrustDoubt> {
     if pieces.is_empty() {
         return None;
     }
     let mut message = format!("Do you trust the folder {}? ", plain(&folder.to_string()));
     message += "It brings files that would tell castor what to do; none of them is used before you say yes.\n";
-    message += &list(pieces.iter().map(|it| (it.name.as_str(), unread(it))));
-    message += &would_start(starts);
+    message += &list(pieces.iter().map(|it| (it.name.as_str(), unreadable_note(it))));
+    message += &started_by_trust(starts);
     let is_narrow = |it: &AbsPath| !is_wide(it, homes);
     if !is_narrow(folder) {
-        message +=
-            &format!("{} That is not a matter of one click: `castor trust` in it asks again.\n", all_below(folder));
+        message += &format!(
+            "{} That is not a matter of one click: `castor trust` in it asks again.\n",
+            wide_folder_warning(folder)
+        );
     }
     let width = |it: &AbsPath| if is_narrow(it) { "" } else { ", your home folder included" };
     let parent = folder.parent().filter(|_| is_narrow(folder));
@@ -243,17 +250,17 @@ pub fn first_doubt(folder: &AbsPath, homes: &[AbsPath], pieces: &[Piece], starts
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never".to_owned())),
     ];
-    let kinds: BTreeSet<PieceKind> = pieces.iter().map(|it| it.kind).collect();
-    let kinds: Vec<&str> = kinds.into_iter().map(PieceKind::words).collect();
+    let kinds: BTreeSet<TrustedFileKind> = pieces.iter().map(|it| it.kind).collect();
+    let kinds: Vec<&str> = kinds.into_iter().map(TrustedFileKind::plural_name).collect();
     let notice = format!(
         "This folder is not trusted, so its own {} are not used. To use them, run `castor trust` in it.",
         kinds.join(", ")
     );
-    Some(Doubt { form: form(message, rows), notice })
+    Some(TrustDoubt { form: form(message, rows), notice })
 }
 
 /// What a yes to a wide folder says.
-pub fn all_below(folder: &AbsPath) -> String {
+pub fn wide_folder_warning(folder: &AbsPath) -> String {
     let folder = plain(&folder.to_string());
     format!(
         "Your home folder is in {folder}: to trust it is to trust every project and every download below it, today's and \
@@ -265,14 +272,14 @@ pub fn all_below(folder: &AbsPath) -> String {
 const MAX_NAMED: usize = 5;
 
 /// The question about files that changed since the user's yes; `None`: none did.
-pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<Doubt> {
+pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]) -> Option<TrustDoubt> {
     if open.is_empty() {
         return None;
     }
     let mut message = format!("Do you still trust the folder {}? ", plain(&folder.to_string()));
     message += "These files are not as they were when you said yes; they are not used before you say it again.\n";
     message += &list(open.iter().map(|(name, is_new)| (name.as_str(), if *is_new { " (new)" } else { " (changed)" })));
-    message += &would_start(starts);
+    message += &started_by_trust(starts);
     let rows = [
         (TrustChoice::Folder, Some("Trust it as it is now".to_owned())),
         (TrustChoice::NotNow, Some("Not now".to_owned())),
@@ -288,7 +295,7 @@ pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]
          trust` in it.",
         open.len()
     );
-    Some(Doubt { form: form(message, rows), notice })
+    Some(TrustDoubt { form: form(message, rows), notice })
 }
 
 fn form(message: String, rows: impl IntoIterator<Item = (TrustChoice, Option<String>)>) -> Form {
@@ -308,10 +315,10 @@ fn form(message: String, rows: impl IntoIterator<Item = (TrustChoice, Option<Str
     Form { message, fields: vec![field] }
 }
 
-fn unread(it: &Piece) -> &'static str {
-    match (it.kind.is_bound(), &it.hash) {
+fn unreadable_note(it: &TrustedFile) -> &'static str {
+    match (it.kind.binds_content(), &it.hash) {
         (true, None) => " (cannot be read, or leads out of the folder: never used)",
-        (true, Some(_)) if it.kind == PieceKind::Program => " (would run)",
+        (true, Some(_)) if it.kind == TrustedFileKind::Program => " (would run)",
         _ => "",
     }
 }
@@ -328,7 +335,7 @@ fn list<'a>(names: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String 
 /// What trust is not bound to.
 pub const UNWATCHED: &str = "What these start in turn is not watched, so nobody asks when it changes.";
 
-fn would_start(starts: &[String]) -> String {
+fn started_by_trust(starts: &[String]) -> String {
     let lines = || list(starts.iter().map(|it| (it.as_str(), "")));
     if starts.is_empty() { String::new() } else { format!("They would start or reach:\n{}{UNWATCHED}\n", lines()) }
 }
@@ -336,7 +343,7 @@ fn would_start(starts: &[String]) -> String {
 const ALLOW: &str = "They would allow without a question:\n";
 
 /// What a yes would let happen without another one, for the question; nothing where there is nothing of the kind.
-pub fn would_allow(lines: &[String]) -> String {
+pub fn allowed_by_trust(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
         them if them.len() > MAX_NAMES => {

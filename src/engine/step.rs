@@ -6,21 +6,21 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::{
-    check::{Check, Finding},
-    checkpoint::{Changes, Held, OnConflict, RestoreOrder, Restored, Rewinds, Scope},
+    check::{Check, CheckFinding},
+    checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
     content::Part,
-    elicitation::{Reply, Wanted},
-    event::{Location, Outcome},
+    elicitation::{ElicitationRequest, Reply},
+    event::{Location, PromptOutcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
     ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
     limits::Limits,
-    log::{Answer, Entry, Grant, Lasting, Mode, Tuning},
+    log::{Answer, Entry, Grant, Mode, PersistentGrant, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest, Purpose, Usage},
     path::AbsPath,
     question::Form,
-    sandbox::Leave,
+    sandbox::SandboxGrant,
     terminal::Screen,
     tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
     trust::TrustChoice,
@@ -43,28 +43,28 @@ pub enum Input {
     /// Ends one prompt, running or waiting.
     CancelPrompt(PromptId),
     /// The user's choice among what is on offer.
-    Choose(Choice),
+    SetOption(OptionValue),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
     /// nothing comes of it.
-    Rewind {
+    RewindConversation {
         to: MessageId,
         log: Arc<[Entry]>,
     },
     /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
-    Doubted(Doubted),
+    TrustPrompt(TrustPrompt),
     /// For user and model at the start of the next turn.
-    Noticed(String),
+    Notice(String),
     /// What became of a command in the background: for the next request to the model.
-    Completed(String),
+    BackgroundResult(String),
     /// Nobody is left of a command that went on after its call, by the number of its first process.
-    Emptied(u32),
+    BackgroundExited(u32),
     /// What the user said about the folder holds, or why it could not be written down.
-    Joined {
+    TrustApplied {
         effect: EffectId,
         result: Result<(), String>,
     },
     /// The tools from outside, whole; they hold from the next request to a model.
-    ToolsChanged(Kit),
+    ToolsChanged(McpTools),
     /// Models that need not be asked for now, whole: other sessions found out, too.
     Outages(BTreeMap<String, Outage>),
     Chunks {
@@ -82,7 +82,7 @@ pub enum Input {
     /// What a safety checker says; an error: why it says nothing.
     Checked {
         effect: EffectId,
-        said: Result<Finding, String>,
+        finding: Result<CheckFinding, String>,
     },
     Previewed {
         effect: EffectId,
@@ -93,16 +93,16 @@ pub enum Input {
         answer: Answer,
     },
     /// The output of a call is seen in a terminal of the client's.
-    Attached {
+    TerminalAttached {
         effect: EffectId,
         screen: Screen,
     },
-    Printed {
+    OutputPrinted {
         effect: EffectId,
         text: String,
     },
     /// `changes`: what it changed, where its run was held by a checkpoint; an error: why nobody knows.
-    Ran {
+    RunEnded {
         effect: EffectId,
         output: Box<ToolOutput>,
         changes: Option<Result<Changes, String>>,
@@ -110,7 +110,7 @@ pub enum Input {
     /// What a call may change is held, or why it is not.
     Checkpointed {
         effect: EffectId,
-        result: Result<Held, String>,
+        result: Result<CheckpointResult, String>,
     },
     /// What changed since a checkpoint was taken.
     Compared {
@@ -120,7 +120,7 @@ pub enum Input {
     /// What a restore came to, with what is to be said about it; or why it could not be done.
     Restored {
         effect: EffectId,
-        result: Result<(Restored, Vec<String>), String>,
+        result: Result<(RestoreResult, Vec<String>), String>,
     },
     /// A diff for people.
     Diffed {
@@ -128,26 +128,26 @@ pub enum Input {
         result: Result<String, String>,
     },
     /// A client goes back, without asking anybody. Answered by `Rewound`.
-    GoBack(Box<RewindOrder>),
+    ClientRewind(Box<RewindOrder>),
     /// A server asks the user, for one of these running calls. Answered by `Reply`, unless it is taken back.
-    Elicited {
+    ElicitationRequested {
         elicitation: ElicitationId,
         calls: Vec<EffectId>,
-        wanted: Wanted,
+        request: ElicitationRequest,
     },
     /// The server no longer wants to know.
-    TakenBack {
+    ElicitationWithdrawn {
         elicitation: ElicitationId,
     },
-    Woke {
+    TimerFired {
         effect: EffectId,
     },
-    Hooked {
+    HookFinished {
         effect: EffectId,
         report: Box<HookReport>,
     },
     /// The memory files that were asked for, as they are now, or why nobody could look.
-    Remembered {
+    MemoryRead {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     },
@@ -176,15 +176,15 @@ pub enum RewindTarget {
 
 /// What going back came to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rewound {
-    pub files: Restored,
+pub struct RewindResult {
+    pub files: RestoreResult,
     /// Of the restore, where files were restored.
     pub checkpoint: Option<CheckpointId>,
 }
 
 /// Why a session does not go back.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum RewindRefusal {
     /// Something is under way: what.
     Busy(String),
     /// It has no such place to go back to.
@@ -194,15 +194,15 @@ pub enum Refusal {
 
 /// A checkpoint that holds what a call may change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hold {
+pub struct CallHold {
     pub id: CheckpointId,
     /// Of a call that is allowed because it can be undone: what could not be given back is read-only to it.
-    pub not_kept: Option<Vec<AbsPath>>,
+    pub read_only: Option<Vec<AbsPath>>,
 }
 
 /// A doubt about the folder.
 #[derive(Clone, Debug)]
-pub enum Doubted {
+pub enum TrustPrompt {
     Ask(Arc<Form>),
     /// Nobody can be asked.
     Tell(String),
@@ -210,7 +210,7 @@ pub enum Doubted {
 
 /// One of the session's options, with its new value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Choice {
+pub enum OptionValue {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
@@ -220,8 +220,8 @@ pub enum Choice {
 
 /// The tools that a session has from outside, how their servers are, and what is to be said about them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kit {
-    pub tools: Vec<Outside>,
+pub struct McpTools {
+    pub tools: Vec<ForeignTool>,
     /// All that are configured, each name once.
     pub servers: Vec<Server>,
     /// For user and model at the start of the next turn, a line each.
@@ -230,7 +230,7 @@ pub struct Kit {
 
 /// A tool from outside, and whose it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outside {
+pub struct ForeignTool {
     pub spec: ToolSpec,
     /// As the configuration names it.
     pub server: String,
@@ -240,7 +240,7 @@ pub struct Outside {
     pub trusted: bool,
 }
 
-impl Outside {
+impl ForeignTool {
     /// Of what its server says of it. A server that waits until its tool is allowed, and then makes another one of it,
     /// is asked about again.
     pub fn digest(&self) -> String {
@@ -254,11 +254,11 @@ impl Outside {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     pub name: String,
-    pub standing: Standing,
+    pub status: ServerStatus,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum ServerStatus {
     /// It has not told its tools yet; a turn waits for it no longer than this (Unix, milliseconds).
     Starting {
         until_ms: u64,
@@ -294,64 +294,64 @@ pub enum Effect {
         base: Option<BaseHash>,
         seen: Option<BaseHash>,
         durable: bool,
-        leave: Leave,
+        sandbox_grant: SandboxGrant,
         /// What it changes is told with its end.
-        hold: Option<Hold>,
+        hold: Option<CallHold>,
     },
     /// The first look at what the roots hold, with time until a checkpoint is taken. Answered by `Checkpointed`.
     OpenCheckpoints,
     /// Answered by `Checkpointed`.
     Checkpoint { id: CheckpointId, scope: Scope },
     /// Answered by `Compared`.
-    Compare { id: CheckpointId },
+    CompareCheckpoint { id: CheckpointId },
     /// Answered by `Restored`.
     Restore(RestoreOrder),
     /// What these calls changed; `paths`: of these only, and as the files are now. Answered by `Diffed`.
     Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
     /// The conversation is to go back, too. Answered by `Rewind`, whose log is empty where it cannot be read.
-    Rewind { to: MessageId },
+    RewindConversation { to: MessageId },
     /// The one answer to `GoBack`.
-    Rewound { prompt: PromptId, result: Box<Result<Rewound, Refusal>> },
+    AnswerRewind { prompt: PromptId, result: Box<Result<RewindResult, RewindRefusal>> },
     /// Answered by `Answered`, with the question's id.
-    Ask(Box<Question>),
+    AskUser(Box<UserQuestion>),
     /// A yes for ever, to be written down. Not answered.
-    Save(Lasting),
+    SaveGrant(PersistentGrant),
     /// What commands may do beyond the sandbox in the session's folder, for ever, is written down (`holds`); or any grant is
     /// struck out of what holds for ever. Not answered.
-    Keep { grant: Grant, holds: bool },
+    UpdateGrant { grant: Grant, holds: bool },
     /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
-    Trust(TrustChoice),
+    ApplyTrust(TrustChoice),
     /// What a server is told that asked the user. Not answered.
-    Reply { elicitation: ElicitationId, reply: Reply },
+    AnswerElicitation { elicitation: ElicitationId, reply: Reply },
     /// What came of a model, for all sessions that reach it in the same way. `None`: it is well again. Not answered.
-    Health { model: String, outage: Option<Outage> },
+    UpdateHealth { model: String, outage: Option<Outage> },
     /// Nobody waits for the answer any more.
-    Withdraw { question: QuestionId },
+    WithdrawQuestion { question: QuestionId },
     /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
-    Wake { at_ms: u64 },
+    SetTimer { at_ms: u64 },
     /// What was asked for under that id is no longer wanted; no answer is waited for.
     Abort { effect: EffectId },
     /// A text that the model may read later, in a file of its own. Not answered.
-    Stash { file: AbsPath, text: String },
+    WriteScratch { file: AbsPath, text: String },
     /// Answered by `Hooked`.
-    Hook(Box<HookRun>),
+    RunHook(Box<HookRun>),
     /// The memory files are to be read. Answered by `Remembered`.
-    Remember,
+    ReadMemory,
     /// Those of the folders that lead to these places, below the session's own. Answered by `Remembered`.
-    Discover { places: Vec<AbsPath> },
+    DiscoverMemory { places: Vec<AbsPath> },
     /// The one answer to a prompt, and what the models took for it where any was asked.
-    Settle { prompt: PromptId, outcome: Outcome, usage: Option<Usage> },
+    AnswerPrompt { prompt: PromptId, outcome: PromptOutcome, usage: Option<Usage> },
 }
 
 /// What the user is asked. Answered once, or withdrawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct UserQuestion {
     pub id: QuestionId,
-    pub about: About,
+    pub about: QuestionTopic,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum About {
+pub enum QuestionTopic {
     Confirmation(Confirmation),
     /// Is the folder trusted? A form whose options are [`TrustChoice`]s.
     Trust {
@@ -390,16 +390,16 @@ pub struct Confirmation {
     /// Why it is asked, where that is more than the rules' default.
     pub reason: Option<String>,
     /// What "for this session" would allow, in words; `None`: not on offer.
-    pub always: Option<String>,
+    pub session_grant: Option<String>,
     /// The same for ever.
-    pub lasting: Option<String>,
+    pub persistent_grant: Option<String>,
     /// Whether the mode `auto` is a choice.
     pub offers_auto: bool,
 }
 
 /// What a step says, in order.
 #[derive(Debug, Default)]
-pub struct Out {
+pub struct StepOutput {
     pub acts: Vec<Act>,
 }
 

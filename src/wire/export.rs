@@ -7,7 +7,7 @@ mod time;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use story::{Call, Ended, Head, Item, Shown, Story, Who};
+pub use story::{Call, EndedCall, ShownContent, Story, StoryHead, StoryItem, StorySpeaker};
 
 use serde_json::json;
 

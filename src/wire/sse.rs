@@ -34,7 +34,7 @@ pub struct Decoder {
     /// Past the first line, which alone may begin with a byte order mark.
     started: bool,
     name: Bytes,
-    data: Data,
+    data: EventData,
     /// Bytes of the event so far.
     size: usize,
     max: usize,
@@ -43,7 +43,7 @@ pub struct Decoder {
 
 /// The data of the event so far.
 #[derive(Debug)]
-enum Data {
+enum EventData {
     None,
     /// Almost always the only one: kept as it lies in the chunk.
     Line(Bytes),
@@ -65,7 +65,7 @@ impl Decoder {
             skip_newline: false,
             started: false,
             name: Bytes::new(),
-            data: Data::None,
+            data: EventData::None,
             size: 0,
             max,
             failed: false,
@@ -101,7 +101,7 @@ impl Decoder {
 
     /// At the end of the body. An event that no blank line ends is incomplete and is dropped: `true` when there was one.
     pub fn finish(self) -> bool {
-        !matches!(self.data, Data::None) || !self.carry.is_empty()
+        !matches!(self.data, EventData::None) || !self.carry.is_empty()
     }
 
     fn line(&mut self) -> Option<Bytes> {
@@ -147,7 +147,7 @@ impl Decoder {
     fn dispatch(&mut self) -> Option<Event> {
         self.size = 0;
         let name = std::mem::take(&mut self.name);
-        let data = std::mem::replace(&mut self.data, Data::None).take()?;
+        let data = std::mem::replace(&mut self.data, EventData::None).take()?;
         Some(Event { name, data })
     }
 
@@ -160,7 +160,7 @@ impl Decoder {
     }
 }
 
-impl Data {
+impl EventData {
     fn push(&mut self, line: Bytes) {
         match self {
             Self::None => *self = Self::Line(line),

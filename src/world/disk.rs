@@ -1,9 +1,9 @@
 //! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
-#[cfg(unix)]
-pub mod beneath;
 mod digest;
+#[cfg(unix)]
+pub mod dirfd;
 pub mod git_index;
 pub mod git_objects;
 mod names;
@@ -57,16 +57,16 @@ pub fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
     if real::is_free_of_links(path) {
         return Ok(path.clone());
     }
-    real_place(path.as_path())
+    resolve_path(path.as_path())
 }
 
 /// The same for an absolute path with dots in it, which lead to the parent of what is really in front of them.
-pub fn real_place(path: &Path) -> io::Result<AbsPath> {
+pub fn resolve_path(path: &Path) -> io::Result<AbsPath> {
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         match existing_part(&path)? {
             Existing::Real(it) => return AbsPath::new(it).ok_or_else(|| ErrorKind::InvalidData.into()),
-            Existing::Elsewhere(it) => path = it,
+            Existing::DanglingLink(it) => path = it,
         }
     }
     Err(io::Error::other("too many levels of symbolic links"))
@@ -75,7 +75,7 @@ pub fn real_place(path: &Path) -> io::Result<AbsPath> {
 enum Existing {
     Real(PathBuf),
     /// A link that points to nothing is on the way: look there instead.
-    Elsewhere(PathBuf),
+    DanglingLink(PathBuf),
 }
 
 /// Walks up from the end of `path` to what is there. A link's target is not normalized before it is resolved: in
@@ -91,7 +91,7 @@ fn existing_part(path: &Path) -> io::Result<Existing> {
         }
         // A dangling link does not exist for canonicalize, yet a write would go through it.
         if let (Ok(target), Some(parent)) = (fs::read_link(head), head.parent()) {
-            return Ok(Existing::Elsewhere(with(parent.join(target), &missing)));
+            return Ok(Existing::DanglingLink(with(parent.join(target), &missing)));
         }
         missing.extend(head.components().next_back().map(Component::as_os_str));
     }
@@ -105,7 +105,7 @@ pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
 }
 
 /// Whether nobody but root can change it. Elsewhere than on Unix nobody knows.
-pub fn only_root_writes(path: &AbsPath) -> bool {
+pub fn only_root_can_write(path: &AbsPath) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -278,11 +278,11 @@ pub fn read_head(path: &AbsPath, max: u64) -> io::Result<Vec<u8>> {
 
 /// Who may do what with it, as the bits of chmod.
 pub fn permissions(path: &AbsPath) -> io::Result<u32> {
-    Ok(mode_of(&fs::metadata(path)?) & 0o777)
+    Ok(permission_bits(&fs::metadata(path)?) & 0o777)
 }
 
 /// Permission bits; elsewhere than on Unix files are private by their folder.
-fn mode_of(_meta: &Metadata) -> u32 {
+fn permission_bits(_meta: &Metadata) -> u32 {
     #[cfg(unix)]
     return std::os::unix::fs::PermissionsExt::mode(&_meta.permissions());
     #[cfg(not(unix))]
@@ -318,7 +318,7 @@ pub fn remove_tree(path: &AbsPath) -> io::Result<()> {
 }
 
 /// Whether an open file still has a name: somebody may have removed or replaced it since it was opened.
-pub fn has_name(_file: &File) -> bool {
+pub fn is_linked(_file: &File) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -382,7 +382,7 @@ mod tests {
         os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     };
 
-    use super::{DiskFs, Fs, FsError, open_append, read, read_dir, read_head, real_path, real_place, write_atomic};
+    use super::{DiskFs, Fs, FsError, open_append, read, read_dir, read_head, real_path, resolve_path, write_atomic};
     use crate::base::path::AbsPath;
 
     /// By its real path: the system's own folder for temporary files may be behind a link.
@@ -454,7 +454,7 @@ mod tests {
         symlink("loop", dir.join("loop")).unwrap();
         let check = |from: &str, to: &str| {
             assert_eq!(real_path(&dir.join(from)).unwrap(), dir.join(to), "{from}");
-            assert_eq!(real_place(dir.join(from).as_path()).unwrap(), dir.join(to), "{from}, name by name");
+            assert_eq!(resolve_path(dir.join(from).as_path()).unwrap(), dir.join(to), "{from}, name by name");
         };
         check("real/file", "real/file");
         check("link/file", "real/file");

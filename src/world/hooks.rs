@@ -18,24 +18,24 @@ use crate::{
     },
     world::{
         disk,
-        process::{Exit, Groups, Piped, Spawn, Stdin, sandbox},
+        process::{Exit, Groups, PipedProcess, Spawn, Stdin, sandbox},
     },
 };
 
 /// Most that a hook may print on stdout, in bytes: a changed request has to fit.
 const MAX_OUTPUT: usize = 4 << 20;
 /// What is kept of its stderr.
-const MAX_ERRORS: usize = 16 << 10;
+const MAX_STDERR: usize = 16 << 10;
 /// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
-const QUIET: Duration = Duration::from_millis(100);
+const PIPE_GRACE: Duration = Duration::from_millis(100);
 
 /// Where and as what a hook runs.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct HookPlace {
     pub cwd: AbsPath,
     /// All of it: nothing else is passed on.
     pub env: Vec<(String, String)>,
-    pub confined: Option<Confinement>,
+    pub confinement: Option<Confinement>,
 }
 
 /// Takes what the user is to know, also long after the run.
@@ -43,36 +43,36 @@ pub type Notice = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Runs it to its end, or its timeout; all its processes end with this future. What became of configuration that other
 /// programs obey its report says; `notice` is told what is found later, or under one that was cut short.
-pub async fn run(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) -> HookReport {
-    if let Some(why) = changed(&run.hook).await {
-        return HookReport::of(HookEnd::NotStarted(why));
+pub async fn run(run: &HookRun, place: &HookPlace, groups: &Groups, notice: &Notice) -> HookReport {
+    if let Some(why) = changed_script(&run.hook).await {
+        return HookReport::from_end(HookEnd::NotStarted(why));
     }
     let limit = Duration::from_millis(run.hook.timeout_ms);
-    let ended = timeout(limit, talk(run, place, groups, notice)).await;
+    let ended = timeout(limit, run_process(run, place, groups, notice)).await;
     match ended {
-        Err(_) => HookReport::of(HookEnd::TimedOut),
-        Ok(Err(why)) => HookReport::of(HookEnd::NotStarted(why.to_string())),
+        Err(_) => HookReport::from_end(HookEnd::TimedOut),
+        Ok(Err(why)) => HookReport::from_end(HookEnd::NotStarted(why.to_string())),
         Ok(Ok(report)) => report,
     }
 }
 
 /// Why a script is not what was trusted.
-async fn changed(hook: &Hook) -> Option<String> {
+async fn changed_script(hook: &Hook) -> Option<String> {
     let scripts = hook.scripts.clone();
-    tokio::task::spawn_blocking(move || disk::changed(&scripts)).await.unwrap_or_else(|it| Some(it.to_string()))
+    tokio::task::spawn_blocking(move || disk::changed_file(&scripts)).await.unwrap_or_else(|it| Some(it.to_string()))
 }
 
-async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) -> io::Result<HookReport> {
+async fn run_process(run: &HookRun, place: &HookPlace, groups: &Groups, notice: &Notice) -> io::Result<HookReport> {
     let args = ["-c", run.hook.command.as_str()];
-    let confined = place.confined.as_ref().map(sandbox::settle);
+    let confined = place.confinement.as_ref().map(sandbox::current_confinement);
     let confined = confined.as_ref();
     let env: Vec<(String, String)> = place.env.iter().chain(&run.hook.env).cloned().collect();
     let spawn = Spawn { program: "bash", args: &args, cwd: &place.cwd, env: &env, stdin: Stdin::Piped, confined };
-    let Piped { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;
+    let PipedProcess { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;
     // Gone with this future, also where that is cut short.
     let (_talking, over) = oneshot::channel::<()>();
     if confined.is_some() {
-        let (gone, whose, notice) = (life.gone(), format!("the hook {:?}", run.hook.key()), notice.clone());
+        let (gone, whose, notice) = (life.final_findings(), format!("the hook {:?}", run.hook.key()), notice.clone());
         tokio::spawn(async move {
             _ = over.await;
             if let Some(it) = gone.await.in_words(&whose) {
@@ -94,7 +94,7 @@ async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) ->
         tokio::pin!(streams);
         tokio::select! {
             exit = life.wait() => {
-                over = timeout(QUIET, &mut streams).await.ok().and_then(Result::err);
+                over = timeout(PIPE_GRACE, &mut streams).await.ok().and_then(Result::err);
                 Some(exit)
             }
             end = &mut streams => match end {
@@ -108,29 +108,29 @@ async fn talk(run: &HookRun, place: &Place, groups: &Groups, notice: &Notice) ->
     };
     let found = exit.as_ref().and_then(|it| it.findings.in_words("this hook"));
     let end = match (over, exit) {
-        (Some(TooMuch), _) | (None, None) => HookEnd::TooMuch,
-        (None, Some(Exit { code: Some(sandbox::FAILED), .. })) if confined.is_some() => {
+        (Some(TooMuchOutput), _) | (None, None) => HookEnd::TooMuchOutput,
+        (None, Some(Exit { code: Some(sandbox::HELPER_FAILED), .. })) if confined.is_some() => {
             HookEnd::NotStarted("it could not be confined".to_owned())
         }
         (None, Some(Exit { code: Some(code), .. })) => HookEnd::Exit(code),
         (None, Some(Exit { signal, .. })) => HookEnd::Signal(signal.unwrap_or_else(|| "a signal".to_owned())),
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), found, changes: None })
+    Ok(HookReport { end, stdout: text(&out), stderr: text(&errors), sandbox_note: found, changes: None })
 }
 
 /// More was printed than may be.
-struct TooMuch;
+struct TooMuchOutput;
 
-async fn read(from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuch> {
+async fn read(from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuchOutput> {
     // What was read before an error counts.
     _ = from.take(MAX_OUTPUT as u64 + 1).read_to_end(to).await;
-    if to.len() > MAX_OUTPUT { Err(TooMuch) } else { Ok(()) }
+    if to.len() > MAX_OUTPUT { Err(TooMuchOutput) } else { Ok(()) }
 }
 
 /// Keeps the beginning; who waits for a full pipe would never end.
-async fn drain(mut from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuch> {
-    _ = (&mut from).take(MAX_ERRORS as u64).read_to_end(to).await;
+async fn drain(mut from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuchOutput> {
+    _ = (&mut from).take(MAX_STDERR as u64).read_to_end(to).await;
     _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     Ok(())
 }
@@ -142,18 +142,18 @@ mod tests {
     use serde_json::json;
     use sha2::{Digest, Sha256};
 
-    use super::{MAX_OUTPUT, Notice, Place, run};
+    use super::{HookPlace, MAX_OUTPUT, Notice, run};
     use crate::{
         base::{
             hook::{Hook, HookEnd, HookEvent, HookReport, HookRun},
             path::AbsPath,
-            trust::Bound,
+            trust::ScriptHashes,
         },
         world::process::Groups,
     };
 
     #[allow(clippy::disallowed_methods)]
-    async fn ran(command: &str, scripts: Bound) -> HookReport {
+    async fn ran(command: &str, scripts: ScriptHashes) -> HookReport {
         let hook = Hook {
             event: HookEvent::BeforeTool,
             matcher: None,
@@ -171,14 +171,14 @@ mod tests {
         let path = std::env::var("PATH").unwrap_or_default();
         let env = [("PATH", path.as_str()), ("A", "given"), ("B", "given")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let place = Place { cwd: AbsPath::new("/").unwrap(), env, confined: None };
+        let place = HookPlace { cwd: AbsPath::new("/").unwrap(), env, confinement: None };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
-        run(&HookRun { hook: Arc::new(hook), input, hold: None }, &place, &Groups::default(), &nobody).await
+        run(&HookRun { hook: Arc::new(hook), input, checkpoint: None }, &place, &Groups::default(), &nobody).await
     }
 
     fn exit(code: i32, stdout: &str, stderr: &str) -> HookReport {
         let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
-        HookReport { stdout, stderr, ..HookReport::of(HookEnd::Exit(code)) }
+        HookReport { stdout, stderr, ..HookReport::from_end(HookEnd::Exit(code)) }
     }
 
     #[tokio::test]
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(ran("exec <&-; sleep 600 & echo out", vec![]).await, exit(0, "out\n", ""));
         assert_eq!(ran("kill -9 $$", vec![]).await.end, HookEnd::Signal("SIGKILL".to_owned()));
         let much = format!("head -c {} /dev/zero; sleep 600; :", MAX_OUTPUT + 1);
-        assert_eq!(ran(&much, vec![]).await.end, HookEnd::TooMuch);
-        assert_eq!(ran("sleep 600", vec![]).await, HookReport::of(HookEnd::TimedOut));
+        assert_eq!(ran(&much, vec![]).await.end, HookEnd::TooMuchOutput);
+        assert_eq!(ran("sleep 600", vec![]).await, HookReport::from_end(HookEnd::TimedOut));
         let errors = ran("head -c 1000000 /dev/zero >&2; echo done", vec![]).await;
         assert_eq!((errors.end, errors.stdout.as_str()), (HookEnd::Exit(0), "done\n"));
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::{net::TcpStream, time::timeout};
 
-pub use link::{Link, Proxies};
+pub use link::{HttpLink, Proxies};
 
 use crate::base::model::{Failure, FailureKind};
 
@@ -19,18 +19,18 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// One client for everything: connections are shared. It is built on first use, for that takes milliseconds.
 #[derive(Debug, Default)]
 pub struct Http {
-    link: Link,
+    link: HttpLink,
     client: OnceLock<Result<Client, String>>,
 }
 
 impl Http {
     /// Builds nothing yet.
-    pub fn new(link: Link) -> Self {
+    pub fn new(link: HttpLink) -> Self {
         Self { link, client: OnceLock::new() }
     }
 
     /// How its connections are made.
-    pub fn link(&self) -> &Link {
+    pub fn link(&self) -> &HttpLink {
         &self.link
     }
 
@@ -45,9 +45,9 @@ impl Http {
     /// Sends a request for `url`; fails with `Connect` when no answer begins in time, in one line for people.
     pub async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Response, Failure> {
         match timeout(self.link.idle, request.send()).await {
-            Ok(sent) => sent.map_err(|it| no_answer(&it, url)),
+            Ok(sent) => sent.map_err(|it| connect_failure(&it, url)),
             Err(_) => {
-                let (host, idle) = (shown_host(url), shown_duration(self.link.idle));
+                let (host, idle) = (safe_host(url), format_duration(self.link.idle));
                 let text = format!("{host} took the request but sent nothing for {idle}.");
                 Err(Failure::new(FailureKind::Connect, text))
             }
@@ -56,11 +56,11 @@ impl Http {
 
     /// The next piece of an answer's body, `None` at its end; fails with `Stream` when it breaks or is silent too long.
     /// Any byte ends a silence, those of a comment too.
-    pub async fn next_piece(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
+    pub async fn next_chunk(&self, response: &mut Response) -> Result<Option<Bytes>, Failure> {
         match timeout(self.link.idle, response.chunk()).await {
-            Ok(piece) => piece.map_err(|it| broken_answer(&it)),
+            Ok(piece) => piece.map_err(|it| stream_failure(&it)),
             Err(_) => {
-                let text = format!("The answer stopped: nothing came for {}.", shown_duration(self.link.idle));
+                let text = format!("The answer stopped: nothing came for {}.", format_duration(self.link.idle));
                 Err(Failure::new(FailureKind::Stream, text))
             }
         }
@@ -74,7 +74,7 @@ pub async fn is_open(port: u16, within: Duration) -> bool {
 }
 
 /// Host and port of `url`: all that may be shown of it, since user, path and query can hold keys.
-pub fn shown_host(url: &Url) -> String {
+pub fn safe_host(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the model server");
     match url.port() {
         Some(port) => format!("{host}:{port}"),
@@ -83,8 +83,8 @@ pub fn shown_host(url: &Url) -> String {
 }
 
 /// A request that got no answer, in one line with what to do about it.
-fn no_answer(error: &reqwest::Error, url: &Url) -> Failure {
-    let (host, cause) = (shown_host(url), root_cause(error));
+fn connect_failure(error: &reqwest::Error, url: &Url) -> Failure {
+    let (host, cause) = (safe_host(url), root_cause(error));
     if error.is_builder() {
         return Failure::new(FailureKind::Auth, format!("The request could not be built: {cause}."));
     }
@@ -96,7 +96,7 @@ fn no_answer(error: &reqwest::Error, url: &Url) -> Failure {
 }
 
 /// An answer that broke off.
-pub fn broken_answer(error: &reqwest::Error) -> Failure {
+pub fn stream_failure(error: &reqwest::Error) -> Failure {
     let text = format!("The connection broke in the middle of the answer: {}.", root_cause(error));
     Failure::new(FailureKind::Stream, text)
 }
@@ -147,7 +147,7 @@ fn connect_hint(cause: &str) -> &'static str {
     found.map_or("Check your network and proxy settings.", |(_, hint)| hint)
 }
 
-fn shown_duration(it: Duration) -> String {
+fn format_duration(it: Duration) -> String {
     match it.subsec_millis() {
         0 => format!("{} s", it.as_secs()),
         _ => format!("{} ms", it.as_millis()),

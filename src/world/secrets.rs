@@ -7,7 +7,7 @@ pub mod google;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What a child may see by name alone. A trailing `*` stands for any rest.
-pub const FOR_CHILDREN: &[&str] = &[
+pub const CHILD_VARS: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -120,7 +120,7 @@ pub const GIT_IDENTITY: &[&str] = &[
 
 /// What a repository's settings may fill in: where they are used, and by whom. A server that it names sees these
 /// anyway, but not what they could be sent to.
-pub const FOR_WORKSPACES: &[&str] =
+pub const WORKSPACE_VARS: &[&str] =
     &["HOME", "USER", "LOGNAME", "SHELL", "PWD", "PATH", "LANG", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP", "XDG_*"];
 
 /// Parts of a name that say "secret", upper case.
@@ -200,12 +200,12 @@ impl Env {
     }
 
     /// The file that a variable comes from; `None`: the process was given it.
-    pub fn file_of(&self, name: &str) -> Option<&str> {
+    pub fn source_file(&self, name: &str) -> Option<&str> {
         self.files.get(name).map(String::as_str)
     }
 
     /// The first of `names` that is set, with its value.
-    pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+    pub fn first_set<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
@@ -217,18 +217,19 @@ impl Env {
             let allowed = || allowed_extra.iter().any(|it| it == name);
             let certificates = || CERTIFICATES.contains(&name) && are_paths(value);
             let listed =
-                || FOR_CHILDREN.iter().any(|it| matches(it, name)) || GIT_IDENTITY.contains(&name) || certificates();
+                || CHILD_VARS.iter().any(|it| matches(it, name)) || GIT_IDENTITY.contains(&name) || certificates();
             let named_so = || name_looks_secret(name) && !GIT_IDENTITY.contains(&name);
             let secret = || named_so() || value_looks_secret(value);
             !blocked.iter().any(|it| it.eq_ignore_ascii_case(name)) && (allowed() || listed() && !secret())
         };
         let kept = self.vars.iter().filter(|(name, value)| passes(name, value));
-        kept.map(|(name, value)| (name.clone(), if name == "PATH" { absolute(value) } else { value.clone() })).collect()
+        kept.map(|(name, value)| (name.clone(), if name == "PATH" { absolute_entries(value) } else { value.clone() }))
+            .collect()
     }
 }
 
 /// A search path without the folders that depend on where a command runs: there, `ls` may be anything.
-fn absolute(path: &str) -> String {
+fn absolute_entries(path: &str) -> String {
     let kept: Vec<&str> = path.split(':').filter(|it| it.starts_with('/')).collect();
     kept.join(":")
 }
@@ -252,8 +253,8 @@ pub fn name_looks_secret(name: &str) -> bool {
 }
 
 /// Whether a workspace's settings may have this variable's value.
-pub fn may_be_told(name: &str, value: &str) -> bool {
-    FOR_WORKSPACES.iter().any(|it| matches(it, name)) && !name_looks_secret(name) && !value_looks_secret(value)
+pub fn is_open_to_workspace(name: &str, value: &str) -> bool {
+    WORKSPACE_VARS.iter().any(|it| matches(it, name)) && !name_looks_secret(name) && !value_looks_secret(value)
 }
 
 /// Whether this text has the form of a well-known kind of secret.
@@ -302,7 +303,7 @@ mod tests {
     fn empty_counts_as_absent_and_debug_shows_no_value() {
         let env = Env::from_pairs([("A", ""), ("B", "canary")]);
         assert_eq!(env.get("A"), None);
-        assert_eq!(env.first(&["A", "B"]), Some(("B", "canary")));
+        assert_eq!(env.first_set(&["A", "B"]), Some(("B", "canary")));
         assert_eq!(format!("{env:?}"), r#"{"A", "B"}"#);
     }
 

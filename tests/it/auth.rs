@@ -184,7 +184,7 @@ fn a_stored_key_is_found_after_a_failure() {
 const CANARIES: [&str; 4] = ["canary-env-5a81", "canary-file-77c0", "canary-given-e21b", "canary-header-9d04"];
 
 #[test]
-fn secrets_reach_the_model_server_and_nobody_else() {
+fn secrets_reach_only_the_model_server() {
     let shell = || calls("run_shell_command", &json!({"command": "env | sort", "description": "looks"}));
     let answers = vec![shell(), says("a"), shell(), says("b"), refuses(CANARIES[3]), shell(), says("d")];
     let server = ModelServer::start(answers);

@@ -172,7 +172,7 @@ fn a_stray_does_not_outlive_a_killed_castor() {
 
 /// Nobody was left to look at what it made; the next castor does, and says so.
 #[test]
-fn what_a_killed_castors_command_made_is_put_aside_by_the_next() {
+fn next_castor_quarantines_config_left_after_a_kill() {
     let mut bed = Bed::new(&["& bash make.sh"]);
     bed.sandbox.write("ws/make.sh", "mkdir .vscode; echo evil > .vscode/tasks.json; echo > .ready; sleep 100");
     bed.sandbox.write("ws/.npmrc", "mine");
@@ -284,14 +284,14 @@ fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed
 }
 
 #[test]
-fn what_takes_the_place_of_a_removed_placeholder_is_put_aside() {
+fn file_replacing_a_placeholder_is_quarantined() {
     let script = "mkdir .git/hooks && echo evil > .git/hooks/pre-commit";
     let (bed, told) = meddled(script, |root| fs::remove_dir(root.join(".git/hooks")).unwrap());
     assert!(told.contains("put aside") && !bed.path(".git/hooks").exists(), "{told}");
 }
 
 #[test]
-fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
+fn config_of_a_cancelled_command_is_quarantined_and_reported() {
     // It does not heed the first signal either.
     let make = "trap '' TERM; echo evil > .npmrc; touch out/ready; while sleep 0.01; do echo evil > .npmrc; done";
     let commands = [&["bash make.sh"][..], &[""; 20]].concat();
@@ -310,7 +310,7 @@ fn what_a_command_made_that_was_cut_short_is_put_aside_and_told() {
 }
 
 #[test]
-fn what_is_found_at_the_end_of_the_background_a_notice_tells() {
+fn notice_reports_background_findings() {
     let turns = [&["& bash wait.sh"][..], &[""; 300]].concat();
     let mut bed = Bed::new(&turns);
     let late = "echo evil > .npmrc; rm .git/HEAD";
@@ -389,7 +389,7 @@ fn records(bed: &Bed) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_a_killed_castor_left_the_next_session_removes() {
+fn next_session_removes_placeholders_of_a_killed_castor() {
     let mut bed = killed();
     let left = records(&bed);
     // What stands, and what was there before.
@@ -402,7 +402,7 @@ fn what_a_killed_castor_left_the_next_session_removes() {
 }
 
 #[test]
-fn what_a_killed_castor_left_the_doctor_removes_and_tells() {
+fn doctor_removes_placeholders_of_a_killed_castor() {
     let mut bed = killed();
     bed.sandbox.args = vec!["doctor".into()];
     let said = || String::from_utf8(bed.sandbox.command().output().unwrap().stdout).unwrap();
@@ -417,7 +417,7 @@ fn what_a_killed_castor_left_the_doctor_removes_and_tells() {
 
 /// Nothing leads there, as where the home is another one: whoever works there next takes them for what they are.
 #[test]
-fn what_a_killed_castor_left_the_next_command_removes() {
+fn next_command_removes_placeholders_of_a_killed_castor() {
     let mut bed = killed();
     records(&bed).iter().for_each(|it| fs::remove_file(it).unwrap());
     let script = bed.sandbox.home().join("../script.jsonl");
@@ -433,7 +433,7 @@ fn what_a_killed_castor_left_the_next_command_removes() {
 
 /// The exit code of `a; b` is that of b: what a was kept from is told to the model all the same, with some doubt.
 #[test]
-fn what_no_exit_code_tells_is_told_to_the_model() {
+fn hidden_denial_is_reported_to_the_model() {
     let denied = "touch /opt/castor-never";
     let commands = [denied.to_owned(), format!("{denied}; true"), format!("{denied} 2>&1 | cat"), "echo fine".into()];
     let mut left = commands.clone().into_iter();

@@ -124,7 +124,7 @@ fn settings_go_before_the_environment() {
 }
 
 #[test]
-fn who_is_not_trusted_gets_no_key() {
+fn server_with_an_untrusted_certificate_gets_no_key() {
     let proxy = Proxy::start();
     let got = ask("https://models.test/v1", &json!({}), 1, &[("HTTPS_PROXY", proxy.url.as_str())], &[]);
     let error = got[0]["error"]["message"].as_str().unwrap();
@@ -147,7 +147,7 @@ fn no_proxy_comes_from_a_workspace() {
 /// A server that begins and then says nothing is given up, and asked again as after a break. This machine is reached
 /// without the proxy.
 #[test]
-fn a_silent_stream_is_given_up_and_tried_again() {
+fn silent_stream_is_abandoned_and_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let server = thread::spawn(move || {

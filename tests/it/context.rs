@@ -55,7 +55,7 @@ fn instructions_speak_of_no_tool_that_is_not_there() {
 
 /// The model sees a summary in place of the older part, also in the next process; what is behind it is untouched.
 #[test]
-fn what_was_compressed_stays_compressed() {
+fn compressed_history_stays_compressed_after_a_restart() {
     let long = |what: &str| (0..300).map(|n| format!("{what} {n} is a number. ")).collect::<String>();
     let snapshot =
         says("<scratchpad>Hm.</scratchpad><state_snapshot><overall_goal>Count.</overall_goal></state_snapshot>");

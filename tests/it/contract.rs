@@ -8,7 +8,7 @@ use std::{
 
 use castor::{
     base::hook::HookEvent,
-    engine::{context::PROCESSORS, hooks::plugins::Point, routing::strategies::STRATEGIES},
+    engine::{context::PROCESSORS, hooks::plugins::PluginPoint, routing::strategies::STRATEGIES},
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 const SHOWN: &str = "shown by";
 
 #[test]
-fn what_is_named_exists() {
+fn contract_names_existing_code_and_tests() {
     let page = page();
     let (rows, wrong) = check(&page);
     assert!(rows > 150, "only {rows} rows were read");
@@ -24,7 +24,7 @@ fn what_is_named_exists() {
 }
 
 #[test]
-fn what_is_not_there_is_found() {
+fn contract_check_finds_missing_names() {
     for row in [
         "| x | `engine/nothing.rs` | `prompt-text` |",
         "| x | `base/event.rs` `Nothing` | `prompt-text` |",
@@ -44,7 +44,7 @@ fn what_is_not_there_is_found() {
 }
 
 #[test]
-fn what_the_code_has_is_named() {
+fn contract_names_every_event_hook_and_plugin() {
     let schema: Value = serde_json::from_str(&read(&root().join("schema/events.json")).unwrap()).unwrap();
     let tags = |of: &Value| -> Vec<String> {
         let all = of["oneOf"].as_array().into_iter().flatten();
@@ -56,7 +56,7 @@ fn what_the_code_has_is_named() {
     let reasons = schema["$defs"]["EndReason"]["enum"].as_array().unwrap();
     names.extend(reasons.iter().map(|it| it.as_str().unwrap().to_owned()));
     names.extend(HookEvent::ALL.iter().map(|it| it.as_str().to_owned()));
-    names.extend(Point::ALL.iter().map(|(it, _)| (*it).to_owned()));
+    names.extend(PluginPoint::ALL.iter().map(|(it, _)| (*it).to_owned()));
     names.extend(PROCESSORS.iter().map(|(it, _)| (*it).to_owned()));
     names.extend(STRATEGIES.iter().map(|(it, _)| (*it).to_owned()));
     let page = page();

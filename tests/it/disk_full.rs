@@ -77,7 +77,7 @@ fn a_question_is_withdrawn_and_a_setter_says_that_nothing_was_set() {
 }
 
 #[test]
-fn a_session_that_has_no_log_is_none() {
+fn session_without_a_log_is_not_created() {
     let mut it = Setup::new(&[], &[TEXT]);
     it.limit(0);
     let params = json!({"cwd": it.sandbox.workspace(), "mcpServers": []});

@@ -96,7 +96,7 @@ fn all_is_well() {
 }
 
 #[test]
-fn what_is_missing_is_said_in_the_last_line() {
+fn last_line_names_what_is_missing() {
     let mut sandbox = Sandbox::new();
     let (code, text) = doctor(&mut sandbox, &[]);
     assert_eq!(code, Some(1), "{text}");
@@ -178,7 +178,7 @@ fn a_broken_home_fails_the_handshake() {
 
 /// Files that do not count as they are written, a model that nobody serves, a key of a file.
 #[test]
-fn what_is_broken_is_said() {
+fn doctor_reports_broken_files_and_models() {
     let mut sandbox = Sandbox::new();
     sandbox.write("home/.gemini/settings.json", "{\"model\": ");
     sandbox.write("home/.castor/policies/mine.toml", "[[rule]]\ntoolName = 'x'\ndecision = 'maybe'\npriority = 1\n");
@@ -199,7 +199,7 @@ fn what_is_broken_is_said() {
 }
 
 #[test]
-fn what_commands_cannot_write_is_told() {
+fn doctor_reports_missing_writable_folders() {
     let mut sandbox = used();
     let settings = json!({"security": {"sandbox": {"writable": ["~/gone", "~/there"]}}});
     sandbox.write("home/.castor/settings.json", &settings.to_string());

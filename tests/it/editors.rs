@@ -121,7 +121,7 @@ fn lua_and_lisp_examples_start_castor() {
 }
 
 #[test]
-fn what_is_broken_is_seen() {
+fn balance_check_finds_broken_examples() {
     let of = |source: &str| tokens(source, "--").map(|it| is_balanced(&it));
     assert_eq!(of("f({ a = \"}\" }) -- )"), Ok(true));
     assert_eq!((of("f({ a = 1 )"), of("f(("), of("f())")), (Ok(false), Ok(false), Ok(false)));

@@ -34,7 +34,7 @@ fn events(client: &mut Client, session: &str, window: Value) -> Result<Vec<Value
 }
 
 #[test]
-fn a_window_is_what_one_stream_said_from_there_on() {
+fn event_window_starts_at_the_given_position_of_a_stream() {
     let server = ModelServer::start(vec![says("One."), says("Two.")]);
     let (sandbox, mut client, session) = start(&server);
     prompt(&mut client, &session, "one");

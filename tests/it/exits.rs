@@ -24,7 +24,7 @@ fn done() {
 
 /// As in `castor run … | head`.
 #[test]
-fn nobody_reads() {
+fn closed_stdout_pipe_is_no_error() {
     let case = Case::answers(&[r#"text "fine""#]);
     let mut run = case.command().spawn().unwrap();
     drop(run.stdout.take());
@@ -116,7 +116,7 @@ fn modes_of_sessions_that_go_on() {
 
 /// A command that ran and failed is no call that failed, and not done either.
 #[test]
-fn exit_codes_are_told_of_sessions() {
+fn sessions_show_exit_codes_of_commands() {
     let call = r#"call run_shell_command {"command":"false"} + call run_shell_command {"command":"sh -c 'exit 128'"}"#;
     let mut case = Case::answers(&[call, r#"text "fine""#]);
     ends_with(case.command().args(["--approval-mode", "yolo"]).spawn().unwrap(), 0, "fine");

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use castor::{
-    engine::routing::{class::classify, outgrown::outgrown},
-    world::models::fault,
+    engine::routing::{context_overflow::read_overflow, failure_class::classify},
+    world::models::error_body,
 };
 use expect_test::expect_file;
 
@@ -36,13 +36,14 @@ fn told(lines: &[&str]) -> String {
     let body = rest[n_headers..].join("\n");
     let header = |name: &str| headers.iter().find(|(it, _)| *it == name).map(|(_, value)| *value);
     let failure = match status.parse() {
-        Ok(status) => fault::from_answer(status, &body, fault::asked_to_wait(status, header, NOW_MS)),
-        Err(_) => fault::from_stream(&body),
+        Ok(status) => error_body::from_answer(status, &body, error_body::wait_from_headers(status, header, NOW_MS)),
+        Err(_) => error_body::from_stream(&body),
     };
     let found = classify(&failure);
     let delay = found.delay_ms.map(|it| format!(", wait {it} ms")).unwrap_or_default();
     let number = |it: Option<u64>| it.map_or("?".to_owned(), |it| it.to_string());
-    let outgrown = outgrown(&failure).map(|it| format!(", {} for a window of {}", number(it.size), number(it.window)));
+    let outgrown =
+        read_overflow(&failure).map(|it| format!(", {} for a window of {}", number(it.size), number(it.window)));
     let outgrown = outgrown.unwrap_or_default();
     let link = failure.details.link.map(|it| format!(", {it}")).unwrap_or_default();
     format!("    {}{delay}{outgrown}{link}\n", found.class.as_str())

@@ -249,7 +249,7 @@ fn a_long_rate_limit_is_called_one() {
 }
 
 #[test]
-fn nobody_to_ask() {
+fn headless_session_falls_back_by_its_settings() {
     let headless = json!({"_meta": {"castor": {"interactive": false}}});
     let mut agent = Agent::start(vec![spent()], vec![stream(CLAUDE)], "silent", &headless);
     assert_eq!(agent.prompt(nobody).text("agent_message_chunk"), "Claude.");

@@ -160,7 +160,7 @@ kinds!(allow block ask stop modify context crash hang garbage huge);
 
 /// Every hook of the life at once: what each is told.
 #[test]
-fn what_hooks_are_told() {
+fn every_hook_gets_its_documented_input() {
     let hook = json!({"type": "command", "command": format!("sh {}", script("allow"))});
     let all = HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), json!([{"hooks": [hook]}])));
     let mut life = Life::new(&json!({"hooks": serde_json::Map::from_iter(all)}));
@@ -208,7 +208,7 @@ fn what_hooks_are_told() {
 
 /// Whatever else a mode allows or denies: hooks have their say before it.
 #[test]
-fn they_fire_in_every_mode() {
+fn hooks_fire_in_every_mode() {
     for mode in ["plan", "default", "autoEdit", "yolo"] {
         let mut life = Life::new(&settings(HookEvent::BeforeTool, "block", 600_000));
         life.client.result("session/set_mode", json!({"sessionId": life.session, "modeId": mode})).unwrap();
@@ -226,7 +226,7 @@ fn they_fire_in_every_mode() {
 
 /// A hook that hangs costs its timeout once: later it is not started.
 #[test]
-fn a_hang_is_waited_for_once() {
+fn hung_hook_delays_only_once() {
     let mut life = Life::new(&settings(HookEvent::BeforeModel, "hang", HANG_MS));
     life.prompt("go");
     life.prompt("again");
@@ -238,7 +238,7 @@ fn a_hang_is_waited_for_once() {
 
 /// What hooks added for the model is a fact: it is there after a restart too, and so is what they took away.
 #[test]
-fn what_the_model_saw_is_in_the_log() {
+fn log_keeps_what_hooks_added_for_the_model() {
     let command = r#"case $(cat) in *xyzzy*) echo no >&2; exit 2 ;; *) echo '{"hookSpecificOutput": {"additionalContext": "context by test"}}' ;; esac"#;
     let hook = json!({"type": "command", "command": command});
     let mut life = Life::new(&json!({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}));

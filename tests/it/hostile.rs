@@ -113,7 +113,7 @@ fn keys_in_use(mut sandbox: Sandbox) -> String {
 }
 
 #[test]
-fn nothing_of_a_hostile_repository_runs_before_a_yes() {
+fn hostile_repository_runs_nothing_before_trust() {
     let mut sandbox = Sandbox::new();
     sandbox.env.clear();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -160,7 +160,7 @@ fn nothing_of_a_hostile_repository_runs_before_a_yes() {
 /// A build machine: nobody is asked, and nobody said that the folder is trusted. The user's key goes where the user
 /// wants it, and nowhere else.
 #[test]
-fn nothing_of_a_hostile_repository_counts_where_nobody_is_asked() {
+fn headless_run_ignores_a_hostile_repository() {
     for (mode, code, n_asked) in [("yolo", 55, 0), ("default", 0, 2)] {
         let mut sandbox = Sandbox::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -164,7 +164,7 @@ impl Call {
 }
 
 #[test]
-fn chunks_are_shown_as_they_come() {
+fn chunks_stream_as_they_arrive() {
     let mut it = Setup::new();
     let mut call = it.prompt();
     call.say(HEAD);
@@ -253,7 +253,7 @@ fn two_sessions_wait_side_by_side() {
 }
 
 #[test]
-fn a_limit_is_waited_for_and_said() {
+fn rate_limit_is_reported_and_waited_out() {
     let mut it = Setup::new();
     let limit = r#"{"error":{"message":"Slow down.","details":[{"retryDelay":"0.01s"}]}}"#;
     it.prompt().status(429, limit);
@@ -294,7 +294,7 @@ fn statuses_that_no_attempt_can_help() {
 }
 
 #[test]
-fn what_the_model_sees_after_a_cancelled_call() {
+fn cancelled_call_has_a_result_for_the_model() {
     let mut it = Setup::new();
     let mut call = it.prompt();
     let parts = json!([{"functionCall": {"name": "run_shell_command", "args": {"command": "touch a"}}}]);
@@ -318,7 +318,7 @@ fn what_the_model_sees_after_a_cancelled_call() {
 
 /// Thoughts are not sent back, so what is left of such an answer is a turn without content, which providers refuse.
 #[test]
-fn what_was_only_thought_before_a_cancel_leaves_no_empty_turn() {
+fn cancelled_thought_leaves_no_empty_turn() {
     let mut it = Setup::new();
     let mut call = it.prompt();
     let thought = json!({"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": true}]}}]});

@@ -66,7 +66,7 @@ pub fn prompt(client: &mut Client, session: &str, text: &str, kind: &str) -> (Ve
 
 /// A server that waits for its tool to be allowed and then says something else of it.
 #[test]
-fn a_tool_that_changes_after_the_yes_is_asked_about_again() {
+fn changed_tool_needs_a_new_approval() {
     let call = "call mcp_p_echo {\"text\":\"x\"}";
     let answers = [call, "text \"1\"", call, "text \"2\"", "call mcp_p_grow {}", "text \"3\"", call, "text \"4\""];
     let (sandbox, mut client) = agent(Sandbox::new(), &answers);
@@ -420,7 +420,7 @@ fn git_is_started_nowhere() {
 /// The word on the folder is on the disk before anything of the folder runs, and it is a word on the script that runs:
 /// another one waits for another word.
 #[test]
-fn a_script_runs_after_the_word_and_as_it_was_then() {
+fn approved_script_runs_only_unchanged() {
     let mut sandbox = Sandbox::new();
     sandbox.env.clear();
     let settings = json!({"mcpServers": {"a": {"command": "sh", "args": ["tools/s.sh"]}}});

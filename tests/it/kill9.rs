@@ -14,7 +14,7 @@ const N_CHUNKS: usize = 40;
 const N_MOMENTS: u64 = 100;
 
 #[test]
-fn what_was_shown_survives_kill_9() {
+fn shown_updates_survive_kill_9() {
     thread::scope(|scope| {
         let workers = (0..N_THREADS).map(|first| {
             let numbers = (first..N_KILLS).step_by(N_THREADS as usize);

@@ -89,7 +89,7 @@ fn a_list_is_answered_at_the_end_of_input() {
 }
 
 #[test]
-fn a_second_process_is_told_who_has_the_session() {
+fn second_process_learns_the_session_holder() {
     let sandbox = scripted(1);
     let mut first = Client::start(&sandbox);
     first.initialize(&json!({})).unwrap();

@@ -12,7 +12,7 @@ use crate::{
 
 /// A lock can be had on all that can be read.
 #[test]
-fn what_a_command_locks_is_put_aside_and_holds_nobody_up() {
+fn locked_files_are_quarantined_without_waiting() {
     let mut bed = Bed::new(&["bash lock.sh", "echo '<<ran>>'"]);
     let lock = "echo evil > .npmrc
 for it in '-s .npmrc' '-x .git/config' '-x .git'; do flock $it -c 'touch out/$$; exec sleep 3333' >/dev/null 2>&1 & done
@@ -51,7 +51,7 @@ fn commands_run_in_a_workspace_that_is_mounted_read_only() {
 
 /// As a volume in a container.
 #[test]
-fn what_is_mounted_below_a_workspace_is_not_written() {
+fn mount_below_a_workspace_is_read_only() {
     let command = "touch out/a || echo '<<kept>>'; touch b && echo '<<written>>'";
     for namespaces in Namespaces::all().filter(|it| *it != Namespaces::Nobody) {
         let mut bed = Bed::prepared(&[command], |it| match namespaces {

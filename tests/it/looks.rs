@@ -6,9 +6,9 @@ use std::fs;
 use castor::{
     base::{
         path::AbsPath,
-        sandbox::{Confinement, Leave, OwnFolders},
+        sandbox::{Confinement, OwnFolders, SandboxGrant},
     },
-    world::process::{Exit, Groups, Happening, Spawn, Stdin, sandbox},
+    world::process::{CommandEvent, Exit, Groups, Spawn, Stdin, sandbox},
 };
 
 /// This binary is the sandbox's helper, too: before its own `main`, which would take the arguments for its own.
@@ -40,9 +40,9 @@ impl Ground {
         let at = |it: &str| self.top.join(it);
         Confinement {
             writable: vec![at("more")],
-            leave: Leave { write: vec![at("more")], ..Leave::default() },
-            own: OwnFolders { tmp: at("castor/session/tmp"), records: at("castor/stand-ins"), caches: None },
-            ..Confinement::of(&at("w"))
+            grant: SandboxGrant { write: vec![at("more")], ..SandboxGrant::default() },
+            own_folders: OwnFolders { tmp: at("castor/session/tmp"), records: at("castor/stand-ins"), caches: None },
+            ..Confinement::for_folder(&at("w"))
         }
     }
 
@@ -55,8 +55,8 @@ impl Ground {
         let (mut child, mut text) = (spawn.start(&groups).unwrap(), String::new());
         loop {
             match child.next().await {
-                Happening::Output(it) => text += &it,
-                Happening::Exited(it) => return (text, it),
+                CommandEvent::Output(it) => text += &it,
+                CommandEvent::Exited(it) => return (text, it),
                 _ => (),
             }
         }
@@ -64,14 +64,14 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn who_looks_writes_nowhere_but_in_temporary_files() {
+async fn looking_command_writes_only_temporary_files() {
     if !sandbox::has_mounts() {
         return;
     }
     let ground = Ground::new();
     let line = "for it in a src/a ../more/a .git/x /tmp/castor-look $TMPDIR/a /dev/null; do
         echo x > $it && echo \"<<$it>>\"; done 2>/dev/null; mkdir .vscode; ls -A; echo \"locks $GIT_OPTIONAL_LOCKS\"";
-    let (told, _) = ground.run(&ground.confined().looking(), line).await;
+    let (told, _) = ground.run(&ground.confined().into_read_only(), line).await;
     let wrote: Vec<&str> = told.lines().filter(|it| it.starts_with("<<")).collect();
     let tmp = format!("<<{}/a>>", ground.top.join("castor/session/tmp"));
     assert_eq!(wrote, [tmp.as_str(), "<</dev/null>>"], "{told}");
@@ -82,7 +82,7 @@ async fn who_looks_writes_nowhere_but_in_temporary_files() {
 
 /// What no checkpoint can give back is read-only, and a yes opens it.
 #[tokio::test]
-async fn what_no_checkpoint_gives_back_is_read_only_until_a_yes() {
+async fn uncheckpointed_paths_are_read_only_until_approved() {
     if !sandbox::has_mounts() {
         return;
     }
@@ -95,9 +95,10 @@ async fn what_no_checkpoint_gives_back_is_read_only_until_a_yes() {
     assert!(told.contains("Read-only file system") && exit.code == Some(0), "{told}");
     assert_eq!(fs::read_to_string(at("w/big").as_path()).unwrap(), "big");
     assert!(at("w/free").as_path().exists() && !at("w/src/x").as_path().exists());
-    let denial = sandbox::denied::recognise(&it, &at("w"), line, Some(1), "bash: line 1: big: Read-only file system");
+    let denial =
+        sandbox::denial::recognise_denial(&it, &at("w"), line, Some(1), "bash: line 1: big: Read-only file system");
     let Some(denial) = denial else { panic!("{told}") };
-    let (told, _) = ground.run(&it.with(&denial.leave()).unwrap(), line).await;
+    let (told, _) = ground.run(&it.with_grant(&denial.grant_once()).unwrap(), line).await;
     assert!(!at("w/big").as_path().exists() && !at("w/src/x").as_path().exists(), "{told}");
 }
 
@@ -108,7 +109,7 @@ async fn new_configuration_is_quarantined() {
     let line = "mkdir .claude .vscode && echo evil > .claude/settings.json && echo evil > .mcp.json && echo '<<made>>'";
     let (told, exit) = ground.run(&ground.confined(), line).await;
     assert!(told.contains("<<made>>"), "{told}");
-    let aside: Vec<String> = exit.findings.aside.iter().map(ToString::to_string).collect();
+    let aside: Vec<String> = exit.findings.quarantined.iter().map(ToString::to_string).collect();
     let w = ground.top.join("w");
     assert_eq!(aside, [".claude", ".mcp.json", ".vscode"].map(|it| w.join(it).to_string()));
     assert!(!w.join(".claude").as_path().exists() && w.join(".claude.castor-aside/settings.json").as_path().exists());

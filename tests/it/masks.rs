@@ -61,7 +61,7 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
 }
 
 #[test]
-fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
+fn masked_credentials_are_unreadable_and_other_files_readable() {
     for namespaces in with_mounts() {
         let command = format!(
             "{SECRETS} ~/.ssh ~/.npmrc ~/.gitconfig ~/notes ~/.cargo/env ~/.config/some/tool/x.pem; touch $TMPDIR/x"
@@ -78,7 +78,7 @@ fn a_masked_credential_cannot_be_read_and_what_is_none_can() {
 }
 
 #[test]
-fn what_the_settings_open_is_read_and_castors_own_folder_is_not() {
+fn readable_setting_never_opens_the_castor_folder() {
     for namespaces in with_mounts() {
         let settings = r#"{"security": {"sandbox": {"readable": ["~/.aws", "~/.castor"]}}}"#;
         let mut bed = bed(namespaces, settings, SECRETS);
@@ -140,7 +140,7 @@ fn with_the_network_no_folder_of_the_workspace_shows_its_secrets() {
 
 /// Nobody knows where the secrets are, so the network is not given unasked.
 #[test]
-fn where_not_all_folders_are_looked_at_nobody_has_the_network_unasked() {
+fn incomplete_secret_scan_blocks_the_network() {
     let mut bed = Bed::new(&["cat .e*v"]);
     bed.sandbox.write("ws/.env", "s-top");
     for idx in 0..20_000 {

@@ -136,7 +136,7 @@ fn cancel_ends_the_wait_for_servers() {
 }
 
 #[test]
-fn cancel_of_a_call_is_told_to_the_server() {
+fn cancelled_call_notifies_the_server() {
     let (sandbox, mut client) = agent(&["call mcp_p_hang {}"]);
     let log = sandbox.workspace().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
@@ -149,7 +149,7 @@ fn cancel_of_a_call_is_told_to_the_server() {
 }
 
 #[test]
-fn progress_of_a_call_is_shown() {
+fn call_progress_reaches_the_client() {
     let (sandbox, mut client) = agent(&["call mcp_p_progress {}", "text \"1\""]);
     let log = sandbox.workspace().join("mcp.log");
     make_gate(&log);
@@ -210,7 +210,7 @@ fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
 }
 
 #[test]
-fn a_server_that_crashes_is_told_and_started_again_by_the_next_call() {
+fn crashed_server_is_reported_and_restarted_by_the_next_call() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
     let (sandbox, mut client) = agent(&["call mcp_p_die {}", "text \"1\"", echo, "text \"2\"", "text \"3\""]);
     let log = sandbox.workspace().join("mcp.log");
@@ -232,7 +232,7 @@ fn a_server_that_crashes_is_told_and_started_again_by_the_next_call() {
 
 /// What a launcher leaves behind keeps its streams open: its own end is what counts.
 #[test]
-fn a_server_that_is_killed_while_nobody_calls_is_told() {
+fn idle_server_death_is_reported() {
     let (sandbox, mut client) = agent(&["text \"1\""]);
     let log = sandbox.workspace().join("mcp.log");
     let servers = json!([server("one", "parent", &log), server("two", "parent", &log)]);
@@ -249,7 +249,7 @@ fn a_server_that_is_killed_while_nobody_calls_is_told() {
 }
 
 #[test]
-fn a_server_that_does_not_come_back_is_told_and_forgotten() {
+fn server_that_fails_to_restart_is_reported_and_dropped() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
     let (sandbox, mut client) = agent(&["call mcp_p_die {}", echo, "text \"1\"", echo, "text \"2\""]);
     let log = sandbox.workspace().join("mcp.log");
@@ -366,7 +366,7 @@ fn an_answer_to_a_server_is_nowhere_else() {
 }
 
 #[test]
-fn people_have_more_time_than_calls() {
+fn user_answers_outlast_the_call_timeout() {
     let exe = std::env::current_exe().unwrap();
     let probe = json!({"command": exe, "args": ARGS, "env": {"MCP_SERVER": "asks"}, "timeout": 2_000});
     let (_sandbox, mut client, _, question) = asked(&json!({"mcpServers": {"p": probe}}).to_string(), "");

@@ -130,7 +130,7 @@ fn the_older_form_is_tried_when_the_newer_one_fails() {
 }
 
 #[test]
-fn a_refused_server_is_named_and_no_secret_is_told() {
+fn refused_server_is_named_without_secrets() {
     for (kind, sse) in [("http", false), ("sse", true)] {
         let said = play(server(kind, start(sse), "Bearer canary"), "{}");
         assert!(said.contains("MCP server \\\"web\\\" is not available: "), "{kind}: {said}");

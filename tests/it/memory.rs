@@ -37,7 +37,7 @@ fn system(server: &ModelServer, at: usize) -> String {
 }
 
 #[test]
-fn the_request_has_them_and_stays_as_it_is_until_they_are_read_again() {
+fn request_includes_instruction_files_until_reload() {
     let server = ModelServer::start(vec![says("One."), says("Two."), says("Three."), says("Four.")]);
     let sandbox = agent(&server, true);
     let mut client = Client::start(&sandbox);
@@ -76,7 +76,7 @@ fn the_request_has_them_and_stays_as_it_is_until_they_are_read_again() {
 }
 
 #[test]
-fn of_a_folder_without_trust_there_is_nothing() {
+fn untrusted_folder_adds_no_instruction_files() {
     let server = ModelServer::start(vec![says("One.")]);
     let sandbox = agent(&server, false);
     let mut client = Client::start(&sandbox);
@@ -92,7 +92,7 @@ fn of_a_folder_without_trust_there_is_nothing() {
 
 /// A workspace's settings cannot make memory of what the user's own folders keep.
 #[test]
-fn settings_name_them() {
+fn settings_name_the_instruction_files() {
     let server = ModelServer::start(vec![says("One.")]);
     let sandbox = agent(&server, true);
     sandbox.write("home/.gemini/oauth_creds.json", "CREDENTIAL-WORD");
@@ -121,7 +121,7 @@ fn told(server: &ModelServer, at: usize, word: &str) -> usize {
 }
 
 #[test]
-fn those_of_sub_folders_join_when_the_work_comes_there() {
+fn subfolder_instructions_load_on_first_access() {
     let sub = || read("sub/x.txt");
     let answers = vec![sub(), sub(), says("1."), sub(), says("2."), says("3."), sub(), says("4.")];
     let server = ModelServer::start(answers);
@@ -164,7 +164,7 @@ fn those_of_sub_folders_join_when_the_work_comes_there() {
 }
 
 #[test]
-fn those_of_sub_folders_need_trust_and_can_be_switched_off() {
+fn subfolder_instructions_need_trust_and_can_be_disabled() {
     for (trusted, settings, want) in [
         (true, json!({}), 1),
         (true, json!({ "experimental": { "jitContext": false } }), 0),

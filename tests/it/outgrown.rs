@@ -177,7 +177,7 @@ fn a_refusal_is_learned_from_and_the_turn_goes_on() {
 
 /// Without a compressor the oldest part goes; a prompt that is too long alone is refused, and the next one works.
 #[test]
-fn what_cannot_be_shortened_is_said_once() {
+fn prompt_that_cannot_shrink_fails_once() {
     let refused = Arc::new(AtomicUsize::new(0));
     let server = serve(&DIALECTS[0], refused.clone());
     let sandbox = start(&DIALECTS[0], &server, json!({"model": {"compressionThreshold": 0}}));
@@ -198,7 +198,7 @@ fn what_cannot_be_shortened_is_said_once() {
 
 /// One refusal more is the end of the turn: nobody knows what such a server counts.
 #[test]
-fn who_refuses_everything_is_asked_twice() {
+fn server_that_refuses_everything_is_called_twice() {
     let refuses = || answers("400 Bad Request", &(DIALECTS[4].refuses)(20_000).to_string());
     let server = ModelServer::start(vec![refuses(), refuses(), (DIALECTS[4].answers)("Fine.")]);
     let sandbox = start(&DIALECTS[4], &server, json!({}));

@@ -175,7 +175,7 @@ fn names_of_tools_are_made_legal_and_found_again() {
 
 /// Over several turns, and with what the service signed.
 #[test]
-fn gemini_is_asked_with_what_it_has_kept() {
+fn gemini_gets_its_signed_parts_back() {
     let signed = r#"data: {"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"functionCall":{"name":"read_file","args":{"file_path":"a.txt"}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP"}]}
 
 "#;
@@ -215,7 +215,7 @@ fn arguments_that_are_no_json_go_back_to_the_model() {
 }
 
 #[test]
-fn what_is_missing_is_said_and_errors_name_no_key() {
+fn errors_name_what_is_missing_but_no_key() {
     let server = ModelServer::start(vec![refuses("CANARY-local-key")]);
     let providers = json!({
         "local": (DIALECTS[0].settings)(&server.url),
@@ -254,7 +254,7 @@ fn a_session_changes_from_one_provider_to_another() {
 }
 
 #[test]
-fn a_provider_that_there_is_not_is_said() {
+fn unknown_provider_is_reported() {
     let server = ModelServer::start(vec![]);
     let (sandbox, mut client) = agent(&json!({ "local": (DIALECTS[0].settings)(&server.url) }), "nowhere/m1");
     let (answer, _) = client.call("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
@@ -269,7 +269,7 @@ fn a_provider_that_there_is_not_is_said() {
 
 /// Nobody is asked for a session. What `castor models` was told is shown, and counts, from the next session on.
 #[test]
-fn models_are_listed_when_somebody_asks() {
+fn models_are_listed_only_on_request() {
     let list = json!({ "data": [{ "id": "m1", "context_length": 5_000 }, { "id": "m2", "name": "Two" }] });
     let server = ModelServer::start(vec![gives(&list), stream(DIALECTS[0].text)]);
     let mut own = (DIALECTS[0].settings)(&server.url);
@@ -299,7 +299,7 @@ fn models_are_listed_when_somebody_asks() {
 }
 
 #[test]
-fn who_lists_nothing_is_said() {
+fn providers_without_a_list_are_reported() {
     let providers = json!({ "keyless": { "baseUrl": "https://example.invalid/v1", "apiKeyEnv": "NOT_SET" } });
     let (sandbox, client) = agent(&providers, "demo");
     drop(client);

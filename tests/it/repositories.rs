@@ -127,7 +127,7 @@ const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin); export GIT_
     git branch evil $new && git checkout -qf evil && git show editor:.mcp.json && echo '<<forged>>'";
 
 #[test]
-fn what_a_commit_from_before_has_stays_and_what_the_session_commits_goes() {
+fn earlier_commits_stay_and_session_commits_are_quarantined() {
     for packed in [false, true] {
         let mut bed = bed("repo", &[], &["bash forge.sh", "git checkout -qf editor~2", "git checkout -q editor"]);
         let root = bed.path("../repo").canonicalize().unwrap();
@@ -172,7 +172,7 @@ fn git_runs_something(root: &Path) -> bool {
 
 /// While the command runs git obeys it: the README of the sandbox says so.
 #[test]
-fn what_makes_a_root_a_repository_goes_with_the_call() {
+fn call_cannot_leave_a_root_as_a_bare_repository() {
     let mut bed = bed("repo", &[], &["bash attack.sh"]);
     let root = bed.path("../repo").canonicalize().unwrap();
     fs::write(root.join("attack.sh"), ATTACK).unwrap();
@@ -187,7 +187,7 @@ fn what_makes_a_root_a_repository_goes_with_the_call() {
 }
 
 #[test]
-fn what_the_background_makes_of_a_repository_ends_with_castor() {
+fn background_damage_to_a_repository_ends_with_castor() {
     let mut bed = Bed::new(&["& bash attack.sh"]);
     bed.sandbox.write("ws/attack.sh", "mv .git/HEAD out/h; touch out/ready; sleep 100");
     bed.run();
@@ -202,7 +202,7 @@ fn what_the_background_makes_of_a_repository_ends_with_castor() {
 }
 
 #[test]
-fn configuration_behind_links_is_put_aside_or_held() {
+fn config_behind_links_is_quarantined_or_guarded() {
     let link = "mkdir cfg; echo evil > cfg/config.toml; ln -s cfg .cargo";
     let mut bed = Bed::new(&["bash link.sh", "echo x > new && echo '<<new>>'", "bash make.sh"]);
     bed.sandbox.write("ws/link.sh", link);
@@ -244,7 +244,7 @@ fn names_that_are_no_text_are_guarded_and_in_nobodys_way() {
 }
 
 #[test]
-fn what_was_guarded_once_is_guarded_among_many_folders_too() {
+fn guards_survive_many_new_folders() {
     let many = "mkdir $(seq -f a%g 400); echo '<<many>>'";
     let mut bed = Bed::new(&["bash many.sh", "bash write.sh"]);
     bed.sandbox.write("ws/many.sh", many);
@@ -260,7 +260,7 @@ fn what_was_guarded_once_is_guarded_among_many_folders_too() {
 }
 
 #[test]
-fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
+fn paths_in_git_config_are_guarded_like_hooks() {
     let mut bed = Bed::new(&["bash write.sh"]);
     let config = "[core]\nhooksPath = dev/hooks\nfsmonitor = sh tools/mon.sh\n[include]\npath = ../dev/none/more\n";
     bed.sandbox.write("ws/.git/config", config);
@@ -286,7 +286,7 @@ fn what_the_settings_of_a_repository_name_is_held_as_its_hooks_are() {
 
 /// As `~/.cargo` is given for its registry.
 #[test]
-fn what_tools_obey_in_a_folder_that_was_given_by_its_name_is_held() {
+fn config_in_a_writable_tool_folder_is_guarded() {
     let write =
         "cd ../x/.cargo; for it in bin/cargo env registry/y; do echo evil > $it && echo \"<<$it>>\"; done 2>/dev/null
         echo evil > config.toml; mv bin b 2>/dev/null && echo '<<moved>>'; true";
@@ -375,7 +375,7 @@ fn git_that_cannot_write_its_settings_is_offered_them() {
 
 /// People, watchers and models saw folders there that nobody had made.
 #[test]
-fn nothing_stands_at_the_top_of_a_root_and_a_new_repository_that_runs_nothing_stays() {
+fn root_shows_no_placeholders_and_keeps_a_harmless_new_repository() {
     let mut bed = Bed::prepared(&["ls -A; git init -q . && echo '<<made>>'", "bash evil.sh"], |it| {
         fs::remove_dir_all(it.workspace().join(".git")).unwrap();
         it.write("ws/evil.sh", "rm -rf .git; git init -q .; git config core.fsmonitor ./evil; echo '<<made>>'");

@@ -122,7 +122,7 @@ fn a_session_that_goes_on_keeps_its_model() {
 
 /// The network for all commands, as earlier versions offered it, is nothing that holds any more.
 #[test]
-fn what_no_longer_means_anything_is_said_once() {
+fn obsolete_grant_is_reported_once() {
     let mut bed = Bed::new(&["One.", "Two.", "Three."], &[]);
     let session = bed.session();
     let old = r#"{"at":1,"fact":"granted","grant":{"grant":"network"}}"#;
@@ -142,7 +142,7 @@ fn what_no_longer_means_anything_is_said_once() {
 
 /// No key, or no such provider any more: what was said is there to look at, and a prompt says what is missing.
 #[test]
-fn a_model_out_of_reach_keeps_nobody_from_loading() {
+fn session_loads_without_a_reachable_model() {
     let mut bed = Bed::new(&["One.", "Two."], &[]);
     let session = bed.session();
     bed.with_gemini();
@@ -172,7 +172,7 @@ fn a_model_out_of_reach_keeps_nobody_from_loading() {
 
 /// The flag is the user's word: it is kept, logged with the next prompt, and said.
 #[test]
-fn the_flag_of_the_process_wins_and_is_said() {
+fn model_flag_wins_and_is_reported() {
     let mut bed = Bed::new(&["One.", "Three."], &["Two."]);
     let session = bed.session();
     bed.with_gemini();

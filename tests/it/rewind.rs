@@ -92,7 +92,7 @@ fn session(bed: &Bed, client: &mut Client, prompts: &[&str]) -> String {
 }
 
 #[test]
-fn what_was_taken_away_is_not_sent_again() {
+fn rewound_turns_are_not_sent_again() {
     let bed = Bed::new(&["a-one", "a-two", "a-three", "a-four", "a-five"]);
     let mut client = bed.agent();
     let id = session(&bed, &mut client, &["p-one", "p-two", "p-three"]);
@@ -119,7 +119,7 @@ fn what_was_taken_away_is_not_sent_again() {
 }
 
 #[test]
-fn what_was_compressed_is_sent_whole_again() {
+fn rewind_before_a_compression_sends_whole_turns() {
     let long: String = (0..400).map(|it| format!("{it} is a number. ")).collect();
     let summary = "<state_snapshot>summed up</state_snapshot>";
     let bed = Bed::new(&[&long, "a-two", summary, summary, "a-three", "a-four"]);

@@ -51,7 +51,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_the_user_may_not_do_himself_is_no_denial() {
+fn missing_user_permission_is_no_sandbox_denial() {
     let own = [
         "ls -R ~",
         "ls /root",
@@ -77,7 +77,7 @@ fn what_the_user_may_not_do_himself_is_no_denial() {
 
 /// Root castor sees into it, and nobody in a sandbox does.
 #[test]
-fn what_only_root_can_look_into_stops_no_command() {
+fn root_only_folders_stop_no_command() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
@@ -101,7 +101,7 @@ fn what_only_root_can_look_into_stops_no_command() {
 
 /// Its owner could open it, and then write what git obeys.
 #[test]
-fn a_repository_that_nobody_can_look_into_is_held_as_a_whole() {
+fn unreadable_repository_is_guarded_as_a_whole() {
     for namespaces in Namespaces::all().filter(|it| *it != Namespaces::Nobody) {
         let mut bed = bed(namespaces, &["bash open.sh"]);
         bed.sandbox.write("ws/open.sh", "chmod 700 .git && echo '<<opened>>' || echo '<<ran>>'");

@@ -49,7 +49,7 @@ fn body(server: &ModelServer, at: usize) -> Value {
 }
 
 #[test]
-fn by_how_hard_a_request_is() {
+fn router_picks_a_model_by_difficulty() {
     const SMALL: &str = "gemini-3.1-flash-lite";
     const FLASH: &str = "gemini-3-flash-preview";
     const PRO: &str = "gemini-3-pro-preview";
@@ -181,7 +181,7 @@ fn a_judge_of_anthropics_has_a_shape_to_fill() {
 
 /// A busy model is left for the smaller one without a question, and is tried again in the next turn.
 #[test]
-fn what_auto_chose_falls_back_by_itself() {
+fn auto_model_falls_back_without_asking() {
     let error = r#"{"error": {"code": 429, "message": "Slowly.", "details": [{"@type": "x", "retryDelay": "0s"}]}}"#;
     let slow = || answers("429 Too Many Requests", error);
     let server =
@@ -214,7 +214,7 @@ fn a_judge_that_is_out_is_out_for_all_sessions() {
 
 /// Routing comes behind masking: what is left out for the model is left out for who judges, too.
 #[test]
-fn who_judges_sees_what_is_masked() {
+fn classifier_sees_masked_outputs() {
     const LINES: usize = 1_990;
     let read = |n: u64| json!({"functionCall": {"name": "read_file", "args": {"file_path": format!("f{n}.txt")}}});
     let parts: Vec<Value> = (0..8).map(read).collect();

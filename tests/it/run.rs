@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::model_server::{ModelServer, calls, says};
 
 #[test]
-fn a_folder_that_the_protocol_cannot_name_is_told() {
+fn non_utf8_folder_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join(OsStr::from_bytes(b"n\xff"));
     fs::create_dir(&folder).unwrap();
@@ -40,7 +40,7 @@ fn a_script_that_is_not_there_is_bad_configuration() {
 
 /// Nobody can be asked, so it is said what is not used, and how it would be.
 #[test]
-fn a_folder_that_is_not_trusted_is_told_of() {
+fn untrusted_folder_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("ws");
     fs::create_dir_all(folder.join(".castor")).unwrap();
@@ -55,7 +55,7 @@ fn a_folder_that_is_not_trusted_is_told_of() {
 
 /// A terminal of its own, and castor on it: what is typed while the model works enters with its next request.
 #[test]
-fn what_is_typed_while_the_model_works_enters_its_next_request() {
+fn typed_lines_enter_the_next_model_request() {
     let home = tempfile::tempdir().unwrap();
     let (asked, was_asked) = mpsc::channel();
     let (go_on, goes_on) = mpsc::channel::<()>();

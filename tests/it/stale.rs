@@ -49,7 +49,7 @@ const WRITE: &str = r#"call write_file {"file_path":"a.txt","content":"ours\n"}"
 const REPLACE: &str = r#"call replace {"file_path":"a.txt","old_string":"one","new_string":"ours","instruction":"x"}"#;
 
 #[test]
-fn an_edit_is_made_of_the_file_that_was_shown() {
+fn edit_applies_to_the_previewed_file() {
     for call in [WRITE, REPLACE] {
         let (told, now) = edited(call, Some("one\n"), |_| ());
         assert!(told.contains("completed"), "{told}");
@@ -59,7 +59,7 @@ fn an_edit_is_made_of_the_file_that_was_shown() {
 
 /// What is there by then would still fit the edit: only what was shown tells that it is another file.
 #[test]
-fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+fn edit_fails_when_the_file_changed_since_the_preview() {
     for call in [WRITE, REPLACE] {
         let (told, now) = edited(call, Some("one\n"), |it| _ = it.write(FILE, "one\ntheirs\n"));
         assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
@@ -75,7 +75,7 @@ fn a_file_that_was_not_there_is_not_written_over() {
 }
 
 #[test]
-fn a_file_that_is_gone_does_not_come_back() {
+fn removed_file_is_not_written_again() {
     let (told, now) = edited(WRITE, Some("one\n"), |it| fs::remove_file(it.workspace().join("a.txt")).unwrap());
     assert!(told.contains("failed") && told.contains("changed after this edit was prepared"), "{told}");
     assert_eq!(now, None);
@@ -112,7 +112,7 @@ const READ: &str = r#"call read_file {"file_path":"a.txt"}"#;
 
 /// Nobody is asked, so nobody sees that it is another file: what was read tells.
 #[test]
-fn what_was_written_since_it_was_read_is_not_lost() {
+fn write_fails_when_the_file_changed_since_the_read() {
     let theirs = |it: &Sandbox| _ = it.write(FILE, "one\ntheirs\n");
     for first in [&[READ][..], &[WRITE], &[READ, REPLACE]] {
         let (told, now) = written_later(first, theirs, &[WRITE]);
@@ -126,7 +126,7 @@ fn what_was_written_since_it_was_read_is_not_lost() {
 }
 
 #[test]
-fn what_is_known_is_written() {
+fn write_succeeds_without_a_stale_read() {
     let nobody = |_: &Sandbox| ();
     let theirs = |it: &Sandbox| _ = it.write(FILE, "one\ntheirs\n");
     let gone = |it: &Sandbox| fs::remove_file(it.workspace().join("a.txt")).unwrap();

@@ -125,7 +125,7 @@ fn a_collector_that_never_answers_holds_nothing_up() {
 }
 
 #[test]
-fn wishes_that_cannot_be_met_are_said_and_passed_over() {
+fn unsupported_otel_settings_are_reported_and_ignored() {
     let mut sandbox = Sandbox::new();
     sandbox.args.extend(["--model", "demo"].map(Into::into));
     let shared = sandbox.write("shared.log", "");
@@ -148,7 +148,7 @@ fn wishes_that_cannot_be_met_are_said_and_passed_over() {
 
 /// A file that takes nothing more is told once, and castor goes on.
 #[test]
-fn a_log_that_cannot_be_written_is_said_once() {
+fn unwritable_log_is_reported_once() {
     let mut sandbox = Sandbox::new();
     let log = sandbox.write("full.log", &"full ".repeat(1000));
     fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();

@@ -136,7 +136,7 @@ fn holds(path: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn who_has_a_session_open_is_the_one_who_gives_back() {
+fn only_the_session_holder_can_undo() {
     let mut sandbox = Sandbox::new();
     let mut agent = Agent::start(&mut sandbox, &[&write("a.txt", "two\n"), r#"text "Done.""#]);
     agent.prompt("go");
@@ -157,7 +157,7 @@ fn who_has_a_session_open_is_the_one_who_gives_back() {
 }
 
 #[test]
-fn what_two_castors_changed_at_once_is_a_conflict() {
+fn concurrent_castors_cause_a_conflict() {
     let mut sandbox = Sandbox::new();
     let ws = sandbox.workspace();
     let line = "mkfifo go; echo a > both; read < go; rm go; echo a > mine";
@@ -218,7 +218,7 @@ fn journals(sandbox: &Sandbox) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_castor_that_is_killed_in_a_restore_leaves_no_half_of_it() {
+fn killed_castor_leaves_no_half_restore() {
     const N: usize = 150;
     for by_doctor in [true, false] {
         let mut sandbox = Sandbox::new();
@@ -262,7 +262,7 @@ fn a_castor_that_is_killed_in_a_restore_leaves_no_half_of_it() {
 
 /// Its end lets go of the files, however it is left behind; nobody has to say so.
 #[test]
-fn what_ran_in_the_background_is_given_back_when_it_has_ended() {
+fn background_changes_are_undone_after_they_end() {
     for background in [true, false] {
         let mut sandbox = Sandbox::new();
         let ws = sandbox.workspace();

@@ -50,7 +50,7 @@ fn a_model_waits_for_the_client() {
 }
 
 #[test]
-fn the_end_of_the_input_is_the_end_for_who_never_reads_again() {
+fn end_of_input_ends_a_client_that_never_reads() {
     let taken = Arc::new(AtomicU64::new(0));
     let (mut it, flood) = Setup::with_model(taken);
     it.prompt(1, &it.first.clone());
@@ -65,7 +65,7 @@ fn the_end_of_the_input_is_the_end_for_who_never_reads_again() {
 
 /// Beyond a bound nothing is taken from the client; that it leaves is seen all the same.
 #[test]
-fn who_is_not_heard_any_more_can_still_leave() {
+fn client_beyond_the_input_bound_can_still_leave() {
     let mut it = Setup::scripted("");
     it.client.hold();
     let before = it.memory();

@@ -18,7 +18,7 @@ fn said(sandbox: &mut Sandbox, line: &[&str]) -> String {
 }
 
 #[test]
-fn names_of_others_are_only_text() {
+fn foreign_names_are_shown_as_plain_text() {
     let mut sandbox = Sandbox::new();
     let hook = json!({"name": ODD, "type": "command", "command": "true"});
     let groups = json!([{"matcher": ODD, "hooks": [hook]}]);

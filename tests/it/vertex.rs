@@ -50,7 +50,7 @@ fn a_turn_with_a_key() {
 }
 
 #[test]
-fn the_machines_token_is_kept_until_it_is_refused() {
+fn metadata_token_is_cached_until_refused() {
     let tokens = ModelServer::start(vec![token("CANARY-one"), token("CANARY-two")]);
     let server = ModelServer::start(vec![says("One."), refuses("CANARY-one"), says("Two.")]);
     let host = tokens.url.trim_start_matches("http://").to_owned();
@@ -105,7 +105,7 @@ fn files_of_credentials() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_vertex_settings_are_reported() {
     for (env, words) in [
         (&[][..], "Vertex AI is not configured: set GOOGLE_API_KEY, or GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION"),
         (&[("GOOGLE_CLOUD_PROJECT", "p1"), ("GOOGLE_CLOUD_LOCATION", "x/y")], "is not a place such as"),

@@ -29,7 +29,7 @@ fn the_reference_is_current() {
 }
 
 #[test]
-fn variables_are_told() {
+fn docs_list_every_variable() {
     let told: BTreeSet<&str> =
         variables::READ.iter().map(|it| it.0).chain(variables::SET.iter().map(|it| it.0)).collect();
     let (mut all, mut missing) = (String::new(), BTreeSet::new());

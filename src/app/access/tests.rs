@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 
-use super::{AccessKind, Given, Origin, custom_headers, is_configured, model_access};
+use super::{AccessKind, CredentialOverride, Origin, custom_headers, is_configured, model_access};
 use crate::{
     app::settings::{Settings, Sources},
     base::path::AbsPath,
@@ -16,8 +16,8 @@ fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
     let env = Env::from_pairs(pairs.iter().copied());
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     let (mut settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
-    settings.reach.auth_type = auth.map(str::to_owned);
-    match model_access(&env, &settings, &Given::default()) {
+    settings.models.auth_type = auth.map(str::to_owned);
+    match model_access(&env, &settings, &CredentialOverride::default()) {
         Ok(it) => {
             assert!(!format!("{it:?}").contains("canary"));
             let kind = match it.kind {
@@ -112,7 +112,7 @@ fn reads_custom_headers() {
 fn settings(env: &Env, auth: Option<&str>) -> Settings {
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     let (mut settings, _) = Settings::merge(Sources { layers: &layers, env, flags: &[] });
-    settings.reach.auth_type = auth.map(str::to_owned);
+    settings.models.auth_type = auth.map(str::to_owned);
     settings
 }
 
@@ -125,9 +125,9 @@ fn found(pairs: &[(&str, &str)], stored: Option<&str>, sent: &[(AccessKind, serd
     }
     let home = home.to_string();
     let env = Env::from_pairs(pairs.iter().copied().chain([("CASTOR_HOME", home.as_str())]));
-    let mut given = Given::default();
+    let mut given = CredentialOverride::default();
     for (method, meta) in sent {
-        match given.after(*method, meta.as_object()) {
+        match given.merged_with(*method, meta.as_object()) {
             Ok(it) => given = it,
             Err(why) => return why,
         }
@@ -222,7 +222,7 @@ fn malformed_requests_say_what_is_wrong_without_the_secret() {
 }
 
 #[test]
-fn what_cannot_work_counts_as_configured() {
+fn broken_credentials_count_as_configured() {
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     for (pairs, want) in [
         (&[][..], false),

@@ -1,6 +1,8 @@
 //! Vertex AI: an API key in express mode, or a project and a place with Google's own credentials.
 
-use super::{AccessError, AccessKind, Given, ModelAccess, Origin, check_key, check_url, custom_headers, own_version};
+use super::{
+    AccessError, AccessKind, CredentialOverride, ModelAccess, Origin, check_key, check_url, custom_headers, own_version,
+};
 use crate::{
     app::settings::Settings,
     world::{models::gemini::Publisher, secrets::Env},
@@ -14,9 +16,9 @@ const BASE_URL: &str = "GOOGLE_VERTEX_BASE_URL";
 const API_VERSION: &str = "v1beta1";
 
 /// Whether Vertex AI is what the user chose: by the client's sign-in, the settings, else the environment.
-pub fn is_wanted(env: &Env, settings: &Settings, given: &Given) -> bool {
+pub fn is_wanted(env: &Env, settings: &Settings, given: &CredentialOverride) -> bool {
     let by_env = || env.get(WISH).is_some_and(|it| matches!(it.trim(), "1") || it.trim().eq_ignore_ascii_case("true"));
-    match (given.method, settings.reach.auth_type.as_deref()) {
+    match (given.method, settings.models.auth_type.as_deref()) {
         (Some(it), _) => it == AccessKind::Vertex,
         (None, Some("vertex-ai")) => true,
         (None, Some("gemini-api-key" | "api-key" | "gateway")) => false,
@@ -27,7 +29,7 @@ pub fn is_wanted(env: &Env, settings: &Settings, given: &Given) -> bool {
 
 /// What is not set.
 pub fn missing(env: &Env) -> String {
-    let is_set = |names: &[&str]| env.first(names).is_some();
+    let is_set = |names: &[&str]| env.first_set(names).is_some();
     match (is_set(PROJECT), is_set(LOCATION)) {
         (true, false) => {
             "Vertex AI is chosen, and GOOGLE_CLOUD_LOCATION is not set: set it to a place such as global, \
@@ -69,7 +71,7 @@ pub fn access(env: &Env) -> Result<ModelAccess, AccessError> {
 
 /// The first of these variables. It becomes a part of a host or a path.
 fn part(env: &Env, names: &[&'static str], what: &str) -> Result<Option<String>, AccessError> {
-    let Some((name, value)) = env.first(names) else { return Ok(None) };
+    let Some((name, value)) = env.first_set(names) else { return Ok(None) };
     let value = value.trim();
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.:".contains(&it);
     let dots_only = value.bytes().all(|it| it == b'.');
@@ -96,7 +98,7 @@ mod tests {
     use super::{access, is_wanted};
     use crate::{
         app::{
-            access::{AccessKind, Given, model_access},
+            access::{AccessKind, CredentialOverride, model_access},
             settings::{Settings, Sources},
         },
         world::{
@@ -153,8 +155,8 @@ mod tests {
             let env = Env::from_pairs(pairs.iter().copied());
             let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
             let (mut settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
-            settings.reach.auth_type = auth.map(str::to_owned);
-            let given = Given { method, ..Given::default() };
+            settings.models.auth_type = auth.map(str::to_owned);
+            let given = CredentialOverride { method, ..CredentialOverride::default() };
             let is_vertex = expected == AccessKind::Vertex;
             assert_eq!(is_wanted(&env, &settings, &given), is_vertex, "{pairs:?} {auth:?} {method:?}");
             assert_eq!(model_access(&env, &settings, &given).unwrap().kind, expected, "{pairs:?} {auth:?} {method:?}");

@@ -8,14 +8,14 @@ use crate::{
     app::{
         cli::{
             auth::AuthArgs,
+            clean_verb::CleanArgs,
             config::ConfigArgs,
             docs::DocsArgs,
             doctor::DoctorArgs,
             exits::{self, EXIT_INPUT},
-            free::CleanArgs,
             hooks::HooksArgs,
             models::ModelsArgs,
-            output::{ended, named},
+            output::{exit_code, name_stdout},
             permissions::PermissionsArgs,
             policy::PolicyArgs,
             schema::SchemaArgs,
@@ -25,7 +25,7 @@ use crate::{
         },
         settings::{self, Flag},
     },
-    base::{limits::What, sandbox::Level},
+    base::{limits::LimitKind, sandbox::SandboxLevel},
 };
 
 const ABOUT: &str = "A fast, small agent for editors: the Agent Client Protocol on stdin and stdout.";
@@ -40,11 +40,11 @@ Examples:
 #[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: CliVerb,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum CliVerb {
     /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
     Acp(AcpArgs),
     /// Send one prompt to an agent and print the answer
@@ -113,7 +113,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     /// What commands may write: workspace-write, read-only, off
-    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(Level::NAMES), hide_possible_values = true)]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(SandboxLevel::NAMES), hide_possible_values = true)]
     pub sandbox: Option<String>,
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -125,20 +125,20 @@ pub struct AgentArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitArgs {
     /// Model calls at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Requests, it))]
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Requests, it))]
     pub max_turns: Vec<String>,
     /// Tokens at most, in and out
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Tokens, it))]
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Tokens, it))]
     pub max_tokens: Vec<String>,
     /// US dollars at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Cost, it))]
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Cost, it))]
     pub max_cost: Vec<String>,
     /// Seconds of work at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(What::Time, it))]
+    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Time, it))]
     pub timeout: Vec<String>,
 }
 
-fn limit(what: What, text: &str) -> Result<String, String> {
+fn limit(what: LimitKind, text: &str) -> Result<String, String> {
     settings::limit_flag(what, text).map(|_| text.to_owned())
 }
 
@@ -210,9 +210,9 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
     Cli::try_parse_from(argv).map_err(|error| {
         let printed = error.print();
         match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ended(printed.map_err(named).map(|()| 0)),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => exit_code(printed.map_err(name_stdout).map(|()| 0)),
             _ if is_agent => {
-                eprintln!("{}", last_words(&error.to_string()));
+                eprintln!("{}", repeat_on_stderr(&error.to_string()));
                 ExitCode::from(EXIT_INPUT)
             }
             _ => ExitCode::from(EXIT_INPUT),
@@ -221,7 +221,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
 }
 
 /// Editors show the end of stderr of an agent that does not start: what is wrong is said there once more.
-fn last_words(error: &str) -> String {
+fn repeat_on_stderr(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     format!("castor did not start: {}; see castor --help", first.trim_start_matches("error: "))
 }
@@ -278,13 +278,13 @@ impl AgentArgs {
 }
 
 impl LimitArgs {
-    fn all(&self) -> impl Iterator<Item = (What, &String)> {
-        What::ALL.into_iter().flat_map(|what| {
+    fn all(&self) -> impl Iterator<Item = (LimitKind, &String)> {
+        LimitKind::ALL.into_iter().flat_map(|what| {
             let given = match what {
-                What::Requests => &self.max_turns,
-                What::Tokens => &self.max_tokens,
-                What::Time => &self.timeout,
-                What::Cost => &self.max_cost,
+                LimitKind::Requests => &self.max_turns,
+                LimitKind::Tokens => &self.max_tokens,
+                LimitKind::Time => &self.timeout,
+                LimitKind::Cost => &self.max_cost,
             };
             given.iter().map(move |it| (what, it))
         })
@@ -307,12 +307,12 @@ impl ScriptArgs {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{ApprovalMode, Cli, OutputFormat, Verb};
+    use super::{ApprovalMode, Cli, CliVerb, OutputFormat};
     use crate::app::cli::auth::AuthVerb;
 
     fn run(line: &str) -> Result<super::RunArgs, clap::Error> {
         match Cli::try_parse_from(["castor", "run"].into_iter().chain(line.split_whitespace()))?.verb {
-            Verb::Run(args) => Ok(args),
+            CliVerb::Run(args) => Ok(args),
             other => panic!("{other:?}"),
         }
     }
@@ -348,8 +348,8 @@ mod tests {
         for line in ["auth login --key-stdin", "acp auth login --key-stdin", "acp -m x --fake-responses f auth login"] {
             let verb = Cli::try_parse_from(["castor"].into_iter().chain(line.split(' '))).unwrap().verb;
             let auth = match verb {
-                Verb::Auth(it) => it,
-                Verb::Acp(super::AcpArgs { instead: Some(super::AcpVerb::Auth(it)), .. }) => it,
+                CliVerb::Auth(it) => it,
+                CliVerb::Acp(super::AcpArgs { instead: Some(super::AcpVerb::Auth(it)), .. }) => it,
                 other => panic!("{other:?}"),
             };
             let key_stdin = line.ends_with("stdin");
@@ -364,7 +364,7 @@ mod tests {
             run("x -m=-odd --approval-mode yolo --sandbox read-only --max-cost 1 --max-cost 5/session --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
-            Verb::Acp(parsed) => assert_eq!(parsed.agent_args, args),
+            CliVerb::Acp(parsed) => assert_eq!(parsed.agent_args, args),
             other => panic!("{other:?}"),
         }
     }

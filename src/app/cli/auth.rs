@@ -1,6 +1,6 @@
 //! `castor auth`: stores, forgets and looks at the API key. Keys come from a terminal or a pipe, never from argv.
 
-mod hidden;
+mod hidden_input;
 mod status;
 
 pub use status::sources;
@@ -14,9 +14,9 @@ use crate::{
     app::{
         access::check_key,
         cli::{
-            clean::Plain,
             exits::{self, EXIT_AUTH},
             output::Output,
+            terminal_text::CleanText,
         },
     },
     base::path::AbsPath,
@@ -58,7 +58,7 @@ pub enum AuthVerb {
 }
 
 /// What the verbs read and write.
-pub struct Streams<'a> {
+pub struct AuthStreams<'a> {
     pub stdin: Box<dyn Read + 'a>,
     /// Whether somebody can be asked.
     pub is_terminal: bool,
@@ -66,14 +66,14 @@ pub struct Streams<'a> {
     pub err: Box<dyn Write + 'a>,
 }
 
-impl Streams<'static> {
+impl AuthStreams<'static> {
     pub fn of_process() -> Self {
         let is_terminal = io::stdin().is_terminal();
         Self {
             stdin: Box::new(io::stdin()),
             is_terminal,
-            out: Box::new(Plain::new(Output::of_process())),
-            err: Box::new(Plain::new(io::stderr())),
+            out: Box::new(CleanText::new(Output::of_process())),
+            err: Box::new(CleanText::new(io::stderr())),
         }
     }
 }
@@ -82,7 +82,7 @@ impl Streams<'static> {
 ///
 /// # Errors
 /// The output's.
-pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> io::Result<u8> {
+pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<'_>) -> io::Result<u8> {
     let Some(home) = workspace::castor_home(env) else {
         _ = writeln!(streams.err, "castor: {}", workspace::NO_HOME);
         return Ok(EXIT_AUTH);
@@ -102,19 +102,19 @@ pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>)
 }
 
 /// Exit code, and what is printed.
-type Done = Result<(u8, String), String>;
+type VerbOutcome = Result<(u8, String), String>;
 
-fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) -> Done {
+fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
     let key = match (key_stdin, streams.is_terminal) {
-        (true, _) => piped(streams)?,
-        (false, true) => asked(streams)?,
+        (true, _) => read_piped_key(streams)?,
+        (false, true) => ask_for_key(streams)?,
         (false, false) => return Err("stdin is no terminal; pipe the key and add --key-stdin".to_owned()),
     };
     let key =
         check_key(key.expose_secret())?.ok_or("no key was given; get one at https://aistudio.google.com/apikey")?;
     credentials::save(home, &key).map_err(|it| it.to_string())?;
     let mut said = format!("Stored the key{} in {}.\n", end_of(&key), credentials::place(home));
-    if let Some((name, _)) = env.first(VARIABLES) {
+    if let Some((name, _)) = env.first_set(VARIABLES) {
         said += &format!("Note: {name} is set in this environment and goes before it.\n");
     }
     Ok((0, said))
@@ -122,27 +122,27 @@ fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut Streams<'_>) 
 
 const VARIABLES: &[&str] = &["GEMINI_API_KEY", "GOOGLE_API_KEY"];
 
-fn piped(streams: &mut Streams<'_>) -> Result<SecretString, String> {
+fn read_piped_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
     let mut text = String::new();
     let read = (&mut streams.stdin).take(MAX_KEY).read_to_string(&mut text);
     read.map_err(|it| format!("the key could not be read from stdin: {it}"))?;
     Ok(text.into())
 }
 
-fn asked(streams: &mut Streams<'_>) -> Result<SecretString, String> {
-    let Streams { stdin, err, .. } = streams;
-    let line = hidden::read_line(stdin, err, "Gemini API key (it is not shown): ");
+fn ask_for_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
+    let AuthStreams { stdin, err, .. } = streams;
+    let line = hidden_input::read_line(stdin, err, "Gemini API key (it is not shown): ");
     let line = line.map_err(|it| format!("the key could not be read: {it}"))?;
     line.ok_or_else(|| "cancelled; nothing was stored".to_owned())
 }
 
-fn logout(env: &Env, home: &AbsPath) -> Done {
+fn logout(env: &Env, home: &AbsPath) -> VerbOutcome {
     let place = credentials::place(home);
     let mut said = match credentials::forget(home).map_err(|it| it.to_string())? {
         true => format!("Removed the key from {place}.\n"),
         false => format!("No key was stored in {place}.\n"),
     };
-    if let Some((name, _)) = env.first(VARIABLES) {
+    if let Some((name, _)) = env.first_set(VARIABLES) {
         said += &format!("Note: {name} is still set in this environment.\n");
     }
     Ok((0, said))

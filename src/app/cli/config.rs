@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::{
-        cli::{clean::shown_line, exits::EXIT_INPUT, folder::folder},
+        cli::{exits::EXIT_INPUT, folder::folder, terminal_text::escape_line},
         settings::{Sources, check, explain},
     },
     base::path::AbsPath,
-    world::{secrets::Env, workspace::ground},
+    world::{secrets::Env, workspace::folder_config},
 };
 
 /// Asks about settings.
@@ -39,13 +39,13 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
         Ok(it) => it,
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
-    let ground = ground::look(env, &folder);
+    let ground = folder_config::load(env, &folder);
     let (layers, changes, mut warnings) = (ground.layers(), ground.project.changes(), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (text, known) = explain(key, sources);
     out.write_all(text.as_bytes())?;
     for it in &changes {
-        writeln!(out, "\n{}; `castor trust` uses it as it is now.", shown_line(it))?;
+        writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(it))?;
     }
     warnings.extend(check(sources));
     if !warnings.is_empty() {

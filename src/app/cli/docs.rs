@@ -17,7 +17,7 @@ use crate::{
         settings::{self, Guard, KEYS, Key, Merge, Usage},
     },
     base::{hook::HookEvent, path::AbsPath},
-    engine::{hooks::powers, policy::Rules, scheduler::Toolbox, session::commands::COMMANDS},
+    engine::{hooks::event_powers, policy::RuleSet, scheduler::Toolbox, session::commands::COMMANDS},
     world::{
         disk,
         process::Groups,
@@ -170,9 +170,9 @@ fn exit_codes() -> String {
 
 fn hooks() -> String {
     let row = |event: &HookEvent| {
-        let ((name, matcher, when), can) = (event.row(), powers(*event));
+        let ((name, matcher, when), can) = (event.row(), event_powers(*event));
         let can = [(can.block, "block"), (can.ask, "ask"), (can.stop, "stop")].into_iter().filter(|it| it.0);
-        let can = can.map(|it| it.1).chain(powers(*event).specific.iter().copied());
+        let can = can.map(|it| it.1).chain(event_powers(*event).specific.iter().copied());
         [code(name), matcher.to_owned(), list(can), when.to_owned()]
     };
     table(["event", "matcher", "answers", "when"], HookEvent::ALL.iter().map(row))
@@ -205,7 +205,7 @@ fn settings() -> String {
 fn tools() -> String {
     let own = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
     let mut rows = Vec::new();
-    for tool in &*Toolbox::new(own, Rules::default(), true).tools {
+    for tool in &*Toolbox::new(own, RuleSet::default(), true).tools {
         let kind = serde_json::to_value(tool.kind).unwrap_or_default();
         let about = tool.description.split_once(". ").map_or(&*tool.description, |it| it.0).trim_end_matches('.');
         rows.push([
@@ -243,7 +243,7 @@ fn kind_of(schema: &Value) -> String {
 
 fn variables() -> String {
     let read = variables::READ.iter().map(|(name, kind, default, meaning)| {
-        let by = if dotenv::ALLOWED.contains(name) { "you, also in a `.env`" } else { "you" };
+        let by = if dotenv::ALLOWED_VARS.contains(name) { "you, also in a `.env`" } else { "you" };
         [&*code(name), by, kind, default, meaning].map(str::to_owned)
     });
     let set = variables::SET
@@ -255,10 +255,10 @@ fn variables() -> String {
          looks like a secret: {}; as absolute paths {}; and whom git writes into a commit: {}.\n\nAbove that castor sets for \
          commands: {}.\n\nA workspace's settings may fill in, as `$NAME`: {}.\n",
         table(["variable", "set by", "type", "default", "meaning"], read.chain(set)),
-        list(secrets::FOR_CHILDREN.iter().copied()),
+        list(secrets::CHILD_VARS.iter().copied()),
         list(secrets::CERTIFICATES.iter().copied()),
         list(secrets::GIT_IDENTITY.iter().copied()),
         list(pairs.iter().map(String::as_str)),
-        list(secrets::FOR_WORKSPACES.iter().copied()),
+        list(secrets::WORKSPACE_VARS.iter().copied()),
     )
 }

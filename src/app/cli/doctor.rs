@@ -1,10 +1,10 @@
 //! `castor doctor`: what this castor is, what it finds, and whether it works; the last lines say what to do.
 
 mod editors;
+mod model_probe;
 mod probe;
-mod reach;
 mod report;
-mod told;
+mod text_report;
 
 use std::io::{self, Write};
 
@@ -31,11 +31,12 @@ pub struct DoctorArgs {
 /// Prints what was found; 0 when all is well.
 pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
-    let report = report::gather(env, cwd, &program, |servers| probe::shake(&program, servers.then_some(cwd)));
+    let report =
+        report::gather_report(env, cwd, &program, |servers| probe::run_handshake(&program, servers.then_some(cwd)));
     match args.json {
         true => writeln!(out, "{}", report.to_json())?,
         false if args.all => out.write_all(report.to_text().as_bytes())?,
-        false => out.write_all(report.in_short().as_bytes())?,
+        false => out.write_all(report.to_summary().as_bytes())?,
     }
     Ok(if report.todo.is_empty() { 0 } else { EXIT_FAILED })
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     app::{
-        cli::{clean::shown_line, exits::EXIT_INPUT},
+        cli::{exits::EXIT_INPUT, terminal_text::escape_line},
         hooks,
     },
     base::{path::AbsPath, text},
@@ -20,7 +20,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{ground, jsonc},
+        workspace::{folder_config, jsonc},
     },
 };
 
@@ -58,13 +58,13 @@ pub fn run(args: &HooksArgs, env: &Env, here: &AbsPath, out: &mut dyn Write, err
 }
 
 fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
-    let ground = ground::look(env, folder);
-    let found = hooks::gather(&ground);
+    let ground = folder_config::load(env, folder);
+    let found = hooks::load_hooks(&ground);
     for it in found.all() {
-        let standing = found.standing(it.key(), &Switches::new()).err().unwrap_or("on");
+        let standing = found.check_enabled(it.key(), &Switches::new()).err().unwrap_or("on");
         let whose = if it.of_project { "workspace" } else { "user" };
         let matcher = it.matcher.as_deref().filter(|it| !it.is_empty()).unwrap_or("*");
-        let (matcher, name) = (shown_line(matcher), shown_line(&text::first_line(it.key(), 200)));
+        let (matcher, name) = (escape_line(matcher), escape_line(&text::first_line(it.key(), 200)));
         writeln!(out, "{:<20} {matcher:<20} {whose:<10} {standing:<4} {name}", it.event.as_str())?;
     }
     if found.is_empty() {
@@ -74,7 +74,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
     for it in ground.project.changes() {
-        writeln!(out, "\n{}; `castor trust` uses it as it is now.", shown_line(&it))?;
+        writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(&it))?;
     }
     for it in &ground.warnings {
         writeln!(out, "{it}")?;
@@ -91,22 +91,22 @@ fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mu
         writeln!(err, "castor: there is neither {} nor {} in {here}", CLAUDE[0], CLAUDE[1])?;
         return Ok(EXIT_INPUT);
     }
-    let mut found = migrate::Found::default();
+    let mut found = migrate::Migration::default();
     for file in files {
         let read = disk::read(&file).map_err(|it| it.to_string());
         let settings: Result<Value, String> = read.and_then(|it| jsonc::parse(&it).map_err(|it| it.message));
         match settings {
-            Ok(it) => found.take(&it),
+            Ok(it) => found.add_settings(&it),
             Err(why) => {
                 writeln!(err, "castor: {file}: {why}")?;
                 return Ok(EXIT_INPUT);
             }
         }
     }
-    let (settings, notes) = found.end();
+    let (settings, notes) = found.into_parts();
     writeln!(out, "{}", serde_json::to_string_pretty(&settings).unwrap_or_default())?;
     for it in notes {
-        writeln!(err, "- {}", shown_line(&it))?;
+        writeln!(err, "- {}", escape_line(&it))?;
     }
     Ok(0)
 }

@@ -2,13 +2,12 @@
 
 pub mod args;
 pub mod auth;
-pub mod clean;
+pub mod clean_verb;
 pub mod config;
 pub mod docs;
 pub mod doctor;
 pub mod exits;
 pub mod folder;
-pub mod free;
 pub mod hooks;
 pub mod models;
 pub mod output;
@@ -17,6 +16,7 @@ pub mod policy;
 pub mod run;
 pub mod schema;
 pub mod sessions;
+pub mod terminal_text;
 #[cfg(test)]
 mod testing;
 pub mod trust;
@@ -31,33 +31,33 @@ use crate::{
     app::{
         access,
         cli::{
-            args::{AcpArgs, AcpVerb, AgentArgs, Verb},
-            clean::Plain,
+            args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
             exits::EXIT_INPUT,
-            output::{Output, ended},
-            run::{Reach, RunContext},
-            sessions::{Desk, SessionsVerb, Trouble},
+            output::{Output, exit_code},
+            run::{ModelReach, RunContext},
+            sessions::{CommandContext, CommandError, SessionsVerb},
+            terminal_text::CleanText,
         },
         event_loop::unix_ms,
         options::{Options, Script},
         providers, serve, sessions as factory,
     },
-    base::{log::Mode, now::Now, path::AbsPath},
+    base::{clock::Now, log::Mode, path::AbsPath},
     world::{
         disk, process,
         secrets::Env,
-        store::{Store, StoreError},
+        store::{SessionStore, StoreError},
         workspace,
     },
 };
 
 /// What verbs print goes through here; see [`Plain`].
-fn out() -> Plain<Output> {
-    Plain::new(Output::of_process())
+fn out() -> CleanText<Output> {
+    CleanText::new(Output::of_process())
 }
 
-fn err() -> Plain<io::Stderr> {
-    Plain::new(io::stderr())
+fn err() -> CleanText<io::Stderr> {
+    CleanText::new(io::stderr())
 }
 
 /// The whole program.
@@ -67,56 +67,58 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    if let Some(it) = no_folder(&cli.verb) {
+    if let Some(it) = missing_home(&cli.verb) {
         eprintln!("castor: {it}. {}", workspace::NO_FOLDER);
         return ExitCode::from(EXIT_INPUT);
     }
     let (out, err) = (&mut out(), &mut err());
     match cli.verb {
-        Verb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | Verb::Auth(args) => with_cwd(|cwd| {
-            let streams = &mut auth::Streams::of_process();
-            ended(auth::run(&args, &Env::from_process(), &cwd, streams))
+        CliVerb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | CliVerb::Auth(args) => with_cwd(|cwd| {
+            let streams = &mut auth::AuthStreams::of_process();
+            exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
-        Verb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
-        Verb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
-        Verb::Config(args) => with_cwd(|cwd| ended(config::run(&args, &Env::from_process(), &cwd, out))),
-        Verb::Models(args) => {
-            with_cwd(|cwd| ended(models::run(&args, &Env::from_process(), &cwd, &mut models::Streams { out, err })))
-        }
-        Verb::Doctor(args) => with_cwd(|cwd| ended(doctor::run(&args, &Env::from_process(), &cwd, out))),
-        Verb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
-        Verb::Undo(args) => with_cwd(|cwd| undo(&undo::Verb::Undo(args), &cwd, out)),
-        Verb::Redo(args) => with_cwd(|cwd| undo(&undo::Verb::Redo(args), &cwd, out)),
-        Verb::Rewind(args) => with_cwd(|cwd| undo(&undo::Verb::Rewind(args), &cwd, out)),
-        Verb::Diff(args) => with_cwd(|cwd| undo(&undo::Verb::Diff(args), &cwd, out)),
-        Verb::Clean(args) => clean(&args, out),
-        Verb::Permissions(args) => ended(permissions::run(&args, &Env::from_process(), out)),
-        Verb::Hooks(args) => with_cwd(|cwd| ended(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
-        Verb::Docs(args) => with_cwd(|cwd| ended(docs::run(&args, &cwd, out))),
-        Verb::Schema(args) => ended(schema::run(&args, out, err)),
-        Verb::Trust(args) => with_cwd(|cwd| {
+        CliVerb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
+        CliVerb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
+        CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),
+        CliVerb::Models(args) => with_cwd(|cwd| {
+            exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
+        }),
+        CliVerb::Doctor(args) => with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, out))),
+        CliVerb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
+        CliVerb::Undo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Undo(args), &cwd, out)),
+        CliVerb::Redo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Redo(args), &cwd, out)),
+        CliVerb::Rewind(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Rewind(args), &cwd, out)),
+        CliVerb::Diff(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Diff(args), &cwd, out)),
+        CliVerb::Clean(args) => clean(&args, out),
+        CliVerb::Permissions(args) => exit_code(permissions::run(&args, &Env::from_process(), out)),
+        CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
+        CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
+        CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),
+        CliVerb::Trust(args) => with_cwd(|cwd| {
             let mut ask = sessions::ask_terminal;
             let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-            ended(trust::run(&args, &Env::from_process(), &cwd, ask, out))
+            exit_code(trust::run(&args, &Env::from_process(), &cwd, ask, out))
         }),
-        Verb::Policy(args) => with_cwd(|cwd| ended(policy::run(&args, &Env::from_process(), &cwd, out))),
+        CliVerb::Policy(args) => with_cwd(|cwd| exit_code(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
 }
 
 /// What keeps a verb from castor's own folder. Who speaks to a client says it there, and the doctor has a place for it.
-fn no_folder(verb: &Verb) -> Option<StoreError> {
-    let asks =
-        matches!(verb, Verb::Auth(_) | Verb::Models(_) | Verb::Permissions(_) | Verb::Sessions(_) | Verb::Trust(_));
+fn missing_home(verb: &CliVerb) -> Option<StoreError> {
+    let asks = matches!(
+        verb,
+        CliVerb::Auth(_) | CliVerb::Models(_) | CliVerb::Permissions(_) | CliVerb::Sessions(_) | CliVerb::Trust(_)
+    );
     let home = workspace::castor_home(&Env::from_process()).filter(|_| asks)?;
-    disk::file_in_the_way(&home.join("x")).map(|place| StoreError::NoFolder { place })
+    disk::blocking_file(&home.join("x")).map(|place| StoreError::NotAFolder { place })
 }
 
 /// Whether some model can be reached from a folder or was chosen in settings, and if not, which keys were looked for.
-fn model_access(folder: &AbsPath) -> Reach {
-    let (ground, settings) = factory::look(&Options::default(), &Env::from_process(), folder);
+fn model_access(folder: &AbsPath) -> ModelReach {
+    let (ground, settings) = factory::load_ground(&Options::default(), &Env::from_process(), folder);
     match settings.model_name.is_some() || access::is_configured(&ground.env, &settings) {
-        true => Reach::Some,
-        false => Reach::Keys(providers::keys(&ground.env, &settings)),
+        true => ModelReach::Some,
+        false => ModelReach::Keys(providers::keys(&ground.env, &settings)),
     }
 }
 
@@ -131,26 +133,26 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
         (SessionsVerb::Export { .. }, false) => &mut document,
         _ => out,
     };
-    let store = Store::new(home);
+    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    concluded(sessions::run(verb, &mut Desk { store: &store, cwd, now, out, ask }))
+    exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask }))
 }
 
-fn clean(args: &free::CleanArgs, out: &mut dyn Write) -> ExitCode {
+fn clean(args: &clean_verb::CleanArgs, out: &mut dyn Write) -> ExitCode {
     let Some(home) = workspace::castor_home(&Env::from_process()) else {
         eprintln!("castor: {}", workspace::NO_HOME);
         return ExitCode::from(EXIT_INPUT);
     };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    concluded(free::run(args, &Store::new(home), unix_ms(), out, ask))
+    exit_with(clean_verb::run(args, &SessionStore::new(home), unix_ms(), out, ask))
 }
 
-fn concluded(result: Result<(), Trouble>) -> ExitCode {
+fn exit_with(result: Result<(), CommandError>) -> ExitCode {
     match result {
-        Ok(()) => ended(Ok(0)),
+        Ok(()) => exit_code(Ok(0)),
         Err(it) => {
             if !it.why.is_empty() {
                 _ = writeln!(err(), "castor: {}", it.why);
@@ -160,16 +162,16 @@ fn concluded(result: Result<(), Trouble>) -> ExitCode {
     }
 }
 
-fn undo(verb: &undo::Verb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
+fn undo(verb: &undo::UndoVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
     let Some(home) = workspace::castor_home(&Env::from_process()) else {
         eprintln!("castor: {}", workspace::NO_HOME);
         return ExitCode::from(EXIT_INPUT);
     };
-    let store = Store::new(home);
+    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut choose = sessions::read_terminal;
     let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
-    concluded(undo::run(verb, &mut Desk { store: &store, cwd, now, out, ask: None }, choose))
+    exit_with(undo::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask: None }, choose))
 }
 
 /// Where the shell is; without it nothing that is typed makes sense.

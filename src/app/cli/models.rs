@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::{
     app::{
-        access::Given,
+        access::CredentialOverride,
         catalog::{Catalog, GEMINI},
         cli::exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
-        connection::Outside,
-        models::gemini_of,
+        connection::ProcessEnvironment,
+        model_factory::gemini_of,
         options::Options,
         providers, sessions,
         settings::Settings,
@@ -27,7 +27,7 @@ use crate::{
     },
     world::{
         http::Http,
-        models::{listing::Listed, remote::Remote},
+        models::{listing::ListedModel, remote::Remote},
         secrets::Env,
         workspace,
     },
@@ -44,31 +44,31 @@ pub struct ModelsArgs {
 }
 
 /// Where the answers go.
-pub struct Streams<'a> {
+pub struct ModelStreams<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
 }
 
-type Found = (String, Result<Vec<Listed>, Failure>);
+type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 
 /// Prints what was found; 0 when somebody answered, of those that were asked.
 ///
 /// # Errors
 /// The output's.
-pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> io::Result<u8> {
-    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
-    let http = Arc::new(Http::new(Outside::of(env).link(&settings.reach.connection)));
-    let mut names: Vec<&str> = settings.reach.providers.iter().map(|it| it.name.as_str()).collect();
+pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStreams<'_>) -> io::Result<u8> {
+    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
+    let mut names: Vec<&str> = settings.models.providers.iter().map(|it| it.name.as_str()).collect();
     names.insert(0, GEMINI);
     if let Some(wanted) = args.provider.as_deref() {
         names.retain(|it| *it == wanted);
     }
     if names.is_empty() {
         let wanted = args.provider.as_deref().unwrap_or_default();
-        _ = writeln!(streams.err, "castor: {}", providers::unknown_words(&settings, wanted));
+        _ = writeln!(streams.err, "castor: {}", providers::unknown_provider(&settings, wanted));
         return Ok(EXIT_INPUT);
     }
-    let asked = names.into_iter().map(|it| ask(it, &settings, &ground.env, http.clone()));
+    let asked = names.into_iter().map(|it| ask_provider(it, &settings, &ground.env, http.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let found = match runtime {
         Ok(it) => it.block_on(join_all(asked)),
@@ -77,7 +77,7 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_
             return Ok(EXIT_FAILED);
         }
     };
-    keep(env, &found, streams);
+    save_listing(env, &found, streams);
     streams.out.write_all(if args.json { as_json(&found) } else { as_text(&found) }.as_bytes())?;
     for (name, failure) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().err()?))) {
         _ = writeln!(streams.err, "{name}: {}", failure.message);
@@ -85,7 +85,7 @@ pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_
     Ok(exit_code(&found))
 }
 
-async fn ask(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Found {
+async fn ask_provider(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> ListedModels {
     let remote = remote(name, settings, env, http);
     let listed = match remote.map_err(|it| Failure::new(FailureKind::Auth, it)) {
         Ok(it) => it.list().await,
@@ -95,13 +95,13 @@ async fn ask(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Fou
 }
 
 fn remote(name: &str, settings: &Settings, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
-    match settings.reach.providers.iter().find(|it| it.name == name) {
+    match settings.models.providers.iter().find(|it| it.name == name) {
         Some(it) => providers::generator(it, env, http),
-        None => gemini_of(env, settings, &Given::default(), http),
+        None => gemini_of(env, settings, &CredentialOverride::default(), http),
     }
 }
 
-fn keep(env: &Env, found: &[Found], streams: &mut Streams<'_>) {
+fn save_listing(env: &Env, found: &[ListedModels], streams: &mut ModelStreams<'_>) {
     let Some(home) = workspace::castor_home(env) else { return };
     let mut catalog = Catalog::read(&home);
     for (name, listed) in found.iter().filter_map(|(name, it)| Some((name, it.as_ref().ok()?))) {
@@ -113,13 +113,13 @@ fn keep(env: &Env, found: &[Found], streams: &mut Streams<'_>) {
 }
 
 /// As `--model` takes it.
-fn chosen_by(provider: &str, id: &str) -> String {
+fn model_flag(provider: &str, id: &str) -> String {
     if provider == GEMINI { id.to_owned() } else { format!("{provider}/{id}") }
 }
 
-fn as_text(found: &[Found]) -> String {
-    let line = |provider: &str, it: &Listed| {
-        let id = chosen_by(provider, &it.id);
+fn as_text(found: &[ListedModels]) -> String {
+    let line = |provider: &str, it: &ListedModel| {
+        let id = model_flag(provider, &it.id);
         let window = it.window.map(|it| format!("  {it} tokens")).unwrap_or_default();
         let name = it.name.as_deref().map(|it| format!("  {it}")).unwrap_or_default();
         format!("{id:<40}{name}{window}\n")
@@ -128,9 +128,9 @@ fn as_text(found: &[Found]) -> String {
     listed.flat_map(|(name, it)| it.iter().map(move |it| line(name, it))).collect()
 }
 
-fn as_json(found: &[Found]) -> String {
-    let row = |provider: &str, it: &Listed| json!({ "id": chosen_by(provider, &it.id), "name": it.name, "contextWindow": it.window });
-    let provider = |(name, it): &Found| match it {
+fn as_json(found: &[ListedModels]) -> String {
+    let row = |provider: &str, it: &ListedModel| json!({ "id": model_flag(provider, &it.id), "name": it.name, "contextWindow": it.window });
+    let provider = |(name, it): &ListedModels| match it {
         Ok(listed) => {
             json!({ "provider": name, "models": listed.iter().map(|it| row(name, it)).collect::<Vec<_>>() })
         }
@@ -139,7 +139,7 @@ fn as_json(found: &[Found]) -> String {
     format!("{}\n", json!({ "providers": found.iter().map(provider).collect::<Vec<_>>() }))
 }
 
-fn exit_code(found: &[Found]) -> u8 {
+fn exit_code(found: &[ListedModels]) -> u8 {
     let failures = || found.iter().filter_map(|(_, it)| it.as_ref().err());
     match (found.iter().any(|(_, it)| it.is_ok()), failures().all(|it| it.kind == FailureKind::Auth)) {
         (true, _) => 0,

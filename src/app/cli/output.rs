@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::app::cli::{clean::Plain, exits::EXIT_FAILED};
+use crate::app::cli::{exits::EXIT_FAILED, terminal_text::CleanText};
 
 /// Stdout, whose errors say that they are its own: verbs write files, too.
 pub struct Output(Stdout);
@@ -18,22 +18,22 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(named)
+        self.0.write(bytes).map_err(name_stdout)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(named)
+        self.0.flush().map_err(name_stdout)
     }
 }
 
 /// An error of stdout's.
-pub fn named(it: io::Error) -> io::Error {
+pub fn name_stdout(it: io::Error) -> io::Error {
     io::Error::new(it.kind(), format!("the output could not be written: {it}"))
 }
 
 /// The end of a verb that wrote to [`Output`]. Whoever read may have had enough, as in `castor policy list | head`: that
 /// is no reason to complain. A full disk is one.
-pub fn ended(result: io::Result<u8>) -> ExitCode {
+pub fn exit_code(result: io::Result<u8>) -> ExitCode {
     // Half a line may still wait.
     let written = result.and_then(|code| Output::of_process().flush().map(|()| code));
     match written {
@@ -41,7 +41,7 @@ pub fn ended(result: io::Result<u8>) -> ExitCode {
         Err(it) if it.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(it) => {
             // Nobody is left to tell where stderr is gone, too.
-            _ = writeln!(Plain::new(io::stderr()), "castor: {it}");
+            _ = writeln!(CleanText::new(io::stderr()), "castor: {it}");
             ExitCode::from(EXIT_FAILED)
         }
     }

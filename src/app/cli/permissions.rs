@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::cli::{clean::shown_line, exits::EXIT_INPUT},
+    app::cli::{exits::EXIT_INPUT, terminal_text::escape_line},
     world::{
         secrets::Env,
         workspace::{NO_HOME, castor_home, saved},
@@ -43,7 +43,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
             Ok(list) if list.is_empty() => writeln!(out, "Nothing is allowed for ever.").map(|()| 0),
             Ok(list) => {
                 for (n, it) in list.iter().enumerate() {
-                    writeln!(out, "{}. {}", n + 1, shown_line(it))?;
+                    writeln!(out, "{}. {}", n + 1, escape_line(it))?;
                 }
                 writeln!(out, "\n`castor permissions revoke NUMBER` takes one back.").map(|()| 0)
             }
@@ -69,7 +69,7 @@ mod tests {
     use crate::{
         app::cli::testing::{parse, said},
         base::{
-            log::{Grant, Lasting},
+            log::{Grant, PersistentGrant},
             path::AbsPath,
         },
         world::{secrets::Env, workspace::saved},
@@ -85,11 +85,11 @@ mod tests {
         assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
         let server = Some("web".to_owned());
-        let one = Lasting { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
+        let one = PersistentGrant { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
         saved::add(&home, &home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
         let write = Grant::Write { folder: home.join("out") };
-        saved::keep(&home, &home.join("w"), &write, true).unwrap();
+        saved::save_grant(&home, &home.join("w"), &write, true).unwrap();
         assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));
         let gone = format!("1 taken back. {}\n", super::RUNNING);
         assert_eq!(say(&["revoke", "2"]), (gone.clone(), 0));

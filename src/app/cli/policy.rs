@@ -1,24 +1,24 @@
 //! `castor policy`: what the rules say of a call, and which rules there are.
 
-mod asked;
-mod touched;
+mod checked_call;
+mod touched_files;
 
 use std::{
     io::{self, Write},
     path::PathBuf,
 };
 
-use asked::Asked;
+use checked_call::CheckedCall;
 use clap::{Args, Subcommand};
 
 use crate::{
     app::{
         cli::{
             args::ApprovalMode,
-            clean::shown_line,
             exits::{self, EXIT_INPUT},
             folder::folder,
             run::failure::plain,
+            terminal_text::escape_line,
         },
         confinement,
         options::Options,
@@ -28,17 +28,17 @@ use crate::{
     base::{
         log::{Decision, Mode},
         path::AbsPath,
-        sandbox::{Hold, Level, ProtectedPaths},
+        sandbox::{ProtectedPaths, SandboxLevel, SandboxState},
         tool::ToolKind,
-        trust::{PieceKind, Trust},
+        trust::{Trust, TrustedFileKind},
     },
-    engine::policy::{self, Origin, Query, Rule, Rules, Sandbox},
+    engine::policy::{self, CallOrigin, Query, Rule, RuleSet, SandboxFacts},
     world::{
         disk,
         secrets::Env,
         workspace::{
             self, Warning,
-            ground::{self, Ground},
+            folder_config::{self, FolderConfig},
         },
     },
 };
@@ -99,24 +99,24 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         Ok(it) => it,
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
-    let ground = ground::look(env, &cwd);
-    let policies::Found { rules, warnings, .. } = policies::rules(&ground);
+    let ground = folder_config::load(env, &cwd);
+    let policies::FolderRules { rules, warnings, .. } = policies::rules(&ground);
     let mut refused = None;
     let code = match &args.verb {
         PolicyVerb::List { .. } => list(&rules, out)?,
         PolicyVerb::Check { what, args, command, server, mode, headless, .. } => {
             let servers = servers(&ground);
             let asked = match command {
-                true => Ok(Asked::command(what)),
-                false => asked::read(what, args.as_deref(), server.as_deref(), &servers),
+                true => Ok(CheckedCall::command(what)),
+                false => checked_call::read(what, args.as_deref(), server.as_deref(), &servers),
             };
             let (mode, why_not) = mode_of(&ground, mode.mode_id());
             refused = why_not;
             match asked {
                 Ok(it) => {
                     let settings = sessions::settings_of(&Options::default(), &ground);
-                    let hold = confinement::hold(&ground, &settings);
-                    let facts = confinement::facts(hold, &ground, &settings);
+                    let hold = confinement::sandbox_state(&ground, &settings);
+                    let facts = confinement::policy_sandbox(hold, &ground, &settings);
                     let hold = (it.kind == ToolKind::Execute).then_some(hold);
                     let home = workspace::castor_home(env);
                     let held = home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default();
@@ -132,7 +132,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
     if brings_policies(&ground) {
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
     }
-    let warnings: Vec<String> = of_settings(&ground).into_iter().chain(warnings).collect();
+    let warnings: Vec<String> = settings_rules(&ground).into_iter().chain(warnings).collect();
     if !warnings.is_empty() {
         writeln!(out, "\nWarnings:")?;
     }
@@ -143,22 +143,22 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
 }
 
 /// What is wrong with settings that rules and sandbox are made of: file, line and what it means.
-fn of_settings(ground: &Ground) -> Vec<String> {
+fn settings_rules(ground: &FolderConfig) -> Vec<String> {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (settings, warnings) = Settings::merge(sources);
-    let unheld = settings::unheld_lists(sources);
+    let unheld = settings::invalid_deny_lists(sources);
     let is_unheld = |it: &&Warning| {
         let place = it.key.as_ref().map(|key| format!("{}: {key}", it.origin));
         unheld.iter().any(|(_, it)| Some(it) == place.as_ref())
     };
-    let said = layers.unread().chain(warnings.iter().filter(is_unheld)).map(ToString::to_string);
-    said.chain(settings.children.sandbox.odd).collect()
+    let said = layers.unread_files().chain(warnings.iter().filter(is_unheld)).map(ToString::to_string);
+    said.chain(settings.children.sandbox.invalid).collect()
 }
 
 /// The mode that a session would be in, and why it is not the one that was asked for: what the rules say in that is of
 /// no use where no session may be in it.
-fn mode_of(ground: &Ground, asked: &str) -> (Mode, Option<String>) {
+fn mode_of(ground: &FolderConfig, asked: &str) -> (Mode, Option<String>) {
     let mode = Mode::parse(asked).unwrap_or_default();
     let settings = sessions::settings_of(&Options::default(), ground);
     match sessions::allow_mode(mode, &ground.trust, &settings) {
@@ -168,15 +168,15 @@ fn mode_of(ground: &Ground, asked: &str) -> (Mode, Option<String>) {
 }
 
 /// Whether a folder that is not trusted has policies. Of one that must not be used nobody knows.
-fn brings_policies(ground: &Ground) -> bool {
+fn brings_policies(ground: &FolderConfig) -> bool {
     match &ground.trust {
         Trust::Trusted { .. } => false,
         Trust::Untrusted(_) => true,
-        Trust::Unknown => ground.project.pieces().iter().any(|it| it.kind == PieceKind::Policy),
+        Trust::Unknown => ground.project.all_files().iter().any(|it| it.kind == TrustedFileKind::Policy),
     }
 }
 
-fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
+fn list(rules: &RuleSet, out: &mut dyn Write) -> io::Result<u8> {
     for rule in rules.iter() {
         list_rule(rule, out)?;
     }
@@ -185,21 +185,21 @@ fn list(rules: &Rules, out: &mut dyn Write) -> io::Result<u8> {
         list_rule(rule, out)?;
     }
     for it in rules.checkers() {
-        let priority = it.effective();
+        let priority = it.effective_priority();
         writeln!(
             out,
             "{}.{:03}  check  {}: {}",
             priority / 1000,
             priority % 1000,
-            shown_line(&it.shown()),
-            shown_line(&it.tools())
+            escape_line(&it.describe()),
+            escape_line(&it.describe_tools())
         )?;
     }
     Ok(0)
 }
 
 fn list_rule(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
-    let priority = rule.effective();
+    let priority = rule.effective_priority();
     let modes: Vec<&str> = rule.modes.iter().map(|it| it.as_str()).collect();
     let modes = if modes.is_empty() { String::new() } else { format!("  in {}", modes.join(", ")) };
     let who = match rule.interactive {
@@ -207,12 +207,12 @@ fn list_rule(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
         Some(true) => "  when somebody can be asked",
         Some(false) => "  when nobody can be asked",
     };
-    let name = shown_line(&rule.name(&rule.tools.join(", ")));
+    let name = escape_line(&rule.name(&rule.tools.join(", ")));
     writeln!(out, "{}.{:03}  {:5}  {name}{modes}{who}", priority / 1000, priority % 1000, word(rule.decision))
 }
 
 /// The MCP servers that the settings name.
-fn servers(ground: &Ground) -> Vec<String> {
+fn servers(ground: &FolderConfig) -> Vec<String> {
     let layers = ground.layers();
     let (settings, _) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &[] });
     let McpSettings { servers, off, .. } = settings.mcp;
@@ -220,24 +220,24 @@ fn servers(ground: &Ground) -> Vec<String> {
 }
 
 fn check(
-    rules: &Rules,
+    rules: &RuleSet,
     (cwd, env): (&AbsPath, &Env),
-    asked: &Asked,
+    asked: &CheckedCall,
     (mode, interactive): (Mode, bool),
-    (hold, sandbox, held): (Option<Hold>, Sandbox, ProtectedPaths),
+    (hold, sandbox, held): (Option<SandboxState>, SandboxFacts, ProtectedPaths),
     out: &mut dyn Write,
 ) -> io::Result<u8> {
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched::targets(asked, (cwd, env), &roots, held)?;
-    let Asked { tool, kind, args, server } = asked;
+    let (targets, refused) = touched_files::targets(asked, (cwd, env), &roots, held)?;
+    let CheckedCall { tool, kind, args, server } = asked;
     let server = server.as_deref();
-    let origin = Origin { server, ..Origin::default() };
+    let origin = CallOrigin { server, ..CallOrigin::default() };
     let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
     let said = policy::explain(rules, &query);
     // What a session would give it.
-    let hold = hold.map(|it| Hold { network: it.network || said.verdict.network, ..it });
-    let lacks = hold.is_some_and(|it| it.available && it.level != Level::Off && !it.network);
-    let may_ask = lacks && interactive && said.verdict.decision == Decision::Allow && !said.verdict.looks;
+    let hold = hold.map(|it| SandboxState { network: it.network || said.verdict.network, ..it });
+    let lacks = hold.is_some_and(|it| it.available && it.level != SandboxLevel::Off && !it.network);
+    let may_ask = lacks && interactive && said.verdict.decision == Decision::Allow && !said.verdict.read_only;
     let asks = if may_ask { "; asks if it needs the network" } else { "" };
     writeln!(out, "{}  {}{asks}", word(said.verdict.decision), said.verdict.rule)?;
     let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);

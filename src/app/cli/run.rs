@@ -2,19 +2,19 @@
 
 pub mod ask;
 pub mod calls;
-mod changed;
+mod change_summary;
 pub mod child;
 pub mod client;
+pub mod client_requests;
 pub mod failure;
 pub mod form;
-pub mod held;
-pub mod host;
-pub mod local;
-pub mod open;
+pub mod local_servers;
 pub mod prompt;
 pub mod screen;
+pub mod session_start;
 pub mod steering;
 pub mod terminal;
+pub mod text_buffer;
 pub mod turn;
 
 #[cfg(test)]
@@ -30,14 +30,14 @@ use std::{
 use tokio::sync::mpsc;
 
 use self::{
-    ask::{Asker, Typing},
-    child::{Agent, Launch, Pipes},
+    ask::{Keyboard, TerminalAsker},
+    child::{Agent, AgentCommand, Pipes},
     client::Peer,
+    client_requests::RequestHandlers,
     failure::{Exit, Failure},
-    host::Host,
-    open::Wish,
-    screen::{Look, Screen},
-    turn::{Driver, Ears, Signal},
+    screen::{Screen, ScreenStyle},
+    session_start::SessionRequest,
+    turn::{Driver, EventSources, UserSignal},
 };
 use crate::{
     app::{
@@ -65,12 +65,12 @@ pub struct RunContext {
     /// Whether colours are wanted on stderr.
     pub color: bool,
     /// What models can be reached from this folder. Asked only when it matters.
-    pub model_access: Box<dyn FnOnce(&AbsPath) -> Reach>,
+    pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
 }
 
 /// What models can be reached without a word of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ModelReach {
     /// There is a key, a gateway, or a model that needs none.
     Some,
     /// None, until one is chosen: of these variables and providers there are keys.
@@ -78,7 +78,7 @@ pub enum Reach {
 }
 
 impl RunContext {
-    pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> Reach + 'static) -> Self {
+    pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> ModelReach + 'static) -> Self {
         let stderr_is_terminal = io::stderr().is_terminal();
         Self {
             cwd,
@@ -100,7 +100,7 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
             return ExitCode::from(Exit::Failed.code());
         }
     };
-    let exit = runtime.block_on(whole(args, context));
+    let exit = runtime.block_on(run_to_exit(args, context));
     // Threads may still wait for the terminal or for stdin; nothing is owed to them.
     runtime.shutdown_background();
     ExitCode::from(exit.code())
@@ -108,14 +108,14 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
 
 /// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
 /// may be keys all the same. A session that goes on has a model of its own.
-pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> Reach) -> Option<Vec<(String, String)>> {
+pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> Option<Vec<(String, String)>> {
     let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
     if is_told || args.resume.is_some() {
         return None;
     }
     match model_access() {
-        Reach::Some => None,
-        Reach::Keys(keys) => Some(keys),
+        ModelReach::Some => None,
+        ModelReach::Keys(keys) => Some(keys),
     }
 }
 
@@ -126,13 +126,13 @@ async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String>
         format!("{variable} is set: --model {provider}/NAME uses it, `castor models {provider}` lists names")
     }));
     if on_terminal {
-        res.extend(local::notes(local::SERVERS).await);
+        res.extend(local_servers::server_notes(local_servers::SERVERS).await);
     }
     res
 }
 
-async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
-    let look = Look {
+async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
+    let look = ScreenStyle {
         format: args.output_format,
         stdout_is_terminal: context.stdout_is_terminal,
         stderr_is_terminal: context.stderr_is_terminal,
@@ -149,10 +149,10 @@ async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
         Err(failure) => {
             let exit = failure.exit;
             screen.conclude(None, &Err(failure), started.elapsed());
-            return written(screen.finish().await, exit);
+            return exit_after_write(screen.finish().await, exit);
         }
     };
-    let asker = Asker::new(if interactive { Typing::Terminal } else { Typing::Nobody });
+    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {
         Ok(it) => it,
@@ -161,24 +161,24 @@ async fn whole(mut args: RunArgs, context: RunContext) -> Exit {
             return Exit::Failed;
         }
     };
-    let wish = Wish { interactive, ..prepared.wish };
+    let wish = SessionRequest { interactive, ..prepared.wish };
     let end = converse(&mut driver, &wish, &prepared.prompt, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
-    if !agent.leave().await {
-        confinement::sweep(&Env::from_process());
+    if !agent.wait_or_kill().await {
+        confinement::remove_leftovers(&Env::from_process());
     }
     exit
 }
 
 /// What is known before anything is started.
-struct Prepared {
+struct PreparedRun {
     prompt: String,
-    launch: Launch,
-    wish: Wish,
+    launch: AgentCommand,
+    wish: SessionRequest,
 }
 
-async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<Prepared, Failure> {
+async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
     let folder = match &args.cwd {
         Some(it) => context.cwd.join(it),
         None => context.cwd,
@@ -200,11 +200,11 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         }
         args.agent_args.model = Some("demo".to_owned());
     }
-    let mut wish = Wish {
+    let mut wish = SessionRequest {
         cwd: cwd_text,
         resume: args.resume.clone(),
         events: args.output_format == OutputFormat::Events,
-        ..Wish::default()
+        ..SessionRequest::default()
     };
     if args.agent.is_some() {
         wish.model = args.agent_args.model.clone();
@@ -214,56 +214,56 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         wish.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
     }
     let launch = launch(args.agent.as_deref(), &args.agent_args)?;
-    Ok(Prepared { prompt, launch, wish })
+    Ok(PreparedRun { prompt, launch, wish })
 }
 
 /// Which agent to start: ours with the flags passed through, or the one that was named.
-fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<Launch, Failure> {
+fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<AgentCommand, Failure> {
     let Some(line) = agent else {
         let program = std::env::current_exe()
             .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
         let args = std::iter::once("acp".into()).chain(flags.to_flags()).collect();
-        return Ok(Launch { program: program.into(), args });
+        return Ok(AgentCommand { program: program.into(), args });
     };
     let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
     let mut words = words.into_iter();
     match words.next() {
-        Some(program) => Ok(Launch { program: program.into(), args: words.map(Into::into).collect() }),
+        Some(program) => Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect() }),
         None => Err(Failure::input("--agent needs a command")),
     }
 }
 
-fn start(launch: &Launch) -> Result<(Agent, Pipes), Failure> {
+fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
     child::spawn(launch).map_err(|error| {
         let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
         Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
     })
 }
 
-fn connect(pipes: Pipes, screen: Screen, asker: Asker) -> Result<Driver, String> {
+fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver, String> {
     let (peer, incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let (to, questions) = mpsc::channel(QUEUE);
-    let host = Host::new(to).map_err(|it| it.to_string())?;
-    let signals = listen().map_err(|it| format!("signals cannot be heard: {it}"))?;
-    let ears = Ears { incoming, questions, signals, stderr: pipes.stderr };
+    let host = RequestHandlers::new(to).map_err(|it| it.to_string())?;
+    let signals = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
+    let ears = EventSources { incoming, questions, signals, stderr: pipes.stderr };
     Ok(Driver::new(peer, host, ears, screen, asker))
 }
 
 /// The whole conversation; gives the stop reason.
 async fn converse(
     driver: &mut Driver,
-    wish: &Wish,
+    wish: &SessionRequest,
     prompt: &str,
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
-    let reason = match open::open(driver, wish).await? {
+    let reason = match session_start::open_session(driver, wish).await? {
         Some(()) => {
             if wish.resume.is_some() {
-                changed::look_before(driver).await;
+                change_summary::note_checkpoints(driver).await;
             }
             let reason = driver.prompt(prompt).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread)) {
-                changed::look_after(driver).await;
+                change_summary::summarize_changes(driver).await;
             }
             reason?
         }
@@ -271,23 +271,23 @@ async fn converse(
     };
     match reason {
         Some(reason) => Ok(reason),
-        None => Err(gone(driver, agent).await),
+        None => Err(agent_exit_failure(driver, agent).await),
     }
 }
 
 /// The agent left without an answer: tells how, with what it said last.
-async fn gone(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
+async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
     let fate = match agent {
-        Some(agent) => agent.fate().await,
+        Some(agent) => agent.exit_status().await,
         None => None,
     };
-    driver.last_words().await;
-    let how = fate.map_or_else(|| "closed its output".to_owned(), described);
+    driver.drain_stderr().await;
+    let how = fate.map_or_else(|| "closed its output".to_owned(), describe_status);
     let hint = driver.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
     Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
 }
 
-fn described(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return format!("was killed by signal {signal}");
@@ -307,11 +307,11 @@ async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Durati
         Exit::Quit | Exit::Unread => tokio::time::timeout(HURRY, driver.finish()).await.unwrap_or(Ok(())),
         _ => driver.finish().await,
     };
-    written(end, exit)
+    exit_after_write(end, exit)
 }
 
 /// An answer that could not be written was none.
-fn written(end: io::Result<()>, exit: Exit) -> Exit {
+fn exit_after_write(end: io::Result<()>, exit: Exit) -> Exit {
     match (end, exit) {
         (Err(error), Exit::Done | Exit::Unread) => {
             eprintln!("castor: the answer could not be written: {error}");
@@ -322,13 +322,13 @@ fn written(end: io::Result<()>, exit: Exit) -> Exit {
 }
 
 #[cfg(unix)]
-fn listen() -> io::Result<mpsc::Receiver<Signal>> {
+fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (to, signals) = mpsc::channel(QUEUE);
     for (kind, meaning) in [
-        (SignalKind::interrupt(), Signal::Interrupt),
-        (SignalKind::terminate(), Signal::Terminate),
-        (SignalKind::hangup(), Signal::Terminate),
+        (SignalKind::interrupt(), UserSignal::Interrupt),
+        (SignalKind::terminate(), UserSignal::Terminate),
+        (SignalKind::hangup(), UserSignal::Terminate),
     ] {
         let (mut heard, to) = (signal(kind)?, to.clone());
         tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });
@@ -337,10 +337,10 @@ fn listen() -> io::Result<mpsc::Receiver<Signal>> {
 }
 
 #[cfg(not(unix))]
-fn listen() -> io::Result<mpsc::Receiver<Signal>> {
+fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
     let (to, signals) = mpsc::channel(QUEUE);
-    tokio::spawn(
-        async move { while tokio::signal::ctrl_c().await.is_ok() && to.send(Signal::Interrupt).await.is_ok() {} },
-    );
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() && to.send(UserSignal::Interrupt).await.is_ok() {}
+    });
     Ok(signals)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     app::{cli::exits::EXIT_INPUT, settings},
     base::{event::AgentEvent, log::Entry},
-    wire::acp::{meta::Places, rewind::Methods},
+    wire::acp::{meta::MetaPlaces, rewind::Methods},
 };
 
 /// Prints a JSON Schema.
@@ -20,25 +20,25 @@ pub struct SchemaArgs {
 }
 
 /// A schema with a name, which is also that of its file in `schema/`.
-pub struct Published {
+pub struct PublishedSchema {
     pub name: &'static str,
     pub about: &'static str,
     make: fn() -> Value,
 }
 
-pub const SCHEMAS: &[Published] = &[
-    Published { name: "settings", about: "settings.json, for editors", make: settings::schema },
-    Published { name: "log", about: "each line of a session's log", make: of::<Entry> },
-    Published {
+pub const SCHEMAS: &[PublishedSchema] = &[
+    PublishedSchema { name: "settings", about: "settings.json, for editors", make: settings::schema },
+    PublishedSchema { name: "log", about: "each line of a session's log", make: of::<Entry> },
+    PublishedSchema {
         name: "events",
         about: "AgentEvents, as `run --output-format events` prints them",
         make: of::<AgentEvent>,
     },
-    Published { name: "meta", about: "what castor reads and writes in _meta", make: of::<Places> },
-    Published { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
+    PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
+    PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];
 
-impl Published {
+impl PublishedSchema {
     pub fn text(&self) -> String {
         // Values have no keys that are not texts.
         serde_json::to_string_pretty(&(self.make)()).unwrap_or_default() + "\n"

@@ -12,12 +12,12 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
     app::{
-        cli::{clean, exits::EXIT_INPUT, folder::folder},
+        cli::{exits::EXIT_INPUT, folder::folder, terminal_text},
         sessions::{DEFAULT_MODEL, new_id},
     },
     base::{
+        clock::Now,
         ids::{MessageId, SessionId},
-        now::Now,
         path::AbsPath,
     },
     engine::record::Fork,
@@ -25,8 +25,8 @@ use crate::{
     world::{
         checkpoints, disk,
         store::{
-            Store, StoreError,
-            import::{self, Admission, Defaults},
+            SessionStore, StoreError,
+            import::{self, ImportDefaults, ImportOutcome},
         },
     },
 };
@@ -121,12 +121,12 @@ pub enum Format {
 
 /// What went wrong: the line for stderr, and the exit code.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct CommandError {
     pub why: String,
     pub code: u8,
 }
 
-impl Trouble {
+impl CommandError {
     pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), code: 1 }
     }
@@ -136,7 +136,7 @@ impl Trouble {
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for CommandError {
     fn from(it: io::Error) -> Self {
         match it.kind() {
             // Whoever read has had enough: no reason to complain.
@@ -146,15 +146,15 @@ impl From<io::Error> for Trouble {
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for CommandError {
     fn from(it: StoreError) -> Self {
         Self::new(it.to_string())
     }
 }
 
 /// Where the command works, and whom it speaks to.
-pub struct Desk<'a> {
-    pub store: &'a Store,
+pub struct CommandContext<'a> {
+    pub store: &'a SessionStore,
     /// Where the shell is.
     pub cwd: &'a AbsPath,
     pub now: Now,
@@ -167,18 +167,19 @@ pub struct Desk<'a> {
 ///
 /// # Errors
 /// With the line for stderr.
-pub fn run(verb: &SessionsVerb, desk: &mut Desk<'_>) -> Result<(), Trouble> {
+pub fn run(verb: &SessionsVerb, desk: &mut CommandContext<'_>) -> Result<(), CommandError> {
     match verb {
         SessionsVerb::List { cwd, all, json } => {
-            let gone =
-                |why| Trouble::input(format!("{why}; `castor sessions list --all` has those of other folders too"));
+            let gone = |why| {
+                CommandError::input(format!("{why}; `castor sessions list --all` has those of other folders too"))
+            };
             let cwd = folder(desk.cwd, cwd.as_ref()).map_err(gone)?;
             list::list(desk, if *all { None } else { Some(&cwd) }, *json)
         }
         SessionsVerb::Show { id } => {
             let id = find(desk, id)?;
             let entries = desk.store.read(&id)?;
-            let n_damaged = desk.store.damage(&id)?;
+            let n_damaged = desk.store.count_damage(&id)?;
             let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
             Ok(desk.out.write_all(print::outline(&story, desk.store, n_damaged).as_bytes())?)
         }
@@ -200,7 +201,7 @@ pub fn ask_terminal(question: &str) -> bool {
 
 /// The same for any answer; none is an empty one.
 pub fn read_terminal(question: &str) -> String {
-    eprint!("{} ", clean::shown(question));
+    eprint!("{} ", terminal_text::escape_text(question));
     let mut line = String::new();
     _ = io::stdin().lock().read_line(&mut line);
     line
@@ -215,10 +216,10 @@ pub fn has_terminal() -> bool {
 ///
 /// # Errors
 /// There is none, or more than one.
-pub fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
+pub fn find(desk: &CommandContext<'_>, word: &str) -> Result<SessionId, CommandError> {
     if word == "latest" {
         let all = desk.store.list(Some(desk.cwd)).into_iter().find(|it| it.has_prompts);
-        let none = || Trouble::input(format!("no session of {}; `castor sessions list --all` has all", desk.cwd));
+        let none = || CommandError::input(format!("no session of {}; `castor sessions list --all` has all", desk.cwd));
         return all.map(|it| it.id).ok_or_else(none);
     }
     let id = SessionId::from(word);
@@ -227,40 +228,49 @@ pub fn find(desk: &Desk<'_>, word: &str) -> Result<SessionId, Trouble> {
     }
     if word.len() < MIN_PREFIX {
         let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
-        return Err(Trouble::input(format!("{why}; `castor sessions list --all` has all")));
+        return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
     }
     let all = desk.store.list(None);
     let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
     match (like.next(), like.next()) {
         (Some(one), None) => Ok(one.id),
-        (Some(_), Some(_)) => Err(Trouble::input(format!("more than one session begins with {word}; give more of it"))),
-        (None, _) => Err(Trouble::input(format!("session {word} was not found; `castor sessions list --all` has all"))),
+        (Some(_), Some(_)) => {
+            Err(CommandError::input(format!("more than one session begins with {word}; give more of it")))
+        }
+        (None, _) => {
+            Err(CommandError::input(format!("session {word} was not found; `castor sessions list --all` has all")))
+        }
     }
 }
 
 /// Where an export goes: into a folder that is there, and over a file only if that is wanted.
-fn target(cwd: &AbsPath, file: &PathBuf, force: bool) -> Result<AbsPath, Trouble> {
+fn target(cwd: &AbsPath, file: &PathBuf, force: bool) -> Result<AbsPath, CommandError> {
     let path = cwd.join(file);
     let folder = path.parent().unwrap_or_else(|| cwd.clone());
     match (disk::metadata(&folder), disk::metadata(&path)) {
-        (Ok(it), _) if !it.is_dir => Err(Trouble::input(format!("{folder} is not a folder"))),
-        (Err(it), _) => Err(Trouble::input(format!("{folder}: {it}"))),
-        (_, Ok(it)) if it.is_dir => Err(Trouble::input(format!("{path} is a folder; name a file in it"))),
-        (_, Ok(_)) if !force => Err(Trouble::input(format!("{path} is there already; --force replaces it"))),
+        (Ok(it), _) if !it.is_dir => Err(CommandError::input(format!("{folder} is not a folder"))),
+        (Err(it), _) => Err(CommandError::input(format!("{folder}: {it}"))),
+        (_, Ok(it)) if it.is_dir => Err(CommandError::input(format!("{path} is a folder; name a file in it"))),
+        (_, Ok(_)) if !force => Err(CommandError::input(format!("{path} is there already; --force replaces it"))),
         _ => Ok(path),
     }
 }
 
-fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&AbsPath>) -> Result<(), Trouble> {
+fn export(
+    desk: &mut CommandContext<'_>,
+    id: &str,
+    format: Option<Format>,
+    to: Option<&AbsPath>,
+) -> Result<(), CommandError> {
     let id = find(desk, id)?;
     let entries = desk.store.read(&id)?;
     let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
     let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
     let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
         Ok(format) => Ok(format),
-        Err(_) => {
-            Err(Trouble::input(format!(".{it} is no format of an export; name one with --format md, html or json")))
-        }
+        Err(_) => Err(CommandError::input(format!(
+            ".{it} is no format of an export; name one with --format md, html or json"
+        ))),
     });
     let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
         Format::Md => export::markdown(&story),
@@ -270,27 +280,27 @@ fn export(desk: &mut Desk<'_>, id: &str, format: Option<Format>, to: Option<&Abs
     match to {
         None => desk.out.write_all(text.as_bytes())?,
         Some(path) => {
-            disk::write_atomic(path, text.as_bytes()).map_err(|it| Trouble::new(format!("{path}: {it}")))?;
+            disk::write_atomic(path, text.as_bytes()).map_err(|it| CommandError::new(format!("{path}: {it}")))?;
             writeln!(desk.out, "Wrote {path}")?;
         }
     }
     Ok(())
 }
 
-fn import(desk: &mut Desk<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), Trouble> {
+fn import(desk: &mut CommandContext<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), CommandError> {
     let file = desk.cwd.join(file);
-    let bytes = disk::read(&file).map_err(|it| Trouble::input(format!("{file}: {it}")))?;
-    let cwd = folder(desk.cwd, dir).map_err(Trouble::input)?;
-    let defaults = Defaults { cwd: &cwd, model: DEFAULT_MODEL };
+    let bytes = disk::read(&file).map_err(|it| CommandError::input(format!("{file}: {it}")))?;
+    let cwd = folder(desk.cwd, dir).map_err(CommandError::input)?;
+    let defaults = ImportDefaults { cwd: &cwd, model: DEFAULT_MODEL };
     let read =
-        import::parse(&bytes, defaults).map_err(|it| Trouble::input(format!("{file} was not imported: {it}")))?;
+        import::parse(&bytes, defaults).map_err(|it| CommandError::input(format!("{file} was not imported: {it}")))?;
     let id = &read.id;
-    match desk.store.admit(&read)? {
-        Admission::New => writeln!(desk.out, "Imported session {id}")?,
-        Admission::There => writeln!(desk.out, "Session {id} was imported before; nothing was changed")?,
-        Admission::Differs => {
+    match desk.store.import(&read)? {
+        ImportOutcome::New => writeln!(desk.out, "Imported session {id}")?,
+        ImportOutcome::Exists => writeln!(desk.out, "Session {id} was imported before; nothing was changed")?,
+        ImportOutcome::Conflict => {
             let why = format!("session {id} is here already, with other content; delete it first to import it anew");
-            return Err(Trouble::new(why));
+            return Err(CommandError::new(why));
         }
     }
     if read.n_bad > 0 {
@@ -302,7 +312,7 @@ fn import(desk: &mut Desk<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<
     Ok(())
 }
 
-fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
+fn repair(desk: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
     let id = find(desk, id)?;
     let done = desk.store.repair(&id)?;
     let out = &mut *desk.out;
@@ -311,7 +321,7 @@ fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
     };
     writeln!(out, "Repaired session {id}: lines kept: {}, damaged places: {}", done.n_kept, done.dropped.len())?;
     for it in &done.dropped {
-        writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, clean::clean(&it.why))?;
+        writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, terminal_text::clean(&it.why))?;
     }
     if done.n_unknown > 0 {
         writeln!(out, "  lines of a newer castor, kept as they are: {}", done.n_unknown)?;
@@ -322,21 +332,23 @@ fn repair(desk: &mut Desk<'_>, id: &str) -> Result<(), Trouble> {
     Ok(writeln!(out, "The log as it was: {backup}")?)
 }
 
-fn fork(desk: &mut Desk<'_>, id: &str, at: Option<&str>) -> Result<(), Trouble> {
+fn fork(desk: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<(), CommandError> {
     let parent = find(desk, id)?;
     let entries = desk.store.read(&parent)?;
     let (session, until) = (new_id(desk.now), at.map(MessageId::from));
     let fork = Fork { session: session.clone(), until, now_ms: desk.now.unix_ms };
     let none = || match at {
-        Some(at) => Trouble::input(format!("session {parent} has no message {at}; its export as JSON has their ids")),
+        Some(at) => {
+            CommandError::input(format!("session {parent} has no message {at}; its export as JSON has their ids"))
+        }
         None => StoreError::NotFound { id: parent.clone() }.into(),
     };
-    let log = fork.of(&entries).ok_or_else(none)?;
-    desk.store.put(&session, &log)?;
+    let log = fork.copy_log(&entries).ok_or_else(none)?;
+    desk.store.create_with(&session, &log)?;
     Ok(writeln!(desk.out, "{session}")?)
 }
 
-fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Trouble> {
+fn delete(desk: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
     let mut ids = words.iter().map(|it| find(desk, it)).collect::<Result<Vec<_>, _>>()?;
     ids.dedup();
     if !yes {
@@ -345,10 +357,10 @@ fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Troubl
             more => format!("{} sessions", more.len()),
         };
         let Some(ask) = &mut desk.ask else {
-            return Err(Trouble::input(format!("{what} would be removed for good; say --yes to do so")));
+            return Err(CommandError::input(format!("{what} would be removed for good; say --yes to do so")));
         };
         if !ask(&format!("Remove {what} for good?")) {
-            return Err(Trouble::new("nothing was removed"));
+            return Err(CommandError::new("nothing was removed"));
         }
     }
     let mut failed = Vec::new();
@@ -365,7 +377,7 @@ fn delete(desk: &mut Desk<'_>, words: &[String], yes: bool) -> Result<(), Troubl
     }
     match failed.is_empty() {
         true => Ok(()),
-        false => Err(Trouble::new(failed.join("\ncastor: "))),
+        false => Err(CommandError::new(failed.join("\ncastor: "))),
     }
 }
 

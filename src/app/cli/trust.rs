@@ -6,19 +6,19 @@ use clap::{Args, Subcommand};
 
 use crate::{
     app::{
-        cli::{clean::shown_line, exits::EXIT_INPUT},
+        cli::{exits::EXIT_INPUT, terminal_text::escape_line},
         policies,
     },
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, UNWATCHED, all_below},
+        trust::{Trust, TrustChoice, UNWATCHED, wide_folder_warning},
     },
     world::{
         disk,
         secrets::Env,
         workspace::{
             castor_home,
-            ground::{self, Ground},
+            folder_config::{self, FolderConfig},
             trust,
         },
     },
@@ -74,9 +74,9 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
     let Some(home) = castor_home(env) else {
         return writeln!(out, "There is no home folder: set HOME or CASTOR_HOME.").map(|()| EXIT_INPUT);
     };
-    let ground = ground::look(env, &folder);
+    let ground = folder_config::load(env, &folder);
     if args.verb.is_some() {
-        return why(&ground, env, out);
+        return explain_trust(&ground, env, out);
     }
     let choice = match (args.parent, args.never) {
         (true, _) => TrustChoice::Parent,
@@ -84,58 +84,58 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
         _ => TrustChoice::Folder,
     };
     if args.revoke {
-        let (changed, warning) = trust::set(&home, &ground.folder, None)?;
+        let (changed, warning) = trust::set_rule(&home, &ground.folder, None)?;
         warning.map_or(Ok(()), |it| writeln!(out, "{it}"))?;
         writeln!(out, "{}", if changed { "Taken back." } else { "castor's own list says nothing about this folder." })?;
     } else {
-        if let Some(it) = ground::wide(env, &ground, choice).filter(|_| !args.yes) {
-            writeln!(out, "{}", all_below(&it))?;
+        if let Some(it) = folder_config::broad_folder(env, &ground, choice).filter(|_| !args.yes) {
+            writeln!(out, "{}", wide_folder_warning(&it))?;
             if !ask.is_some_and(|ask| ask(&format!("Trust {it} all the same?"))) {
                 return writeln!(out, "Nothing was changed; with --yes it is trusted all the same.")
                     .map(|()| EXIT_INPUT);
             }
         }
-        for it in ground::decide_now(env, &home, &ground, choice)? {
+        for it in folder_config::save_fresh_decision(env, &home, &ground, choice)? {
             writeln!(out, "{it}")?;
         }
-        let is_wide = choice == TrustChoice::Folder && trust::holds_parent(&home, &ground.folder);
+        let is_wide = choice == TrustChoice::Folder && trust::trusts_parent(&home, &ground.folder);
         if is_wide {
             let hint = "with all that is beside it, and stays so; to trust it alone, take that back first (--revoke)";
             writeln!(out, "It was trusted already, {hint}.")?;
         }
     }
-    why(&ground::look(env, &folder), env, out).map(|_| 0)
+    explain_trust(&folder_config::load(env, &folder), env, out).map(|_| 0)
 }
 
 fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
-    match trust::list(env) {
+    match trust::list_rules(env) {
         Err(it) => writeln!(out, "{it}").map(|()| 1),
         Ok(rules) if rules.is_empty() => writeln!(out, "Nothing was said about any folder.").map(|()| 0),
-        Ok(rules) => rules.iter().try_for_each(|it| writeln!(out, "{}", shown_line(it))).map(|()| 0),
+        Ok(rules) => rules.iter().try_for_each(|it| writeln!(out, "{}", escape_line(it))).map(|()| 0),
     }
 }
 
 /// Returns 0 where the folder is trusted, as it is.
-fn why(ground: &Ground, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
-    let folder = shown_line(&ground.folder.to_string());
+fn explain_trust(ground: &FolderConfig, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
+    let folder = escape_line(&ground.folder.to_string());
     match &ground.trust {
-        Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {}", shown_line(why))?,
-        Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {}", shown_line(why))?,
+        Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {}", escape_line(why))?,
+        Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {}", escape_line(why))?,
         Trust::Unknown => writeln!(out, "{folder} is not trusted: nobody said anything about it")?,
     }
-    for (name, counts) in ground.project.standing() {
-        let why = ground.project.why_unused(name).map(|it| format!(": {}", shown_line(&it))).unwrap_or_default();
-        writeln!(out, "  {}: {}{why}", shown_line(name), if counts { "is used" } else { "is not used" })?;
+    for (name, counts) in ground.project.file_states() {
+        let why = ground.project.why_unused(name).map(|it| format!(": {}", escape_line(&it))).unwrap_or_default();
+        writeln!(out, "  {}: {}{why}", escape_line(name), if counts { "is used" } else { "is not used" })?;
     }
     if ground.doubt.is_some() {
-        let lines = policies::brought(ground, env);
-        lines.iter().try_for_each(|it| writeln!(out, "  would allow without a question: {}", shown_line(it)))?;
+        let lines = policies::allowed_if_trusted(ground, env);
+        lines.iter().try_for_each(|it| writeln!(out, "  would allow without a question: {}", escape_line(it)))?;
     }
-    if !ground.project.starts(|_| true).is_empty() {
+    if !ground.project.describe_programs(|_| true).is_empty() {
         writeln!(out, "  {UNWATCHED}")?;
     }
     for it in &ground.warnings {
-        writeln!(out, "  {}", shown_line(&it.to_string()))?;
+        writeln!(out, "  {}", escape_line(&it.to_string()))?;
     }
     Ok(u8::from(!ground.trust.is_trusted() || ground.doubt.is_some()))
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::run;
     use crate::{
         app::cli::testing::{Ground, parse, said},
-        base::trust::would_allow,
+        base::trust::allowed_by_trust,
         world::secrets::Env,
     };
 
@@ -245,7 +245,7 @@ mod tests {
             assert!(text.contains(&line), "{text}");
         }
         let lines: Vec<String> = (0..30).map(|n| n.to_string()).collect();
-        assert!(would_allow(&lines).ends_with("- 19\n- and 10 more; `castor trust why` lists all of them\n"));
+        assert!(allowed_by_trust(&lines).ends_with("- 19\n- and 10 more; `castor trust why` lists all of them\n"));
     }
 
     #[test]

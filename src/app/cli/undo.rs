@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::{
     app::{
+        checkpoint_tasks::unified_diff,
         cli::{
-            clean::shown_line,
-            sessions::{Desk, MIN_PREFIX, Trouble, find},
+            sessions::{CommandContext, CommandError, MIN_PREFIX, find},
+            terminal_text::escape_line,
         },
-        holding::unified,
     },
     base::{
-        checkpoint::{OnConflict, RestoreOrder, Restored, Rewinds},
+        checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{CheckpointId, MessageId},
         log::{Entry, Fact},
@@ -24,19 +24,19 @@ use crate::{
     engine::{
         policy,
         record::Record,
-        session::undo::listed,
+        session::undo::describe_checkpoints,
         step::RewindTarget,
-        turn::{holding, undo},
+        turn::{checkpoints, undo},
     },
     world::{
         checkpoints::{Checkpoints, Limits},
-        store::{Log, Summary},
+        store::{SessionLog, SessionSummary},
     },
 };
 
 /// Sessions of the folder that are looked into for one that changed files, newest first.
-const LOOKED_AT: usize = 100;
-const OFF: &str = "checkpoints were off (`general.checkpointing.enabled`), or could not be taken";
+const MAX_SEARCHED: usize = 100;
+const CHECKPOINTS_OFF: &str = "checkpoints were off (`general.checkpointing.enabled`), or could not be taken";
 
 /// Takes back what a session changed in files.
 #[derive(Args, Clone, Debug)]
@@ -114,17 +114,17 @@ impl From<Conflicts> for OnConflict {
 
 /// Which of the verbs it is.
 #[derive(Clone, Debug)]
-pub enum Verb {
+pub enum UndoVerb {
     Undo(UndoArgs),
     Redo(RedoArgs),
     Rewind(RewindArgs),
     Diff(DiffArgs),
 }
 
-impl Verb {
+impl UndoVerb {
     fn session(&self) -> Option<&str> {
         match self {
-            Self::Undo(it) => it.named().1,
+            Self::Undo(it) => it.turns_and_session().1,
             Self::Redo(RedoArgs { session, .. })
             | Self::Rewind(RewindArgs { session, .. })
             | Self::Diff(DiffArgs { session }) => session.as_deref(),
@@ -144,7 +144,7 @@ impl Verb {
 
 impl UndoArgs {
     /// How many turns, and of which session: a lone word that is no number is a session.
-    fn named(&self) -> (Option<usize>, Option<&str>) {
+    fn turns_and_session(&self) -> (Option<usize>, Option<&str>) {
         let number = self.turns.as_ref().and_then(|it| it.parse().ok().filter(|it| (1..10_000).contains(it)));
         match (number, &self.session) {
             (None, None) => (None, self.turns.as_deref()),
@@ -157,41 +157,45 @@ impl UndoArgs {
 ///
 /// # Errors
 /// With the line for stderr.
-pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str) -> String>) -> Result<(), Trouble> {
-    if let Verb::Undo(args) = verb
-        && let (None, Some(_), Some(word)) = (args.named().0, &args.session, &args.turns)
+pub fn run(
+    verb: &UndoVerb,
+    desk: &mut CommandContext<'_>,
+    choose: Option<&mut dyn FnMut(&str) -> String>,
+) -> Result<(), CommandError> {
+    if let UndoVerb::Undo(args) = verb
+        && let (None, Some(_), Some(word)) = (args.turns_and_session().0, &args.session, &args.turns)
     {
-        return Err(Trouble::input(format!("{word} is no number of turns")));
+        return Err(CommandError::input(format!("{word} is no number of turns")));
     }
-    if let Verb::Undo(UndoArgs { turns: Some(word), .. }) = verb
+    if let UndoVerb::Undo(UndoArgs { turns: Some(word), .. }) = verb
         && (word.len() < MIN_PREFIX && word.parse() == Ok(0_u64))
     {
         let why = format!("{word}: castor undo takes back the last turn; give 1 or more, or a session's id");
-        return Err(Trouble::input(why));
+        return Err(CommandError::input(why));
     }
     let (id, guessed) = match verb.session() {
         Some(word) => (find(desk, word)?, None),
-        None => last(desk, verb).map(|it| (it.id.clone(), Some(it)))?,
+        None => last_changed(desk, verb).map(|it| (it.id.clone(), Some(it)))?,
     };
     let (mut entries, log) = match verb {
-        Verb::Diff(_) | Verb::Rewind(RewindArgs { to: None, .. }) => (desk.store.read(&id)?, None),
+        UndoVerb::Diff(_) | UndoVerb::Rewind(RewindArgs { to: None, .. }) => (desk.store.read(&id)?, None),
         _ => desk.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
     };
-    let none = || Trouble::new(format!("session {id} has no log that can be read"));
+    let none = || CommandError::new(format!("session {id} has no log that can be read"));
     let record = Record::replay(&entries).ok_or_else(none)?;
     let checkpoints = Checkpoints::new(desk.store.home(), &id, &record.roots, Limits::default());
-    if let Verb::Diff(_) = verb {
+    if let UndoVerb::Diff(_) = verb {
         return show(desk, &record, &checkpoints);
     }
     if let Some(it) = guessed {
         writeln!(desk.out, "Session {}", label(&it))?;
     }
     let Some(log) = log else {
-        return Ok(writeln!(desk.out, "{}", listed(&record, desk.now.unix_ms, "castor "))?);
+        return Ok(writeln!(desk.out, "{}", describe_checkpoints(&record, desk.now.unix_ms, "castor "))?);
     };
     let route = route(verb, &record, &entries)?;
-    let again = matches!(verb, Verb::Undo(_));
-    let mut going = Going { desk, record: &record, checkpoints: &checkpoints, log, again };
+    let again = matches!(verb, UndoVerb::Undo(_));
+    let mut going = RewindSession { desk, record: &record, checkpoints: &checkpoints, log, again };
     let done = match route.undo.is_empty() {
         true => Ok(true),
         false => going.restore(route.undo, verb.on_conflict(), choose),
@@ -205,33 +209,33 @@ pub fn run(verb: &Verb, desk: &mut Desk<'_>, choose: Option<&mut dyn FnMut(&str)
 }
 
 /// Its id, and what it is about.
-fn label(it: &Summary) -> String {
-    let title = it.title.as_ref().map(|it| format!(" ({})", shown_line(it)));
+fn label(it: &SessionSummary) -> String {
+    let title = it.title.as_ref().map(|it| format!(" ({})", escape_line(it)));
     format!("{}{}", it.id, title.unwrap_or_default())
 }
 
 /// The last session of the folder for which there is something to do. Of one that nothing was held of that is said: who
 /// means it must not have an older one taken back.
-fn last(desk: &Desk<'_>, verb: &Verb) -> Result<Summary, Trouble> {
+fn last_changed(desk: &CommandContext<'_>, verb: &UndoVerb) -> Result<SessionSummary, CommandError> {
     // A rewind may have taken all prompts away, and can be taken back.
-    for it in desk.store.list(Some(desk.cwd)).into_iter().take(LOOKED_AT) {
+    for it in desk.store.list(Some(desk.cwd)).into_iter().take(MAX_SEARCHED) {
         let entries = desk.store.read(&it.id).unwrap_or_default();
         let Some(record) = Record::replay(&entries) else { continue };
-        let talks = matches!(verb, Verb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
-        if !talks && is_unheld(&entries, &record) {
-            let why = format!("nothing was held of what session {} did last: {OFF}", label(&it));
+        let talks = matches!(verb, UndoVerb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
+        if !talks && lacks_checkpoint(&entries, &record) {
+            let why = format!("nothing was held of what session {} did last: {CHECKPOINTS_OFF}", label(&it));
             let how = "To take back what another one did, name it; `castor sessions list` has them";
-            return Err(Trouble::new(format!("{why}. {how}")));
+            return Err(CommandError::new(format!("{why}. {how}")));
         }
         if (talks && it.has_prompts) || !record.checkpoints().is_empty() {
             return Ok(it);
         }
     }
-    Err(Trouble::new(format!("no session of {} changed files that can be given back", desk.cwd)))
+    Err(CommandError::new(format!("no session of {} changed files that can be given back", desk.cwd)))
 }
 
 /// Whether calls that may have changed files ran without a checkpoint, after all that can be taken back.
-fn is_unheld(entries: &[Entry], record: &Record) -> bool {
+fn lacks_checkpoint(entries: &[Entry], record: &Record) -> bool {
     let (mut writers, mut held, mut res) = (BTreeSet::new(), BTreeSet::new(), false);
     for it in entries {
         match &it.fact {
@@ -259,66 +263,75 @@ fn may_write(record: &Record, args: &Value, display: &ToolDisplay) -> bool {
     let is_in_root = |it: &Location| record.roots.iter().any(|root| it.path.is_within(root));
     match display.kind {
         ToolKind::Edit => display.locations.iter().any(is_in_root),
-        ToolKind::Execute => args.get("command").and_then(Value::as_str).is_some_and(|it| !policy::is_look(it)),
+        ToolKind::Execute => {
+            args.get("command").and_then(Value::as_str).is_some_and(|it| !policy::is_read_only_line(it))
+        }
         _ => false,
     }
 }
 
-fn route(verb: &Verb, record: &Record, entries: &[Entry]) -> Result<undo::Route, Trouble> {
+fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::RestoreRoute, CommandError> {
     let checkpoints = record.checkpoints();
     let route = match verb {
-        Verb::Undo(args) => undo::Route { undo: checkpoints.of_last(args.named().0.unwrap_or(1)), message: None },
-        Verb::Redo(_) => undo::route(record, &RewindTarget::Redo, Rewinds::Files).map_err(Trouble::new)?,
-        Verb::Rewind(RewindArgs { to, what, .. }) => {
+        UndoVerb::Undo(args) => undo::RestoreRoute {
+            undo: checkpoints.in_last_turns(args.turns_and_session().0.unwrap_or(1)),
+            message: None,
+        },
+        UndoVerb::Redo(_) => {
+            undo::restore_route(record, &RewindTarget::Redo, Rewinds::Files).map_err(CommandError::new)?
+        }
+        UndoVerb::Rewind(RewindArgs { to, what, .. }) => {
             let to = to.as_deref().unwrap_or_default();
             let route = undo::route_to(record, to, what.unwrap_or_default());
-            route.map_err(|why| Trouble::input(format!("{why}; `castor rewind` lists them.")))?
+            route.map_err(|why| CommandError::input(format!("{why}; `castor rewind` lists them.")))?
         }
-        Verb::Diff(_) => undo::Route { undo: checkpoints.of_session(), message: None },
+        UndoVerb::Diff(_) => undo::RestoreRoute { undo: checkpoints.in_session(), message: None },
     };
     match route.undo.is_empty() && route.message.is_none() {
-        true if is_unheld(entries, record) => Err(Trouble::new(format!("nothing was held: {OFF}"))),
-        true => Err(Trouble::new("there is nothing to take back: no file was changed since")),
+        true if lacks_checkpoint(entries, record) => {
+            Err(CommandError::new(format!("nothing was held: {CHECKPOINTS_OFF}")))
+        }
+        true => Err(CommandError::new("there is nothing to take back: no file was changed since")),
         false => Ok(route),
     }
 }
 
-fn show(desk: &mut Desk<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), Trouble> {
-    let diffs = checkpoints.diff(&record.checkpoints().of_session()).map_err(|it| Trouble::new(it.to_string()))?;
+fn show(desk: &mut CommandContext<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), CommandError> {
+    let diffs = checkpoints.diff(&record.checkpoints().in_session()).map_err(|it| CommandError::new(it.to_string()))?;
     checkpoints.close();
-    match unified(&diffs, record.cwd.as_path()) {
+    match unified_diff(&diffs, record.cwd.as_path()) {
         it if it.is_empty() => Ok(writeln!(desk.out, "Nothing that this session changed still stands.")?),
         it => Ok(writeln!(desk.out, "{it}")?),
     }
 }
 
 /// A session that goes back.
-struct Going<'a, 'b> {
-    desk: &'a mut Desk<'b>,
+struct RewindSession<'a, 'b> {
+    desk: &'a mut CommandContext<'b>,
     record: &'a Record,
     checkpoints: &'a Checkpoints,
-    log: Log,
+    log: SessionLog,
     /// What was kept can be restored by the same verb.
     again: bool,
 }
 
-impl Going<'_, '_> {
+impl RewindSession<'_, '_> {
     /// False: the user wants nothing changed.
     fn restore(
         &mut self,
         undo: Vec<CheckpointId>,
         on_conflict: Option<OnConflict>,
         mut choose: Option<&mut dyn FnMut(&str) -> String>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, CommandError> {
         let id = |n: u64| CheckpointId::from(self.desk.now.id("k", n));
         let mut order = RestoreOrder { id: id(0), undo, on_conflict: on_conflict.unwrap_or_default(), paths: None };
         for n in 1.. {
             let outcome = self.checkpoints.restore(&order, &Default::default());
-            let outcome = outcome.map_err(|it| Trouble::new(format!("nothing was restored: {it}")))?;
+            let outcome = outcome.map_err(|it| CommandError::new(format!("nothing was restored: {it}")))?;
             let files = outcome.restored;
             if order.on_conflict != OnConflict::Fail || files.conflicts.is_empty() {
-                self.write(holding::restored(order, &files))?;
-                self.say(&files, &outcome.notes)?;
+                self.write(checkpoints::restored_fact(order, &files))?;
+                self.print_result(&files, &outcome.notes)?;
                 return Ok(true);
             }
             let lines = self.conflicts(&files);
@@ -326,7 +339,7 @@ impl Going<'_, '_> {
             let Some(ask) = ask else {
                 let how = "--on-conflict keep leaves them, --on-conflict restore restores them, too";
                 let why = format!("these files are not as the agent left them; nothing was changed ({how}):\n{lines}");
-                return Err(Trouble::new(why));
+                return Err(CommandError::new(why));
             };
             let question = format!(
                 "These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them, too, [q]uit?"
@@ -334,14 +347,14 @@ impl Going<'_, '_> {
             order.on_conflict = match ask(&question).trim() {
                 "k" | "keep" => OnConflict::Keep,
                 "r" | "restore" => OnConflict::Restore,
-                _ => return Err(Trouble::new("nothing was changed")),
+                _ => return Err(CommandError::new("nothing was changed")),
             };
             order.id = id(n);
         }
         Ok(false)
     }
 
-    fn conflicts(&self, files: &Restored) -> String {
+    fn conflicts(&self, files: &RestoreResult) -> String {
         let line = |it: &crate::base::checkpoint::Conflict| format!("  {}: {}", self.shown(&it.path), it.reason);
         files.conflicts.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -351,7 +364,7 @@ impl Going<'_, '_> {
         path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
     }
 
-    fn say(&mut self, files: &Restored, notes: &[String]) -> Result<(), Trouble> {
+    fn print_result(&mut self, files: &RestoreResult, notes: &[String]) -> Result<(), CommandError> {
         let mut text = match (files.restored.is_empty(), files.conflicts.is_empty()) {
             (true, true) => "All files are as they should be already\n".to_owned(),
             (true, false) => String::new(),
@@ -372,16 +385,18 @@ impl Going<'_, '_> {
         Ok(self.desk.out.write_all(text.as_bytes())?)
     }
 
-    fn rewind(&mut self, entries: &[Entry], to: MessageId) -> Result<(), Trouble> {
-        if Record::before(entries, &to).is_none() {
-            return Err(Trouble::new(format!("the log has no message {to} to go back to")));
+    fn rewind(&mut self, entries: &[Entry], to: MessageId) -> Result<(), CommandError> {
+        if Record::rewind_point(entries, &to).is_none() {
+            return Err(CommandError::new(format!("the log has no message {to} to go back to")));
         }
         self.write(Fact::Rewound { to })?;
         Ok(writeln!(self.desk.out, "The conversation is what it was before that prompt.")?)
     }
 
-    fn write(&mut self, fact: Fact) -> Result<(), Trouble> {
+    fn write(&mut self, fact: Fact) -> Result<(), CommandError> {
         let entry = Entry { at: self.desk.now.unix_ms, fact };
-        self.log.append([&entry]).map_err(|it| Trouble::new(format!("the session's log could not be written: {it}")))
+        self.log
+            .append([&entry])
+            .map_err(|it| CommandError::new(format!("the session's log could not be written: {it}")))
     }
 }

@@ -17,20 +17,20 @@ use crate::{
         text,
         tool::{ToolKind, ToolSpec},
     },
-    engine::step::{Kit, Outside, Server, Standing},
-    world::mcp::{Connection, Launch, Names, ServerTool},
+    engine::step::{ForeignTool, McpTools, Server, ServerStatus},
+    world::mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
 };
 
 /// All servers, shared by the sessions that want the same one.
 #[derive(Default)]
 pub struct Servers {
-    shared: BTreeMap<u64, Shared>,
-    by_session: BTreeMap<SessionId, Party>,
+    shared: BTreeMap<u64, SharedServer>,
+    by_session: BTreeMap<SessionId, SessionServers>,
     n_started: u64,
 }
 
-struct Shared {
-    launch: Launch,
+struct SharedServer {
+    launch: ServerIdentity,
     stop: CancellationToken,
     since_ms: u64,
     stage: Stage,
@@ -53,20 +53,20 @@ pub enum Stage {
 }
 
 /// The servers of one session.
-struct Party {
-    uses: Vec<Use>,
+struct SessionServers {
+    uses: Vec<ServerUse>,
     /// Those that are not to be started, and why.
-    off: Vec<(String, Standing)>,
-    names: Names,
+    off: Vec<(String, ServerStatus)>,
+    names: ToolNames,
     budget_ms: u64,
 }
 
 /// A session's own view of a server.
-struct Use {
+struct ServerUse {
     config: McpServerConfig,
     server: u64,
     /// What the user was told last of its end.
-    told: Option<String>,
+    last_notice: Option<String>,
 }
 
 /// A tool of a server, under the model's name for it. Calls go by these.
@@ -80,10 +80,10 @@ pub struct McpTool {
 }
 
 /// What a session wants to be connected with.
-pub struct Wish {
+pub struct ServerRequest {
     pub servers: Vec<McpServerConfig>,
     /// What is configured and must not start: names, and why.
-    pub off: Vec<(String, Standing)>,
+    pub off: Vec<(String, ServerStatus)>,
     pub cwd: AbsPath,
     pub env: Arc<Vec<(String, String)>>,
     /// What holds those that are to be confined, where there is a sandbox.
@@ -97,26 +97,32 @@ impl Servers {
     }
 
     /// From now on a session has these servers. Returns those that must be started.
-    pub fn set(&mut self, session: &SessionId, mut wish: Wish, now_ms: u64) -> Vec<(u64, Launch, CancellationToken)> {
+    pub fn set_servers(
+        &mut self,
+        session: &SessionId,
+        mut wish: ServerRequest,
+        now_ms: u64,
+    ) -> Vec<(u64, ServerIdentity, CancellationToken)> {
         let mut fresh = Vec::new();
         let mut uses = Vec::new();
         for config in std::mem::take(&mut wish.servers) {
             let launch = launch(&config, &wish);
             let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
-            let alive = |it: &Shared| it.launch == launch && is_up(&it.stage);
+            let alive = |it: &SharedServer| it.launch == launch && is_up(&it.stage);
             let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
             let server = known.unwrap_or_else(|| {
                 self.n_started += 1;
                 let stop = CancellationToken::new();
                 fresh.push((self.n_started, launch.clone(), stop.clone()));
-                self.shared.insert(self.n_started, Shared { launch, stop, since_ms: now_ms, stage: Stage::Starting });
+                self.shared
+                    .insert(self.n_started, SharedServer { launch, stop, since_ms: now_ms, stage: Stage::Starting });
                 self.n_started
             });
-            uses.push(Use { config, server, told: None });
+            uses.push(ServerUse { config, server, last_notice: None });
         }
         let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
-        let Wish { off, budget_ms, .. } = wish;
-        self.by_session.insert(session.clone(), Party { uses, off, names, budget_ms });
+        let ServerRequest { off, budget_ms, .. } = wish;
+        self.by_session.insert(session.clone(), SessionServers { uses, off, names, budget_ms });
         self.stop_unused();
         fresh
     }
@@ -157,7 +163,7 @@ impl Servers {
     }
 
     /// It is gone, and may come back: what it had to offer stays on offer.
-    pub fn down(&self, server: u64, why: String) -> Option<Stage> {
+    pub fn down_stage(&self, server: u64, why: String) -> Option<Stage> {
         match &self.shared.get(&server)?.stage {
             Stage::Ready { connection, tools } => {
                 Some(Stage::Down { connection: connection.clone(), tools: tools.clone(), why })
@@ -167,41 +173,41 @@ impl Servers {
     }
 
     /// Returns the sessions that the news are for.
-    pub fn take(&mut self, server: u64, stage: Stage) -> Vec<SessionId> {
+    pub fn set_stage(&mut self, server: u64, stage: Stage) -> Vec<SessionId> {
         let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
         shared.stage = stage;
-        let uses = |it: &Party| it.uses.iter().any(|it| it.server == server);
+        let uses = |it: &SessionServers| it.uses.iter().any(|it| it.server == server);
         self.by_session.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
     }
 
     /// What a session has now; losses are in it once.
-    pub fn kit(&mut self, session: &SessionId) -> (Kit, Arc<[McpTool]>) {
-        let (mut kit, mut offers, mut gone) = (Kit::default(), Vec::new(), Vec::new());
+    pub fn session_tools(&mut self, session: &SessionId) -> (McpTools, Arc<[McpTool]>) {
+        let (mut kit, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
         let Some(party) = self.by_session.get_mut(session) else { return (kit, Arc::default()) };
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
             let (standing, offer) = match &shared.stage {
-                Stage::Starting => (Standing::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
-                Stage::Ready { connection, tools } => (Standing::Ready, Some((connection, tools))),
-                Stage::Down { connection, tools, why } => (Standing::Down(why.clone()), Some((connection, tools))),
-                Stage::Lost(why) => (Standing::Lost(why.clone()), None),
+                Stage::Starting => (ServerStatus::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
+                Stage::Ready { connection, tools } => (ServerStatus::Ready, Some((connection, tools))),
+                Stage::Down { connection, tools, why } => (ServerStatus::Down(why.clone()), Some((connection, tools))),
+                Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
             };
-            gone.extend(it.news(&standing).map(|how| (it.server, how, it.config.name.clone())));
+            gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));
             if let Some((connection, tools)) = offer {
-                let wanted = tools.iter().filter(|tool| it.config.wants(&tool.name));
+                let wanted = tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
                 offers.extend(wanted.map(|tool| (&*it, connection, tool)));
             }
-            kit.servers.push(Server { name: it.config.name.clone(), standing });
+            kit.servers.push(Server { name: it.config.name.clone(), status: standing });
         }
         kit.notices = notices(gone);
         let off = party.off.iter().cloned();
-        kit.servers.extend(off.map(|(name, standing)| Server { name, standing }));
+        kit.servers.extend(off.map(|(name, standing)| Server { name, status: standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         let mut tools = Vec::new();
-        for (name, (Use { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
+        for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
             let spec = spec(name, config, tool);
-            kit.tools.push(Outside {
+            kit.tools.push(ForeignTool {
                 spec: spec.clone(),
                 server: config.name.clone(),
                 annotations: tool.annotations.clone(),
@@ -214,16 +220,18 @@ impl Servers {
     }
 }
 
-impl Use {
+impl ServerUse {
     /// How it is gone, if that was not told yet.
-    fn news(&mut self, standing: &Standing) -> Option<String> {
+    fn new_loss(&mut self, standing: &ServerStatus) -> Option<String> {
         let how = match standing {
-            Standing::Starting { .. } | Standing::Ready | Standing::Off(_) | Standing::Untrusted => return None,
-            Standing::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
-            Standing::Lost(why) => format!("not available: {why}."),
+            ServerStatus::Starting { .. } | ServerStatus::Ready | ServerStatus::Off(_) | ServerStatus::Untrusted => {
+                return None;
+            }
+            ServerStatus::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
+            ServerStatus::Lost(why) => format!("not available: {why}."),
         };
-        let is_new = self.told.as_ref() != Some(&how);
-        self.told = Some(how.clone());
+        let is_new = self.last_notice.as_ref() != Some(&how);
+        self.last_notice = Some(how.clone());
         is_new.then_some(how)
     }
 }
@@ -245,7 +253,7 @@ fn notices(gone: Vec<(u64, String, String)>) -> Vec<String> {
     res.iter().map(|(_, how, names)| line(names, how)).collect()
 }
 
-fn launch(config: &McpServerConfig, wish: &Wish) -> Launch {
+fn launch(config: &McpServerConfig, wish: &ServerRequest) -> ServerIdentity {
     // Folder and environment make no difference to a server that somebody else runs.
     let (cwd, env) = match config.link {
         McpLink::Stdio { .. } => (wish.cwd.clone(), wish.env.clone()),
@@ -253,7 +261,7 @@ fn launch(config: &McpServerConfig, wish: &Wish) -> Launch {
     };
     let confined = wish.confined.clone().filter(|_| config.confined);
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
-    Launch { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
+    ServerIdentity { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

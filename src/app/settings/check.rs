@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{
     Sources,
-    keys::{self, Key, Kind, Usage},
-    resolve::{Fate, Origin, resolve},
+    keys::{self, Key, KeyKind, Usage},
+    resolve::{KeyOutcome, Origin, resolve},
 };
 use crate::world::workspace::{
     Warning,
@@ -20,8 +20,8 @@ pub fn check(sources: Sources<'_>) -> Vec<Warning> {
     let mut res = sources.layers.warnings.clone();
     for layer in &sources.layers.layers {
         let mut found = Vec::new();
-        if let (Some(value), Some(written)) = (layer.value.as_object(), layer.written.as_object()) {
-            let walk = Walk { layer, out: &mut found };
+        if let (Some(value), Some(written)) = (layer.value.as_object(), layer.raw.as_object()) {
+            let walk = KeyCheck { layer, out: &mut found };
             walk_group(walk, "", value, written, false);
         }
         res.append(&mut found);
@@ -29,7 +29,7 @@ pub fn check(sources: Sources<'_>) -> Vec<Warning> {
     let from_outside = |key: &&Key| !key.env.is_empty() || sources.flags.iter().any(|it| it.key == key.path);
     for key in keys::KEYS.iter().filter(from_outside) {
         for it in resolve(key, sources).candidates {
-            if let (Origin::Env(_) | Origin::Flag(_), Fate::Ignored(message)) = (it.origin, it.fate) {
+            if let (Origin::Env(_) | Origin::Flag(_), KeyOutcome::Ignored(message)) = (it.origin, it.fate) {
                 res.push(Warning { origin: it.origin.to_string(), at: None, key: Some(key.path.to_owned()), message });
             }
         }
@@ -37,25 +37,25 @@ pub fn check(sources: Sources<'_>) -> Vec<Warning> {
     res
 }
 
-struct Walk<'a> {
+struct KeyCheck<'a> {
     layer: &'a Layer,
     out: &'a mut Vec<Warning>,
 }
 
-impl Walk<'_> {
+impl KeyCheck<'_> {
     fn warn(&mut self, key: &str, message: String) {
         let origin = self.layer.file.to_string();
         self.out.push(Warning { origin, at: None, key: Some(key.to_owned()), message });
     }
 
-    fn again(&mut self) -> Walk<'_> {
-        Walk { layer: self.layer, out: self.out }
+    fn again(&mut self) -> KeyCheck<'_> {
+        KeyCheck { layer: self.layer, out: self.out }
     }
 }
 
 /// `lenient`: the group has members that the table does not list, so only slips of the fingers are reported.
 fn walk_group(
-    mut walk: Walk<'_>,
+    mut walk: KeyCheck<'_>,
     prefix: &str,
     value: &Map<String, Value>,
     written: &Map<String, Value>,
@@ -73,9 +73,9 @@ fn walk_group(
                 walk_group(walk.again(), &path, value, written, lenient || row.is_some());
             }
             (true, ..) => {
-                let counts = keys::find(keys::SANDBOX_LEVEL).filter(|it| keys::inside(it.path, &path).is_some());
+                let counts = keys::find(keys::SANDBOX_LEVEL).filter(|it| keys::path_below(it.path, &path).is_some());
                 let fate = counts.map(|it| format!("; {} {}", it.path, fate_of(it, walk.layer))).unwrap_or_default();
-                walk.warn(&path, with_hint(format!("should be {}{fate}", Kind::Object.describe()), &path));
+                walk.warn(&path, with_hint(format!("should be {}{fate}", KeyKind::Object.describe()), &path));
             }
             (false, Some(row), ..) => check_row(&mut walk, row, value, written),
             (false, None, ..) => {
@@ -88,19 +88,19 @@ fn walk_group(
     }
 }
 
-fn check_row(walk: &mut Walk<'_>, row: &Key, value: &Value, written: &Value) {
+fn check_row(walk: &mut KeyCheck<'_>, row: &Key, value: &Value, written: &Value) {
     match (row.accept(value, Some(walk.layer.scope), value != written), row.usage) {
         (Err(why), _) => {
             let fate = fate_of(row, walk.layer);
             walk.warn(row.path, format!("{why}; {fate}"));
         }
-        (Ok(_), Usage::Told(what)) => walk.warn(row.path, what.to_owned()),
+        (Ok(_), Usage::Unsupported(what)) => walk.warn(row.path, what.to_owned()),
         (Ok(_), Usage::Used | Usage::Accepted) => (),
     }
 }
 
 fn fate_of(row: &Key, layer: &Layer) -> String {
-    let counts = row.in_doubt(Some(layer.scope));
+    let counts = row.stricter_value(Some(layer.scope));
     counts.and_then(|it| Some(format!("counts as {}", it.as_str()?))).unwrap_or_else(|| "ignored".to_owned())
 }
 
@@ -112,7 +112,7 @@ pub(super) fn of_sandbox(sources: Sources<'_>, warnings: &[Warning]) -> Vec<Stri
         layers.any(|layer| layer.scope == Scope::Workspace && layer.file.to_string() == it.origin)
     };
     let group = "security.sandbox";
-    let is_of = |path: &str| path == group || keys::inside(path, group).is_some();
+    let is_of = |path: &str| path == group || keys::path_below(path, group).is_some();
     let means_it = |key: &str| is_of(key) || keys::nearest(key).is_some_and(is_of);
     let named = warnings.iter().filter(|it| it.key.as_deref().is_some_and(means_it));
     named.filter(|it| !by_workspace(it)).map(ToString::to_string).collect()

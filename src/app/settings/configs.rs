@@ -74,13 +74,13 @@ fn config(members: &Map<String, Value>) -> Result<ModelConfig, String> {
         Some(it) => it.as_object().ok_or("`generateContentConfig` should be an object {…}")?.clone(),
     };
     for (name, value) in &generation {
-        sound(name, value)?;
+        check_parameter(name, value)?;
     }
     Ok(ModelConfig { model: text(it, "model")?, generation })
 }
 
 /// A parameter of the wrong type would silently do nothing.
-fn sound(name: &str, value: &Value) -> Result<(), String> {
+fn check_parameter(name: &str, value: &Value) -> Result<(), String> {
     let inside = |key: &str| value.get(key).filter(|it| !it.is_null());
     let (fits, wanted) = match name {
         "temperature" => (value.as_f64().is_some_and(|it| (0.0..=2.0).contains(&it)), "a number from 0 to 2"),

@@ -8,7 +8,7 @@ use super::{
     Sources,
     check::with_hint,
     keys::{self, KEYS, Key, Merge, Usage},
-    resolve::{Candidate, Fate, Resolution, at, resolve},
+    resolve::{Candidate, KeyOutcome, Resolution, at, resolve},
 };
 use crate::world::{
     secrets::{name_looks_secret, value_looks_secret},
@@ -24,7 +24,7 @@ pub fn explain(path: &str, sources: Sources<'_>) -> (String, bool) {
         let Resolution { candidates, value } = resolve(key, sources);
         return (explain_key(path, key, &candidates, value.as_ref(), sources), true);
     }
-    if let Some((key, rest)) = keys::holder(path) {
+    if let Some((key, rest)) = keys::enclosing_key(path) {
         let Resolution { candidates, value } = resolve(key, sources);
         let inner = narrowed(key, candidates, rest);
         let value = value.as_ref().and_then(|it| at(it, rest));
@@ -43,23 +43,23 @@ fn explain_key(
     sources: Sources<'_>,
 ) -> String {
     let name = last(path);
-    let hidden = Hidden::of(name, candidates);
+    let hidden = SecretTexts::of(name, candidates);
     let mut out = format!("{path} = {}\n", value.map_or("(not set)".into(), |it| hidden.shown(name, it, it)));
     _ = writeln!(out, "  {}", key.doc);
     match key.usage {
         Usage::Used => (),
         Usage::Accepted => out.push_str("  Accepted; castor does not act on it.\n"),
-        Usage::Told(what) => _ = writeln!(out, "  It {what}."),
+        Usage::Unsupported(what) => _ = writeln!(out, "  It {what}."),
     }
     out.push('\n');
     let origins: Vec<String> = candidates.iter().map(|it| it.origin.to_string()).collect();
     let width = origins.iter().map(|it| it.chars().count()).max().unwrap_or_default();
     for (it, origin) in candidates.iter().zip(&origins) {
         let (mark, note) = match &it.fate {
-            Fate::Wins => ('*', Cow::Borrowed("  <- wins")),
-            Fate::Contributes => ('+', Cow::Borrowed("")),
-            Fate::Overridden => (' ', Cow::Borrowed("")),
-            Fate::Ignored(why) => ('!', Cow::Owned(format!("  <- ignored: {why}"))),
+            KeyOutcome::Wins => ('*', Cow::Borrowed("  <- wins")),
+            KeyOutcome::Contributes => ('+', Cow::Borrowed("")),
+            KeyOutcome::Overridden => (' ', Cow::Borrowed("")),
+            KeyOutcome::Ignored(why) => ('!', Cow::Owned(format!("  <- ignored: {why}"))),
         };
         let value = hidden.shown(name, &it.written, &it.value);
         _ = writeln!(out, "  {mark} {origin:width$}  {value}{note}");
@@ -73,16 +73,16 @@ fn explain_key(
 
 fn explain_group(path: &str, sources: Sources<'_>) -> String {
     let mut out = String::new();
-    for key in KEYS.iter().filter(|it| keys::inside(it.path, path).is_some() && !keys::is_group(it.path)) {
+    for key in KEYS.iter().filter(|it| keys::path_below(it.path, path).is_some() && !keys::is_group(it.path)) {
         let Resolution { candidates, value } = resolve(key, sources);
         let Some(value) = value else { continue };
         let from: Vec<_> = candidates
             .iter()
-            .filter(|it| matches!(it.fate, Fate::Wins | Fate::Contributes))
+            .filter(|it| matches!(it.fate, KeyOutcome::Wins | KeyOutcome::Contributes))
             .map(|it| it.origin.to_string())
             .collect();
         let name = last(key.path);
-        let hidden = Hidden::of(name, &candidates);
+        let hidden = SecretTexts::of(name, &candidates);
         _ = writeln!(out, "{} = {}  <- {}", key.path, hidden.shown(name, &value, &value), from.join(" + "));
     }
     out.push_str(workspace_note(sources));
@@ -96,7 +96,7 @@ fn explain_unknown(path: &str, sources: Sources<'_>) -> String {
     for layer in &sources.layers.layers {
         if let Some(value) = at(&layer.value, path) {
             // As written only: nobody uses what it would become.
-            let value = Hidden(Vec::new()).starred(name, at(&layer.written, path).unwrap_or(value));
+            let value = SecretTexts(Vec::new()).mask_value(name, at(&layer.raw, path).unwrap_or(value));
             _ = writeln!(out, "  ! {} ({})  {value}", layer.file, layer.scope.as_str());
         }
     }
@@ -114,13 +114,13 @@ fn workspace_note(sources: Sources<'_>) -> &'static str {
 fn last(path: &str) -> &str {
     let mut names = path.rsplit('.');
     let (member, holder) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
-    told_by(holder, member)
+    label_of(holder, member)
 }
 
 /// What the candidates of an object say about one path in it.
 fn narrowed<'a>(key: &Key, candidates: Vec<Candidate<'a>>, rest: &str) -> Vec<Candidate<'a>> {
     let member = rest.split('.').next().unwrap_or_default();
-    let counts = |it: &Candidate<'_>| !matches!(it.fate, Fate::Ignored(_));
+    let counts = |it: &Candidate<'_>| !matches!(it.fate, KeyOutcome::Ignored(_));
     // Members replace each other whole: the last that has the member decides about everything in it.
     let decides = candidates.iter().rposition(|it| counts(it) && at(&it.value, member).is_some());
     let mut res = Vec::new();
@@ -128,7 +128,7 @@ fn narrowed<'a>(key: &Key, candidates: Vec<Candidate<'a>>, rest: &str) -> Vec<Ca
         let Some(value) = at(&it.value, rest).cloned() else { continue };
         let written = at(&it.written, rest).cloned().unwrap_or_else(|| value.clone());
         if key.merge == Merge::Shallow && counts(&it) {
-            it.fate = if Some(position) == decides { Fate::Wins } else { Fate::Overridden };
+            it.fate = if Some(position) == decides { KeyOutcome::Wins } else { KeyOutcome::Overridden };
         }
         res.push(Candidate {
             origin: it.origin,
@@ -143,15 +143,15 @@ fn narrowed<'a>(key: &Key, candidates: Vec<Candidate<'a>>, rest: &str) -> Vec<Ca
 const STARS: &str = "***";
 
 /// The name that tells what a member is. What `env` and `headers` hold is private, whatever they call it.
-fn told_by<'n>(holder: &str, member: &'n str) -> &'n str {
+fn label_of<'n>(holder: &str, member: &'n str) -> &'n str {
     if matches!(holder, "env" | "headers") { "private" } else { member }
 }
 
 /// What is starred out wherever it appears: texts that came from variables whose names tell a secret. A merged value
 /// no longer knows where its parts came from, so they are gathered from the candidates.
-struct Hidden<'a>(Vec<&'a str>);
+struct SecretTexts<'a>(Vec<&'a str>);
 
-impl<'a> Hidden<'a> {
+impl<'a> SecretTexts<'a> {
     fn of(name: &str, candidates: &'a [Candidate<'_>]) -> Self {
         let mut res = Self(Vec::new());
         for it in candidates {
@@ -171,7 +171,7 @@ impl<'a> Hidden<'a> {
             }
             (Value::Object(written), Value::Object(value)) => {
                 for (member, value) in value {
-                    let inner = told_by(name, member);
+                    let inner = label_of(name, member);
                     written.get(member).into_iter().for_each(|written| self.gather(inner, written, value));
                 }
             }
@@ -180,7 +180,7 @@ impl<'a> Hidden<'a> {
     }
 
     /// The value with secrets replaced.
-    fn starred(&self, name: &str, value: &Value) -> Value {
+    fn mask_value(&self, name: &str, value: &Value) -> Value {
         match value {
             Value::String(text) => {
                 let named = name_looks_secret(name) && !is_reference(text) && !is_variable(name, text);
@@ -192,7 +192,7 @@ impl<'a> Hidden<'a> {
                 items.iter().zip(before).map(|(it, before)| self.argument(name, before, it)).collect()
             }
             Value::Object(members) => {
-                let shown = |member: &String, it| (member.clone(), self.starred(told_by(name, member), it));
+                let shown = |member: &String, it| (member.clone(), self.mask_value(label_of(name, member), it));
                 Value::Object(members.iter().map(|(member, it)| shown(member, it)).collect())
             }
             _ => value.clone(),
@@ -207,14 +207,14 @@ impl<'a> Hidden<'a> {
             Some((_, Some((option, text)))) if asks(option) && !is_reference(text) => {
                 format!("{option}={STARS}").into()
             }
-            _ => self.starred(name, value),
+            _ => self.mask_value(name, value),
         }
     }
 
     /// As written, and where variables were filled in, what it became.
     fn shown(&self, name: &str, written: &Value, value: &Value) -> String {
-        let before = self.starred(name, written);
-        if written == value { before.to_string() } else { format!("{before} = {}", self.starred(name, value)) }
+        let before = self.mask_value(name, written);
+        if written == value { before.to_string() } else { format!("{before} = {}", self.mask_value(name, value)) }
     }
 }
 

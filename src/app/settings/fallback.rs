@@ -7,8 +7,8 @@ use super::Getter;
 use crate::{
     engine::routing::{
         aliases::Aliases,
-        class::Kind,
-        policies::{Action, Policies, Policy, Transition},
+        failure_class::PolicyKind,
+        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy, OutageTransition},
     },
     world::workspace::Warning,
 };
@@ -18,14 +18,14 @@ const KEY: &str = "model.fallback.policies";
 const ALL: &str = "*";
 const MEMBERS: [&str; 4] = ["actions", "stateTransitions", "maxAttempts", "isLastResort"];
 
-pub(super) fn read(get: &Getter<'_>, aliases: &Aliases, warnings: &mut Vec<Warning>) -> Policies {
+pub(super) fn read(get: &Getter<'_>, aliases: &Aliases, warnings: &mut Vec<Warning>) -> FallbackPolicies {
     let silent = get.text("model.fallback.action").as_deref() == Some("silent");
-    let usual = Policy::always(if silent { Action::Silent } else { Action::Ask });
-    let mut res = Policies { otherwise: usual, ..Policies::default() };
+    let usual = FallbackPolicy::always(if silent { FallbackAction::Silent } else { FallbackAction::Ask });
+    let mut res = FallbackPolicies { otherwise: usual, ..FallbackPolicies::default() };
     for (model, it) in get.value(KEY).as_object().into_iter().flatten() {
         match policy(it) {
             Ok(it) if model == ALL => res.otherwise = it.or(usual),
-            Ok(it) => _ = res.of.insert(aliases.model_of(model).trim_start_matches("models/").to_owned(), it),
+            Ok(it) => _ = res.by_model.insert(aliases.model_of(model).trim_start_matches("models/").to_owned(), it),
             Err(why) => {
                 let key = Some(format!("{KEY}.{model}"));
                 let message = format!("{why}; ignored");
@@ -36,7 +36,7 @@ pub(super) fn read(get: &Getter<'_>, aliases: &Aliases, warnings: &mut Vec<Warni
     res
 }
 
-fn policy(it: &Value) -> Result<Policy, String> {
+fn policy(it: &Value) -> Result<FallbackPolicy, String> {
     let members = it.as_object().ok_or("should be an object {…}")?;
     if let Some(odd) = members.keys().find(|it| !MEMBERS.contains(&it.as_str())) {
         return Err(format!("`{odd}` is none of {}", MEMBERS.join(", ")));
@@ -52,9 +52,9 @@ fn policy(it: &Value) -> Result<Policy, String> {
         None => false,
         Some(it) => it.as_bool().ok_or("`isLastResort` should be true or false")?,
     };
-    let actions = [("prompt", Action::Ask), ("ask", Action::Ask), ("silent", Action::Silent)];
-    let transitions = [("terminal", Transition::Terminal), ("sticky_retry", Transition::StickyRetry)];
-    Ok(Policy {
+    let actions = [("prompt", FallbackAction::Ask), ("ask", FallbackAction::Ask), ("silent", FallbackAction::Silent)];
+    let transitions = [("terminal", OutageTransition::Terminal), ("sticky_retry", OutageTransition::StickyRetry)];
+    Ok(FallbackPolicy {
         actions: by_kind(members, "actions", &actions)?,
         transitions: by_kind(members, "stateTransitions", &transitions)?,
         max_attempts,
@@ -65,7 +65,7 @@ fn policy(it: &Value) -> Result<Policy, String> {
 fn by_kind<T: Copy>(members: &Map<String, Value>, name: &str, words: &[(&str, T)]) -> Result<[Option<T>; 4], String> {
     let Some(it) = members.get(name) else { return Ok([None; 4]) };
     let it = it.as_object().ok_or_else(|| format!("`{name}` should be an object {{…}}"))?;
-    let kinds = Kind::ALL.map(Kind::as_str);
+    let kinds = PolicyKind::ALL.map(PolicyKind::as_str);
     if let Some(odd) = it.keys().find(|it| !kinds.contains(&it.as_str())) {
         return Err(format!("`{name}.{odd}` is none of {}", kinds.join(", ")));
     }
@@ -94,12 +94,12 @@ mod tests {
     fn what_is_written_counts_or_is_told() {
         check(
             json!({"actions": {"transient": "silent", "unknown": "prompt"}, "maxAttempts": 3}),
-            "Policy { actions: [None, Some(Silent), None, Some(Ask)], transitions: [None, None, None, None], \
+            "FallbackPolicy { actions: [None, Some(Silent), None, Some(Ask)], transitions: [None, None, None, None], \
              max_attempts: Some(3), last_resort: false }",
         );
         check(
             json!({"stateTransitions": {"terminal": "sticky_retry", "not_found": "terminal"}, "isLastResort": true}),
-            "Policy { actions: [None, None, None, None], transitions: [Some(StickyRetry), None, Some(Terminal), None], \
+            "FallbackPolicy { actions: [None, None, None, None], transitions: [Some(StickyRetry), None, Some(Terminal), None], \
              max_attempts: None, last_resort: true }",
         );
         check(json!("silent"), "should be an object {…}");

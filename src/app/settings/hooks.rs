@@ -128,7 +128,7 @@ mod tests {
     fn read(layers: &[(Scope, Value)]) -> (HookSettings, String) {
         let layer = |(scope, value): &(Scope, Value)| {
             let (value, written) = (value.clone(), value.clone());
-            Layer { scope: *scope, file: AbsPath::new("/f").unwrap(), written, value }
+            Layer { scope: *scope, file: AbsPath::new("/f").unwrap(), raw: written, value }
         };
         let layers = layers.iter().map(layer).collect();
         let layers = Layers { layers, workspace: WorkspaceFiles::Read, warnings: Vec::new() };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::{
-    base::{log::Mode, sandbox::Level},
+    base::{log::Mode, sandbox::SandboxLevel},
     world::workspace::settings::Scope,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     pub path: &'static str,
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// As JSON text; empty: not set.
     pub default: &'static str,
     pub merge: Merge,
@@ -26,7 +26,7 @@ pub struct Key {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyKind {
     Bool,
     /// A whole number, at least this.
     Int(i64),
@@ -80,14 +80,14 @@ pub enum Usage {
     /// Accepted for the sake of files that Gemini CLI shares; nothing is lost by not acting on it.
     Accepted,
     /// Accepted too, but the user relies on an effect that does not come, and is told so.
-    Told(&'static str),
+    Unsupported(&'static str),
 }
 
-const NOT_YET: Usage = Usage::Told("is accepted, but castor does not act on it yet");
-const ONE_RUNTIME: Usage = Usage::Told("is accepted without effect: castor has one runtime for all sessions");
+const NOT_YET: Usage = Usage::Unsupported("is accepted, but castor does not act on it yet");
+const ONE_RUNTIME: Usage = Usage::Unsupported("is accepted without effect: castor has one runtime for all sessions");
 
 impl Key {
-    const fn new(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Self {
+    const fn new(path: &'static str, kind: KeyKind, default: &'static str, doc: &'static str) -> Self {
         let (merge, guard, usage) = (Merge::Replace, Guard::Free, Usage::Used);
         Self { path, kind, default, merge, guard, env: &[], usage, doc }
     }
@@ -114,9 +114,9 @@ impl Key {
 
     /// What counts where somebody who may set it wrote what castor cannot read: the stricter one, where the default
     /// would be the weaker. Nobody knows what was meant.
-    pub fn in_doubt(&self, from: Option<Scope>) -> Option<Value> {
+    pub fn stricter_value(&self, from: Option<Scope>) -> Option<Value> {
         let takes_away = self.path == SANDBOX_LEVEL && from != Some(Scope::Workspace);
-        takes_away.then(|| Level::ReadOnly.as_str().into())
+        takes_away.then(|| SandboxLevel::ReadOnly.as_str().into())
     }
 
     /// The value as its type, or why it does not count. `from` is `None` for variables and flags, whose text is read as
@@ -142,7 +142,7 @@ impl Key {
     }
 }
 
-impl Kind {
+impl KeyKind {
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::Bool => text.trim().parse::<bool>().ok().map(Value::from),
@@ -215,10 +215,10 @@ pub const SANDBOX_LEVEL: &str = "security.sandbox.level";
 #[rustfmt::skip]
 pub const KEYS: &[Key] = {
     use Guard::{AllBut, Closed, Only};
-    use Kind::{Age, Amount, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
+    use KeyKind::{Age, Amount, Any, ApprovalMode, Bool, Fraction, Int, Object, Text, Texts, Word};
     use Merge::{Concat, ConcatMembers, Intersect, Shallow, Union};
     use Usage::Accepted;
-    const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    const fn key(path: &'static str, kind: KeyKind, default: &'static str, doc: &'static str) -> Key {
         Key::new(path, kind, default, doc)
     }
     &[
@@ -256,7 +256,7 @@ pub const KEYS: &[Key] = {
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over where there is a key.").guard(Closed),
         key("security.disableYoloMode", Bool, "false", "Takes the modes yolo and auto off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
-        key(SANDBOX_LEVEL, Word(Level::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
+        key(SANDBOX_LEVEL, Word(SandboxLevel::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
         key("security.sandbox.network", Bool, "false", "Whether commands in the sandbox have network.").guard(Only(false)),
         key("security.sandbox.writable", Texts, "[]", "More folders that commands in the sandbox may write, such as ~/.cache.").merge(Union).guard(Closed),
         key("security.sandbox.readable", Texts, "[]", "Credentials that commands in the sandbox may read, such as ~/.npmrc; others are masked.").merge(Union).guard(Closed),
@@ -366,24 +366,24 @@ pub fn find(path: &str) -> Option<&'static Key> {
 
 /// Whether known settings lie below this path.
 pub fn is_group(path: &str) -> bool {
-    KEYS.iter().any(|it| inside(it.path, path).is_some())
+    KEYS.iter().any(|it| path_below(it.path, path).is_some())
 }
 
 /// The row of the object that holds this path, the innermost one, and the rest of the path.
-pub fn holder(path: &str) -> Option<(&'static Key, &str)> {
-    let rows = KEYS.iter().filter(|it| it.kind == Kind::Object);
-    rows.filter_map(|it| Some((it, inside(path, it.path)?))).max_by_key(|(it, _)| it.path.len())
+pub fn enclosing_key(path: &str) -> Option<(&'static Key, &str)> {
+    let rows = KEYS.iter().filter(|it| it.kind == KeyKind::Object);
+    rows.filter_map(|it| Some((it, path_below(path, it.path)?))).max_by_key(|(it, _)| it.path.len())
 }
 
 /// What of `path` lies below `group`.
-pub fn inside<'p>(path: &'p str, group: &str) -> Option<&'p str> {
+pub fn path_below<'p>(path: &'p str, group: &str) -> Option<&'p str> {
     path.strip_prefix(group)?.strip_prefix('.')
 }
 
 /// The known name of which this is a slip of the fingers: a neighbour in its group.
 pub fn misspelt(path: &str) -> Option<&'static str> {
     let (group, name) = path.rsplit_once('.')?;
-    let neighbours = KEYS.iter().filter_map(|it| Some((it.path, inside(it.path, group)?)));
+    let neighbours = KEYS.iter().filter_map(|it| Some((it.path, path_below(it.path, group)?)));
     let scored = neighbours.filter_map(|(path, it)| Some((edits(name, it, 2)?, path)));
     scored.min_by_key(|(edits, _)| *edits).map(|(_, path)| path)
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::{Flag, Getter};
-use crate::base::limits::{Caps, Limits, Span, What};
+use crate::base::limits::{Caps, LimitKind, LimitSpan, Limits};
 
 /// One row of the table for each, by span and in the order of [`What::ALL`].
-const KEYS: [(Span, [&str; 4]); 2] = [
-    (Span::Turn, ["limits.turn.requests", "limits.turn.tokens", "limits.turn.seconds", "limits.turn.cost"]),
+const KEYS: [(LimitSpan, [&str; 4]); 2] = [
+    (LimitSpan::Turn, ["limits.turn.requests", "limits.turn.tokens", "limits.turn.seconds", "limits.turn.cost"]),
     (
-        Span::Session,
+        LimitSpan::Session,
         ["limits.session.requests", "limits.session.tokens", "limits.session.seconds", "limits.session.cost"],
     ),
 ];
@@ -23,26 +23,26 @@ pub(super) fn read(get: &Getter<'_>) -> Limits {
         }
         res
     };
-    let mut res = Limits { turn: caps(Span::Turn), session: caps(Span::Session) };
+    let mut res = Limits { turn: caps(LimitSpan::Turn), session: caps(LimitSpan::Session) };
     let gemini = u64::try_from(get.int("model.maxSessionTurns")).ok().filter(|it| *it > 0);
     res.session.requests = res.session.requests.into_iter().chain(gemini).min();
     res
 }
 
-fn keys(span: Span) -> impl Iterator<Item = (What, &'static str)> {
+fn keys(span: LimitSpan) -> impl Iterator<Item = (LimitKind, &'static str)> {
     let names = KEYS.into_iter().filter(move |(it, _)| *it == span).flat_map(|(_, names)| names);
-    What::ALL.into_iter().zip(names)
+    LimitKind::ALL.into_iter().zip(names)
 }
 
 /// A flag such as `--max-turns 20` or `--max-turns 100/session`.
 ///
 /// # Errors
 /// What is wrong with the value.
-pub fn flag(what: What, text: &str) -> Result<Flag, String> {
+pub fn flag(what: LimitKind, text: &str) -> Result<Flag, String> {
     let (value, span) = match text.split_once('/') {
-        Some((value, "session")) => (value, Span::Session),
-        Some((value, "turn")) => (value, Span::Turn),
-        None => (text, Span::Turn),
+        Some((value, "session")) => (value, LimitSpan::Session),
+        Some((value, "turn")) => (value, LimitSpan::Turn),
+        None => (text, LimitSpan::Turn),
         Some(_) => return Err("write N for each turn, N/session for the whole session".to_owned()),
     };
     let mut caps = Caps::default();
@@ -55,22 +55,22 @@ pub fn flag(what: What, text: &str) -> Result<Flag, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{What, flag, keys};
-    use crate::{app::settings::keys::find, base::limits::Span};
+    use super::{LimitKind, flag, keys};
+    use crate::{app::settings::keys::find, base::limits::LimitSpan};
 
     #[test]
     fn flags_are_read() {
         let read = |what, text| flag(what, text).map(|it| format!("{} {}", it.key, it.value));
-        assert_eq!(read(What::Requests, "20").unwrap(), "limits.turn.requests 20");
-        assert_eq!(read(What::Cost, "$0.5/session").unwrap(), "limits.session.cost 0.5");
+        assert_eq!(read(LimitKind::Requests, "20").unwrap(), "limits.turn.requests 20");
+        assert_eq!(read(LimitKind::Cost, "$0.5/session").unwrap(), "limits.session.cost 0.5");
         for text in ["0", "-1", "x", "1/day", "1.5", "/session"] {
-            assert!(read(What::Tokens, text).is_err(), "{text}");
+            assert!(read(LimitKind::Tokens, text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn each_has_a_row() {
-        for (what, key) in keys(Span::Turn).chain(keys(Span::Session)) {
+        for (what, key) in keys(LimitSpan::Turn).chain(keys(LimitSpan::Session)) {
             assert!(key.ends_with(what.name()) && find(key).is_some(), "{key}");
         }
     }

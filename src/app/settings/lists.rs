@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::{
     Sources, keys,
-    resolve::{self, Fate, Origin},
+    resolve::{self, KeyOutcome, Origin},
 };
-use crate::{engine::policy::Lists, world::workspace::settings::Scope};
+use crate::{engine::policy::ToolLists, world::workspace::settings::Scope};
 
 /// The lists that become rules.
-pub fn lists(sources: Sources<'_>) -> Lists {
-    let core = Named::of("tools.core", sources);
-    let mcp_allowed = Named::of("mcp.allowed", sources);
-    Lists {
-        exclude: Named::of("tools.exclude", sources).all,
-        allowed: Named::of("tools.allowed", sources).all,
+pub fn lists(sources: Sources<'_>) -> ToolLists {
+    let core = NamedEntry::of("tools.core", sources);
+    let mcp_allowed = NamedEntry::of("mcp.allowed", sources);
+    ToolLists {
+        exclude: NamedEntry::of("tools.exclude", sources).all,
+        allowed: NamedEntry::of("tools.allowed", sources).all,
         core_allows: core.by_user,
-        core: core.given.then_some(core.all),
-        confirm: Named::of("tools.confirmationRequired", sources).all,
-        mcp_excluded: Named::of("mcp.excluded", sources).all,
+        core: core.is_set.then_some(core.all),
+        confirm: NamedEntry::of("tools.confirmationRequired", sources).all,
+        mcp_excluded: NamedEntry::of("mcp.excluded", sources).all,
         mcp_allowed: if mcp_allowed.by_user { mcp_allowed.all } else { Vec::new() },
         mcp_trusted: trusted_servers(sources),
     }
@@ -26,11 +26,11 @@ pub fn lists(sources: Sources<'_>) -> Lists {
 
 /// More policies, as written: the user's, an administrator's. A workspace has no say in them.
 pub fn policy_paths(sources: Sources<'_>) -> (Vec<String>, Vec<String>) {
-    (Named::of("policyPaths", sources).all, Named::of("adminPolicyPaths", sources).all)
+    (NamedEntry::of("policyPaths", sources).all, NamedEntry::of("adminPolicyPaths", sources).all)
 }
 
 /// Lists that would deny, but are none: who wrote them, and where. What a workspace may not say is none of them.
-pub fn unheld_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
+pub fn invalid_deny_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
     const DENY: &[&str] = &[
         "adminPolicyPaths",
         "mcp.allowed",
@@ -47,19 +47,19 @@ pub fn unheld_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
         found.map(|candidate| (it.path, candidate))
     });
     let unheld = candidates.filter_map(|(path, it)| match (it.origin, it.fate) {
-        (Origin::File(scope, file), Fate::Ignored(_)) if scope != Scope::Workspace => {
+        (Origin::File(scope, file), KeyOutcome::Ignored(_)) if scope != Scope::Workspace => {
             Some((scope, format!("{file}: {path}")))
         }
         _ => None,
     });
-    unheld.chain(unheld_groups(sources)).collect()
+    unheld.chain(invalid_groups(sources)).collect()
 }
 
 /// What stands where a group of settings should, which may have had such lists in it.
-fn unheld_groups(sources: Sources<'_>) -> impl Iterator<Item = (Scope, String)> {
+fn invalid_groups(sources: Sources<'_>) -> impl Iterator<Item = (Scope, String)> {
     let layers = sources.layers.layers.iter().filter(|it| it.scope != Scope::Workspace);
     layers.flat_map(|layer| {
-        let is_none = |it: &&str| layer.written.get(it).is_some_and(|it| !it.is_object() && !it.is_null());
+        let is_none = |it: &&str| layer.raw.get(it).is_some_and(|it| !it.is_object() && !it.is_null());
         ["mcp", "tools"].into_iter().filter(is_none).map(|it| (layer.scope, format!("{}: {it}", layer.file)))
     })
 }
@@ -71,24 +71,24 @@ pub fn may_save(sources: Sources<'_>) -> bool {
     get("security.enablePermanentToolApproval") && !get("security.disableAlwaysAllow")
 }
 
-struct Named {
+struct NamedEntry {
     all: Vec<String>,
-    given: bool,
+    is_set: bool,
     /// Somebody else than the workspace has a part in it.
     by_user: bool,
 }
 
-impl Named {
+impl NamedEntry {
     fn of(path: &str, sources: Sources<'_>) -> Self {
-        let Some(key) = keys::find(path) else { return Self { all: Vec::new(), given: false, by_user: false } };
+        let Some(key) = keys::find(path) else { return Self { all: Vec::new(), is_set: false, by_user: false } };
         let found = resolve::resolve(key, sources);
         let texts = found.value.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let all: Vec<String> = texts.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect();
         let by_user = found.candidates.iter().any(|it| {
-            let counts = matches!(it.fate, Fate::Wins | Fate::Contributes);
+            let counts = matches!(it.fate, KeyOutcome::Wins | KeyOutcome::Contributes);
             counts && !matches!(it.origin, Origin::File(Scope::Workspace, _) | Origin::Default)
         });
-        Self { all, given: found.value.is_some(), by_user }
+        Self { all, is_set: found.value.is_some(), by_user }
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Getter, Sources, resolve::at};
 use crate::{
-    base::mcp::{McpLink, McpServerConfig, McpSpeech},
+    base::mcp::{McpLink, McpServerConfig, McpTransport},
     world::workspace::{Warning, settings::Scope},
 };
 
@@ -34,14 +34,14 @@ impl McpSettings {
         };
         let all = get.value("mcpServers");
         for (name, it) in all.as_object().into_iter().flatten() {
-            if let Some(why) = res.why_not(name) {
+            if let Some(why) = res.exclusion_reason(name) {
                 res.off.push((name.clone(), why.to_owned()));
                 continue;
             }
             match server(name, it) {
                 // A repository must not answer its own question.
                 Ok(it) if is_of_workspace(name, sources) => {
-                    let confined = !is_let_out(name, &it.link, sources);
+                    let confined = !is_unsandboxed(name, &it.link, sources);
                     res.servers.push(McpServerConfig { trust: false, confined, of_project: true, ..it });
                 }
                 Ok(it) => res.servers.push(it),
@@ -57,7 +57,7 @@ impl McpSettings {
     }
 
     /// Why a server of that name must not start, also if the client brings it.
-    pub fn why_not(&self, name: &str) -> Option<&'static str> {
+    pub fn exclusion_reason(&self, name: &str) -> Option<&'static str> {
         let has = |list: &Vec<String>| list.iter().any(|it| it.eq_ignore_ascii_case(name));
         match (has(&self.excluded), self.allowed.as_ref().is_none_or(has)) {
             (true, _) => Some("excluded by `mcp.excluded`"),
@@ -73,7 +73,7 @@ fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
 
 /// The user knows it, and wants no sandbox for it. A word about a server of the user's own is none about what a
 /// workspace puts in its place.
-fn is_let_out(name: &str, theirs: &McpLink, sources: Sources<'_>) -> bool {
+fn is_unsandboxed(name: &str, theirs: &McpLink, sources: Sources<'_>) -> bool {
     let users = entries(name, sources).filter(|(scope, _)| *scope != Scope::Workspace);
     let same = |it: &Value| it.as_object().is_some_and(|it| link(it).is_ok_and(|it| it == *theirs));
     let bare = |it: &Value| ["command", "url", "httpUrl"].iter().all(|key| it.get(*key).is_none());
@@ -103,13 +103,13 @@ fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
     let web = |url: &str, speech| McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech };
     match (text("httpUrl"), text("url"), text("command")) {
-        (Some(url), ..) => Ok(web(url, McpSpeech::Http)),
+        (Some(url), ..) => Ok(web(url, McpTransport::Http)),
         (None, Some(url), _) => Ok(web(
             url,
             match text("type") {
-                Some("http") => McpSpeech::Http,
-                Some("sse") => McpSpeech::Sse,
-                _ => McpSpeech::Either,
+                Some("http") => McpTransport::Http,
+                Some("sse") => McpTransport::Sse,
+                _ => McpTransport::Either,
             },
         )),
         (None, None, Some(command)) => Ok(McpLink::Stdio {
@@ -138,7 +138,7 @@ pub(super) fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)>
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{is_let_out, server};
+    use super::{is_unsandboxed, server};
     use crate::{
         app::settings::Sources,
         base::{mcp::McpLink, path::AbsPath},
@@ -188,12 +188,12 @@ mod tests {
         let check = |users: Value, want: bool| {
             let layer = |scope, value: Value| {
                 let value = json!({ "mcpServers": { "s": value } });
-                Layer { scope, file: AbsPath::new("/f").unwrap(), written: value.clone(), value }
+                Layer { scope, file: AbsPath::new("/f").unwrap(), raw: value.clone(), value }
             };
             let layers = vec![layer(Scope::User, users), layer(Scope::Workspace, theirs.clone())];
             let layers = Layers { layers, workspace: WorkspaceFiles::Read, warnings: Vec::new() };
             let sources = Sources { layers: &layers, env: &Env::default(), flags: &[] };
-            assert_eq!(is_let_out("s", &link, sources), want);
+            assert_eq!(is_unsandboxed("s", &link, sources), want);
         };
         check(json!({"sandbox": false}), true);
         check(json!({"command": "sh", "args": ["-c", "x"], "sandbox": false}), true);

@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use crate::{
-    base::{limits::Limits, log::Mode, sandbox::Level},
+    base::{limits::Limits, log::Mode, sandbox::SandboxLevel},
     engine::{
         context::distillation,
-        routing::{aliases::Aliases, failure::Patience, policies::Policies, prices::Prices, strategies::Rules},
+        routing::{
+            aliases::Aliases, failure::RetryPatience, fallback_policies::FallbackPolicies, prices::Prices,
+            strategies::RoutingRules,
+        },
     },
     world::{
         secrets::Env,
@@ -33,11 +36,11 @@ mod schema;
 pub use check::check;
 pub use explain::explain;
 pub use hooks::{HookSettings, hooks};
-pub use keys::{Guard, KEYS, Key, Kind, Merge, Usage};
+pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
-pub use lists::{lists, may_save, policy_paths, unheld_lists};
+pub use lists::{invalid_deny_lists, lists, may_save, policy_paths};
 pub use mcp::McpSettings;
-pub use providers::{Provider, Speech};
+pub use providers::{ApiDialect, Provider};
 pub use schema::{meaning, schema};
 
 /// What memory files are called where nobody says.
@@ -85,11 +88,11 @@ pub struct Settings {
     pub limits: Limits,
     pub caps: Caps,
     pub memory: Memory,
-    pub failing: Failing,
+    pub on_failure: FailureSettings,
     pub tools: ToolSettings,
-    pub children: Children,
+    pub children: ChildSettings,
     pub mcp: McpSettings,
-    pub reach: Reach,
+    pub models: ModelSettings,
     pub disable_yolo: bool,
     pub disable_always_allow: bool,
 }
@@ -110,13 +113,13 @@ pub struct Caps {
     /// The part of a model's window above which a conversation is compressed; 0: never.
     pub compress_above: f64,
     /// How very large results are distilled, in place of being cut; `None`: they are cut.
-    pub distill: Option<distillation::Limits>,
+    pub distill: Option<distillation::DistillationLimits>,
 }
 
 impl Caps {
     fn read(get: &Getter<'_>) -> Self {
         let distilling = |name: &str| get.size(&format!("contextManagement.tools.distillation.{name}"));
-        let limits = || distillation::Limits {
+        let limits = || distillation::DistillationLimits {
             keep: distilling("maxOutputTokens"),
             ask_above: distilling("summarizationThresholdTokens"),
         };
@@ -135,7 +138,7 @@ impl Caps {
 
 /// How models are reached.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reach {
+pub struct ModelSettings {
     /// The way to authenticate that the user chose, in Gemini CLI's words.
     pub auth_type: Option<String>,
     /// Of models, beside Gemini.
@@ -146,7 +149,7 @@ pub struct Reach {
     /// Other names of models, and how they are asked.
     pub aliases: Aliases,
     /// Which of them takes what.
-    pub rules: Rules,
+    pub rules: RoutingRules,
     pub connection: Connection,
 }
 
@@ -162,7 +165,7 @@ pub struct Connection {
     pub idle_s: u64,
 }
 
-impl Reach {
+impl ModelSettings {
     fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Self {
         let connection = Connection {
             proxy: get.text("connection.proxy"),
@@ -181,7 +184,7 @@ impl Reach {
             window: get.value("model.contextWindow").as_u64(),
             prices: prices::read(get, warnings),
             aliases: configs::read(get, warnings),
-            rules: Rules {
+            rules: RoutingRules {
                 local: get.text("model.routing.local"),
                 numerical: get.flag("model.routing.numerical"),
                 threshold: get.size("model.routing.threshold"),
@@ -193,12 +196,12 @@ impl Reach {
 
 /// What is done when a model does not answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failing {
-    pub patience: Patience,
+pub struct FailureSettings {
+    pub patience: RetryPatience,
     /// Who takes over, in order; empty: whoever castor knows for it.
     pub models: Vec<String>,
     /// What may be done about it.
-    pub policies: Policies,
+    pub policies: FallbackPolicies,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,
     /// Whether a model is asked if an answer is the last one.
@@ -209,14 +212,14 @@ pub struct Failing {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxSettings {
     /// `None`: the default where the system can.
-    pub level: Option<Level>,
+    pub level: Option<SandboxLevel>,
     pub network: bool,
     /// As written; `~` is the home folder.
     pub writable: Vec<String>,
     /// Credentials that commands may read, written as those.
     pub readable: Vec<String>,
     /// What is not understood of it, for the user.
-    pub odd: Vec<String>,
+    pub invalid: Vec<String>,
 }
 
 impl SandboxSettings {
@@ -224,18 +227,18 @@ impl SandboxSettings {
         let mut writable = get.texts("security.sandbox.writable");
         writable.extend(get.texts("tools.sandboxAllowedPaths"));
         Self {
-            level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(Level::parse),
+            level: get.text(keys::SANDBOX_LEVEL).as_deref().and_then(SandboxLevel::parse),
             network: get.flag("security.sandbox.network") || get.flag("tools.sandboxNetworkAccess"),
             writable,
             readable: get.texts("security.sandbox.readable"),
-            odd,
+            invalid: odd,
         }
     }
 }
 
 /// What children see and may do: variables, the sandbox, and whether it can be undone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Children {
+pub struct ChildSettings {
     pub sandbox: SandboxSettings,
     /// By the user's wish, whatever they look like.
     pub allowed: Vec<String>,
@@ -257,7 +260,7 @@ impl Settings {
         warnings.extend(approval_mode.as_ref().err().map(|why| no_such_mode(sources, why)));
         warnings.extend(hooks(sources).1);
         let mcp = McpSettings::read(&get, sources, &mut warnings);
-        let reach = Reach::read(&get, &mut warnings);
+        let reach = ModelSettings::read(&get, &mut warnings);
         let (ignore_files, strange): (Vec<String>, Vec<String>) = get
             .texts("context.fileFiltering.customIgnoreFilePaths")
             .into_iter()
@@ -274,8 +277,8 @@ impl Settings {
             approval_mode: approval_mode.unwrap_or_default(),
             limits: limits::read(&get),
             caps: Caps::read(&get),
-            failing: Failing {
-                patience: Patience {
+            on_failure: FailureSettings {
+                patience: RetryPatience {
                     max_attempts: get.size("general.maxAttempts"),
                     retry_broken: get.flag("general.retryFetchErrors"),
                 },
@@ -291,14 +294,14 @@ impl Settings {
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
                 shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
             },
-            children: Children {
+            children: ChildSettings {
                 sandbox: SandboxSettings::read(&get, odd),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
                 blocked: get.texts("security.environmentVariableRedaction.blocked"),
                 checkpoints: get.flag("general.checkpointing.enabled"),
             },
             mcp,
-            reach,
+            models: reach,
             disable_yolo,
             disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
@@ -313,7 +316,7 @@ fn memory_names(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<String> {
         Value::Array(names) => names.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect(),
         _ => MEMORY_NAMES.map(str::to_owned).to_vec(),
     };
-    let (good, strange): (Vec<String>, Vec<String>) = names.into_iter().partition(|it| memory::is_name(it));
+    let (good, strange): (Vec<String>, Vec<String>) = names.into_iter().partition(|it| memory::is_memory_name(it));
     if !strange.is_empty() {
         let key = Some("context.fileName".to_owned());
         let message = format!("{}: only names that end with .md, without a folder, count", strange.join(", "));
@@ -363,7 +366,7 @@ impl Getter<'_> {
     }
 
     /// A number that its row says is not negative; too large ones are the largest.
-    fn size<T: TryFrom<i64> + Bounded>(&self, path: &str) -> T {
+    fn size<T: TryFrom<i64> + BoundedNumber>(&self, path: &str) -> T {
         T::try_from(self.int(path)).unwrap_or(T::MAX)
     }
 
@@ -381,19 +384,19 @@ impl Getter<'_> {
     }
 }
 
-trait Bounded {
+trait BoundedNumber {
     const MAX: Self;
 }
 
-impl Bounded for usize {
+impl BoundedNumber for usize {
     const MAX: Self = usize::MAX;
 }
 
-impl Bounded for u32 {
+impl BoundedNumber for u32 {
     const MAX: Self = u32::MAX;
 }
 
-impl Bounded for u64 {
+impl BoundedNumber for u64 {
     const MAX: Self = u64::MAX;
 }
 

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{Getter, mcp::pairs};
-use crate::world::{models::listing::Listed, workspace::Warning};
+use crate::world::{models::listing::ListedModel, workspace::Warning};
 
 /// Which API a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum ApiDialect {
     /// OpenAI's chat completions.
     Chat,
     /// OpenAI's Responses API.
@@ -20,7 +20,7 @@ pub enum Speech {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     pub name: String,
-    pub speech: Speech,
+    pub dialect: ApiDialect,
     /// As it was written; checked when it is used.
     pub base_url: String,
     /// The variable that holds the key.
@@ -28,25 +28,25 @@ pub struct Provider {
     /// Values may be secrets.
     pub headers: Vec<(String, String)>,
     /// What the list of models shows of it.
-    pub models: Vec<Listed>,
+    pub models: Vec<ListedModel>,
     /// Settings add or change it.
-    pub is_written: bool,
+    pub is_configured: bool,
 }
 
 /// Name, API, address, variable of the key.
-const KNOWN: &[(&str, Speech, &str, Option<&str>)] = &[
-    ("openai", Speech::Responses, "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
-    ("anthropic", Speech::Anthropic, "https://api.anthropic.com", Some("ANTHROPIC_API_KEY")),
-    ("openrouter", Speech::Chat, "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY")),
-    ("ollama", Speech::Chat, "http://localhost:11434/v1", None),
-    ("llamacpp", Speech::Chat, "http://localhost:8080/v1", None),
-    ("lmstudio", Speech::Chat, "http://localhost:1234/v1", None),
-    ("vllm", Speech::Chat, "http://localhost:8000/v1", None),
+const KNOWN: &[(&str, ApiDialect, &str, Option<&str>)] = &[
+    ("openai", ApiDialect::Responses, "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
+    ("anthropic", ApiDialect::Anthropic, "https://api.anthropic.com", Some("ANTHROPIC_API_KEY")),
+    ("openrouter", ApiDialect::Chat, "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY")),
+    ("ollama", ApiDialect::Chat, "http://localhost:11434/v1", None),
+    ("llamacpp", ApiDialect::Chat, "http://localhost:8080/v1", None),
+    ("lmstudio", ApiDialect::Chat, "http://localhost:1234/v1", None),
+    ("vllm", ApiDialect::Chat, "http://localhost:8000/v1", None),
 ];
 
 /// All that are known and those of the settings, by name.
 pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provider> {
-    let mut res: Vec<Provider> = KNOWN.iter().map(known).collect();
+    let mut res: Vec<Provider> = KNOWN.iter().map(known_provider).collect();
     for (name, it) in get.value("providers").as_object().into_iter().flatten() {
         match provider(name, it, &res) {
             Ok(it) => {
@@ -62,15 +62,15 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provide
     res
 }
 
-fn known(&(name, speech, base_url, key_env): &(&str, Speech, &str, Option<&str>)) -> Provider {
+fn known_provider(&(name, speech, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
     Provider {
         name: name.to_owned(),
-        speech,
+        dialect: speech,
         base_url: base_url.to_owned(),
         key_env: key_env.map(str::to_owned),
         headers: Vec::new(),
         models: Vec::new(),
-        is_written: false,
+        is_configured: false,
     }
 }
 
@@ -82,48 +82,49 @@ fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'st
     let base = known.iter().find(|it| it.name == name).cloned();
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
     let speech = match (text("type"), &base) {
-        (Some("openai" | "chat"), _) => Speech::Chat,
-        (Some("responses"), _) => Speech::Responses,
-        (Some("anthropic"), _) => Speech::Anthropic,
+        (Some("openai" | "chat"), _) => ApiDialect::Chat,
+        (Some("responses"), _) => ApiDialect::Responses,
+        (Some("anthropic"), _) => ApiDialect::Anthropic,
         (Some(_), _) => return Err("`type` should be openai, responses or anthropic; ignored"),
-        (None, Some(it)) => it.speech,
-        (None, None) => Speech::Chat,
+        (None, Some(it)) => it.dialect,
+        (None, None) => ApiDialect::Chat,
     };
     let base_url = text("baseUrl").map(str::to_owned).or(base.as_ref().map(|it| it.base_url.clone()));
     Ok(Provider {
         name: name.to_owned(),
-        speech,
+        dialect: speech,
         // A key goes to the address that it is for: another address names its own variable.
         key_env: text("apiKeyEnv").map(str::to_owned).or_else(|| base.filter(|_| text("baseUrl").is_none())?.key_env),
         base_url: base_url.ok_or("names no `baseUrl`; ignored")?,
         headers: pairs(it, "headers"),
-        models: it.get("models").and_then(Value::as_array).into_iter().flatten().filter_map(listed).collect(),
-        is_written: true,
+        models: it.get("models").and_then(Value::as_array).into_iter().flatten().filter_map(read_model).collect(),
+        is_configured: true,
     })
 }
 
 /// `"NAME"`, or `{"id": "NAME", "name": "…", "contextWindow": …}`.
-fn listed(it: &Value) -> Option<Listed> {
+fn read_model(it: &Value) -> Option<ListedModel> {
     let text = |it: &Value| it.as_str().map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
     let id = text(it).or_else(|| text(it.get("id")?))?;
     let window = it.get("contextWindow").and_then(Value::as_u64).filter(|it| *it > 0);
-    Some(Listed { id, name: it.get("name").and_then(text), window })
+    Some(ListedModel { id, name: it.get("name").and_then(text), window })
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{KNOWN, Listed, known, provider};
+    use super::{KNOWN, ListedModel, known_provider, provider};
 
     fn check(name: &str, it: Value, expected: &str) {
-        let all: Vec<_> = KNOWN.iter().map(known).collect();
+        let all: Vec<_> = KNOWN.iter().map(known_provider).collect();
         let actual = match provider(name, &it, &all) {
             Ok(it) => {
-                let model =
-                    |it: &Listed| format!(" {} {:?} {:?}", it.id, it.name.as_deref().unwrap_or_default(), it.window);
+                let model = |it: &ListedModel| {
+                    format!(" {} {:?} {:?}", it.id, it.name.as_deref().unwrap_or_default(), it.window)
+                };
                 let models: String = it.models.iter().map(model).collect();
-                format!("{:?} {} {:?} {:?}{models}", it.speech, it.base_url, it.key_env, it.headers)
+                format!("{:?} {} {:?} {:?}{models}", it.dialect, it.base_url, it.key_env, it.headers)
             }
             Err(why) => why.to_owned(),
         };

@@ -36,11 +36,11 @@ pub(super) struct Candidate<'a> {
     pub origin: Origin<'a>,
     pub written: Cow<'a, Value>,
     pub value: Cow<'a, Value>,
-    pub fate: Fate,
+    pub fate: KeyOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum KeyOutcome {
     Wins,
     /// It is part of the merged value.
     Contributes,
@@ -60,17 +60,17 @@ pub(super) fn resolve<'a>(key: &'static Key, sources: Sources<'a>) -> Resolution
     let counting: Vec<usize> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, it)| !matches!(it.fate, Fate::Ignored(_)))
+        .filter(|(_, it)| !matches!(it.fate, KeyOutcome::Ignored(_)))
         .map(|(at, _)| at)
         .collect();
     let merged = key.merge != Merge::Replace && counting.len() > 1;
     for &at in counting.iter().rev().skip(1) {
         if let Some(it) = candidates.get_mut(at) {
-            it.fate = if merged { Fate::Contributes } else { Fate::Overridden };
+            it.fate = if merged { KeyOutcome::Contributes } else { KeyOutcome::Overridden };
         }
     }
     if let (true, Some(it)) = (merged, counting.last().and_then(|at| candidates.get_mut(*at))) {
-        it.fate = Fate::Contributes;
+        it.fate = KeyOutcome::Contributes;
     }
     let values = counting.iter().filter_map(|at| candidates.get(*at)).map(|it| it.value.as_ref());
     let value = values.fold(None, |sum, next| Some(merge(key.merge, sum, next)));
@@ -81,19 +81,19 @@ fn candidates<'a>(key: &'static Key, sources: Sources<'a>) -> Vec<Candidate<'a>>
     let mut res = Vec::new();
     if let Some(it) = key.default_value() {
         let value: Cow<Value> = Cow::Owned(it);
-        res.push(Candidate { origin: Origin::Default, written: value.clone(), value, fate: Fate::Wins });
+        res.push(Candidate { origin: Origin::Default, written: value.clone(), value, fate: KeyOutcome::Wins });
     }
     for layer in &sources.layers.layers {
         let origin = Origin::File(layer.scope, &layer.file);
         let Some(value) = at(&layer.value, key.path) else {
-            let odd = key.in_doubt(Some(layer.scope)).zip(in_place_of_group(&layer.written, key.path));
+            let odd = key.stricter_value(Some(layer.scope)).zip(in_place_of_group(&layer.raw, key.path));
             res.extend(odd.map(|(careful, it)| {
                 let (written, value) = (Cow::Borrowed(it), Cow::Owned(careful));
-                Candidate { origin, written, value, fate: Fate::Wins }
+                Candidate { origin, written, value, fate: KeyOutcome::Wins }
             }));
             continue;
         };
-        let written = at(&layer.written, key.path).unwrap_or(value);
+        let written = at(&layer.raw, key.path).unwrap_or(value);
         res.push(candidate(key, origin, Cow::Borrowed(written), Cow::Borrowed(value)));
     }
     for name in key.env {
@@ -119,11 +119,11 @@ fn candidate<'a>(key: &Key, origin: Origin<'a>, written: Cow<'a, Value>, value: 
         Cow::Borrowed(_) => None,
     });
     let (value, fate) = match accepted {
-        Ok(Some(read)) => (Cow::Owned(read), Fate::Wins),
-        Ok(None) => (value, Fate::Wins),
-        Err(why) => match key.in_doubt(scope) {
-            Some(careful) => (Cow::Owned(careful), Fate::Wins),
-            None => (value, Fate::Ignored(why)),
+        Ok(Some(read)) => (Cow::Owned(read), KeyOutcome::Wins),
+        Ok(None) => (value, KeyOutcome::Wins),
+        Err(why) => match key.stricter_value(scope) {
+            Some(careful) => (Cow::Owned(careful), KeyOutcome::Wins),
+            None => (value, KeyOutcome::Ignored(why)),
         },
     };
     Candidate { origin, written, value, fate }

@@ -3,11 +3,11 @@
 use super::{
     Getter, Sources,
     keys::{KEYS, age_ms},
-    resolve::{Fate, Origin, resolve},
+    resolve::{KeyOutcome, Origin, resolve},
 };
-use crate::world::{store::Retention, workspace::settings::Scope};
+use crate::world::{store::SessionRetention, workspace::settings::Scope};
 
-impl Retention {
+impl SessionRetention {
     /// `None`: nothing is removed. Switched off, or not understood: what was removed by mistake does not come back.
     pub fn from_settings(sources: Sources<'_>) -> Option<Self> {
         let get = Getter(sources);
@@ -16,7 +16,7 @@ impl Retention {
             tracing::debug!("settings cannot be read; no session is removed");
             return None;
         }
-        if let Some(what) = misunderstood(sources) {
+        if let Some(what) = invalid_value(sources) {
             tracing::warn!("{what}; no session is removed");
             return None;
         }
@@ -36,12 +36,12 @@ impl Retention {
 }
 
 /// What the user said of it that does not count: a value that is none.
-fn misunderstood(sources: Sources<'_>) -> Option<String> {
+fn invalid_value(sources: Sources<'_>) -> Option<String> {
     let rows = KEYS.iter().filter(|it| it.path.starts_with("general.sessionRetention."));
     let all = rows.flat_map(|key| resolve(key, sources).candidates.into_iter().map(|it| (key.path, it)));
     all.into_iter().find_map(|(path, it)| match (it.origin, it.fate) {
         (Origin::File(Scope::Workspace, _), _) => None,
-        (_, Fate::Ignored(why)) => Some(format!("{path} {why}")),
+        (_, KeyOutcome::Ignored(why)) => Some(format!("{path} {why}")),
         _ => None,
     })
 }
@@ -52,20 +52,20 @@ mod tests {
         app::settings::{Sources, keys::age_ms},
         world::{
             secrets::Env,
-            store::Retention,
+            store::SessionRetention,
             workspace::settings::{Layer, Layers, Scope, WorkspaceFiles},
         },
     };
 
     const DAY: u64 = 24 * 3_600_000;
 
-    fn read(scope: Scope, text: &str) -> Option<Retention> {
+    fn read(scope: Scope, text: &str) -> Option<SessionRetention> {
         let value: serde_json::Value = serde_json::from_str(text).unwrap();
         let file = crate::base::path::AbsPath::new("/f").unwrap();
         let value = serde_json::json!({"general": {"sessionRetention": value}});
-        let layer = Layer { scope, file, written: value.clone(), value };
+        let layer = Layer { scope, file, raw: value.clone(), value };
         let layers = Layers { layers: vec![layer], workspace: WorkspaceFiles::Read, warnings: Vec::new() };
-        Retention::from_settings(Sources { layers: &layers, env: &Env::default(), flags: &[] })
+        SessionRetention::from_settings(Sources { layers: &layers, env: &Env::default(), flags: &[] })
     }
 
     fn check(text: &str, expected: Option<(u64, Option<usize>)>) {

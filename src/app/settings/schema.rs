@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::hook::{Hook, HookEvent};
 
-use super::keys::{KEYS, Key, Kind, Usage, inside};
+use super::keys::{KEYS, Key, KeyKind, Usage, path_below};
 
 /// Draft 7: all editors know it.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -38,13 +38,13 @@ fn members(schema: &mut Value, group: &str) {
 }
 
 fn below<'p>(path: &'p str, group: &str) -> Option<&'p str> {
-    if group.is_empty() { Some(path) } else { inside(path, group) }
+    if group.is_empty() { Some(path) } else { path_below(path, group) }
 }
 
 fn member(path: &str) -> Value {
     let row = KEYS.iter().find(|it| it.path == path);
     let mut res = row.map_or_else(|| json!({ "type": "object" }), described);
-    if KEYS.iter().any(|it| inside(it.path, path).is_some()) {
+    if KEYS.iter().any(|it| path_below(it.path, path).is_some()) {
         members(&mut res, path);
     }
     // A null stands for a setting that is not there. Editors look for words outside of the choice.
@@ -76,30 +76,30 @@ fn described(row: &Key) -> Value {
 
 /// What a row is for, and whether castor acts on it.
 pub fn meaning(row: &Key) -> String {
-    let is_group = KEYS.iter().any(|it| inside(it.path, row.path).is_some());
+    let is_group = KEYS.iter().any(|it| path_below(it.path, row.path).is_some());
     let note = match row.usage {
         Usage::Used => String::new(),
         Usage::Accepted if is_group => " (castor acts on those that it names.)".to_owned(),
         Usage::Accepted => " (Accepted; castor does not act on it.)".to_owned(),
-        Usage::Told(what) => format!(" (It {what}.)"),
+        Usage::Unsupported(what) => format!(" (It {what}.)"),
     };
     format!("{}{note}", row.doc)
 }
 
-fn of_kind(kind: Kind) -> Value {
+fn of_kind(kind: KeyKind) -> Value {
     match kind {
-        Kind::Bool => or_variable(json!({ "type": "boolean" })),
-        Kind::Int(i64::MIN) => or_variable(json!({ "type": "integer" })),
-        Kind::Int(min) => or_variable(json!({ "type": "integer", "minimum": min })),
-        Kind::Fraction => or_variable(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
-        Kind::Amount => or_variable(json!({ "type": "number", "exclusiveMinimum": 0 })),
-        Kind::Text => json!({ "type": "string", "pattern": "\\S" }),
-        Kind::Texts => texts(),
-        Kind::Age => json!({ "type": "string", "pattern": "^\\s*0*[1-9][0-9]*[hdwm]\\s*$|\\$" }),
-        Kind::ApprovalMode => or_variable(json!({ "enum": ["default", "auto_edit", "auto", "plan", "autoEdit"] })),
-        Kind::Word(words) => or_variable(json!({ "enum": words })),
-        Kind::Object => json!({ "type": "object" }),
-        Kind::Any => json!({}),
+        KeyKind::Bool => or_variable(json!({ "type": "boolean" })),
+        KeyKind::Int(i64::MIN) => or_variable(json!({ "type": "integer" })),
+        KeyKind::Int(min) => or_variable(json!({ "type": "integer", "minimum": min })),
+        KeyKind::Fraction => or_variable(json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+        KeyKind::Amount => or_variable(json!({ "type": "number", "exclusiveMinimum": 0 })),
+        KeyKind::Text => json!({ "type": "string", "pattern": "\\S" }),
+        KeyKind::Texts => texts(),
+        KeyKind::Age => json!({ "type": "string", "pattern": "^\\s*0*[1-9][0-9]*[hdwm]\\s*$|\\$" }),
+        KeyKind::ApprovalMode => or_variable(json!({ "enum": ["default", "auto_edit", "auto", "plan", "autoEdit"] })),
+        KeyKind::Word(words) => or_variable(json!({ "enum": words })),
+        KeyKind::Object => json!({ "type": "object" }),
+        KeyKind::Any => json!({}),
     }
 }
 

@@ -69,11 +69,11 @@ fn defaults_are_quiet() {
     assert_eq!(warnings, [""; 0]);
     assert_eq!((it.model_name, it.approval_mode, it.limits), (None, Mode::Default, Limits::default()));
     assert_eq!(
-        (it.caps.truncate_above, it.failing.patience.max_attempts, it.failing.patience.retry_broken),
+        (it.caps.truncate_above, it.on_failure.patience.max_attempts, it.on_failure.patience.retry_broken),
         (40_000, 10, true)
     );
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
-    assert_eq!((it.children.allowed, it.children.blocked, it.reach.auth_type), (vec![], vec![], None));
+    assert_eq!((it.children.allowed, it.children.blocked, it.models.auth_type), (vec![], vec![], None));
     assert!(!it.disable_yolo && !it.disable_always_allow);
 }
 
@@ -94,7 +94,7 @@ fn later_layers_win_key_by_key() {
     let mut case = files(&all);
     let (it, warnings) = case.merge();
     assert_eq!(
-        (it.limits.session.requests, it.failing.patience.max_attempts, it.tools.shell_inactivity_s),
+        (it.limits.session.requests, it.on_failure.patience.max_attempts, it.tools.shell_inactivity_s),
         (Some(2), 2, 3)
     );
     assert_eq!((it.approval_mode, warnings), (Mode::AutoEdit, vec![]));
@@ -121,7 +121,7 @@ fn a_workspace_can_only_tighten() {
             (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()])
         );
         assert_eq!(
-            (it.reach.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow),
+            (it.models.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow),
             (Some("gateway"), true, true)
         );
         assert_eq!(warnings.len(), 3, "{warnings:?}");
@@ -146,8 +146,8 @@ fn variables_become_numbers() {
     let case = Case { files: &[("castor", text)], env: &[("NO", "false"), ("M", "gemini")], flags: &[] };
     let (it, warnings) = case.merge();
     assert_eq!((it.model_name.as_deref(), it.limits.session.requests), (Some("gemini-pro"), Some(7)));
-    assert!(!it.failing.patience.retry_broken);
-    assert_eq!(it.failing.patience.max_attempts, 10);
+    assert!(!it.on_failure.patience.retry_broken);
+    assert_eq!(it.on_failure.patience.max_attempts, 10);
     assert_eq!(
         warnings,
         ["/h/.castor/settings.json: general.maxAttempts: should be a whole number, at least 1; ignored"]
@@ -344,12 +344,12 @@ fn explain_stars_secrets_out() {
 }
 
 #[test]
-fn what_is_asked_of_the_sandbox_and_not_understood_is_read_only() {
-    use crate::base::sandbox::Level::{self, Off, ReadOnly, WorkspaceWrite};
+fn unknown_sandbox_level_means_read_only() {
+    use crate::base::sandbox::SandboxLevel::{self, Off, ReadOnly, WorkspaceWrite};
     let level = |text: &str| format!(r#"{{"security": {{"sandbox": {{"level": {text}}}}}}}"#);
-    let case = |user: &str, system: &str, want: Option<Level>, told: usize| {
+    let case = |user: &str, system: &str, want: Option<SandboxLevel>, told: usize| {
         let (it, warnings) = files(&[("castor", user), ("system", system)]).merge();
-        assert_eq!((it.children.sandbox.level, it.children.sandbox.odd.len()), (want, told), "{user} {warnings:?}");
+        assert_eq!((it.children.sandbox.level, it.children.sandbox.invalid.len()), (want, told), "{user} {warnings:?}");
     };
     for odd in [r#""readonly""#, r#""none""#, r#""""#, "false", "{}"] {
         case(&level(odd), "{}", Some(ReadOnly), 1);
@@ -364,7 +364,7 @@ fn what_is_asked_of_the_sandbox_and_not_understood_is_read_only() {
     case(r#"{"securty": {}, "tools": {"sandbox": 1}}"#, "{}", None, 0);
     // A workspace has no say in it, and nobody is told in each session.
     let (it, warnings) = files(&[("ws", &level(r#""none""#))]).merge();
-    assert_eq!((it.children.sandbox.level, it.children.sandbox.odd, warnings.len()), (None, Vec::new(), 1));
+    assert_eq!((it.children.sandbox.level, it.children.sandbox.invalid, warnings.len()), (None, Vec::new(), 1));
 
     let text = level(r#""readonly""#);
     let written = [("castor", text.as_str())];

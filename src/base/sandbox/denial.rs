@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Leave;
+use super::SandboxGrant;
 use crate::base::{log::Grant, path::AbsPath, text};
 
 fn shown(path: &AbsPath) -> String {
@@ -74,21 +74,25 @@ impl Denial {
     }
 
     /// What a yes to running it again comes to, for once.
-    pub fn leave(&self) -> Leave {
+    pub fn grant_once(&self) -> SandboxGrant {
         match self {
-            Self::Network => Leave { network: true, ..Leave::default() },
-            Self::Credential { path } => Leave { network: true, credentials: vec![path.clone()], ..Leave::default() },
-            Self::Write { folder } | Self::Hidden { folder } => {
-                Leave { write: vec![folder.clone()], ..Leave::default() }
+            Self::Network => SandboxGrant { network: true, ..SandboxGrant::default() },
+            Self::Credential { path } => {
+                SandboxGrant { network: true, credentials: vec![path.clone()], ..SandboxGrant::default() }
             }
-            Self::Config { path } | Self::NotKept { path } => Leave { config: vec![path.clone()], ..Leave::default() },
-            Self::Looks => Leave::default(),
-            Self::Other => Leave { unconfined: true, ..Leave::default() },
+            Self::Write { folder } | Self::Hidden { folder } => {
+                SandboxGrant { write: vec![folder.clone()], ..SandboxGrant::default() }
+            }
+            Self::Config { path } | Self::NotKept { path } => {
+                SandboxGrant { config: vec![path.clone()], ..SandboxGrant::default() }
+            }
+            Self::Looks => SandboxGrant::default(),
+            Self::Other => SandboxGrant { unconfined: true, ..SandboxGrant::default() },
         }
     }
 
     /// What a yes does, for the user.
-    pub fn offer(&self) -> String {
+    pub fn offer_text(&self) -> String {
         match self {
             Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
             Self::Hidden { folder } => {
@@ -104,7 +108,7 @@ impl Denial {
     }
 
     /// The same for the session; `None`: not on offer.
-    pub fn grant(&self) -> Option<Grant> {
+    pub fn session_grant(&self) -> Option<Grant> {
         match self {
             Self::Network => Some(Grant::Network),
             // Of a folder as wide as `/opt` a yes would say too much for longer.

@@ -1,23 +1,26 @@
 //! Decisions about folders and files, and the words of the questions.
 
-use super::{Known, Level, Piece, PieceKind, Rule, Trust, change_doubt, covered, decide, first_doubt, folded, known};
+use super::{
+    Trust, TrustLevel, TrustRule, TrustedFile, TrustedFileKind, TrustedHashes, change_doubt, decide, fold_case,
+    folder_doubt, split_covered, trusted_hashes,
+};
 use crate::base::{path::AbsPath, question::FieldKind};
 
 fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()
 }
 
-fn piece(name: &str, kind: PieceKind, hash: &str) -> Piece {
-    Piece { name: name.to_owned(), kind, hash: (!hash.is_empty()).then(|| hash.to_owned()) }
+fn piece(name: &str, kind: TrustedFileKind, hash: &str) -> TrustedFile {
+    TrustedFile { name: name.to_owned(), kind, hash: (!hash.is_empty()).then(|| hash.to_owned()) }
 }
 
 fn check(rules: &[(&str, &str)], folder: &str, want: &str) {
-    let rule = |(named, level): &(&str, &str)| Rule {
-        named: path(named),
-        level: Level::parse(level).unwrap(),
+    let rule = |(named, level): &(&str, &str)| TrustRule {
+        path: path(named),
+        level: TrustLevel::parse(level).unwrap(),
         why: String::new(),
     };
-    let rules: Vec<Rule> = rules.iter().map(rule).collect();
+    let rules: Vec<TrustRule> = rules.iter().map(rule).collect();
     let said = match decide(&rules, &path(folder)) {
         Trust::Trusted { root, .. } => format!("yes {}", root.unwrap()),
         Trust::Untrusted(_) => "no".to_owned(),
@@ -27,7 +30,7 @@ fn check(rules: &[(&str, &str)], folder: &str, want: &str) {
 }
 
 #[test]
-fn the_longest_rule_decides_and_a_no_beats_a_yes() {
+fn longest_rule_decides_and_distrust_beats_trust() {
     check(&[], "/w", "?");
     check(&[("/w", "TRUST_FOLDER")], "/w/sub", "yes /w");
     check(&[("/w", "TRUST_FOLDER")], "/work", "?");
@@ -39,36 +42,36 @@ fn the_longest_rule_decides_and_a_no_beats_a_yes() {
 }
 
 #[test]
-fn names_are_told_apart_as_the_platform_does() {
-    assert_eq!(folded(&path("/W/Ä"), true), path("/w/ä"));
-    assert_eq!(folded(&path("/W"), false), path("/W"));
+fn paths_fold_case_as_the_platform_does() {
+    assert_eq!(fold_case(&path("/W/Ä"), true), path("/w/ä"));
+    assert_eq!(fold_case(&path("/W"), false), path("/W"));
 }
 
 #[test]
-fn a_yes_covers_what_it_saw() {
+fn trust_covers_only_the_files_it_saw() {
     let pieces = [
-        piece("s", PieceKind::Settings, "1"),
-        piece("p", PieceKind::Policy, "2"),
-        piece("m", PieceKind::Memory, ""),
-        piece("odd", PieceKind::Env, ""),
+        piece("s", TrustedFileKind::Settings, "1"),
+        piece("p", TrustedFileKind::Policy, "2"),
+        piece("m", TrustedFileKind::Memory, ""),
+        piece("odd", TrustedFileKind::Env, ""),
     ];
-    let all = known(&pieces);
+    let all = trusted_hashes(&pieces);
     assert_eq!(all.keys().collect::<Vec<_>>(), ["p", "s"]);
-    let (names, open) = covered(&pieces, &all);
+    let (names, open) = split_covered(&pieces, &all);
     assert_eq!((names.into_iter().collect::<Vec<_>>().join(" "), open.len()), ("m p s".to_owned(), 0));
-    let known = Known::from([("s".to_owned(), "other".to_owned())]);
-    let (names, open) = covered(&pieces, &known);
+    let known = TrustedHashes::from([("s".to_owned(), "other".to_owned())]);
+    let (names, open) = split_covered(&pieces, &known);
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["m"]);
     assert_eq!(open, [("s".to_owned(), false), ("p".to_owned(), true)]);
 }
 
 #[test]
 fn questions_name_what_was_found_and_nothing_hides_in_them() {
-    assert_eq!(first_doubt(&path("/w"), &[], &[], &[]), None);
+    assert_eq!(folder_doubt(&path("/w"), &[], &[], &[]), None);
     assert_eq!(change_doubt(&path("/w"), &[], &[]), None);
-    let pieces = [piece(".env", PieceKind::Env, "1"), piece("a\u{202e}\nb", PieceKind::Policy, "")];
+    let pieces = [piece(".env", TrustedFileKind::Env, "1"), piece("a\u{202e}\nb", TrustedFileKind::Policy, "")];
     let starts = ["MCP server a: sh -c evil".to_owned()];
-    let doubt = first_doubt(&path("/w/x"), &[path("/h")], &pieces, &starts).unwrap();
+    let doubt = folder_doubt(&path("/w/x"), &[path("/h")], &pieces, &starts).unwrap();
     let message = &doubt.form.message;
     assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
     assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\nWhat these start in turn is not watched, so nobody asks when it changes.\n"), "{message}");
@@ -91,11 +94,11 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
 }
 
 #[test]
-fn who_trusts_a_home_is_told_so() {
+fn trusting_a_home_folder_warns() {
     let homes = [path("/home/u")];
-    let pieces = [piece(".env", PieceKind::Env, "1")];
+    let pieces = [piece(".env", TrustedFileKind::Env, "1")];
     let check = |folder: &str, want: [Option<&str>; 2]| {
-        let doubt = first_doubt(&path(folder), &homes, &pieces, &[]).unwrap();
+        let doubt = folder_doubt(&path(folder), &homes, &pieces, &[]).unwrap();
         let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
         let title = |value: &str| options.iter().find(|it| it.value == value).map(|it| it.title.as_str());
         assert_eq!([title("trust_folder"), title("trust_parent")], want, "{folder}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Materials, Need, compression, masking, tokens};
+use super::{RequestMaterials, RequestNeed, compression, masking, tokens};
 use crate::base::{
     content::Part,
     history::{Role, Turn, TurnPart},
@@ -14,25 +14,25 @@ const LEFT_OUT: &str = "[Earlier parts of this conversation were left out: they 
 
 /// Outputs of tools are masked, the oldest first; then the oldest turns go, then the steps of the prompt at hand; a
 /// prompt that does not fit alone ends the turn. There is more room made than is needed, so that prompt caches hold for a while.
-pub fn check(draft: &ModelRequest, materials: Materials<'_>) -> Option<Need> {
+pub fn check(draft: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
     let (window, turns) = (materials.window, materials.record.turns());
     let frame = tokens::of_frame(draft);
     let size = frame + turns.iter().map(|it| tokens::of_turn(it)).sum::<u64>();
     if size <= window / 10 * 9 {
         return None;
     }
-    let masks = masking::oldest(turns, materials.scratch, size.saturating_sub(window / 10 * 8));
+    let masks = masking::mask_oldest(turns, materials.scratch, size.saturating_sub(window / 10 * 8));
     if !masks.is_empty() {
-        return Some(Need::Mask(masks));
+        return Some(RequestNeed::Mask(masks));
     }
     if let Some(n_turns) = at_prompt(turns, frame, window / 10 * 8) {
-        return Some(Need::Replace { n_turns, summary: LEFT_OUT.to_owned() });
+        return Some(RequestNeed::Replace { n_turns, summary: LEFT_OUT.to_owned() });
     }
     if let Some((n_turns, summary)) = at_step(turns, frame, window / 10 * 8) {
-        return Some(Need::Replace { n_turns, summary });
+        return Some(RequestNeed::Replace { n_turns, summary });
     }
     // Between nine tenths and all of it an estimate is no reason to refuse.
-    (size > window).then_some(Need::Room { size, window })
+    (size > window).then_some(RequestNeed::TooLarge { size, window })
 }
 
 /// How many of the first turns go: the rest begins with a prompt, and fits where that is possible.
@@ -46,13 +46,13 @@ fn at_prompt(turns: &[Arc<Turn>], frame: u64, room: u64) -> Option<usize> {
 /// The rest begins with a step of the model. What stands for the others says what the steps are for.
 fn at_step(turns: &[Arc<Turn>], frame: u64, room: u64) -> Option<(usize, String)> {
     let n_turns = split(turns, frame, room, |before, role| before == Role::Tool && role == Role::Model)?;
-    let summary = compression::instead(turns, n_turns, LEFT_OUT);
-    (compression::saving(turns, n_turns, &summary) > 0).then_some((n_turns, summary))
+    let summary = compression::replacement_text(turns, n_turns, LEFT_OUT);
+    (compression::tokens_saved(turns, n_turns, &summary) > 0).then_some((n_turns, summary))
 }
 
 /// The first place from which on the rest fits, else the last one. `fits` sees the roles around it.
 fn split(turns: &[Arc<Turn>], frame: u64, room: u64, fits: impl Fn(Role, Role) -> bool) -> Option<usize> {
-    let mut rest = frame + compression::of_turns(turns);
+    let mut rest = frame + compression::count_tokens(turns);
     let mut last = None;
     for (at, pair) in turns.windows(2).enumerate() {
         let [earlier, later] = pair else { continue };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Materials, Need, tokens};
+use super::{RequestMaterials, RequestNeed, tokens};
 use crate::base::{
     content::Part,
     history::{Role, Turn, TurnPart},
@@ -22,17 +22,17 @@ const REQUEST: [&str; 2] = ["<user_request>", "</user_request>"];
 const MAX_REQUEST: usize = 16 * 1024;
 
 /// A named point where prompt caches start anew: it comes as seldom as possible.
-pub fn due(draft: &ModelRequest, materials: Materials<'_>) -> Option<Need> {
+pub fn due(draft: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
     let (window, turns) = (materials.window, materials.record.turns());
-    let size = tokens::of_frame(draft) + of_turns(turns);
+    let size = tokens::of_frame(draft) + count_tokens(turns);
     let tried = materials.record.compressed_at();
     if size < materials.compress_at? || tried.is_some_and(|it| size < it.saturating_add(window / GROWTH)) {
         return None;
     }
-    split(turns).map(|n_turns| Need::Compress { n_turns, size })
+    split(turns).map(|n_turns| RequestNeed::Compress { n_turns, size })
 }
 
-pub fn of_turns(turns: &[Arc<Turn>]) -> u64 {
+pub fn count_tokens(turns: &[Arc<Turn>]) -> u64 {
     turns.iter().map(|it| tokens::of_turn(it)).sum()
 }
 
@@ -47,15 +47,15 @@ pub fn split(turns: &[Arc<Turn>]) -> Option<usize> {
         _ if all_said => return Some(turns.len()),
         early => early.map(|(at, _)| at),
     };
-    let least = of_turns(turns).saturating_mul(WORTH) / 100;
-    let is_worth = |it: &usize| of_turns(turns.get(..*it).unwrap_or(turns)) >= least;
+    let least = count_tokens(turns).saturating_mul(WORTH) / 100;
+    let is_worth = |it: &usize| count_tokens(turns.get(..*it).unwrap_or(turns)) >= least;
     let at_step = || first_after(turns, |before, role| before == Role::Tool && role == Role::Model).map(|(at, _)| at);
     at_prompt.filter(is_worth).or_else(at_step).or(at_prompt)
 }
 
 /// The first place that is late enough, else the last one; and whether it is. `fits` sees the roles around it.
 fn first_after(turns: &[Arc<Turn>], fits: impl Fn(Role, Role) -> bool) -> Option<(usize, bool)> {
-    let target = of_turns(turns).saturating_mul(OLD) / 100;
+    let target = count_tokens(turns).saturating_mul(OLD) / 100;
     let (mut before, mut last) = (0, None);
     for (at, pair) in turns.windows(2).enumerate() {
         let [earlier, later] = pair else { continue };
@@ -75,7 +75,7 @@ fn has_calls(turn: &Turn) -> bool {
 }
 
 /// What stands for the first turns. Where the model's steps go on behind it, it says what they are for.
-pub fn instead(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> String {
+pub fn replacement_text(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> String {
     let goes_on = turns.get(n_turns).is_some_and(|it| it.role() == Role::Model);
     let old = turns.get(..n_turns).unwrap_or(turns);
     match old.iter().rev().find(|it| it.role() == Role::User).filter(|_| goes_on) {
@@ -101,9 +101,9 @@ fn request_of(turn: &Turn) -> String {
 }
 
 /// How much less room `summary` takes than what it stands for, in tokens.
-pub fn saving(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> u64 {
+pub fn tokens_saved(turns: &[Arc<Turn>], n_turns: usize, summary: &str) -> u64 {
     let old = turns.get(..n_turns).unwrap_or(turns);
-    of_turns(old).saturating_sub(tokens::of_text(summary) + SURROUNDINGS)
+    count_tokens(old).saturating_sub(tokens::of_text(summary) + SURROUNDINGS)
 }
 
 /// What comes with a summary, in tokens: the model's answer to it.

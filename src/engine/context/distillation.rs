@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::{Materials, Need};
+use super::{RequestMaterials, RequestNeed};
 use crate::base::{
     content::joined_text,
     history::{Role, TurnPart},
@@ -31,7 +31,7 @@ lines, figures, definitive outcomes. No advice, no introduction. The output is d
 
 /// In tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DistillationLimits {
     /// Longer results are cut to this.
     pub keep: u64,
     /// A model is asked about those that are longer than this.
@@ -39,31 +39,31 @@ pub struct Limits {
 }
 
 /// Each result is looked at once, before the model first sees it.
-pub fn due(_: &ModelRequest, materials: Materials<'_>) -> Option<Need> {
+pub fn due(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
     let limits = materials.distill?;
     let last = materials.record.turns().last().filter(|it| it.role() == Role::Tool)?;
     let large = last.parts().iter().find_map(|it| match it {
         TurnPart::Result(it) if is_large(it, limits) => Some(it.id.clone()),
         _ => None,
     });
-    large.map(Need::Distill)
+    large.map(RequestNeed::Distill)
 }
 
-fn is_large(result: &CallResult, limits: Limits) -> bool {
+fn is_large(result: &CallResult, limits: DistillationLimits) -> bool {
     let size: usize = result.content.iter().filter_map(|it| it.as_text()).map(str::len).sum();
     let is_done = || result.content.iter().any(|it| it.as_text().is_some_and(|it| it.starts_with(MARK)));
     size as u64 > limits.keep.saturating_mul(BYTES) && !EXEMPT.contains(&result.name.as_str()) && !is_done()
 }
 
 /// What a model is asked about, if it is worth it.
-pub fn question(result: &CallResult, limits: Limits) -> Option<String> {
+pub fn build_prompt(result: &CallResult, limits: DistillationLimits) -> Option<String> {
     let text = joined_text(&result.content);
     let asks = text.len() as u64 > limits.ask_above.saturating_mul(BYTES) && text.len() <= MOST;
     asks.then(|| format!("The output of {}:\n\n{text}", result.name))
 }
 
 /// What stands for it from now on.
-pub fn distilled(result: &CallResult, limits: Limits, scratch: &AbsPath, facts: Option<&str>) -> Mask {
+pub fn distill_result(result: &CallResult, limits: DistillationLimits, scratch: &AbsPath, facts: Option<&str>) -> Mask {
     let text = joined_text(&result.content);
     let most = usize::try_from(limits.keep.saturating_mul(BYTES)).unwrap_or(usize::MAX);
     let (first, last) = (head(&text, most / 5), tail(&text, most / 5 * 4));

@@ -28,7 +28,7 @@ const EDGE_LINES: usize = 10;
 const EDGE_OF_LINES: usize = 1_500;
 
 /// What is to be masked now; the outputs of the last turn of the history never are.
-pub fn due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
+pub fn mask_due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
     let of_tools = turns.iter().filter(|it| it.role() == Role::Tool);
     // Each is counted once in its life, so that this costs next to nothing while there is little.
     if of_tools.map(|it| tokens::of_turn(it)).sum::<u64>() <= PROTECTED + LEAST {
@@ -43,7 +43,7 @@ pub fn due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
 }
 
 /// All that is not protected, however little it is: where a conversation could not be compressed.
-pub fn all(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
+pub fn mask_all(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
     unprotected(turns).into_iter().rev().filter_map(|it| mask(it, scratch)).collect()
 }
 
@@ -60,7 +60,7 @@ fn unprotected(turns: &[Arc<Turn>]) -> Vec<&CallResult> {
 }
 
 /// The oldest outputs, until `excess` tokens are saved; in need those of the last turn, too.
-pub fn oldest(turns: &[Arc<Turn>], scratch: &AbsPath, excess: u64) -> Vec<Mask> {
+pub fn mask_oldest(turns: &[Arc<Turn>], scratch: &AbsPath, excess: u64) -> Vec<Mask> {
     let (mut saved, mut res) = (0, Vec::new());
     for result in turns.iter().flat_map(|it| it.parts()).filter_map(maskable) {
         if saved >= excess {

@@ -9,8 +9,8 @@ mod planning;
 pub mod snapshot;
 pub mod tokens;
 
-pub use instructions::{Instructions, Surroundings};
-pub use planning::FOLDER as PLANS;
+pub use instructions::{Instructions, SessionEnvironment};
+pub use planning::PLANS_FOLDER as PLANS;
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
         history::{Role, Turn, TurnPart},
         ids::CallId,
         log::Mask,
-        model::{ModelRequest, Params},
+        model::{ModelParams, ModelRequest},
         path::AbsPath,
         tool::ToolSpec,
     },
@@ -28,12 +28,12 @@ use crate::{
 
 /// What a request is built from, besides the record.
 #[derive(Clone, Copy, Debug)]
-pub struct Materials<'a> {
+pub struct RequestMaterials<'a> {
     pub record: &'a Record,
     pub instructions: &'a Instructions,
     pub tools: &'a Arc<[ToolSpec]>,
     /// The last answer was none.
-    pub again: Option<Again>,
+    pub retry_advice: Option<RetryAdvice>,
     /// How much the model reads at once, in tokens.
     pub window: u64,
     /// Where whole outputs go.
@@ -41,19 +41,19 @@ pub struct Materials<'a> {
     /// From how many tokens on the conversation is compressed; `None`: not now.
     pub compress_at: Option<u64>,
     /// What is done with very large results; `None`: nothing.
-    pub distill: Option<distillation::Limits>,
+    pub distill: Option<distillation::DistillationLimits>,
 }
 
 /// A further attempt that should not end like the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Again {
+pub struct RetryAdvice {
     /// What the model is told about that one.
     pub nudge: Option<&'static str>,
 }
 
 /// What has to be so before there is a request. Each is a fact, so that it stays so.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Need {
+pub enum RequestNeed {
     /// The first turns are to give way to a snapshot of them. The request would be so large.
     Compress {
         n_turns: usize,
@@ -68,7 +68,7 @@ pub enum Need {
         summary: String,
     },
     /// There is more than the model reads, in tokens, and nothing to leave out.
-    Room {
+    TooLarge {
         size: u64,
         window: u64,
     },
@@ -76,85 +76,85 @@ pub enum Need {
 
 #[derive(Clone, Copy)]
 pub enum Processor {
-    Shapes(fn(&mut ModelRequest, Materials<'_>)),
+    Transform(fn(&mut ModelRequest, RequestMaterials<'_>)),
     /// Looks at what there is, and at the record.
-    Checks(fn(&ModelRequest, Materials<'_>) -> Option<Need>),
+    Check(fn(&ModelRequest, RequestMaterials<'_>) -> Option<RequestNeed>),
 }
 
-use Processor::{Checks, Shapes};
+use Processor::{Check, Transform};
 
 /// In order; a row is added where its work belongs.
 pub const PROCESSORS: &[(&str, Processor)] = &[
-    ("instructions", Shapes(instructions)),
-    ("memory", Shapes(memory)),
-    ("planning", Shapes(planning::shape)),
-    ("again", Shapes(again)),
-    ("distillation", Checks(distillation::due)),
-    ("compression", Checks(compression::due)),
-    ("masking", Checks(masking)),
-    ("budget", Checks(budget::check)),
-    ("history", Shapes(history)),
-    ("hardening", Shapes(hardening)),
-    ("parameters", Shapes(parameters)),
+    ("instructions", Transform(instructions)),
+    ("memory", Transform(memory)),
+    ("planning", Transform(planning::add_plan_instructions)),
+    ("again", Transform(add_retry_advice)),
+    ("distillation", Check(distillation::due)),
+    ("compression", Check(compression::due)),
+    ("masking", Check(masking)),
+    ("budget", Check(budget::check)),
+    ("history", Transform(set_history)),
+    ("hardening", Transform(drop_empty_turns)),
+    ("parameters", Transform(parameters)),
 ];
 
 /// The request for `model`, before routing has its say; or what it takes.
 ///
 /// # Errors
 /// When that is done, or is a fact, it is built again.
-pub fn build(model: Arc<str>, materials: Materials<'_>) -> Result<ModelRequest, Need> {
+pub fn build(model: Arc<str>, materials: RequestMaterials<'_>) -> Result<ModelRequest, RequestNeed> {
     let mut draft = ModelRequest {
         model,
         system: Arc::from(""),
         contents: Vec::new(),
         tools: materials.tools.clone(),
-        params: Params::default(),
+        params: ModelParams::default(),
     };
     for (_, processor) in PROCESSORS {
         match processor {
-            Shapes(shape) => shape(&mut draft, materials),
-            Checks(check) => check(&draft, materials).map_or(Ok(()), Err)?,
+            Transform(shape) => shape(&mut draft, materials),
+            Check(check) => check(&draft, materials).map_or(Ok(()), Err)?,
         }
     }
     Ok(draft)
 }
 
-fn instructions(draft: &mut ModelRequest, materials: Materials<'_>) {
+fn instructions(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     draft.system = materials.instructions.text(materials.tools);
 }
 
 /// Behind what castor itself says.
-fn memory(draft: &mut ModelRequest, materials: Materials<'_>) {
+fn memory(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     if let Some(text) = materials.record.memory().text() {
         draft.system = format!("{}\n\n{text}", draft.system).into();
     }
 }
 
-fn parameters(draft: &mut ModelRequest, materials: Materials<'_>) {
+fn parameters(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     let tuning = materials.record.tuning;
-    draft.params.include_thoughts = tuning.thoughts && routing::limits::thinks(&draft.model);
-    draft.params.thinking = routing::limits::thinking(&draft.model, tuning.thinking);
+    draft.params.include_thoughts = tuning.thoughts && routing::model_limits::thinks(&draft.model);
+    draft.params.thinking = routing::model_limits::thinking(&draft.model, tuning.thinking);
 }
 
 /// What the model is told of its last attempt. How it is asked then, its name says.
-fn again(draft: &mut ModelRequest, materials: Materials<'_>) {
-    if let Some(nudge) = materials.again.and_then(|it| it.nudge) {
+fn add_retry_advice(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
+    if let Some(nudge) = materials.retry_advice.and_then(|it| it.nudge) {
         draft.system = format!("{}\n\n{nudge}", draft.system).into();
     }
 }
 
-fn masking(_: &ModelRequest, materials: Materials<'_>) -> Option<Need> {
-    let masks = masking::due(materials.record.turns(), materials.scratch);
-    (!masks.is_empty()).then_some(Need::Mask(masks))
+fn masking(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
+    let masks = masking::mask_due(materials.record.turns(), materials.scratch);
+    (!masks.is_empty()).then_some(RequestNeed::Mask(masks))
 }
 
 /// All turns, shared and not copied: each is encoded once in its life.
-fn history(draft: &mut ModelRequest, materials: Materials<'_>) {
+fn set_history(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     draft.contents = materials.record.turns().to_vec();
 }
 
 /// Providers refuse turns without content; a cancelled answer may have left one.
-fn hardening(draft: &mut ModelRequest, _: Materials<'_>) {
+fn drop_empty_turns(draft: &mut ModelRequest, _: RequestMaterials<'_>) {
     draft.contents.retain(|it| !is_empty(it));
 }
 

@@ -1,14 +1,14 @@
 //! What the model is told of plan mode, behind everything else: what comes before it stays the same bytes.
 
-use super::Materials;
+use super::RequestMaterials;
 use crate::base::{log::Mode, model::ModelRequest, path::AbsPath};
 
 /// The folder of plans below the session's own.
-pub const FOLDER: &str = "plans";
+pub const PLANS_FOLDER: &str = "plans";
 
-pub fn shape(draft: &mut ModelRequest, materials: Materials<'_>) {
+pub fn add_plan_instructions(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
     if materials.record.mode == Mode::Plan {
-        draft.system = format!("{}\n\n{}", draft.system, text(&materials.scratch.join(FOLDER))).into();
+        draft.system = format!("{}\n\n{}", draft.system, text(&materials.scratch.join(PLANS_FOLDER))).into();
     }
 }
 

@@ -54,7 +54,7 @@ of the history missing or wrong? If so, write the better snapshot, whole. Else r
 
 /// What the compressor is shown: these turns as one text of at most `room` tokens, and what it is to do. `wish`: what the
 /// user wants kept above all.
-pub fn question(turns: &[Arc<Turn>], room: u64, wish: &str) -> String {
+pub fn build_prompt(turns: &[Arc<Turn>], room: u64, wish: &str) -> String {
     let has_snapshot =
         turns.iter().flat_map(|it| it.parts()).any(|it| text_of(it).is_some_and(|it| it.contains(MARKS[0])));
     let mut task = (if has_snapshot { ANCHORED } else { FRESH }).to_owned();
@@ -66,9 +66,9 @@ pub fn question(turns: &[Arc<Turn>], room: u64, wish: &str) -> String {
 }
 
 fn history(turns: &[Arc<Turn>], room: u64) -> String {
-    let mut text = written(turns, u64::MAX);
+    let mut text = render_turns(turns, u64::MAX);
     if tokens::of_text(&text) > room {
-        text = written(turns, RESULTS.min(room / 2));
+        text = render_turns(turns, RESULTS.min(room / 2));
     }
     // The end says more of how things stand than the beginning.
     let mut keep = text.len();
@@ -80,7 +80,7 @@ fn history(turns: &[Arc<Turn>], room: u64) -> String {
 }
 
 /// `results`: tokens of the newest results that stay whole.
-fn written(turns: &[Arc<Turn>], results: u64) -> String {
+fn render_turns(turns: &[Arc<Turn>], results: u64) -> String {
     // The newest first: which results stay whole is known from the end.
     let mut left = results;
     let mut pieces: Vec<String> = turns
@@ -141,7 +141,7 @@ fn text_of(part: &TurnPart) -> Option<&str> {
 }
 
 /// The snapshot of an answer. A model that does not keep to the format may have said what counts all the same.
-pub fn of_answer(text: &str) -> String {
+pub fn extract_snapshot(text: &str) -> String {
     let [begin, end] = MARKS;
     let inner = text.rfind(begin).and_then(|at| text.get(at..)).map(|it| match it.find(end) {
         Some(to) => it.get(..to + end.len()).unwrap_or(it),

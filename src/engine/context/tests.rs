@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Again, Instructions, Materials, Need, PROCESSORS, Surroundings, build, compression, distillation, tokens};
+use super::{
+    Instructions, PROCESSORS, RequestMaterials, RequestNeed, RetryAdvice, SessionEnvironment, build, compression,
+    distillation, tokens,
+};
 use crate::{
     base::{
         content::Part,
@@ -16,7 +19,7 @@ use crate::{
         path::AbsPath,
         tool::{CallResult, ToolKind, ToolSpec},
     },
-    engine::record::{Origin, Record},
+    engine::record::{Record, SessionOrigin},
 };
 
 #[test]
@@ -42,14 +45,15 @@ pub(super) struct Talk {
     pub record: Record,
     n: u64,
     pub compress_at: Option<u64>,
-    pub distill: Option<distillation::Limits>,
+    pub distill: Option<distillation::DistillationLimits>,
 }
 
 impl Talk {
     pub(super) fn new() -> Self {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
-        let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+        let origin =
+            SessionOrigin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
         Self { record: Record::new(origin), n: 0, compress_at: None, distill: None }
     }
 
@@ -104,26 +108,42 @@ impl Talk {
         });
     }
 
-    fn build(&self, window: u64) -> Result<ModelRequest, Need> {
-        let around =
-            Surroundings { cwd: AbsPath::new("/w").unwrap(), roots: Vec::new(), platform: "linux", interactive: true };
+    fn build(&self, window: u64) -> Result<ModelRequest, RequestNeed> {
+        let around = SessionEnvironment {
+            cwd: AbsPath::new("/w").unwrap(),
+            roots: Vec::new(),
+            platform: "linux",
+            interactive: true,
+        };
         let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
         let scratch = &AbsPath::new("/scratch").unwrap();
-        let (record, again, instructions, tools) = (&self.record, None::<Again>, &instructions, &tools);
+        let (record, again, instructions, tools) = (&self.record, None::<RetryAdvice>, &instructions, &tools);
         let (compress_at, distill) = (self.compress_at, self.distill);
-        build(Arc::from("m"), Materials { record, instructions, tools, again, window, scratch, compress_at, distill })
+        build(
+            Arc::from("m"),
+            RequestMaterials {
+                record,
+                instructions,
+                tools,
+                retry_advice: again,
+                window,
+                scratch,
+                compress_at,
+                distill,
+            },
+        )
     }
 
     /// As a turn does it; the needs that were met, in words.
-    pub(super) fn settle(&mut self, window: u64) -> (Vec<String>, Result<ModelRequest, Need>) {
+    pub(super) fn settle(&mut self, window: u64) -> (Vec<String>, Result<ModelRequest, RequestNeed>) {
         let mut met = Vec::new();
         loop {
             match self.build(window) {
-                Err(Need::Mask(masks)) => {
+                Err(RequestNeed::Mask(masks)) => {
                     met.push(format!("masks {}", masks.len()));
                     self.log(Fact::Masked { masks });
                 }
-                Err(Need::Distill(call)) => {
+                Err(RequestNeed::Distill(call)) => {
                     met.push("distills".to_owned());
                     let results = self.record.turns().iter().flat_map(|it| it.parts()).filter_map(|it| match it {
                         TurnPart::Result(it) => Some(it),
@@ -131,16 +151,17 @@ impl Talk {
                     });
                     let result = results.into_iter().find(|it| it.id == call).unwrap();
                     let scratch = AbsPath::new("/scratch").unwrap();
-                    let mask = distillation::distilled(result, self.distill.unwrap(), &scratch, Some("- a fact\n"));
+                    let mask =
+                        distillation::distill_result(result, self.distill.unwrap(), &scratch, Some("- a fact\n"));
                     self.log(Fact::Masked { masks: vec![mask] });
                 }
-                Err(Need::Compress { n_turns, size }) => {
+                Err(RequestNeed::Compress { n_turns, size }) => {
                     met.push(format!("compresses {n_turns}"));
-                    let summary = compression::instead(self.record.turns(), n_turns, "<state_snapshot/>");
-                    let tokens = size - compression::saving(self.record.turns(), n_turns, &summary);
+                    let summary = compression::replacement_text(self.record.turns(), n_turns, "<state_snapshot/>");
+                    let tokens = size - compression::tokens_saved(self.record.turns(), n_turns, &summary);
                     self.log(Fact::Compressed { turns: n_turns as u64, summary, tokens });
                 }
-                Err(Need::Replace { n_turns, summary }) => {
+                Err(RequestNeed::Replace { n_turns, summary }) => {
                     met.push(format!("replaces {n_turns}"));
                     self.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
                 }
@@ -182,7 +203,7 @@ fn old_outputs_are_masked_at_once_and_for_good() {
 }
 
 #[test]
-fn what_must_not_be_masked() {
+fn user_answers_and_small_outputs_stay_unmasked() {
     let mut talk = Talk::new();
     (0..12).for_each(|_| talk.round("ask_user", &long()));
     assert_eq!(talk.settle(WIDE).0, Vec::<String>::new(), "answers of the user");
@@ -213,7 +234,7 @@ fn turns_without_content_are_not_sent() {
 }
 
 #[test]
-fn what_is_left_of_a_masked_output() {
+fn masked_output_keeps_a_preview() {
     let mut talk = Talk::new();
     let lines: String = (0..8_000).map(|n| format!("line {n}\n")).collect();
     let image = Part::Media { mime: "image/png".to_owned(), data: "AAAA".into(), uri: None };
@@ -253,7 +274,10 @@ fn no_request_is_larger_than_what_the_model_reads() {
 
     talk.says(Speaker::User, &"words ".repeat(16_000));
     let (met, request) = talk.settle(20_000);
-    assert!(matches!(request, Err(Need::Room { size, window: 20_000 }) if size > 20_000), "{met:?} {request:?}");
+    assert!(
+        matches!(request, Err(RequestNeed::TooLarge { size, window: 20_000 }) if size > 20_000),
+        "{met:?} {request:?}"
+    );
     // What did not fit is not in the way of what does.
     talk.says(Speaker::User, "a word");
     let (met, request) = talk.settle(20_000);

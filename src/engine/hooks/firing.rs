@@ -5,9 +5,9 @@ use std::{collections::VecDeque, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    Plan,
-    outcome::{Outcome, merge},
-    said::{self, Said},
+    FiringPlan,
+    answer::{self, HookAnswer},
+    outcome::{HookOutcome, merge},
 };
 use crate::base::{
     hook::{Hook, HookEvent, HookReport, HookRun},
@@ -22,51 +22,51 @@ pub struct Firing {
     input: Map<String, Value>,
     waiting: VecDeque<usize>,
     running: Vec<(EffectId, usize)>,
-    told: Vec<(Arc<Hook>, Option<Said>)>,
-    hung: Vec<String>,
+    answers: Vec<(Arc<Hook>, Option<HookAnswer>)>,
+    timed_out: Vec<String>,
 }
 
 /// What a firing is when it began.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Begun {
+pub enum FiringStart {
     Waiting(Firing),
     /// There is nobody to wait for.
-    Over(Outcome),
+    Finished(HookOutcome),
 }
 
 /// What an answer came to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum AnswerEffect {
     /// It is about something else.
-    NotMine,
-    Open,
-    Over(Box<Outcome>),
+    Unrelated,
+    Waiting,
+    Finished(Box<HookOutcome>),
 }
 
 impl Firing {
     /// `start` has the world run a hook.
     pub fn begin(
         event: HookEvent,
-        plan: Plan,
+        plan: FiringPlan,
         input: Map<String, Value>,
         start: impl FnMut(HookRun) -> EffectId,
-    ) -> Begun {
+    ) -> FiringStart {
         let waiting = (0..plan.hooks.len()).collect();
         let told = plan.hooks.into_iter().map(|it| (it, None)).collect();
-        let mut res = Self { event, input, waiting, running: Vec::new(), told, hung: plan.hung };
+        let mut res = Self { event, input, waiting, running: Vec::new(), answers: told, timed_out: plan.timed_out };
         let at_once = if plan.sequential { 1 } else { usize::MAX };
         res.start(at_once, start);
         match res.running.is_empty() {
-            true => Begun::Over(res.outcome()),
-            false => Begun::Waiting(res),
+            true => FiringStart::Finished(res.outcome()),
+            false => FiringStart::Waiting(res),
         }
     }
 
     fn start(&mut self, n: usize, mut start: impl FnMut(HookRun) -> EffectId) {
         for _ in 0..n {
             let Some(at) = self.waiting.pop_front() else { return };
-            let Some((hook, _)) = self.told.get(at) else { return };
-            let effect = start(HookRun { hook: hook.clone(), input: self.input.clone(), hold: None });
+            let Some((hook, _)) = self.answers.get(at) else { return };
+            let effect = start(HookRun { hook: hook.clone(), input: self.input.clone(), checkpoint: None });
             self.running.push((effect, at));
         }
     }
@@ -80,12 +80,17 @@ impl Firing {
         self.running.iter().map(|(effect, _)| *effect)
     }
 
-    pub fn take(&mut self, effect: EffectId, report: &HookReport, start: impl FnMut(HookRun) -> EffectId) -> Taken {
-        let Some(place) = self.running.iter().position(|(it, _)| *it == effect) else { return Taken::NotMine };
+    pub fn take_report(
+        &mut self,
+        effect: EffectId,
+        report: &HookReport,
+        start: impl FnMut(HookRun) -> EffectId,
+    ) -> AnswerEffect {
+        let Some(place) = self.running.iter().position(|(it, _)| *it == effect) else { return AnswerEffect::Unrelated };
         let (_, at) = self.running.remove(place);
-        if let Some((hook, answer)) = self.told.get_mut(at) {
-            let said = said::read(hook, report);
-            if said.passed {
+        if let Some((hook, answer)) = self.answers.get_mut(at) {
+            let said = answer::read_answer(hook, report);
+            if said.exited_ok {
                 chain(self.event, &mut self.input, &said);
             }
             *answer = Some(said);
@@ -94,21 +99,21 @@ impl Firing {
             self.start(1, start);
         }
         match self.running.is_empty() {
-            true => Taken::Over(Box::new(self.outcome())),
-            false => Taken::Open,
+            true => AnswerEffect::Finished(Box::new(self.outcome())),
+            false => AnswerEffect::Waiting,
         }
     }
 
     /// In the order of the plan: which of them ended first is chance.
-    fn outcome(&mut self) -> Outcome {
-        let mut res = Outcome::default();
-        for key in std::mem::take(&mut self.hung) {
+    fn outcome(&mut self) -> HookOutcome {
+        let mut res = HookOutcome::default();
+        for key in std::mem::take(&mut self.timed_out) {
             let what = "did not answer in time before; `/hooks enable` lets it try again";
             res.failed.push(format!("The hook {key:?} {what}."));
         }
-        for (hook, said) in std::mem::take(&mut self.told) {
+        for (hook, said) in std::mem::take(&mut self.answers) {
             if let Some(mut said) = said {
-                let ignored = said::limit(self.event, &mut said);
+                let ignored = answer::drop_disallowed(self.event, &mut said);
                 res.add(hook.key(), said, ignored);
             }
         }
@@ -117,7 +122,7 @@ impl Firing {
 }
 
 /// What one hook changed is what the next one is told.
-fn chain(event: HookEvent, input: &mut Map<String, Value>, said: &Said) {
+fn chain(event: HookEvent, input: &mut Map<String, Value>, said: &HookAnswer) {
     let name = match event {
         HookEvent::BeforeAgent => {
             let more = said.specific.get("additionalContext").and_then(Value::as_str);

@@ -11,7 +11,7 @@ use crate::base::{
 };
 
 /// `llm_request`. Turns without text, such as results of tools, are left out.
-pub fn request(it: &ModelRequest) -> Value {
+pub fn request_json(it: &ModelRequest) -> Value {
     let said = it.contents.iter().filter_map(|it| Some((it.role(), text_of(it)?)));
     let messages: Vec<Value> = said.map(|(role, text)| json!({ "role": word_of(role), "content": text })).collect();
     let mut config = Map::new();
@@ -45,7 +45,7 @@ fn text_of(turn: &Turn) -> Option<String> {
 
 /// Puts a changed `llm_request` into the request: the text of the n-th message into the n-th turn that has text; what
 /// is more follows; what else a turn has stays behind its text. The model is the caller's matter.
-pub fn change(request: &mut ModelRequest, said: &Map<String, Value>) {
+pub fn apply_change(request: &mut ModelRequest, said: &Map<String, Value>) {
     if let Some(messages) = said.get("messages").and_then(Value::as_array) {
         let mut messages = messages.iter().filter_map(read_message).collect::<Vec<_>>().into_iter();
         for turn in request.contents.iter_mut().filter(|it| text_of(it).is_some()) {
@@ -92,7 +92,7 @@ fn part_text(it: &Value) -> Option<&str> {
 }
 
 /// `llm_response`, of a whole answer.
-pub fn response(chunks: &[Chunk]) -> Value {
+pub fn response_json(chunks: &[Chunk]) -> Value {
     let text: String = chunks.iter().filter_map(text_chunk).collect();
     let finish = chunks.iter().rev().find_map(|it| match it {
         Chunk::Finish(it) => Some(finish_word(it)),
@@ -139,7 +139,7 @@ pub fn response_text(said: &Map<String, Value>) -> Option<String> {
 }
 
 /// The answer with other text; its thoughts, calls and figures stay.
-pub fn with_text(chunks: Vec<Chunk>, text: &str) -> Vec<Chunk> {
+pub fn replace_text(chunks: Vec<Chunk>, text: &str) -> Vec<Chunk> {
     let fresh = Chunk::Text { text: text.to_owned(), signature: None };
     let mut fresh = (!text.is_empty()).then_some(fresh);
     let mut res = Vec::with_capacity(chunks.len() + 1);

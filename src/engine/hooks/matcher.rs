@@ -5,14 +5,14 @@ use regex::Regex;
 use crate::base::hook::HookEvent;
 
 #[derive(Clone, Debug)]
-pub(super) enum Matcher {
+pub(super) enum HookMatcher {
     All,
     /// Anywhere in the name, as in Gemini CLI.
     Pattern(Regex),
     Literal(String),
 }
 
-impl Matcher {
+impl HookMatcher {
     pub fn new(event: HookEvent, text: Option<&str>) -> Self {
         let text = text.map(str::trim).filter(|it| !it.is_empty() && *it != "*");
         match (event, text) {

@@ -1,26 +1,26 @@
 //! Which hooks fire at a point, and how their answers combine. Running them is the world's.
 
+mod answer;
 pub mod firing;
 pub mod llm;
 mod matcher;
 mod outcome;
 pub mod plugins;
-mod said;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use matcher::Matcher;
-pub use outcome::{Outcome, Verdict};
+pub use answer::{HookPowers, event_powers};
+use matcher::HookMatcher;
+pub use outcome::{HookOutcome, HookVerdict};
 use plugins::Plugins;
-pub use said::{Powers, powers};
 
 use crate::base::hook::{Hook, HookEvent, HookSwitch};
 
 /// Longest text of a hook that a user is shown, or that ends a call or a turn, in bytes.
-pub const MAX_WORDS: usize = 4 * 1024;
+pub const MAX_USER_TEXT: usize = 4 * 1024;
 /// Longest text of a hook that goes to the model, in bytes.
 pub const MAX_CONTEXT: usize = 64 * 1024;
 
@@ -30,36 +30,36 @@ pub type Switches = BTreeMap<String, HookSwitch>;
 /// The hooks of a session: an immutable snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Hooks {
-    rows: Arc<[Row]>,
+    rows: Arc<[HookRow]>,
     /// Keys that settings switch off.
     disabled: Arc<BTreeSet<String>>,
     pub plugins: Plugins,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct HookRow {
     hook: Arc<Hook>,
-    matcher: Matcher,
+    matcher: HookMatcher,
 }
 
 /// What fires at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct FiringPlan {
     pub hooks: Vec<Arc<Hook>>,
     pub sequential: bool,
     /// Keys of those that would, but did not answer in time once.
-    pub hung: Vec<String>,
+    pub timed_out: Vec<String>,
 }
 
 impl Hooks {
     /// In the order in which they run.
     pub fn new(hooks: Vec<Hook>, disabled: BTreeSet<String>) -> Self {
-        let row = |it: Hook| Row { matcher: Matcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
+        let row = |it: Hook| HookRow { matcher: HookMatcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
         Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled), plugins: Plugins::default() }
     }
 
     /// The same with plugins.
-    pub fn plugged(self, plugins: Plugins) -> Self {
+    pub fn with_plugins(self, plugins: Plugins) -> Self {
         Self { plugins, ..self }
     }
 
@@ -72,7 +72,7 @@ impl Hooks {
     }
 
     /// Whether it runs, and if not, who says so.
-    pub fn standing(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
+    pub fn check_enabled(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
         match switches.get(key) {
             Some(HookSwitch::On) => Ok(()),
             Some(HookSwitch::Off) => Err("off in this session"),
@@ -83,17 +83,17 @@ impl Hooks {
     }
 
     /// What fires now. `subject`: the tool's name, or what triggered the event.
-    pub fn plan(&self, event: HookEvent, subject: &str, switches: &Switches) -> Plan {
-        let (mut res, mut seen) = (Plan::default(), BTreeSet::new());
-        for Row { hook, matcher } in self.rows.iter().filter(|it| it.hook.event == event) {
+    pub fn plan(&self, event: HookEvent, subject: &str, switches: &Switches) -> FiringPlan {
+        let (mut res, mut seen) = (FiringPlan::default(), BTreeSet::new());
+        for HookRow { hook, matcher } in self.rows.iter().filter(|it| it.hook.event == event) {
             let key = hook.key();
             if !matcher.fits(subject) || !seen.insert((&hook.name, &hook.command)) {
                 continue;
             }
             // Of a guard that does not answer, somebody has to know each time.
             if event == HookEvent::BeforeTool && switches.get(key) == Some(&HookSwitch::Hung) {
-                res.hung.push(key.to_owned());
-            } else if self.standing(key, switches).is_ok() {
+                res.timed_out.push(key.to_owned());
+            } else if self.check_enabled(key, switches).is_ok() {
                 res.sequential |= hook.sequential;
                 res.hooks.push(hook.clone());
             }
@@ -104,7 +104,7 @@ impl Hooks {
     /// Whether anything would fire.
     pub fn has(&self, event: HookEvent, subject: &str, switches: &Switches) -> bool {
         let plan = self.plan(event, subject, switches);
-        !plan.hooks.is_empty() || !plan.hung.is_empty()
+        !plan.hooks.is_empty() || !plan.timed_out.is_empty()
     }
 }
 

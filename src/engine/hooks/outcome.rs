@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::{
     MAX_CONTEXT,
-    said::{Said, Word},
+    answer::{HookAnswer, HookDecision},
 };
 use crate::base::{text, tool::TailCall};
 
 /// The sum of a firing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    pub verdict: Option<Verdict>,
+pub struct HookOutcome {
+    pub verdict: Option<HookVerdict>,
     /// For the model.
     pub context: Option<String>,
     /// The rest of `hookSpecificOutput`, merged.
@@ -21,20 +21,20 @@ pub struct Outcome {
     /// Hooks that did not answer, and why: in words.
     pub failed: Vec<String>,
     /// Keys of those that were waited for in vain, for the first time.
-    pub hung: Vec<String>,
+    pub timed_out: Vec<String>,
     /// Keys of all that were told.
     pub ran: Vec<String>,
 }
 
 /// The strictest word of all hooks, with their reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HookVerdict {
     Stop(String),
     Block(String),
     Ask(String),
 }
 
-impl Verdict {
+impl HookVerdict {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Stop(_) => "stop",
@@ -50,27 +50,27 @@ impl Verdict {
     }
 }
 
-impl Outcome {
+impl HookOutcome {
     /// One more answer, in the hooks' order. `ignored`: what the event did not allow.
-    pub(super) fn add(&mut self, key: &str, said: Said, ignored: Vec<String>) {
+    pub(super) fn add(&mut self, key: &str, said: HookAnswer, ignored: Vec<String>) {
         let name = text::first_line(key, 100);
         self.ran.push(name.clone());
-        self.notices.extend(said.found.map(|it| format!("Hook {name:?}: {it}")));
+        self.notices.extend(said.config_finding.map(|it| format!("Hook {name:?}: {it}")));
         let shown = said.message.clone().filter(|_| !said.silent);
         self.notices.extend(shown.map(|it| format!("Hook {name:?}: {it}")));
         self.notices.extend(ignored.into_iter().map(|it| format!("Hook {name:?}: {it}.")));
         if let Some(why) = said.failed {
             self.failed.push(format!("The hook {name:?} {why}."));
-            self.hung.extend(said.hung.then(|| key.to_owned()));
+            self.timed_out.extend(said.timed_out.then(|| key.to_owned()));
             return;
         }
         let why = said.stop_reason.or(said.reason).or(said.message);
         let why = why.unwrap_or_else(|| "No reason provided".to_owned());
-        let verdict = match said.word {
-            _ if said.stops => Some(Verdict::Stop(why)),
-            Word::Block => Some(Verdict::Block(why)),
-            Word::Ask => Some(Verdict::Ask(why)),
-            Word::Allow => None,
+        let verdict = match said.decision {
+            _ if said.stops => Some(HookVerdict::Stop(why)),
+            HookDecision::Block => Some(HookVerdict::Block(why)),
+            HookDecision::Ask => Some(HookVerdict::Ask(why)),
+            HookDecision::Allow => None,
         };
         self.verdict = stricter(self.verdict.take(), verdict);
         for (name, value) in said.specific {
@@ -89,37 +89,37 @@ impl Outcome {
         (!text.is_empty()).then(|| format!("<hook_context>{text}</hook_context>"))
     }
 
-    pub fn clears(&self) -> bool {
+    pub fn clears_context(&self) -> bool {
         self.change.get("clearContext") == Some(&Value::Bool(true))
     }
 
     /// An object that was changed.
-    pub fn object(&self, name: &str) -> Option<&Map<String, Value>> {
+    pub fn changed_object(&self, name: &str) -> Option<&Map<String, Value>> {
         self.change.get(name).and_then(Value::as_object)
     }
 
     /// The call to make in this one's place.
-    pub fn tail(&self) -> Option<TailCall> {
-        let it = self.object("tailToolCallRequest")?;
+    pub fn tail_call(&self) -> Option<TailCall> {
+        let it = self.changed_object("tailToolCallRequest")?;
         let args = it.get("args").cloned().unwrap_or_else(|| Value::Object(Map::new()));
         Some(TailCall { name: it.get("name")?.as_str()?.to_owned(), args })
     }
 
     /// Whether there is anything to tell of it later.
-    pub fn says_something(&self) -> bool {
+    pub fn is_reportable(&self) -> bool {
         self.verdict.is_some() || self.context.is_some() || !self.change.is_empty() || !self.failed.is_empty()
     }
 }
 
 /// Stop before block before ask; the reasons of the strictest are joined.
-fn stricter(a: Option<Verdict>, b: Option<Verdict>) -> Option<Verdict> {
+fn stricter(a: Option<HookVerdict>, b: Option<HookVerdict>) -> Option<HookVerdict> {
     let join = |a: String, b: String| format!("{a}\n{b}");
     match (a, b) {
-        (Some(Verdict::Stop(a)), Some(Verdict::Stop(b))) => Some(Verdict::Stop(join(a, b))),
-        (Some(it @ Verdict::Stop(_)), _) | (_, Some(it @ Verdict::Stop(_))) => Some(it),
-        (Some(Verdict::Block(a)), Some(Verdict::Block(b))) => Some(Verdict::Block(join(a, b))),
-        (Some(it @ Verdict::Block(_)), _) | (_, Some(it @ Verdict::Block(_))) => Some(it),
-        (Some(Verdict::Ask(a)), Some(Verdict::Ask(b))) => Some(Verdict::Ask(join(a, b))),
+        (Some(HookVerdict::Stop(a)), Some(HookVerdict::Stop(b))) => Some(HookVerdict::Stop(join(a, b))),
+        (Some(it @ HookVerdict::Stop(_)), _) | (_, Some(it @ HookVerdict::Stop(_))) => Some(it),
+        (Some(HookVerdict::Block(a)), Some(HookVerdict::Block(b))) => Some(HookVerdict::Block(join(a, b))),
+        (Some(it @ HookVerdict::Block(_)), _) | (_, Some(it @ HookVerdict::Block(_))) => Some(it),
+        (Some(HookVerdict::Ask(a)), Some(HookVerdict::Ask(b))) => Some(HookVerdict::Ask(join(a, b))),
         (it, None) | (None, it) => it,
     }
 }

@@ -14,7 +14,7 @@ use crate::base::{
 
 /// Where a plugin may come in, in the order of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum PluginPoint {
     /// `Parts` replace what the user said.
     OnUserMessage,
     /// `Parts` are the answer, and nothing else happens.
@@ -41,8 +41,8 @@ pub enum Point {
     AfterRun,
 }
 
-impl Point {
-    pub const ALL: &[(&str, Point)] = &[
+impl PluginPoint {
+    pub const ALL: &[(&str, PluginPoint)] = &[
         ("on_user_message", Self::OnUserMessage),
         ("before_run", Self::BeforeRun),
         ("before_agent", Self::BeforeAgent),
@@ -68,7 +68,7 @@ impl Point {
 
 /// What a plugin is shown.
 #[derive(Clone, Copy, Debug)]
-pub enum Moment<'a> {
+pub enum PluginMoment<'a> {
     /// Of the turn as a whole.
     Turn,
     Message(&'a [Part]),
@@ -93,46 +93,46 @@ pub enum Reply {
 }
 
 /// Pure, as all that runs in a step.
-pub type Run = fn(Moment<'_>) -> Option<Reply>;
+pub type PluginRun = fn(PluginMoment<'_>) -> Option<Reply>;
 
 /// The plugins of a session, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
-pub struct Plugins(Arc<[(Point, Run)]>);
+pub struct Plugins(Arc<[(PluginPoint, PluginRun)]>);
 
 impl Plugins {
     /// Rows of a point's name and who is asked there.
     ///
     /// # Errors
     /// A name that no point has.
-    pub fn new(rows: &[(&str, Run)]) -> Result<Self, String> {
-        let rows = rows.iter().map(|(name, run)| Ok((Point::parse(name)?, *run)));
+    pub fn new(rows: &[(&str, PluginRun)]) -> Result<Self, String> {
+        let rows = rows.iter().map(|(name, run)| Ok((PluginPoint::parse(name)?, *run)));
         Ok(Self(rows.collect::<Result<Vec<_>, String>>()?.into()))
     }
 
-    pub fn has(&self, point: Point) -> bool {
+    pub fn has(&self, point: PluginPoint) -> bool {
         self.0.iter().any(|(it, _)| *it == point)
     }
 
     /// The first answer.
-    pub fn ask(&self, point: Point, moment: Moment<'_>) -> Option<Reply> {
+    pub fn ask(&self, point: PluginPoint, moment: PluginMoment<'_>) -> Option<Reply> {
         self.0.iter().filter(|(it, _)| *it == point).find_map(|(_, run)| run(moment))
     }
 
-    pub fn parts(&self, point: Point, moment: Moment<'_>) -> Option<Vec<Part>> {
+    pub fn parts(&self, point: PluginPoint, moment: PluginMoment<'_>) -> Option<Vec<Part>> {
         match self.ask(point, moment) {
             Some(Reply::Parts(it)) if !it.is_empty() => Some(it),
             _ => None,
         }
     }
 
-    pub fn chunks(&self, point: Point, moment: Moment<'_>) -> Option<Vec<Chunk>> {
+    pub fn chunks(&self, point: PluginPoint, moment: PluginMoment<'_>) -> Option<Vec<Chunk>> {
         match self.ask(point, moment) {
             Some(Reply::Chunks(it)) if !it.is_empty() => Some(it),
             _ => None,
         }
     }
 
-    pub fn output(&self, point: Point, moment: Moment<'_>) -> Option<ToolOutput> {
+    pub fn output(&self, point: PluginPoint, moment: PluginMoment<'_>) -> Option<ToolOutput> {
         match self.ask(point, moment) {
             Some(Reply::Output(it)) => Some(it),
             _ => None,

@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Hooks, Switches,
-    firing::{Begun, Firing, Taken},
+    firing::{AnswerEffect, Firing, FiringStart},
     llm,
-    outcome::Outcome,
+    outcome::HookOutcome,
 };
 use crate::base::{
     content::Part,
     history::{Role, Turn, TurnPart},
     hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSwitch},
     ids::EffectId,
-    model::{Chunk, Finish, ModelRequest, Params, Usage},
+    model::{Chunk, Finish, ModelParams, ModelRequest, Usage},
 };
 
 fn hook(event: HookEvent, command: &str) -> Hook {
@@ -34,7 +34,7 @@ fn hook(event: HookEvent, command: &str) -> Hook {
 }
 
 /// Fires hooks named a, b, … that report this, the last one first, and says what was started with what.
-fn fire(event: HookEvent, sequential: bool, input: Value, reports: &[HookReport]) -> (Outcome, Vec<HookRun>) {
+fn fire(event: HookEvent, sequential: bool, input: Value, reports: &[HookReport]) -> (HookOutcome, Vec<HookRun>) {
     let rows = ["a", "b", "c"].iter().take(reports.len());
     let rows = rows.map(|it| Hook { sequential, ..hook(event, it) }).collect();
     let plan = Hooks::new(rows, BTreeSet::new()).plan(event, "t", &Switches::new());
@@ -44,22 +44,22 @@ fn fire(event: HookEvent, sequential: bool, input: Value, reports: &[HookReport]
         runs.push(run);
         EffectId(runs.len() as u64)
     });
-    let Begun::Waiting(mut firing) = begun else { panic!("nothing to wait for") };
-    assert_eq!(firing.take(EffectId(99), &reports[0], |_| EffectId(0)), Taken::NotMine);
+    let FiringStart::Waiting(mut firing) = begun else { panic!("nothing to wait for") };
+    assert_eq!(firing.take_report(EffectId(99), &reports[0], |_| EffectId(0)), AnswerEffect::Unrelated);
     loop {
         let effect = firing.running().last().unwrap();
-        let taken = firing.take(effect, &reports[effect.0 as usize - 1], |run| {
+        let taken = firing.take_report(effect, &reports[effect.0 as usize - 1], |run| {
             runs.push(run);
             EffectId(runs.len() as u64)
         });
-        if let Taken::Over(outcome) = taken {
+        if let AnswerEffect::Finished(outcome) = taken {
             return (*outcome, runs);
         }
     }
 }
 
 fn exit(code: i32, stdout: &str) -> HookReport {
-    HookReport { stdout: stdout.to_owned(), ..HookReport::of(HookEnd::Exit(code)) }
+    HookReport { stdout: stdout.to_owned(), ..HookReport::from_end(HookEnd::Exit(code)) }
 }
 
 fn said(it: &Value) -> HookReport {
@@ -102,15 +102,15 @@ fn codes_and_texts_are_read() {
     for (end, why) in [
         (HookEnd::Signal("SIGSEGV".to_owned()), "was ended by SIGSEGV"),
         (HookEnd::TimedOut, "did not answer within 5 ms and is off in this session"),
-        (HookEnd::TooMuch, "printed too much"),
+        (HookEnd::TooMuchOutput, "printed too much"),
         (HookEnd::NotStarted("gone".to_owned()), "could not be started: gone"),
     ] {
-        check(BeforeTool, &[HookReport::of(end)], &format!("The hook \"a\" {why}."));
+        check(BeforeTool, &[HookReport::from_end(end)], &format!("The hook \"a\" {why}."));
     }
 }
 
 #[test]
-fn what_was_written_for_another_agent_is_understood() {
+fn hooks_of_other_agents_are_understood() {
     let there = json!({"hookSpecificOutput": {
         "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no",
         "updatedInput": {"a": 1}
@@ -131,7 +131,7 @@ fn the_strictest_word_counts() {
 }
 
 #[test]
-fn what_an_event_cannot_do_is_told_and_does_not_happen() {
+fn unsupported_hook_actions_are_reported_and_ignored() {
     let all = json!({
         "decision": "block", "reason": "r", "continue": false,
         "hookSpecificOutput": {"additionalContext": "c", "tool_input": {"a": 1}, "clearContext": true}
@@ -228,7 +228,7 @@ fn plans_know_switches_order_and_repetitions() {
         let switches: Switches = switches.iter().map(|(key, it)| ((*key).to_owned(), *it)).collect();
         let plan = hooks.plan(event, "t", &switches);
         let keys: Vec<&str> = plan.hooks.iter().map(|it| it.key()).collect();
-        format!("{} {} {}", keys.join(","), plan.sequential, plan.hung.join(","))
+        format!("{} {} {}", keys.join(","), plan.sequential, plan.timed_out.join(","))
     };
     assert_eq!(keys(&[]), "a,x false ");
     assert_eq!(keys(&[("b", HookSwitch::On), ("x", HookSwitch::Off)]), "a,b true ");
@@ -236,13 +236,13 @@ fn plans_know_switches_order_and_repetitions() {
 }
 
 #[test]
-fn who_hung_is_not_started_but_told_of() {
+fn hung_hook_is_reported_and_not_started_again() {
     let event = HookEvent::BeforeTool;
     let switches = Switches::from([("x".to_owned(), HookSwitch::Hung)]);
     let plan = Hooks::new(vec![hook(event, "x")], BTreeSet::new()).plan(event, "t", &switches);
     match Firing::begin(event, plan, Map::new(), |_| panic!("started")) {
-        Begun::Over(it) => assert_eq!(it.failed.len(), 1),
-        Begun::Waiting(_) => panic!("waits"),
+        FiringStart::Finished(it) => assert_eq!(it.failed.len(), 1),
+        FiringStart::Waiting(_) => panic!("waits"),
     }
 }
 
@@ -253,7 +253,7 @@ fn turn(role: Role, parts: Vec<TurnPart>) -> Arc<Turn> {
 }
 
 #[test]
-fn requests_are_told_and_changed() {
+fn hooks_see_and_change_model_requests() {
     let text = |it: &str| TurnPart::Content(Part::text(it));
     let media = TurnPart::Content(Part::Media { mime: "image/png".to_owned(), data: "AA".into(), uri: None });
     let mut request = ModelRequest {
@@ -265,9 +265,9 @@ fn requests_are_told_and_changed() {
             turn(Role::Model, vec![text("three")]),
         ],
         tools: Arc::new([]),
-        params: Params { temperature: Some(0.5), ..Params::default() },
+        params: ModelParams { temperature: Some(0.5), ..ModelParams::default() },
     };
-    let told = llm::request(&request);
+    let told = llm::request_json(&request);
     let messages = json!([{"role": "user", "content": "one two"}, {"role": "model", "content": "three"}]);
     assert_eq!(told, json!({"model": "m", "messages": messages, "config": {"temperature": 0.5}}));
     let same = request.contents[2].clone();
@@ -276,23 +276,23 @@ fn requests_are_told_and_changed() {
             {"role": "user", "content": ["fo", {"text": "ur"}]}],
         "config": {"topK": 3, "temperature": "hot"}
     });
-    llm::change(&mut request, change.as_object().unwrap());
+    llm::apply_change(&mut request, change.as_object().unwrap());
     assert_eq!(request.contents[0].parts(), [text("ONE"), media.clone()]);
     assert_eq!(request.contents[1].parts(), [media]);
     assert!(Arc::ptr_eq(&request.contents[2], &same), "what did not change keeps its bytes");
     assert_eq!(request.contents[3].parts(), [text("four")]);
     assert_eq!((request.params.top_k, request.params.temperature), (Some(3), Some(0.5)));
-    llm::change(&mut request, json!({"messages": []}).as_object().unwrap());
+    llm::apply_change(&mut request, json!({"messages": []}).as_object().unwrap());
     assert_eq!(request.contents.len(), 4, "fewer messages leave the rest as it is");
 }
 
 #[test]
-fn answers_are_told_and_changed() {
+fn hooks_see_and_change_model_answers() {
     let text = |it: &str| Chunk::Text { text: it.to_owned(), signature: None };
     let call = Chunk::Call { id: None, name: "t".to_owned(), args: json!({}), signature: None };
     let usage = Chunk::Usage(Usage { input: 1, output: 2, total: 3, ..Usage::default() });
     let chunks = vec![text("a"), call.clone(), text("b"), usage.clone(), Chunk::Finish(Finish::Stop)];
-    let told = llm::response(&chunks);
+    let told = llm::response_json(&chunks);
     assert_eq!(told["candidates"][0]["content"]["parts"], json!(["ab"]));
     assert_eq!((&told["text"], &told["candidates"][0]["finishReason"]), (&json!("ab"), &json!("STOP")));
     assert_eq!(told["usageMetadata"]["totalTokenCount"], 3);
@@ -301,6 +301,6 @@ fn answers_are_told_and_changed() {
     assert_eq!(read(said(json!(["x", {"text": "y"}]))), Some("xy".to_owned()));
     assert_eq!((read(said(json!([]))), read(json!({"text": "x"}))), (None, None));
     let finish = Chunk::Finish(Finish::Stop);
-    assert_eq!(llm::with_text(chunks, "X"), [text("X"), call.clone(), usage, finish.clone()]);
-    assert_eq!(llm::with_text(vec![call.clone(), finish.clone()], "X"), [text("X"), call, finish]);
+    assert_eq!(llm::replace_text(chunks, "X"), [text("X"), call.clone(), usage, finish.clone()]);
+    assert_eq!(llm::replace_text(vec![call.clone(), finish.clone()], "X"), [text("X"), call, finish]);
 }

@@ -2,17 +2,21 @@
 
 use super::{
     query::{CheckerVerdict, Query},
-    rules::{Checker, Rules},
+    rules::{CheckerRule, RuleSet},
     verdict::{PartialVerdict, Verdict},
 };
-use crate::base::{check::Finding, log::Decision};
+use crate::base::{check::CheckFinding, log::Decision};
 
 /// The next checker that has to be heard before a call can be decided on that `ruled` says is `decision`. None where it is
 /// denied anyway: nobody need know of it then.
-pub fn next<'a>(rules: &'a Rules, query: &Query, ruled: impl FnOnce() -> Decision) -> Option<(usize, &'a Checker)> {
+pub fn next<'a>(
+    rules: &'a RuleSet,
+    query: &Query,
+    ruled: impl FnOnce() -> Decision,
+) -> Option<(usize, &'a CheckerRule)> {
     for (at, checker) in rules.checkers().iter().enumerate() {
         match word_of(query, at) {
-            None if !checker.speaks_of(query) => (),
+            None if !checker.applies_to(query) => (),
             None => return (ruled() != Decision::Deny).then_some((at, checker)),
             Some(Ok(it)) if it.decision != Decision::Deny => (),
             // After a denial nobody else is asked; a failure is one.
@@ -22,12 +26,12 @@ pub fn next<'a>(rules: &'a Rules, query: &Query, ruled: impl FnOnce() -> Decisio
     None
 }
 
-fn word_of<'a>(query: &Query<'a>, at: usize) -> Option<&'a Result<Finding, String>> {
-    query.heard.iter().find(|it: &&CheckerVerdict| it.checker == at).map(|it| &it.said)
+fn word_of<'a>(query: &Query<'a>, at: usize) -> Option<&'a Result<CheckFinding, String>> {
+    query.checker_verdicts.iter().find(|it: &&CheckerVerdict| it.checker == at).map(|it| &it.result)
 }
 
 /// What the rules say, when everybody was heard. Who was not, or said nothing that can be understood, denies.
-pub fn apply(rules: &Rules, query: &Query, ruled: Verdict) -> Verdict {
+pub fn apply_verdicts(rules: &RuleSet, query: &Query, ruled: Verdict) -> Verdict {
     let mut res = ruled;
     for (at, checker) in rules.checkers().iter().enumerate() {
         if res.decision == Decision::Deny {
@@ -35,13 +39,13 @@ pub fn apply(rules: &Rules, query: &Query, ruled: Verdict) -> Verdict {
         }
         res = match word_of(query, at) {
             // Who was heard while another mode held counts all the same.
-            None if !checker.speaks_of(query) => res,
+            None if !checker.applies_to(query) => res,
             None => fails(checker, "it was not asked"),
             Some(Err(why)) => fails(checker, why),
             Some(Ok(it)) if it.decision == Decision::Deny => denies(checker, &it.reason),
             Some(Ok(it)) if it.decision == Decision::Ask && res.reason.is_none() => {
-                let Verdict { why, looks, network, .. } = res;
-                Verdict { why, looks, network, ..asks(checker, query, &it.reason) }
+                let Verdict { why, read_only: looks, network, .. } = res;
+                Verdict { why, read_only: looks, network, ..asks(checker, query, &it.reason) }
             }
             Some(Ok(_)) => res,
         };
@@ -49,19 +53,19 @@ pub fn apply(rules: &Rules, query: &Query, ruled: Verdict) -> Verdict {
     res
 }
 
-fn denies(checker: &Checker, reason: &str) -> Verdict {
-    let message = format!("The safety checker {} says: {reason}", checker.what.name);
-    Verdict::denied(format!("{} says: {reason}", checker.shown()), message)
+fn denies(checker: &CheckerRule, reason: &str) -> Verdict {
+    let message = format!("The safety checker {} says: {reason}", checker.checker.name);
+    Verdict::denied(format!("{} says: {reason}", checker.describe()), message)
 }
 
-fn fails(checker: &Checker, why: &str) -> Verdict {
-    let message = format!("The safety checker {} gave no verdict: {why}", checker.what.name);
-    Verdict::denied(format!("{} gave no verdict: {why}", checker.shown()), message)
+fn fails(checker: &CheckerRule, why: &str) -> Verdict {
+    let message = format!("The safety checker {} gave no verdict: {why}", checker.checker.name);
+    Verdict::denied(format!("{} gave no verdict: {why}", checker.describe()), message)
 }
 
 /// A question of its own each time: no yes for longer spares it.
-fn asks(checker: &Checker, query: &Query, reason: &str) -> Verdict {
-    let asked = Verdict::of(query, PartialVerdict::ask(format!("{} says: {reason}", checker.shown())), None);
-    let reason = format!("The safety checker {} says: {reason}", checker.what.name);
+fn asks(checker: &CheckerRule, query: &Query, reason: &str) -> Verdict {
+    let asked = Verdict::of(query, PartialVerdict::ask(format!("{} says: {reason}", checker.describe())), None);
+    let reason = format!("The safety checker {} says: {reason}", checker.checker.name);
     Verdict { reason: Some(reason).filter(|_| asked.decision == Decision::Ask), ..asked }
 }

@@ -5,17 +5,17 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::{
-    index::Index,
+    index::RuleIndex,
     load,
-    patterns::{Hit, Spelling},
-    rule::{Matcher, Rule, Tier},
-    shell::{Command, Word},
+    patterns::{CommandSpelling, MatchCertainty},
+    rule::{ArgsMatcher, Rule, Tier},
+    shell::{ShellCommand, ShellWord},
 };
 use crate::base::log::Decision;
 
 struct Table {
     rows: Vec<Rule>,
-    index: Index,
+    index: RuleIndex,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -33,17 +33,19 @@ pub fn rows() -> &'static [Rule] {
 }
 
 /// The row that speaks of a command, unless a rule of the user's, which allows it, names the same.
-pub fn find(spelling: &Spelling, found: Option<&Rule>) -> Option<&'static Rule> {
+pub fn find(spelling: &CommandSpelling, found: Option<&Rule>) -> Option<&'static Rule> {
     spelling.command.program()?;
     let mut options = spelling.command.args().iter().map(|it| it.text.as_str()).take_while(|it| *it != "--");
     if options.any(|it| it == "--help" || it.starts_with("--dry-run")) {
         return None;
     }
     // What follows it is another command: of `rm -rf d && ls /` the one is held against a row without the other.
-    let alone = spelling.alone();
+    let alone = spelling.without_line();
     let spelling = alone.as_ref().unwrap_or(spelling);
-    let mut rows = TABLE.index.of(spelling).into_iter().filter_map(|at| TABLE.rows.get(at));
-    rows.find(|row| row.matches_command(spelling) == Hit::Yes && !found.is_some_and(|it| is_named_by(row, it)))
+    let mut rows = TABLE.index.candidates(spelling).into_iter().filter_map(|at| TABLE.rows.get(at));
+    rows.find(|row| {
+        row.matches_command(spelling) == MatchCertainty::Yes && !found.is_some_and(|it| is_named_by(row, it))
+    })
 }
 
 /// Whether a rule that allows has in it all that the row is about: taken for a command, it is one of the row.
@@ -52,12 +54,12 @@ fn is_named_by(row: &Rule, rule: &Rule) -> bool {
         return false;
     }
     let is_hit = |words: Vec<&str>| {
-        let command = Command::new(words.iter().map(|it| Word::literally(it)).collect(), words.join(" "));
-        row.matches_command(&Spelling::new(&command, None, &Value::Null)) == Hit::Yes
+        let command = ShellCommand::new(words.iter().map(|it| ShellWord::from_literal(it)).collect(), words.join(" "));
+        row.matches_command(&CommandSpelling::new(&command, None, &Value::Null)) == MatchCertainty::Yes
     };
     match &rule.matcher {
-        Matcher::Prefixes(list) => list.iter().any(|it| is_hit(it.iter().map(String::as_str).collect())),
-        Matcher::Command(it) => {
+        ArgsMatcher::Prefixes(list) => list.iter().any(|it| is_hit(it.iter().map(String::as_str).collect())),
+        ArgsMatcher::Command(it) => {
             is_hit(it.as_str().trim_start_matches("^(?:").trim_end_matches(')').split(' ').collect())
         }
         _ => false,
@@ -69,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     use super::{TABLE, find, load, rows};
-    use crate::engine::policy::{patterns::Spelling, shell};
+    use crate::engine::policy::{patterns::CommandSpelling, shell};
 
     #[test]
     fn rows_are_held_to_their_examples() {
@@ -81,12 +83,12 @@ mod tests {
             // They are found by the names of their programs, too.
             for text in &row.examples.matches {
                 let (line, args) = (shell::parse(text), json!({ "command": text }));
-                let found = |it| find(&Spelling::new(it, Some(text), &args), None).is_some();
+                let found = |it| find(&CommandSpelling::new(it, Some(text), &args), None).is_some();
                 assert!(line.script().commands.iter().any(found), "{text}");
             }
         }
         let (line, args) = (shell::parse("other"), json!({}));
-        let others = TABLE.index.of(&Spelling::new(&line.script().commands[0], None, &args));
+        let others = TABLE.index.candidates(&CommandSpelling::new(&line.script().commands[0], None, &args));
         assert!(others.len() < 5, "{others:?}");
     }
 }

@@ -4,9 +4,9 @@ use super::{
     checkers, command, guards,
     names::current_name,
     plans,
-    query::{Annotations, Origin, Query},
+    query::{Annotations, CallOrigin, Query},
     rule::{Rule, Tier},
-    rules::{Checker, Rules},
+    rules::{CheckerRule, RuleSet},
     verdict::{PartialVerdict, Verdict},
 };
 use crate::base::{
@@ -32,40 +32,40 @@ use crate::base::{
 /// Of rules the first by tier and priority wins. What a server that is not trusted says of its tool counts where it makes
 /// the decision stricter, and not else. In plan mode a rule of the user's that does not name the mode makes nothing milder.
 /// What is not denied by then is heard on by the safety checkers that speak of it; none of them allows.
-pub fn decide(rules: &Rules, query: &Query) -> Verdict {
-    checkers::apply(rules, query, by_rules(rules, query))
+pub fn decide(rules: &RuleSet, query: &Query) -> Verdict {
+    checkers::apply_verdicts(rules, query, decide_by_rules(rules, query))
 }
 
 /// The next safety checker that has to be heard before the call can be decided on.
-pub fn next_checker<'a>(rules: &'a Rules, query: &Query) -> Option<(usize, &'a Checker)> {
-    checkers::next(rules, query, || by_rules(rules, query).decision)
+pub fn next_checker<'a>(rules: &'a RuleSet, query: &Query) -> Option<(usize, &'a CheckerRule)> {
+    checkers::next(rules, query, || decide_by_rules(rules, query).decision)
 }
 
 /// What the rules say by themselves.
-pub fn by_rules(rules: &Rules, query: &Query) -> Verdict {
-    let verdict = believed(rules, query);
-    if query.origin.annotations.is_none_or(|it: Annotations| it.believed) {
+pub fn decide_by_rules(rules: &RuleSet, query: &Query) -> Verdict {
+    let verdict = decide_unchecked(rules, query);
+    if query.origin.annotations.is_none_or(|it: Annotations| it.trusted) {
         return verdict;
     }
-    let origin = Origin { annotations: None, ..query.origin };
-    let unsaid = believed(rules, &Query { origin, ..*query });
+    let origin = CallOrigin { annotations: None, ..query.origin };
+    let unsaid = decide_unchecked(rules, &Query { origin, ..*query });
     if unsaid.decision > verdict.decision { unsaid } else { verdict }
 }
 
-fn believed(rules: &Rules, query: &Query) -> Verdict {
+fn decide_unchecked(rules: &RuleSet, query: &Query) -> Verdict {
     match query.command() {
         Some(text) => command::decide(rules, query, text),
         None => {
-            let (verdict, grant) = of_tool(rules, query);
+            let (verdict, grant) = tool_verdict(rules, query);
             Verdict::of(query, verdict, grant)
         }
     }
 }
 
-fn of_tool(rules: &Rules, query: &Query) -> (PartialVerdict, Option<Grant>) {
+fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant>) {
     let mut speaking = rules.iter().filter(|it| it.applies(query) && it.matches(query));
     let first = speaking.next().map(|it| match it.is_saved() {
-        true => speaking.clone().find(|it| !it.is_saved()).filter(|next| next.is_before(it, None)).unwrap_or(it),
+        true => speaking.clone().find(|it| !it.is_saved()).filter(|next| next.outranks_saved(it, None)).unwrap_or(it),
         false => it,
     });
     let broken = first.filter(|it| it.is_broken());
@@ -76,28 +76,28 @@ fn of_tool(rules: &Rules, query: &Query) -> (PartialVerdict, Option<Grant>) {
         _ => verdict,
     };
     let shipped = || rules.iter().find(|it| it.tier == Tier::Default && it.applies(query) && it.matches(query));
-    let verdict = plans::narrow(query, verdict, rule, shipped());
+    let verdict = plans::restrict_in_plan(query, verdict, rule, shipped());
     // Nobody knows whether a yes to a tool is to just what a rule says of its arguments.
     let specific = verdict.decision == Decision::Ask && rule.is_some_and(Rule::is_specific);
     let question = match verdict.decision {
         Decision::Deny => return (verdict, None),
-        Decision::Ask => Some(verdict.clone().or_ask(guards::question_of_paths(query, rule))),
-        Decision::Allow => guards::question_of_paths(query, rule),
+        Decision::Ask => Some(verdict.clone().or_ask(guards::ask_about_paths(query, rule))),
+        Decision::Allow => guards::ask_about_paths(query, rule),
     };
-    let is_granted = query.grants.iter().any(|it| covers(it, query));
+    let is_granted = query.grants.iter().any(|it| grant_covers(it, query));
     let Some(question) = question else {
         return (PartialVerdict { by_mode: verdict.by_mode && !is_granted, ..verdict }, None);
     };
-    let firm = question.firm || specific;
+    let firm = question.asks_every_time || specific;
     match !firm && is_granted {
-        true => (PartialVerdict::new(Decision::Allow, command::GRANTED), None),
-        false => (question, offer(query).filter(|_| !firm)),
+        true => (PartialVerdict::new(Decision::Allow, command::SESSION_GRANT_RULE), None),
+        false => (question, grant_offer(query).filter(|_| !firm)),
     }
 }
 
 /// Whether a yes for longer covers the call; those for commands are looked at with their parts.
-fn covers(grant: &Grant, query: &Query) -> bool {
-    let guarded = query.targets.paths.iter().any(|it| guards::of_target(it).is_some());
+fn grant_covers(grant: &Grant, query: &Query) -> bool {
+    let guarded = query.targets.paths.iter().any(|it| guards::guard_of_target(it).is_some());
     match grant {
         _ if guarded => false,
         Grant::Tool { tool } => query.command().is_none() && current_name(tool) == current_name(query.tool),
@@ -120,10 +120,10 @@ fn is_plain_edit(query: &Query) -> bool {
 }
 
 /// What "allow for this session" would mean; nothing where it would not spare the next question.
-fn offer(query: &Query) -> Option<Grant> {
+fn grant_offer(query: &Query) -> Option<Grant> {
     let grant = match query.kind {
         ToolKind::Edit => Grant::Edits,
         _ => Grant::Tool { tool: query.tool.to_owned() },
     };
-    covers(&grant, query).then_some(grant)
+    grant_covers(&grant, query).then_some(grant)
 }

@@ -2,9 +2,9 @@
 
 use super::{
     command,
-    decide::by_rules,
+    decide::decide_by_rules,
     query::Query,
-    rules::{Checker, Rules},
+    rules::{CheckerRule, RuleSet},
     verdict::Verdict,
 };
 use crate::base::log::Decision;
@@ -29,8 +29,8 @@ pub struct PartVerdict {
 }
 
 /// The rules' decision with its parts. Nobody else is heard.
-pub fn explain(rules: &Rules, query: &Query) -> Explanation {
-    let verdict = by_rules(rules, query);
+pub fn explain(rules: &RuleSet, query: &Query) -> Explanation {
+    let verdict = decide_by_rules(rules, query);
     let parts = match query.command() {
         Some(Ok(text)) => command::parts(rules, query, text),
         _ => Vec::new(),
@@ -39,7 +39,7 @@ pub fn explain(rules: &Rules, query: &Query) -> Explanation {
         parts.into_iter().map(|(text, it)| PartVerdict { text, decision: it.decision, rule: it.rule, why: it.why });
     let checkers = match verdict.decision {
         Decision::Deny => Vec::new(),
-        _ => rules.checkers().iter().filter(|it| it.speaks_of(query)).map(Checker::shown).collect(),
+        _ => rules.checkers().iter().filter(|it| it.applies_to(query)).map(CheckerRule::describe).collect(),
     };
     Explanation { verdict, parts: parts.collect(), checkers }
 }

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{names::current_name, prefixes};
 use crate::base::{
-    guarded,
-    log::{Grant, Lasting, Mode},
+    guarded_names,
+    log::{Grant, Mode, PersistentGrant},
     path::AbsPath,
-    sandbox::{Denial, Leave},
+    sandbox::{Denial, SandboxGrant},
     text::path_in_words,
     tool::{Access, TargetPath, ToolCall},
 };
@@ -26,7 +26,7 @@ const NARROWED: &[&str] = &[
 ];
 
 /// What a yes for ever to this call would be; `None`: it would be too wide, or spare no question.
-pub fn persistent(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode) -> Option<Lasting> {
+pub fn persistent_grant(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode) -> Option<PersistentGrant> {
     let tool = current_name(&call.name).to_owned();
     let modes = Mode::OFFERED.iter().copied().filter(|it| *it >= mode).collect();
     let (prefixes, args_pattern) = match grant {
@@ -35,7 +35,7 @@ pub fn persistent(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mo
         Grant::Commands { prefixes } => (prefixes.clone(), None),
         Grant::Edits => {
             let file = call.args.get("file_path").and_then(Value::as_str)?;
-            (Vec::new(), Some(Lasting::file_pattern(file)))
+            (Vec::new(), Some(PersistentGrant::file_pattern(file)))
         }
         Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
@@ -46,11 +46,11 @@ pub fn persistent(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mo
         Grant::Foreign { digest, .. } => Some(digest.clone()),
         _ => None,
     };
-    Some(Lasting { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes, digest })
+    Some(PersistentGrant { tool, server: server.map(str::to_owned), prefixes, args_pattern, modes, digest })
 }
 
 /// What a yes for ever grants this session: no more than what it says, which for edits is one file.
-pub fn persistent_here(grant: Grant, tool: &str, places: &[TargetPath]) -> Grant {
+pub fn grant_for_session(grant: Grant, tool: &str, places: &[TargetPath]) -> Grant {
     match (grant, places.iter().find(|it| it.access == Access::Write)) {
         (Grant::Edits, Some(it)) => Grant::File { tool: tool.to_owned(), path: it.real.clone() },
         (grant, _) => grant,
@@ -58,7 +58,7 @@ pub fn persistent_here(grant: Grant, tool: &str, places: &[TargetPath]) -> Grant
 }
 
 /// For the option that the user sees.
-pub fn persistent_in_words(it: &Lasting) -> String {
+pub fn persistent_in_words(it: &PersistentGrant) -> String {
     let what = match (it.prefixes.as_slice(), &it.args_pattern) {
         ([], None) => it.tool.clone(),
         ([], Some(_)) => format!("{} of this file", it.tool),
@@ -69,7 +69,7 @@ pub fn persistent_in_words(it: &Lasting) -> String {
 }
 
 /// What a yes for longer to a denial of the sandbox would be, in the session's folder; `None`: not on offer.
-pub fn permission(call: &ToolCall, denial: &Denial) -> Option<Grant> {
+pub fn sandbox_permission(call: &ToolCall, denial: &Denial) -> Option<Grant> {
     let grant = match denial {
         Denial::Network => network_for(call)?,
         Denial::Write { folder } => Grant::Write { folder: folder.clone() },
@@ -108,8 +108,8 @@ pub fn permission_in_words(it: &Grant) -> Option<String> {
 }
 
 /// What yeses for longer let a call do beyond the sandbox.
-pub fn leave<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -> Leave {
-    let mut res = Leave::default();
+pub fn sandbox_grant<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g Grant>) -> SandboxGrant {
+    let mut res = SandboxGrant::default();
     for grant in grants {
         match grant {
             Grant::NetworkFor { prefixes } => {
@@ -131,7 +131,7 @@ fn line_of(call: &ToolCall) -> Option<&str> {
 /// Neither what programs obey nor where secrets are kept, by any name on the way; and not a whole top folder.
 fn is_plain(folder: &AbsPath) -> bool {
     let path = folder.as_path();
-    let guarded = [guarded::CONFIG, guarded::SECRETS].iter().any(|it| it.find(path).is_some());
+    let guarded = [guarded_names::CONFIG, guarded_names::SECRETS].iter().any(|it| it.find(path).is_some());
     path.components().count() > 2 && !guarded
 }
 
@@ -139,7 +139,7 @@ fn is_plain(folder: &AbsPath) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{leave, may_persist, permission};
+    use super::{may_persist, sandbox_grant, sandbox_permission};
     use crate::base::{ids::CallId, log::Grant, path::AbsPath, sandbox::Denial, tool::ToolCall};
 
     fn call(command: &str) -> ToolCall {
@@ -149,15 +149,15 @@ mod tests {
 
     #[test]
     fn the_network_is_for_the_line_that_asked() {
-        let offered = permission(&call(" npm install left-pad"), &Denial::Network).unwrap();
+        let offered = sandbox_permission(&call(" npm install left-pad"), &Denial::Network).unwrap();
         assert_eq!(offered, Grant::NetworkFor { prefixes: vec!["npm install left-pad".to_owned()] });
-        assert!(leave(&call("npm install left-pad "), [&offered]).network);
+        assert!(sandbox_grant(&call("npm install left-pad "), [&offered]).network);
         for no in ["npm install", "npm install left-pad x", "npm install left-pad && make", "curl x", "("] {
-            assert!(!leave(&call(no), [&offered]).network, "{no}");
+            assert!(!sandbox_grant(&call(no), [&offered]).network, "{no}");
         }
         // What earlier versions gave.
         for void in [Grant::Network, Grant::NetworkFor { prefixes: vec!["npm".to_owned()] }] {
-            assert!(!leave(&call("npm install"), [&void]).network);
+            assert!(!sandbox_grant(&call("npm install"), [&void]).network);
         }
     }
 
@@ -165,13 +165,13 @@ mod tests {
     fn guarded_folders_are_not_kept() {
         let of = |it: &str| {
             let folder = AbsPath::new(it).unwrap();
-            permission(&call("touch x"), &Denial::Write { folder }).is_some()
+            sandbox_permission(&call("touch x"), &Denial::Write { folder }).is_some()
         };
         assert!(of("/h/u/.cache/x") && of("/h/u/out"));
         for no in ["/h/u/.ssh", "/h/u/.aws/x", "/w/.git/hooks", "/w/.vscode", "/h/u/.cargo/config", "/h", "/"] {
             assert!(!of(no), "{no}");
         }
-        assert_eq!(permission(&call("touch x"), &Denial::Other), None);
+        assert_eq!(sandbox_permission(&call("touch x"), &Denial::Other), None);
         assert!(!may_persist(&Grant::Network) && !may_persist(&Grant::NetworkFor { prefixes: vec![] }));
         assert!(!may_persist(&Grant::NetworkFor { prefixes: vec![String::new()] }));
     }

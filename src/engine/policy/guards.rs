@@ -6,13 +6,13 @@ use super::{
     patterns::git_words,
     persistent::PATTERN_FIRST,
     query::Query,
-    rule::{Matcher, Rule, Tier},
+    rule::{ArgsMatcher, Rule, Tier},
     safe,
-    shell::{Command, Script, Word, WordKind, base_name},
+    shell::{Script, ShellCommand, ShellWord, WordKind, base_name},
     verdict::PartialVerdict,
 };
 use crate::base::{
-    guarded::{CONFIG, Guarded, SECRET_RULE, SECRETS},
+    guarded_names::{CONFIG, GuardedNames, SECRET_RULE, SECRETS},
     log::{Decision, Mode},
     path::AbsPath,
     tool::{Access, TargetPath, ToolKind},
@@ -56,18 +56,18 @@ impl Guard {
         let allows = rule.decision == Decision::Allow && rule.tier >= Tier::User;
         allows
             && match &rule.matcher {
-                Matcher::Prefixes(list) => {
+                ArgsMatcher::Prefixes(list) => {
                     list.iter().any(|prefix| all(&|sign| prefix.iter().any(|it| it.ends_with(sign))))
                 }
-                Matcher::Args(it) => written(it.as_str()),
-                Matcher::Command(it) => written(it.as_str()),
+                ArgsMatcher::Args(it) => written(it.as_str()),
+                ArgsMatcher::Command(it) => written(it.as_str()),
                 _ => false,
             }
     }
 }
 
 /// What is guarded of a file that a tool touches, by its name or by its real place.
-pub fn of_target(target: &TargetPath) -> Option<Guard> {
+pub fn guard_of_target(target: &TargetPath) -> Option<Guard> {
     let places = [&target.path, &target.real];
     let public = target.access == Access::Read && places.into_iter().all(|it| is_public_key(&it.to_string()));
     let secret = places.into_iter().find_map(|it| SECRETS.find(it.as_path())).filter(|_| !public);
@@ -91,7 +91,7 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
 }
 
 /// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.
-pub fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerdict> {
+pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerdict> {
     // castor's own folder is guarded; this place in it is for the model.
     if rule.is_some_and(Rule::is_for_plans) {
         return None;
@@ -99,7 +99,7 @@ pub fn question_of_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVe
     let paths = &query.targets.paths;
     let ask = |why: &str| Some(PartialVerdict::new(Decision::Ask, why));
     let named = |it: &Guard| rule.is_some_and(|rule| it.is_named_by(rule));
-    if let Some(it) = paths.iter().filter_map(of_target).find(|it| !named(it)) {
+    if let Some(it) = paths.iter().filter_map(guard_of_target).find(|it| !named(it)) {
         return ask(&it.to_string());
     }
     let outside = |it: &&TargetPath| !it.in_roots;
@@ -132,7 +132,7 @@ pub struct GuardedWords {
     /// By the place of its command.
     pub guards: Vec<(usize, Guard)>,
     /// Configuration that the line says it writes, from where it starts: a yes to the line is one to that.
-    pub written: Vec<String>,
+    pub config_writes: Vec<String>,
 }
 
 /// Finds the file of secrets that a word of a line plainly names: by its own text, and joined with the folder that the
@@ -143,7 +143,8 @@ pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Guar
     let mut redirects = script.redirects.iter().peekable();
     for (at, command) in script.commands.iter().enumerate() {
         let word = guarded_word(command, folder.as_deref(), confined);
-        res.written.extend(word.and_then(|it| config(it.1, folder.as_deref())).filter(|_| !safe::looks(command)));
+        res.config_writes
+            .extend(word.and_then(|it| config(it.1, folder.as_deref())).filter(|_| !safe::is_read_only(command)));
         let mut found = word.map(|it| it.0);
         if let Some(to) = folder_of(command) {
             folder = Some(match folder.take() {
@@ -151,8 +152,8 @@ pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Guar
                 _ => to,
             });
         }
-        while let Some(it) = redirects.next_if(|it| it.behind <= at + 1) {
-            res.written.extend(config(&it.target, folder.as_deref()).filter(|_| it.writes));
+        while let Some(it) = redirects.next_if(|it| it.commands_before <= at + 1) {
+            res.config_writes.extend(config(&it.target, folder.as_deref()).filter(|_| it.writes));
             found = found.or_else(|| find(&it.target, folder.as_deref(), confined || !it.writes));
         }
         res.guards.extend(found.map(|it| (at, it)));
@@ -161,23 +162,23 @@ pub fn guarded_words(script: &Script, dir: Option<&str>, confined: bool) -> Guar
 }
 
 /// Configuration that a word names, and nothing else.
-fn config(word: &Word, folder: Option<&str>) -> Option<String> {
+fn config(word: &ShellWord, folder: Option<&str>) -> Option<String> {
     let text = word.literal()?;
     let path = Path::new(folder.unwrap_or_default()).join(text);
     CONFIG.find(&path).map(|_| path.to_string_lossy().into_owned())
 }
 
-fn folder_of(command: &Command) -> Option<String> {
+fn folder_of(command: &ShellCommand) -> Option<String> {
     let [to] = command.args() else { return None };
     (matches!(command.name(), Some("cd" | "pushd")) && to.kind != WordKind::Expanded).then(|| to.text.clone())
 }
 
-fn guarded_word<'c>(command: &'c Command, folder: Option<&str>, confined: bool) -> Option<(Guard, &'c Word)> {
+fn guarded_word<'c>(command: &'c ShellCommand, folder: Option<&str>, confined: bool) -> Option<(Guard, &'c ShellWord)> {
     let program = command.program().unwrap_or_default();
     let mut args = command.args();
     if program == "git" {
         args = git_words(args);
-        let sub = args.first().and_then(Word::literal).unwrap_or_default();
+        let sub = args.first().and_then(ShellWord::literal).unwrap_or_default();
         // It takes a message from a file.
         let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains(['F', 't']);
         let long = |it: &str| it.starts_with("--fi") || it.starts_with("--te");
@@ -189,16 +190,16 @@ fn guarded_word<'c>(command: &'c Command, folder: Option<&str>, confined: bool) 
     if NAMES_ONLY.contains(&program) {
         return None;
     }
-    let is_operand = |it: &&Word| !it.text.starts_with('-');
+    let is_operand = |it: &&ShellWord| !it.text.starts_with('-');
     let given = args.iter().any(|it| ["-e", "-f", "--reg", "--file"].iter().any(|no| it.text.starts_with(no)));
     let pattern = args.iter().find(is_operand).filter(|_| PATTERN_FIRST.contains(&program) && !given);
-    let left_out = |it: &Word| ["--exclude", "--ignore", "!", ":!", ":^"].iter().any(|no| it.text.starts_with(no));
+    let left_out = |it: &ShellWord| ["--exclude", "--ignore", "!", ":!", ":^"].iter().any(|no| it.text.starts_with(no));
     let read = args.iter().filter(|it| !pattern.is_some_and(|no| std::ptr::eq(*it, no)) && !left_out(it));
-    read.into_iter().find_map(|it| Some((find(it, folder, confined || safe::looks(command))?, it)))
+    read.into_iter().find_map(|it| Some((find(it, folder, confined || safe::is_read_only(command))?, it)))
 }
 
 /// What is guarded of what a word names; configuration only where nothing else holds it.
-fn find(word: &Word, folder: Option<&str>, is_held: bool) -> Option<Guard> {
+fn find(word: &ShellWord, folder: Option<&str>, is_held: bool) -> Option<Guard> {
     let text = word.text.as_str();
     // What is in a substitution is listed by itself; messages and code are words, too.
     if text.contains("$(") || text.contains('`') || is_public_key(text) {
@@ -206,7 +207,7 @@ fn find(word: &Word, folder: Option<&str>, is_held: bool) -> Option<Guard> {
     }
     let relative = folder.filter(|_| !text.starts_with(['/', '~', '-', '$']));
     let joined = relative.map(|it| format!("{it}/{text}")).filter(|it| !is_public_key(it));
-    let entry = |list: Guarded| {
+    let entry = |list: GuardedNames| {
         let own = |text: &str| list.find_names(names(text), text.starts_with('/'));
         own(text).or_else(|| joined.as_deref().and_then(own))
     };
@@ -231,7 +232,7 @@ fn is_public_key(text: &str) -> bool {
 }
 
 /// Whether output stays below the folder that it starts in, and out of what is guarded, by what the line says.
-pub fn is_plain_below(target: &Word) -> bool {
+pub fn is_plain_below(target: &ShellWord) -> bool {
     let guarded = [SECRETS, CONFIG].into_iter().any(|it| it.find_names(names(&target.text), false).is_some());
     let below = |it: &str| !it.is_empty() && !it.starts_with('/') && !it.split('/').any(|it| it == "..");
     !guarded && target.literal().is_some_and(below)

@@ -10,13 +10,13 @@ use toml::Spanned;
 use super::{
     keys,
     names::{current_name, nearest_name},
-    patterns::{Hit, Spelling},
-    rule::{Allows, Beginning, Examples, Matcher, NamedTool, Rule, Source, Tier, Who},
-    rules::{Checker, Written},
+    patterns::{CommandSpelling, MatchCertainty},
+    rule::{AllowOptions, ArgsMatcher, CallPattern, Examples, Rule, RuleSource, StartPattern, Tier, ToolIdentity},
+    rules::{CheckerRule, PolicyFile},
     shell,
 };
 use crate::base::{
-    check::{self, Does, Wants},
+    check::{self, CheckerAction, CheckerContext},
     log::{Decision, Mode},
     path::AbsPath,
 };
@@ -55,7 +55,7 @@ impl OneOrMany {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum StringOrList {
     Allow,
     Deny,
     AskUser,
@@ -65,7 +65,7 @@ enum Word {
 #[serde(rename_all = "camelCase")]
 struct RawRule {
     tool_name: Option<OneOrMany>,
-    decision: Word,
+    decision: StringOrList,
     priority: u16,
     #[serde(default)]
     modes: Vec<String>,
@@ -99,25 +99,25 @@ struct RawScope {
     command_regex: Option<String>,
 }
 
-pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
+pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), String> {
     let line_of = |at: usize| text.get(..at).map_or(0, |it| it.matches('\n').count() + 1);
     let file: File = toml::from_str(text).map_err(|it| {
         let line = it.span().map_or(0, |it| line_of(it.start));
-        format!("{}: {}", Source { file: source.to_owned(), line }, it.message())
+        format!("{}: {}", RuleSource { file: source.to_owned(), line }, it.message())
     })?;
     let table: toml::Table = toml::from_str(text).map_err(|it| it.message().to_owned())?;
     keys::check_file(&table).map_err(|it| format!("{source}: {it}"))?;
-    let place = |it: &Spanned<toml::Table>| Source { file: source.to_owned(), line: line_of(it.span().start) };
+    let place = |it: &Spanned<toml::Table>| RuleSource { file: source.to_owned(), line: line_of(it.span().start) };
     let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for table in file.rule {
         let (place, table) = (place(&table), table.into_inner());
-        match rule(table.clone(), tier, &place) {
+        match read_rule(table.clone(), tier, &place) {
             Ok(it) => {
                 warnings.extend(strange_names(&it));
                 rules.push(it);
             }
             Err(why) => {
-                let stand_in = stand_in(&table, tier, &place);
+                let stand_in = broken_rule(&table, tier, &place);
                 let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
                 warnings.push(format!("{place}: the rule is left out: {why}{then}"));
                 rules.extend(stand_in);
@@ -131,11 +131,11 @@ pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<Strin
             Err(why) => {
                 warnings
                     .push(format!("{place}: the checker is left out: {why}; what it may have denied is asked about"));
-                rules.extend(stand_in(&table, tier, &place));
+                rules.extend(broken_rule(&table, tier, &place));
             }
         }
     }
-    Ok((Written { rules, checkers }, warnings))
+    Ok((PolicyFile { rules, checkers }, warnings))
 }
 
 /// Names that are nearly a tool's. The rule holds as it is written: the tool may be one of a server's, or to come. Castor's own
@@ -145,7 +145,7 @@ fn strange_names(rule: &Rule) -> Vec<String> {
         let near = nearest_name(name)?;
         Some(format!("{}: castor has no tool {name}; did you mean {near}?", rule.source))
     };
-    match rule.who.server {
+    match rule.call_pattern.server {
         // A server calls its tools what it likes.
         Some(_) => Vec::new(),
         None if rule.tier == Tier::Default => Vec::new(),
@@ -154,7 +154,7 @@ fn strange_names(rule: &Rule) -> Vec<String> {
 }
 
 /// In place of a rule that would have restricted something; of one that allows nothing needs to be left.
-fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
+fn broken_rule(table: &toml::Table, tier: Tier, place: &RuleSource) -> Option<Rule> {
     if table.get("decision").and_then(toml::Value::as_str) == Some("allow") {
         return None;
     }
@@ -176,7 +176,7 @@ fn stand_in(table: &toml::Table, tier: Tier, place: &Source) -> Option<Rule> {
     Some(Rule::broken(tools, tier, priority, place.clone()))
 }
 
-pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, String> {
+pub fn read_rule(table: toml::Table, tier: Tier, place: &RuleSource) -> Result<Rule, String> {
     // Gemini CLI drops it without a word. A rule that says more than it could be held to must not allow.
     if table.contains_key("safety_checker") && table.get("decision").and_then(toml::Value::as_str) != Some("deny") {
         return Err("its safety_checker counts only as a [[safety_checker]] beside the rules".to_owned());
@@ -189,7 +189,7 @@ pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, Stri
     let modes: Option<Vec<Mode>> = raw.modes.iter().map(|it| Mode::parse(it)).collect();
     let modes = modes.ok_or("it names an unknown mode")?;
     // Who installs an extension wants its tools, not its opinion on what needs no question.
-    if tier == Tier::Extension && (matches!(raw.decision, Word::Allow) || modes.contains(&Mode::Yolo)) {
+    if tier == Tier::Extension && (matches!(raw.decision, StringOrList::Allow) || modes.contains(&Mode::Yolo)) {
         return Err("an extension may not allow anything, nor say anything of the mode yolo".to_owned());
     }
     let matcher = matcher(&mut raw)?;
@@ -202,9 +202,9 @@ pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, Stri
         return Err("mcpName and subagent must not be empty".to_owned());
     }
     let decision = match raw.decision {
-        Word::Allow => Decision::Allow,
-        Word::Deny => Decision::Deny,
-        Word::AskUser => Decision::Ask,
+        StringOrList::Allow => Decision::Allow,
+        StringOrList::Deny => Decision::Deny,
+        StringOrList::AskUser => Decision::Ask,
     };
     check_tools(&tools, decision, &matcher)?;
     let RawScope {
@@ -218,11 +218,11 @@ pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, Stri
     } = raw.scope;
     let folder = folder.map(|it| AbsPath::new(it).ok_or("folder must be an absolute path")).transpose()?;
     let res = Rule {
-        who: Who { server, subagent, annotations, digest, folder },
+        call_pattern: CallPattern { server, subagent, annotations, digest, folder },
         modes,
         interactive,
         matcher,
-        allows: Allows { redirection: raw.allow_redirection, opaque: raw.opaque },
+        allows: AllowOptions { redirection: raw.allow_redirection, opaque: raw.opaque },
         deny_message: raw.deny_message,
         examples: Examples { matches: raw.matches, not_matches: raw.not_matches },
         ..Rule::new(tools, decision, tier, raw.priority, place.clone())
@@ -235,7 +235,7 @@ pub fn rule(table: toml::Table, tier: Tier, place: &Source) -> Result<Rule, Stri
 }
 
 /// Whether a rule of this kind may name these tools.
-fn check_tools(tools: &[String], decision: Decision, matcher: &Matcher) -> Result<(), String> {
+fn check_tools(tools: &[String], decision: Decision, matcher: &ArgsMatcher) -> Result<(), String> {
     if tools.is_empty() || tools.iter().any(String::is_empty) {
         return Err("toolName is empty".to_owned());
     }
@@ -245,7 +245,7 @@ fn check_tools(tools: &[String], decision: Decision, matcher: &Matcher) -> Resul
             "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*".to_owned()
         );
     }
-    let for_commands = matches!(matcher, Matcher::Prefixes(_) | Matcher::Command(_));
+    let for_commands = matches!(matcher, ArgsMatcher::Prefixes(_) | ArgsMatcher::Command(_));
     match for_commands && !tools.iter().all(|it| current_name(it) == SHELL) {
         true => Err(format!("commandPrefix and commandRegex are for {SHELL} only")),
         false => Ok(()),
@@ -269,9 +269,9 @@ pub fn check_examples(rule: &Rule) -> Result<(), String> {
 /// An example is `TOOL`, `TOOL COMMAND` or `TOOL {…}`; of a rule for the shell alone also just the command.
 fn fits(rule: &Rule, example: &str) -> bool {
     let (first, rest) = example.split_once(' ').unwrap_or((example, ""));
-    let server = rule.who.server.as_deref().map(|it| if it == "*" { "any" } else { it });
+    let server = rule.call_pattern.server.as_deref().map(|it| if it == "*" { "any" } else { it });
     let server = server.or_else(|| first.strip_prefix("mcp_").and_then(|it| it.split_once('_')).map(|it| it.0));
-    let names = |tool: &str| rule.names_tool(NamedTool { tool, server });
+    let names = |tool: &str| rule.names_tool(ToolIdentity { tool, server });
     let for_shell = rule.tools.iter().all(|it| current_name(it) == SHELL);
     let (tool, rest) = if for_shell && !names(first) { (SHELL, example) } else { (first, rest) };
     if !names(tool) {
@@ -281,24 +281,24 @@ fn fits(rule: &Rule, example: &str) -> bool {
         return rule.matches_args(&serde_json::from_str(rest).unwrap_or_else(|_| json!({})));
     }
     let args = json!({ "command": rest });
-    let hit = |it| rule.matches_command(&Spelling::new(it, Some(rest), &args)) == Hit::Yes;
+    let hit = |it| rule.matches_command(&CommandSpelling::new(it, Some(rest), &args)) == MatchCertainty::Yes;
     match shell::parse(rest).script().commands.as_slice() {
         [] => rule.matches_args(&args),
         commands => commands.iter().any(hit),
     }
 }
 
-fn matcher(raw: &mut RawRule) -> Result<Matcher, String> {
+fn matcher(raw: &mut RawRule) -> Result<ArgsMatcher, String> {
     match (raw.scope.args_pattern.take(), raw.scope.command_prefix.take(), raw.scope.command_regex.take()) {
-        (None, None, None) => Ok(Matcher::Any),
-        (Some(it), None, None) => pattern(&it, |it| Regex::new(it).ok()).map(Matcher::Args),
-        (None, None, Some(it)) => pattern(&it, Beginning::new).map(Matcher::Command),
+        (None, None, None) => Ok(ArgsMatcher::Any),
+        (Some(it), None, None) => pattern(&it, |it| Regex::new(it).ok()).map(ArgsMatcher::Args),
+        (None, None, Some(it)) => pattern(&it, StartPattern::new).map(ArgsMatcher::Command),
         (None, Some(it), None) => {
             let prefixes: Vec<Vec<String>> =
                 it.into_vec().iter().map(|it| it.split_whitespace().map(str::to_owned).collect()).collect();
             match prefixes.is_empty() || prefixes.iter().any(Vec::is_empty) {
                 true => Err("commandPrefix is empty".to_owned()),
-                false => Ok(Matcher::Prefixes(prefixes)),
+                false => Ok(ArgsMatcher::Prefixes(prefixes)),
             }
         }
         _ => Err("argsPattern, commandPrefix and commandRegex exclude each other".to_owned()),
@@ -334,15 +334,15 @@ enum CheckerKind {
 }
 
 /// Reads one `[[safety_checker]]`.
-fn checker(mut table: toml::Table, tier: Tier, place: &Source) -> Result<Checker, String> {
+fn checker(mut table: toml::Table, tier: Tier, place: &RuleSource) -> Result<CheckerRule, String> {
     let what = table.remove("checker").ok_or("checker is missing")?;
     let raw: RawChecker = what.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
     // Its matchers are a rule's, read as generously as those of one that restricts.
     table.insert("decision".to_owned(), "ask_user".into());
     table.entry("priority").or_insert(toml::Value::Integer(0));
-    let rule = rule(table, tier, place)?;
+    let rule = read_rule(table, tier, place)?;
     let does = match raw.kind {
-        CheckerKind::InProcess if raw.name == "allowed-path" => Does::AllowedPath,
+        CheckerKind::InProcess if raw.name == "allowed-path" => CheckerAction::AllowedPath,
         CheckerKind::InProcess => return Err(format!("castor has no checker {:?}", raw.name)),
         CheckerKind::External if tier < Tier::Workspace => return Err("an extension may not name programs".to_owned()),
         CheckerKind::External => external(&raw)?,
@@ -352,15 +352,15 @@ fn checker(mut table: toml::Table, tier: Tier, place: &Source) -> Result<Checker
         return Err(format!("timeout must be 1 to {MAX_TIMEOUT_MS} milliseconds"));
     }
     let wants = |what: &str| raw.required_context.as_ref().is_none_or(|it| it.iter().any(|it| it == what));
-    let wants = Wants { environment: wants("environment"), history: wants("history") };
-    let what = Arc::new(check::Checker { name: raw.name, does, config: raw.config, wants });
-    Ok(Checker { rule, what, timeout_ms })
+    let wants = CheckerContext { environment: wants("environment"), history: wants("history") };
+    let what = Arc::new(check::Checker { name: raw.name, action: does, config: raw.config, context: wants });
+    Ok(CheckerRule { rule, checker: what, timeout_ms })
 }
 
 /// A relative name would be looked up in the folder of the session: whoever writes there would be the checker.
-fn external(raw: &RawChecker) -> Result<Does, String> {
+fn external(raw: &RawChecker) -> Result<CheckerAction, String> {
     match raw.name.starts_with('/') || raw.name.starts_with("~/") {
-        true => Ok(Does::External { program: raw.name.clone(), args: raw.args.clone() }),
+        true => Ok(CheckerAction::External { program: raw.name.clone(), args: raw.args.clone() }),
         false => Err(format!("the program {:?} is neither absolute nor below ~/", raw.name)),
     }
 }

@@ -4,7 +4,6 @@ mod checkers;
 mod command;
 mod danger;
 mod decide;
-mod derived;
 mod explain;
 mod grants;
 mod guards;
@@ -20,6 +19,7 @@ mod query;
 mod rule;
 mod rules;
 mod safe;
+mod settings_rules;
 pub mod shell;
 mod shipped;
 #[cfg(test)]
@@ -28,15 +28,15 @@ mod verdict;
 
 pub use danger::rows as danger_rows;
 pub use decide::{decide, next_checker};
-pub use derived::Lists;
 pub use explain::{Explanation, PartVerdict, explain};
 pub use grants::{
-    is_void, leave, may_persist, network_for, permission, permission_in_words, persistent, persistent_here,
-    persistent_in_words,
+    grant_for_session, is_void, may_persist, network_for, permission_in_words, persistent_grant, persistent_in_words,
+    sandbox_grant, sandbox_permission,
 };
 pub use names::current_name;
-pub use query::{Annotations, CheckerVerdict, Origin, Query, Sandbox, auto_on_offer};
+pub use query::{Annotations, CallOrigin, CheckerVerdict, Query, SandboxFacts, check_auto_available};
 pub use rule::{Rule, Tier};
-pub use rules::{Checker, Rules, Written, hidden};
-pub use safe::is_look;
+pub use rules::{CheckerRule, PolicyFile, RuleSet, unconditional_deny};
+pub use safe::is_read_only_line;
+pub use settings_rules::ToolLists;
 pub use verdict::Verdict;

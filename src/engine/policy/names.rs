@@ -6,7 +6,7 @@ const RENAMED: &[(&str, &str)] =
 
 /// What rules may name beside the servers' tools, with what Gemini CLI has and castor does not: its policies are read
 /// here, too.
-const KNOWN: &[&str] = &[
+const KNOWN_TOOLS: &[&str] = &[
     "activate_skill",
     "ask_user",
     "complete_task",
@@ -31,11 +31,11 @@ const KNOWN: &[&str] = &[
 /// The tool that somebody meant who wrote this name, if it is none's.
 pub fn nearest_name(name: &str) -> Option<&'static str> {
     let is_pattern = name.ends_with('*') || name.starts_with("mcp_");
-    if is_pattern || KNOWN.contains(&current_name(name)) {
+    if is_pattern || KNOWN_TOOLS.contains(&current_name(name)) {
         return None;
     }
     let ratio = |it: &str| similar::TextDiff::from_chars(name, it).ratio();
-    let near = KNOWN.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let near = KNOWN_TOOLS.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0));
     near.filter(|it| it.0 >= 0.8).map(|it| it.1)
 }
 

@@ -5,29 +5,29 @@ use std::{borrow::Cow, cell::OnceCell};
 use serde_json::Value;
 
 use super::{
-    rule::{Matcher, Rule, stable_text},
-    shell::{Command, Word, base_name},
+    rule::{ArgsMatcher, Rule, stable_text},
+    shell::{ShellCommand, ShellWord, base_name},
 };
 use crate::base::log::Decision;
 
 /// How surely a rule speaks of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hit {
+pub enum MatchCertainty {
     No,
     /// Words of it are only known to the shell.
     Maybe,
     Yes,
 }
 
-impl From<bool> for Hit {
+impl From<bool> for MatchCertainty {
     fn from(it: bool) -> Self {
         if it { Self::Yes } else { Self::No }
     }
 }
 
 /// A command as rules are held against it, with the ways to spell it that many of them ask for.
-pub struct Spelling<'a> {
-    pub command: &'a Command,
+pub struct CommandSpelling<'a> {
+    pub command: &'a ShellCommand,
     /// Its name, if that is written out, and its program.
     name: Option<(&'a str, &'a str)>,
     /// The call's arguments.
@@ -41,9 +41,9 @@ pub struct Spelling<'a> {
     json: OnceCell<(String, Option<String>)>,
 }
 
-impl<'a> Spelling<'a> {
+impl<'a> CommandSpelling<'a> {
     /// `whole`: the call's text, for the command that stands for all of it.
-    pub fn new(command: &'a Command, whole: Option<&'a str>, args: &'a Value) -> Self {
+    pub fn new(command: &'a ShellCommand, whole: Option<&'a str>, args: &'a Value) -> Self {
         let whole = whole.filter(|it| *it != command.text);
         let name = command.name().map(|it| (it, base_name(it)));
         let (lines, first_words, json) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
@@ -51,7 +51,7 @@ impl<'a> Spelling<'a> {
     }
 
     /// The same without what stands beside the command in its line; `None`: nothing does.
-    pub fn alone(&self) -> Option<Self> {
+    pub fn without_line(&self) -> Option<Self> {
         self.whole.map(|_| Self::new(self.command, None, self.args))
     }
 
@@ -89,59 +89,61 @@ impl<'a> Spelling<'a> {
 
 impl Rule {
     /// For one command of a shell call.
-    pub fn matches_command(&self, spelling: &Spelling) -> Hit {
+    pub fn matches_command(&self, spelling: &CommandSpelling) -> MatchCertainty {
         let generous = self.decision != Decision::Allow;
         match &self.matcher {
-            Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => Hit::Yes,
-            Matcher::Never | Matcher::PlanFile => Hit::No,
-            Matcher::Args(it) => {
+            ArgsMatcher::Any | ArgsMatcher::Broken | ArgsMatcher::NotTools(_) => MatchCertainty::Yes,
+            ArgsMatcher::Never | ArgsMatcher::PlanFile => MatchCertainty::No,
+            ArgsMatcher::Args(it) => {
                 let (own, whole) = spelling.json();
-                Hit::from(it.is_match(own) || generous && whole.as_ref().is_some_and(|text| it.is_match(text)))
+                MatchCertainty::from(
+                    it.is_match(own) || generous && whole.as_ref().is_some_and(|text| it.is_match(text)),
+                )
             }
-            Matcher::Prefixes(list) => {
-                list.iter().map(|it| prefix_hit(it, spelling, generous)).max().unwrap_or(Hit::No)
+            ArgsMatcher::Prefixes(list) => {
+                list.iter().map(|it| prefix_hit(it, spelling, generous)).max().unwrap_or(MatchCertainty::No)
             }
-            Matcher::Command(it) => {
+            ArgsMatcher::Command(it) => {
                 let lines = spelling.lines().iter().take(if generous { usize::MAX } else { 1 });
-                Hit::from(lines.into_iter().any(|line| it.is_match(line)))
+                MatchCertainty::from(lines.into_iter().any(|line| it.is_match(line)))
             }
         }
     }
 }
 
-fn prefix_hit(prefix: &[String], spelling: &Spelling, generous: bool) -> Hit {
-    let Some((want, sub)) = prefix.split_first() else { return Hit::Yes };
+fn prefix_hit(prefix: &[String], spelling: &CommandSpelling, generous: bool) -> MatchCertainty {
+    let Some((want, sub)) = prefix.split_first() else { return MatchCertainty::Yes };
     let Some((name, program)) = spelling.name else {
-        return if generous && !spelling.command.words.is_empty() { Hit::Maybe } else { Hit::No };
+        return if generous && !spelling.command.words.is_empty() { MatchCertainty::Maybe } else { MatchCertainty::No };
     };
     // `/bin/rm` and, on disks that do not tell case, `RM` run rm.
     let same_program = program.eq_ignore_ascii_case(want);
     if name != want && !(generous && same_program) {
-        return Hit::No;
+        return MatchCertainty::No;
     }
     let args = spelling.command.args();
     match words_hit(sub, args) {
         // A prefix that allows must be written out.
-        it if !generous => Hit::from(it == Hit::Yes),
+        it if !generous => MatchCertainty::from(it == MatchCertainty::Yes),
         // `kubectl -n x delete` is `kubectl delete`: options of the program, and what may be their values, stand between.
-        it if it != Hit::Yes && same_program => it.max(follow(sub, without_toolchain(program, args))),
+        it if it != MatchCertainty::Yes && same_program => it.max(follow(sub, without_toolchain(program, args))),
         it => it,
     }
 }
 
-fn words_hit(wanted: &[String], words: &[Word]) -> Hit {
+fn words_hit(wanted: &[String], words: &[ShellWord]) -> MatchCertainty {
     for (at, want) in wanted.iter().enumerate() {
-        match words.get(at).map(Word::literal) {
+        match words.get(at).map(ShellWord::literal) {
             Some(Some(word)) if word == want => (),
-            Some(None) => return Hit::Maybe,
-            _ => return Hit::No,
+            Some(None) => return MatchCertainty::Maybe,
+            _ => return MatchCertainty::No,
         }
     }
-    Hit::Yes
+    MatchCertainty::Yes
 }
 
 /// `cargo +nightly publish` is `cargo publish`: rustup runs it, and takes its own word away.
-fn without_toolchain<'w>(program: &str, args: &'w [Word]) -> &'w [Word] {
+fn without_toolchain<'w>(program: &str, args: &'w [ShellWord]) -> &'w [ShellWord] {
     const PROXIED: &[&str] =
         &["cargo", "cargo-clippy", "cargo-fmt", "clippy-driver", "rust-analyzer", "rustc", "rustdoc", "rustfmt"];
     match args.split_first() {
@@ -151,25 +153,25 @@ fn without_toolchain<'w>(program: &str, args: &'w [Word]) -> &'w [Word] {
 }
 
 /// Whether these words follow, with options between them; options among them may stand anywhere behind.
-fn follow(sub: &[String], args: &[Word]) -> Hit {
-    let Some((want, rest)) = sub.split_first() else { return Hit::Yes };
+fn follow(sub: &[String], args: &[ShellWord]) -> MatchCertainty {
+    let Some((want, rest)) = sub.split_first() else { return MatchCertainty::Yes };
     if want.starts_with('-') {
         let said = args.iter().take_while(|it| it.text != "--").any(|it| is_option(&it.text, want));
-        return if said { follow(rest, args) } else { Hit::No };
+        return if said { follow(rest, args) } else { MatchCertainty::No };
     }
     let hit = |at: usize| match args.get(at) {
         Some(word) if word.literal() == Some(want) => follow(rest, args.get(at + 1..).unwrap_or_default()),
-        Some(word) if word.literal().is_none() => Hit::Maybe,
-        _ => Hit::No,
+        Some(word) if word.literal().is_none() => MatchCertainty::Maybe,
+        _ => MatchCertainty::No,
     };
-    operands(args).into_iter().map(hit).max().unwrap_or(Hit::No)
+    operands(args).into_iter().map(hit).max().unwrap_or(MatchCertainty::No)
 }
 
 /// So many words are looked at for the first that is no option.
 const MAX_OPTIONS: usize = 32;
 
 /// Where the first word may stand that is no option, nor the value of one.
-fn operands(args: &[Word]) -> Vec<usize> {
+fn operands(args: &[ShellWord]) -> Vec<usize> {
     let (mut may_stand, mut res) = ([false; MAX_OPTIONS + 2], Vec::new());
     may_stand[0] = true;
     for (at, it) in args.iter().enumerate().take(MAX_OPTIONS) {
@@ -197,14 +199,14 @@ fn is_option(word: &str, want: &str) -> bool {
 }
 
 /// The command as it would be typed plainly: without the program's folder, behind options of git itself.
-fn plain_line(command: &Command) -> Option<String> {
+fn plain_line(command: &ShellCommand) -> Option<String> {
     let program = command.program()?;
     let args = if program == "git" { git_words(command.args()) } else { without_toolchain(program, command.args()) };
     Some([program].into_iter().chain(args.iter().map(|it| it.text.as_str())).collect::<Vec<_>>().join(" "))
 }
 
 /// A git command's words from its sub-command on.
-pub fn git_words(mut args: &[Word]) -> &[Word] {
+pub fn git_words(mut args: &[ShellWord]) -> &[ShellWord] {
     const VALUED: &[&str] = &["-C", "-c", "--config-env", "--git-dir", "--namespace", "--work-tree"];
     while let Some((first, rest)) = args.split_first().filter(|it| it.0.text.starts_with('-')) {
         let valued = VALUED.contains(&first.text.as_str());

@@ -2,10 +2,10 @@
 //! or of the workspace's wants for just that. Never a no, nor what an administrator wants to be asked about.
 
 use super::{
-    patterns::Spelling,
+    patterns::CommandSpelling,
     prefixes,
-    rule::{Matcher, Rule, Tier},
-    shell::{Command, Word, WordKind},
+    rule::{ArgsMatcher, Rule, Tier},
+    shell::{ShellCommand, ShellWord, WordKind},
 };
 use crate::base::{log::Decision, path::AbsPath};
 
@@ -14,31 +14,31 @@ pub const PATTERN_FIRST: &[&str] = &["awk", "egrep", "fgrep", "grep", "jq", "rg"
 
 impl Rule {
     /// Whether it asks about all that a yes to `prefix` is for. A wider yes was one to something else.
-    pub fn asks_of(&self, prefix: &str) -> bool {
+    pub fn asks_about_prefix(&self, prefix: &str) -> bool {
         let leads = |it: &Vec<String>| {
             let mut words = prefix.split(' ');
             it.iter().all(|it| words.next() == Some(it))
         };
         match &self.matcher {
-            Matcher::Prefixes(list) => list.iter().any(leads),
-            Matcher::Command(it) => it.is_match(prefix),
+            ArgsMatcher::Prefixes(list) => list.iter().any(leads),
+            ArgsMatcher::Command(it) => it.is_match(prefix),
             _ => !self.is_specific(),
         }
     }
 
     /// Whether what a yes for ever says is under this rule, which asks: else it is for something else.
-    fn asks_of_saved(&self, saved: &Self, spelling: &Spelling) -> bool {
+    fn asks_of_saved(&self, saved: &Self, spelling: &CommandSpelling) -> bool {
         match &saved.matcher {
-            Matcher::Prefixes(list) => {
-                let hits = |it: &&Vec<String>| prefixes::is_led(spelling.command, it.iter());
-                list.iter().filter(hits).any(|it| self.asks_of(&it.join(" ")))
+            ArgsMatcher::Prefixes(list) => {
+                let hits = |it: &&Vec<String>| prefixes::starts_with_words(spelling.command, it.iter());
+                list.iter().filter(hits).any(|it| self.asks_about_prefix(&it.join(" ")))
             }
             _ => !self.is_specific(),
         }
     }
 
     /// Whether a yes for ever gives way to it: to what people deny, and to a question that the yes was none to.
-    pub fn is_before(&self, saved: &Self, spelling: Option<&Spelling>) -> bool {
+    pub fn outranks_saved(&self, saved: &Self, spelling: Option<&CommandSpelling>) -> bool {
         match self.decision {
             _ if self.tier == Tier::Default => false,
             Decision::Deny => true,
@@ -48,28 +48,28 @@ impl Rule {
     }
 
     /// Whether a yes for longer would spare the next question that it asks: only then may one be given.
-    pub fn is_spared_by_a_yes(&self, command: &Command) -> bool {
-        let asks = |it: Vec<String>| it.iter().all(|it| self.asks_of(it));
-        !self.is_specific() || prefixes::grantable(std::iter::once(command)).is_some_and(asks)
+    pub fn allows_grant(&self, command: &ShellCommand) -> bool {
+        let asks = |it: Vec<String>| it.iter().all(|it| self.asks_about_prefix(it));
+        !self.is_specific() || prefixes::grantable_prefixes(std::iter::once(command)).is_some_and(asks)
     }
 }
 
 /// Whether a command may work in other folders than the session's, which a yes of one folder is not for: a word of it
 /// leads there, or is only known when it runs.
-pub fn works_elsewhere(command: &Command, roots: &[AbsPath]) -> bool {
+pub fn works_elsewhere(command: &ShellCommand, roots: &[AbsPath]) -> bool {
     command.args().iter().any(|it| leads_out(it, roots))
 }
 
 /// Whether a word of it plainly names a place outside of the session's folders: what only looks is not asked about in them.
-pub fn names_outside(command: &Command, roots: &[AbsPath]) -> bool {
+pub fn names_outside(command: &ShellCommand, roots: &[AbsPath]) -> bool {
     let searches = command.program().is_some_and(|it| PATTERN_FIRST.contains(&it));
-    let is_operand = |it: &&Word| !it.text.starts_with('-');
+    let is_operand = |it: &&ShellWord| !it.text.starts_with('-');
     let pattern = command.args().iter().find(is_operand).filter(|_| searches);
     let named = command.args().iter().filter(|it| it.kind != WordKind::Expanded && it.text != "/dev/null");
     named.filter(|it| !pattern.is_some_and(|no| std::ptr::eq(*it, no))).any(|it| leads_out(it, roots))
 }
 
-fn leads_out(word: &Word, roots: &[AbsPath]) -> bool {
+fn leads_out(word: &ShellWord, roots: &[AbsPath]) -> bool {
     let outside = |it: &str| AbsPath::new(it).is_some_and(|path| !roots.iter().any(|root| path.is_within(root)));
     let absolute = |it: &str| it.find('/').and_then(|at| it.get(at..)).is_some_and(outside);
     let text = word.text.as_str();

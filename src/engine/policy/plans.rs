@@ -2,7 +2,7 @@
 
 use super::{
     query::Query,
-    rule::{Matcher, Rule, Source, Tier},
+    rule::{ArgsMatcher, Rule, RuleSource, Tier},
     verdict::PartialVerdict,
 };
 use crate::base::log::{Decision, Mode};
@@ -11,16 +11,21 @@ use crate::base::log::{Decision, Mode};
 const PRIORITY: u16 = 70;
 
 /// Files of plans are written without a question.
-pub fn rule() -> Rule {
+pub fn plan_file_rule() -> Rule {
     let tools = vec!["replace".to_owned(), "write_file".to_owned()];
-    let source = Source { file: "default/plan.toml".to_owned(), line: 0 };
+    let source = RuleSource { file: "default/plan.toml".to_owned(), line: 0 };
     let rule = Rule::new(tools, Decision::Allow, Tier::Default, PRIORITY, source);
-    Rule { modes: vec![Mode::Plan], matcher: Matcher::PlanFile, ..rule }
+    Rule { modes: vec![Mode::Plan], matcher: ArgsMatcher::PlanFile, ..rule }
 }
 
 /// A rule of people's that does not name the mode was written for work, not for plans: the stricter one counts.
 /// `shipped`: the first of castor's own that speaks of the same.
-pub fn narrow(query: &Query, verdict: PartialVerdict, found: Option<&Rule>, shipped: Option<&Rule>) -> PartialVerdict {
+pub fn restrict_in_plan(
+    query: &Query,
+    verdict: PartialVerdict,
+    found: Option<&Rule>,
+    shipped: Option<&Rule>,
+) -> PartialVerdict {
     let speaks_of_all = found.is_some_and(|it| it.tier > Tier::Default && it.modes.is_empty());
     match shipped.filter(|_| query.mode == Mode::Plan && speaks_of_all) {
         Some(it) if it.decision > verdict.decision => PartialVerdict::of(it, query),

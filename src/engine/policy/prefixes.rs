@@ -1,6 +1,6 @@
 //! What a yes for longer to a command would cover: its program, with the sub-command where it has one.
 
-use super::shell::{Command, Role, Word, base_name};
+use super::shell::{CommandRole, ShellCommand, ShellWord, base_name};
 
 /// Programs whose first word is a command of its own.
 const WITH_SUBCOMMAND: &[&str] = &[
@@ -58,8 +58,8 @@ const WITH_RUN: &[&str] = &["bun", "bundle", "deno", "docker", "npm", "pnpm", "p
 const NEVER: &[&str] = &["curl", "wget", "nc", "ncat", "socat", "tee", "mv", "cp", "ln", "rm", "export", "unset"];
 
 /// What a yes for longer to these commands would cover; `None` when it would cover too much.
-pub fn grantable<'a>(commands: impl Iterator<Item = &'a Command>) -> Option<Vec<String>> {
-    let prefixes = commands.map(|it| match it.role != Role::Own {
+pub fn grantable_prefixes<'a>(commands: impl Iterator<Item = &'a ShellCommand>) -> Option<Vec<String>> {
+    let prefixes = commands.map(|it| match it.role != CommandRole::Own {
         true => None,
         false => prefix(it),
     });
@@ -67,15 +67,15 @@ pub fn grantable<'a>(commands: impl Iterator<Item = &'a Command>) -> Option<Vec<
 }
 
 /// Whether a yes for longer to `prefixes` covers the command.
-pub fn covered<'p>(command: &Command, prefixes: impl IntoIterator<Item = &'p String>) -> bool {
-    let covers = |prefix: &String| !prefix.is_empty() && is_led(command, prefix.split(' '));
-    command.role == Role::Own && prefixes.into_iter().any(covers)
+pub fn covers_command<'p>(command: &ShellCommand, prefixes: impl IntoIterator<Item = &'p String>) -> bool {
+    let covers = |prefix: &String| !prefix.is_empty() && starts_with_words(command, prefix.split(' '));
+    command.role == CommandRole::Own && prefixes.into_iter().any(covers)
 }
 
 /// Whether it begins with these words.
-pub fn is_led<T: AsRef<str>>(command: &Command, words: impl IntoIterator<Item = T>) -> bool {
+pub fn starts_with_words<T: AsRef<str>>(command: &ShellCommand, words: impl IntoIterator<Item = T>) -> bool {
     let mut said = command.words.iter();
-    words.into_iter().all(|it| said.next().and_then(Word::literal) == Some(it.as_ref()))
+    words.into_iter().all(|it| said.next().and_then(ShellWord::literal) == Some(it.as_ref()))
 }
 
 /// Whether a prefix is of an interpreter with the file that it runs.
@@ -99,12 +99,15 @@ fn is_program(word: &str) -> bool {
     !word.is_empty() && !word.starts_with(['-', '+']) && !word.contains(char::is_whitespace) && !runs_more()
 }
 
-fn prefix(command: &Command) -> Option<String> {
+fn prefix(command: &ShellCommand) -> Option<String> {
     let name = command.name()?;
     let program = base_name(name);
     // Words with blanks in them would come apart again when they are compared.
-    let second =
-        command.args().first().and_then(Word::literal).filter(|it| !it.is_empty() && !it.contains(char::is_whitespace));
+    let second = command
+        .args()
+        .first()
+        .and_then(ShellWord::literal)
+        .filter(|it| !it.is_empty() && !it.contains(char::is_whitespace));
     let operand = second.filter(|it| !it.starts_with(['-', '+']));
     if name.contains(char::is_whitespace) || name.is_empty() || NEVER.contains(&program) {
         return None;
@@ -113,7 +116,7 @@ fn prefix(command: &Command) -> Option<String> {
     let narrow = INTERPRETERS.contains(&program) || WITH_SUBCOMMAND.contains(&program) || program == "cd";
     match (narrow, operand) {
         (true, Some(operand)) if RUNS.contains(&operand) && WITH_RUN.contains(&program) => {
-            let it = command.args().get(1).and_then(Word::literal).filter(|it| is_program(it))?;
+            let it = command.args().get(1).and_then(ShellWord::literal).filter(|it| is_program(it))?;
             Some(format!("{name} {operand} {it}"))
         }
         (true, Some(operand)) => Some(format!("{name} {operand}")),

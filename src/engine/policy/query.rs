@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::names::current_name;
 use crate::base::{
-    check::Finding,
+    check::CheckFinding,
     log::{Grant, Mode},
     path::AbsPath,
     tool::{Access, Targets, ToolKind},
@@ -24,12 +24,12 @@ pub struct Query<'a> {
     pub grants: &'a [Grant],
     /// The folders of the session, canonical.
     pub roots: &'a [AbsPath],
-    pub origin: Origin<'a>,
+    pub origin: CallOrigin<'a>,
     /// What safety checkers said of it.
-    pub heard: &'a [CheckerVerdict],
+    pub checker_verdicts: &'a [CheckerVerdict],
     /// The session's folder of plans, canonical.
     pub plans: Option<&'a AbsPath>,
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxFacts,
 }
 
 impl<'a> Query<'a> {
@@ -44,10 +44,10 @@ impl<'a> Query<'a> {
             interactive: true,
             grants: &[],
             roots: &[],
-            origin: Origin::default(),
-            heard: &[],
+            origin: CallOrigin::default(),
+            checker_verdicts: &[],
             plans: None,
-            sandbox: Sandbox::default(),
+            sandbox: SandboxFacts::default(),
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Query<'a> {
 
 /// Whose tool it is, and who calls.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Origin<'a> {
+pub struct CallOrigin<'a> {
     /// The MCP server that the tool comes from, as the configuration names it.
     pub server: Option<&'a str>,
     pub annotations: Option<Annotations<'a>>,
@@ -98,21 +98,21 @@ pub struct Origin<'a> {
 /// What a server says of its tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotations<'a> {
-    pub said: &'a Value,
+    pub members: &'a Value,
     /// The user trusts the server. Else its words can make a decision stricter, never milder.
-    pub believed: bool,
+    pub trusted: bool,
 }
 
 /// What was heard from a checker, by its place in the rules, or why nothing was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckerVerdict {
     pub checker: usize,
-    pub said: Result<Finding, String>,
+    pub result: Result<CheckFinding, String>,
 }
 
 /// What holds a session's commands, and whether what they change can be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct SandboxFacts {
     /// Commands run in one.
     pub available: bool,
     /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
@@ -126,7 +126,7 @@ pub struct Sandbox {
     pub exposed: bool,
 }
 
-impl Sandbox {
+impl SandboxFacts {
     /// One that lacks nothing.
     pub const WHOLE: Self =
         Self { available: true, mounts: true, trusted: true, plain_repository: true, undoable: true, exposed: false };
@@ -141,14 +141,16 @@ impl Sandbox {
 ///
 /// # Errors
 /// What is missing, for people.
-pub fn auto_on_offer(facts: Sandbox) -> Result<(), &'static str> {
+pub fn check_auto_available(facts: SandboxFacts) -> Result<(), &'static str> {
     match facts {
-        Sandbox { trusted: false, .. } => Err("the mode auto needs a trusted folder"),
-        Sandbox { available: false, .. } => Err("the mode auto needs a sandbox, and commands run without one here"),
-        Sandbox { mounts: false, .. } => {
+        SandboxFacts { trusted: false, .. } => Err("the mode auto needs a trusted folder"),
+        SandboxFacts { available: false, .. } => {
+            Err("the mode auto needs a sandbox, and commands run without one here")
+        }
+        SandboxFacts { mounts: false, .. } => {
             Err("the mode auto needs a sandbox with mounts, which this system does not allow")
         }
-        Sandbox { undoable: false, .. } => {
+        SandboxFacts { undoable: false, .. } => {
             Err("the mode auto needs checkpoints, and general.checkpointing.enabled is false in the settings")
         }
         _ => Ok(()),

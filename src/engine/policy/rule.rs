@@ -9,7 +9,7 @@ use super::{
     query::Query,
 };
 use crate::base::{
-    log::{Decision, LASTING_FILE, Lasting, Mode},
+    log::{Decision, GRANTS_FILE, Mode, PersistentGrant},
     path::AbsPath,
 };
 
@@ -24,14 +24,14 @@ pub enum Tier {
 }
 
 /// Where a yes stands, in thousandths: above what users usually write, as Gemini CLI's.
-const PLACE_OF_A_YES: u32 = Tier::User as u32 * 1000 + 950;
+const SAVED_GRANT_PRIORITY: u32 = Tier::User as u32 * 1000 + 950;
 
 /// One rule of a policy file.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Exact names, `*`, or (never for allow) a name that ends with `*`.
     pub tools: Vec<String>,
-    pub who: Who,
+    pub call_pattern: CallPattern,
     pub decision: Decision,
     pub tier: Tier,
     /// 0 to 999, within the tier.
@@ -40,16 +40,16 @@ pub struct Rule {
     pub modes: Vec<Mode>,
     /// Whether it holds only when somebody can be asked, or only when not.
     pub interactive: Option<bool>,
-    pub matcher: Matcher,
-    pub allows: Allows,
+    pub matcher: ArgsMatcher,
+    pub allows: AllowOptions,
     pub deny_message: Option<String>,
-    pub source: Source,
+    pub source: RuleSource,
     pub examples: Examples,
 }
 
 /// Whose call it is, beside the tool's name. What is `None` holds for all.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Who {
+pub struct CallPattern {
     /// An MCP server, or `*` for any of them.
     pub server: Option<String>,
     pub subagent: Option<String>,
@@ -63,7 +63,7 @@ pub struct Who {
 
 /// What a rule that allows commands lets pass beside their words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allows {
+pub struct AllowOptions {
     /// Output may go to files.
     pub redirection: bool,
     /// Lines of which nobody can tell what they run, if they begin with what the rule names.
@@ -72,14 +72,14 @@ pub struct Allows {
 
 /// Where a rule is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct RuleSource {
     /// For people: a file, or a setting.
     pub file: String,
     /// From 1; 0: there are no lines.
     pub line: usize,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for RuleSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.line {
             0 => f.write_str(&self.file),
@@ -90,7 +90,7 @@ impl std::fmt::Display for Source {
 
 /// What must hold of the arguments.
 #[derive(Clone, Debug)]
-pub enum Matcher {
+pub enum ArgsMatcher {
     Any,
     /// Nothing: the rule says something that cannot be held.
     Never,
@@ -105,18 +105,18 @@ pub enum Matcher {
     /// Leading words of a shell command.
     Prefixes(Vec<Vec<String>>),
     /// Beginning of a shell command.
-    Command(Beginning),
+    Command(StartPattern),
 }
 
 /// A pattern for the beginning of a text.
 #[derive(Clone, Debug)]
-pub struct Beginning {
+pub struct StartPattern {
     regex: Regex,
     /// With what all that it matches begins, in lower case, if that can be told.
     pub first_words: Option<Vec<String>>,
 }
 
-impl Beginning {
+impl StartPattern {
     pub fn new(pattern: &str) -> Option<Self> {
         let regex = Regex::new(&format!("^(?:{pattern})")).ok()?;
         let heads = Extractor::new().extract(&regex_syntax::parse(regex.as_str()).ok()?);
@@ -146,24 +146,24 @@ pub struct Examples {
 
 /// A tool as it is asked for, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NamedTool<'a> {
+pub struct ToolIdentity<'a> {
     pub tool: &'a str,
     pub server: Option<&'a str>,
 }
 
 impl Rule {
     /// For all calls of these tools.
-    pub fn new(tools: Vec<String>, decision: Decision, tier: Tier, priority: u16, source: Source) -> Self {
+    pub fn new(tools: Vec<String>, decision: Decision, tier: Tier, priority: u16, source: RuleSource) -> Self {
         Self {
             tools,
-            who: Who::default(),
+            call_pattern: CallPattern::default(),
             decision,
             tier,
             priority,
             modes: Vec::new(),
             interactive: None,
-            matcher: Matcher::Any,
-            allows: Allows::default(),
+            matcher: ArgsMatcher::Any,
+            allows: AllowOptions::default(),
             deny_message: None,
             source,
             examples: Examples::default(),
@@ -171,17 +171,17 @@ impl Rule {
     }
 
     /// In place of a rule that cannot be read.
-    pub fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: Source) -> Self {
-        Self { matcher: Matcher::Broken, ..Self::new(tools, Decision::Ask, tier, priority, source) }
+    pub fn broken(tools: Vec<String>, tier: Tier, priority: u16, source: RuleSource) -> Self {
+        Self { matcher: ArgsMatcher::Broken, ..Self::new(tools, Decision::Ask, tier, priority, source) }
     }
 
     /// In place of a file that cannot be read: everything is asked about.
-    pub fn unread(tier: Tier, file: &str) -> Self {
-        Self::broken(vec!["*".to_owned()], tier, 999, Source { file: file.to_owned(), line: 0 })
+    pub fn broken_file(tier: Tier, file: &str) -> Self {
+        Self::broken(vec!["*".to_owned()], tier, 999, RuleSource { file: file.to_owned(), line: 0 })
     }
 
     /// Its place in the order: tier + priority / 1000, in thousandths.
-    pub fn effective(&self) -> u32 {
+    pub fn effective_priority(&self) -> u32 {
         self.tier as u32 * 1000 + u32::from(self.priority)
     }
 
@@ -195,25 +195,27 @@ impl Rule {
     }
 
     pub fn in_words(&self, tool: &str) -> String {
-        let tools = self.shown_tools(tool);
+        let tools = self.describe_tools(tool);
         let what = match &self.matcher {
-            Matcher::Any | Matcher::Never | Matcher::NotTools(_) | Matcher::PlanFile => String::new(),
-            Matcher::Broken => " (a rule that cannot be read)".to_owned(),
-            Matcher::Args(it) => match Lasting::file_of(it.as_str()) {
+            ArgsMatcher::Any | ArgsMatcher::Never | ArgsMatcher::NotTools(_) | ArgsMatcher::PlanFile => String::new(),
+            ArgsMatcher::Broken => " (a rule that cannot be read)".to_owned(),
+            ArgsMatcher::Args(it) => match PersistentGrant::file_of(it.as_str()) {
                 Some(file) => format!(" of {file}"),
                 None => format!(" {it}"),
             },
-            Matcher::Command(it) => format!(" {}", it.as_str()),
-            Matcher::Prefixes(it) => format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", ")),
+            ArgsMatcher::Command(it) => format!(" {}", it.as_str()),
+            ArgsMatcher::Prefixes(it) => {
+                format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", "))
+            }
         };
         format!("{tools}{what}")
     }
 
     /// For people: the tools that it names.
-    pub fn shown_tools(&self, tool: &str) -> String {
+    pub fn describe_tools(&self, tool: &str) -> String {
         let all = self.tools.iter().any(|it| it == "*");
         let tools = if all { "*" } else { tool };
-        match &self.who.server {
+        match &self.call_pattern.server {
             Some(server) => format!("{server}/{tools}"),
             None => tools.to_owned(),
         }
@@ -221,25 +223,25 @@ impl Rule {
 
     /// Whether it says something of the arguments.
     pub fn is_specific(&self) -> bool {
-        matches!(self.matcher, Matcher::Args(_) | Matcher::Prefixes(_) | Matcher::Command(_))
+        matches!(self.matcher, ArgsMatcher::Args(_) | ArgsMatcher::Prefixes(_) | ArgsMatcher::Command(_))
     }
 
     pub fn is_broken(&self) -> bool {
-        matches!(self.matcher, Matcher::Broken)
+        matches!(self.matcher, ArgsMatcher::Broken)
     }
 
     pub fn is_for_plans(&self) -> bool {
-        matches!(self.matcher, Matcher::PlanFile)
+        matches!(self.matcher, ArgsMatcher::PlanFile)
     }
 
     /// Whether it is a yes for ever.
     pub fn is_saved(&self) -> bool {
-        self.decision == Decision::Allow && std::path::Path::new(&self.source.file).ends_with(LASTING_FILE)
+        self.decision == Decision::Allow && std::path::Path::new(&self.source.file).ends_with(GRANTS_FILE)
     }
 
     /// Whether no yes but to the call itself counts where this rule asks.
-    pub fn is_firm(&self) -> bool {
-        let written_above = self.effective() >= PLACE_OF_A_YES && !self.is_broken();
+    pub fn asks_every_time(&self) -> bool {
+        let written_above = self.effective_priority() >= SAVED_GRANT_PRIORITY && !self.is_broken();
         self.tier == Tier::Admin || written_above || self.tier == Tier::Default && self.is_specific()
     }
 }
@@ -247,13 +249,14 @@ impl Rule {
 impl Rule {
     /// Whether it speaks of this tool at all, here and now.
     pub fn applies(&self, query: &Query) -> bool {
-        let said = |key: &str| query.origin.annotations.and_then(|it| it.said.get(key));
+        let said = |key: &str| query.origin.annotations.and_then(|it| it.members.get(key));
         (self.modes.is_empty() || self.modes.contains(&query.mode))
             && self.interactive.is_none_or(|it| it == query.interactive)
-            && self.who.subagent.as_deref().is_none_or(|it| query.origin.subagent == Some(it))
-            && self.who.digest.as_deref().is_none_or(|it| query.origin.digest == Some(it))
-            && self.who.annotations.iter().all(|(key, want)| said(key) == Some(want))
-            && (self.names_tool(NamedTool { tool: query.tool, server: query.origin.server }) || self.names_agent(query))
+            && self.call_pattern.subagent.as_deref().is_none_or(|it| query.origin.subagent == Some(it))
+            && self.call_pattern.digest.as_deref().is_none_or(|it| query.origin.digest == Some(it))
+            && self.call_pattern.annotations.iter().all(|(key, want)| said(key) == Some(want))
+            && (self.names_tool(ToolIdentity { tool: query.tool, server: query.origin.server })
+                || self.names_agent(query))
     }
 
     /// A rule that restricts also goes by the name of the sub-agent that is called; one that allows does not: an
@@ -265,8 +268,8 @@ impl Rule {
             && agent().is_some_and(|agent| self.tools.iter().any(|it| it == agent))
     }
 
-    pub fn names_tool(&self, named: NamedTool) -> bool {
-        match (&self.who.server, named.server) {
+    pub fn names_tool(&self, named: ToolIdentity) -> bool {
+        match (&self.call_pattern.server, named.server) {
             (Some(_), None) => return false,
             // Lists of servers do not tell case; a rule that allows does.
             (Some(want), Some(server)) if want == "*" || want == server => (),
@@ -274,7 +277,7 @@ impl Rule {
             (Some(_), Some(_)) => return false,
             _ => (),
         }
-        if let Matcher::NotTools(list) = &self.matcher {
+        if let ArgsMatcher::NotTools(list) = &self.matcher {
             return named.server.is_none() && !list.iter().any(|it| it == current_name(named.tool));
         }
         self.tools.iter().any(|it| self.names(it, named))
@@ -282,7 +285,7 @@ impl Rule {
 
     /// Names of MCP tools are what a server likes them to be: a rule that allows goes by the server's identity, never
     /// by the beginning of a name. One that restricts takes both.
-    fn names(&self, pattern: &str, named: NamedTool) -> bool {
+    fn names(&self, pattern: &str, named: ToolIdentity) -> bool {
         let tool = current_name(named.tool);
         let generous = self.decision != Decision::Allow;
         if pattern == "*" {
@@ -297,7 +300,7 @@ impl Rule {
             };
             return identified || generous && tool.starts_with(prefix);
         }
-        match (&self.who.server, named.server) {
+        match (&self.call_pattern.server, named.server) {
             (Some(_), Some(server)) => tool == pattern || is_same_short_name(pattern, tool, server),
             // A built-in tool, or a name that no server may take over.
             (None, None) => current_name(pattern) == tool,
@@ -309,7 +312,7 @@ impl Rule {
     /// For calls that are no shell command.
     pub fn matches(&self, query: &Query) -> bool {
         match &self.matcher {
-            Matcher::PlanFile => self.tools.iter().any(|it| it == current_name(query.tool)) && query.is_plan_file(),
+            ArgsMatcher::PlanFile => self.tools.iter().any(|it| it == current_name(query.tool)) && query.is_plan_file(),
             _ => self.matches_args(query.args),
         }
     }
@@ -317,9 +320,9 @@ impl Rule {
     /// The same by the arguments alone.
     pub fn matches_args(&self, args: &Value) -> bool {
         match &self.matcher {
-            Matcher::Any | Matcher::Broken | Matcher::NotTools(_) => true,
-            Matcher::Args(it) => it.is_match(&stable_text(args, None)),
-            Matcher::Prefixes(_) | Matcher::Command(_) | Matcher::PlanFile | Matcher::Never => false,
+            ArgsMatcher::Any | ArgsMatcher::Broken | ArgsMatcher::NotTools(_) => true,
+            ArgsMatcher::Args(it) => it.is_match(&stable_text(args, None)),
+            ArgsMatcher::Prefixes(_) | ArgsMatcher::Command(_) | ArgsMatcher::PlanFile | ArgsMatcher::Never => false,
         }
     }
 }

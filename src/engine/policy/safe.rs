@@ -10,13 +10,13 @@ use serde::Deserialize;
 
 use super::{
     patterns::git_words,
-    shell::{Command, Line, Role, Script, Word, parse},
+    shell::{CommandRole, Script, ShellCommand, ShellLine, ShellWord, parse},
 };
 
 /// A command that only looks, while what its row says holds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct SafeRow {
     /// The program, with its sub-command where it has one.
     pub prefix: String,
     /// Options with which it does more: a star stands for any ending, a single letter is found in `-abc`, too.
@@ -28,8 +28,8 @@ pub struct Row {
     compiled: OnceLock<Option<Regex>>,
 }
 
-static ROWS: LazyLock<HashMap<String, Vec<Row>>> = LazyLock::new(|| {
-    let mut res = HashMap::<String, Vec<Row>>::new();
+static ROWS: LazyLock<HashMap<String, Vec<SafeRow>>> = LazyLock::new(|| {
+    let mut res = HashMap::<String, Vec<SafeRow>>::new();
     for row in read() {
         let program = row.prefix.split(' ').next().unwrap_or_default().to_owned();
         res.entry(program).or_default().push(row);
@@ -38,10 +38,10 @@ static ROWS: LazyLock<HashMap<String, Vec<Row>>> = LazyLock::new(|| {
 });
 
 /// The rows as they are written.
-pub fn read() -> Vec<Row> {
+pub fn read() -> Vec<SafeRow> {
     #[derive(Deserialize)]
     struct File {
-        row: Vec<Row>,
+        row: Vec<SafeRow>,
     }
     // A table that does not load makes nothing safe; a test sees to it that it does.
     toml::from_str::<File>(include_str!("safe.toml")).map(|it| it.row).unwrap_or_default()
@@ -51,23 +51,23 @@ pub fn read() -> Vec<Row> {
 const LED_BY_THE_FOLDER: &[&str] = &["cargo", "git", "go", "pnpm", "rustc"];
 
 /// Whether a command starts what nobody trusts in a folder that nobody trusts.
-pub fn is_led_by_the_folder(command: &Command) -> bool {
+pub fn runs_folder_config(command: &ShellCommand) -> bool {
     command.program().is_some_and(|it| LED_BY_THE_FOLDER.contains(&it))
 }
 
 /// Whether a line does nothing but look, as far as its words say.
-pub fn is_look(line: &str) -> bool {
-    matches!(parse(line), Line::Plain(it) if only_looks(&it))
+pub fn is_read_only_line(line: &str) -> bool {
+    matches!(parse(line), ShellLine::Plain(it) if is_read_only_script(&it))
 }
 
 /// Whether all that a plain line does is look.
-pub fn only_looks(script: &Script) -> bool {
-    !script.writes_files() && script.commands.iter().all(looks)
+pub fn is_read_only_script(script: &Script) -> bool {
+    !script.writes_files() && script.commands.iter().all(is_read_only)
 }
 
 /// Whether a command of a plain line only looks.
-pub fn looks(command: &Command) -> bool {
-    if command.role == Role::Transparent {
+pub fn is_read_only(command: &ShellCommand) -> bool {
+    if command.role == CommandRole::Transparent {
         return true;
     }
     // A program of another folder may be anything.
@@ -77,19 +77,19 @@ pub fn looks(command: &Command) -> bool {
     ROWS.get(name).into_iter().flatten().any(|it| it.holds(words))
 }
 
-impl Row {
-    fn holds(&self, words: &[Word]) -> bool {
+impl SafeRow {
+    fn holds(&self, words: &[ShellWord]) -> bool {
         let sub = self.prefix.split(' ').skip(1);
         let mut rest = words.iter();
-        if !sub.into_iter().all(|want| rest.next().and_then(Word::literal) == Some(want)) {
+        if !sub.into_iter().all(|want| rest.next().and_then(ShellWord::literal) == Some(want)) {
             return false;
         }
         let args = rest.as_slice();
-        let acts = |word: &Word| self.not.iter().any(|it| is_option(&word.text, it));
+        let acts = |word: &ShellWord| self.not.iter().any(|it| is_option(&word.text, it));
         !args.iter().any(acts) && self.fits(args)
     }
 
-    fn fits(&self, args: &[Word]) -> bool {
+    fn fits(&self, args: &[ShellWord]) -> bool {
         let Some(written) = &self.args else { return true };
         let compiled = self.compiled.get_or_init(|| Regex::new(&format!("^(?:{written})$")).ok());
         let line = args.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");

@@ -1,10 +1,10 @@
 //! The rules that castor brings along, and how files and settings become rules.
 
 use super::{
-    derived::{self, Lists},
     load, plans,
     rule::{Rule, Tier},
-    rules::{Rules, Written},
+    rules::{PolicyFile, RuleSet},
+    settings_rules::{self, ToolLists},
 };
 
 const SHIPPED: &[(&str, &str)] = &[
@@ -15,7 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("default/yolo.toml", include_str!("shipped/yolo.toml")),
 ];
 
-impl Rules {
+impl RuleSet {
     /// What castor brings along.
     pub fn shipped() -> Self {
         // A shipped file that does not load allows nothing; tests see to it that all do.
@@ -25,22 +25,22 @@ impl Rules {
             it.source.line = 0;
             it
         });
-        Self::default().with(rules.chain([plans::rule()]).collect::<Vec<Rule>>())
+        Self::default().with(rules.chain([plans::plan_file_rule()]).collect::<Vec<Rule>>())
     }
 
     /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.
-    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(Written, Vec<String>), String> {
+    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), String> {
         load::parse(text, tier, source)
     }
 
     /// As [`Rules::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
     /// would have denied.
-    pub fn load(text: &str, tier: Tier, source: &str) -> (Written, Vec<String>) {
-        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::unread(tier, source)].into(), vec![why]))
+    pub fn load(text: &str, tier: Tier, source: &str) -> (PolicyFile, Vec<String>) {
+        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::broken_file(tier, source)].into(), vec![why]))
     }
 
     /// What settings say, as rules of the user.
-    pub fn of_settings(lists: &Lists) -> Vec<Rule> {
-        derived::rules(lists)
+    pub fn from_settings(lists: &ToolLists) -> Vec<Rule> {
+        settings_rules::rules(lists)
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
-    sandbox::Leave,
+    sandbox::SandboxGrant,
     text,
 };
 
@@ -27,7 +27,7 @@ pub struct Verdict {
     /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
     pub why: Option<String>,
     /// The command only looks: it runs with everything read-only.
-    pub looks: bool,
+    pub read_only: bool,
     /// It has the network, as its mode says.
     pub network: bool,
     /// Configuration that a yes lets it write, as the question names it.
@@ -42,8 +42,13 @@ pub struct Verdict {
 
 impl Verdict {
     /// What it lets the call do, or keeps it from, in the sandbox.
-    pub fn leave(&self) -> Leave {
-        Leave { unasked: self.network, looks: self.looks, named: self.writes.clone(), ..Leave::default() }
+    pub fn sandbox_grant(&self) -> SandboxGrant {
+        SandboxGrant {
+            network_by_mode: self.network,
+            read_only: self.read_only,
+            named_config: self.writes.clone(),
+            ..SandboxGrant::default()
+        }
     }
 
     pub fn denied(rule: String, message: String) -> Self {
@@ -57,7 +62,7 @@ impl Verdict {
             deny_message: None,
             reason: None,
             why: None,
-            looks: false,
+            read_only: false,
             network: false,
             writes: Vec::new(),
             by_mode: false,
@@ -70,7 +75,7 @@ impl Verdict {
     pub fn of(query: &Query, part: PartialVerdict, grant: Option<Grant>) -> Self {
         let asks = part.decision == Decision::Ask;
         if asks && !query.interactive {
-            let message = nobody_to_ask(&part.rule);
+            let message = unasked_denial(&part.rule);
             return Self::denied(part.rule, message);
         }
         let in_a_line = |it: String| text::first_line(&it.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WHY);
@@ -84,7 +89,7 @@ impl Verdict {
     }
 }
 
-pub fn nobody_to_ask(why: &str) -> String {
+pub fn unasked_denial(why: &str) -> String {
     format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
 }
 
@@ -97,7 +102,7 @@ pub struct PartialVerdict {
     /// Output may go to files.
     pub allows_redirection: bool,
     /// No yes for longer spares it.
-    pub firm: bool,
+    pub asks_every_time: bool,
     /// castor's own rules say so, for the mode.
     pub by_mode: bool,
     /// Why it is asked; `None`: because the mode asks for all such calls.
@@ -109,12 +114,20 @@ impl PartialVerdict {
     pub fn new(decision: Decision, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let why = (decision == Decision::Ask).then(|| rule.clone());
-        Self { decision, rule, deny_message: None, allows_redirection: false, firm: false, by_mode: false, why }
+        Self {
+            decision,
+            rule,
+            deny_message: None,
+            allows_redirection: false,
+            asks_every_time: false,
+            by_mode: false,
+            why,
+        }
     }
 
     /// A question that no yes for longer spares.
     pub fn ask(why: impl Into<String>) -> Self {
-        Self { firm: true, ..Self::new(Decision::Ask, why) }
+        Self { asks_every_time: true, ..Self::new(Decision::Ask, why) }
     }
 
     pub fn of(rule: &Rule, query: &Query) -> Self {
@@ -126,7 +139,7 @@ impl PartialVerdict {
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
             allows_redirection: rule.allows.redirection,
-            firm: rule.is_firm(),
+            asks_every_time: rule.asks_every_time(),
             by_mode: rule.tier == Tier::Default,
         }
     }
@@ -137,7 +150,7 @@ impl PartialVerdict {
             (Mode::Yolo, _) => Self { allows_redirection: true, ..Self::new(Decision::Allow, "yolo mode") },
             (_, true) => Self { why: None, ..Self::new(Decision::Ask, "no rule") },
             (_, false) => Self {
-                deny_message: Some(nobody_to_ask("no rule speaks of it")),
+                deny_message: Some(unasked_denial("no rule speaks of it")),
                 ..Self::new(Decision::Deny, "no rule, and nobody can be asked")
             },
         }
@@ -152,7 +165,9 @@ impl PartialVerdict {
     pub fn or_ask(self, question: Option<Self>) -> Self {
         match question {
             Some(it) if self.decision == Decision::Allow => it,
-            Some(it) if self.is_ordinary_question() => Self { why: it.why, firm: self.firm || it.firm, ..self },
+            Some(it) if self.is_ordinary_question() => {
+                Self { why: it.why, asks_every_time: self.asks_every_time || it.asks_every_time, ..self }
+            }
             _ => self,
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::base::{
-    checkpoint::{ChangeKind, Changes, FileChange, Restored},
+    checkpoint::{ChangeKind, Changes, FileChange, RestoreResult},
     content::{Part, joined_text},
     ids::{CallId, CheckpointId, MessageId},
     log::{Entry, Fact},
@@ -19,17 +19,17 @@ pub struct Checkpoints {
     list: Vec<Checkpoint>,
     /// Restores that can be taken back, the last one at the end.
     restores: Vec<Restore>,
-    prompts: Vec<Prompt>,
+    prompts: Vec<PromptSummary>,
 }
 
 /// What the user said, and when.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prompt {
+pub struct PromptSummary {
     pub message: MessageId,
     pub words: String,
     pub at_ms: u64,
     /// A rewind took it away.
-    pub is_away: bool,
+    pub is_rewound: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,27 +56,29 @@ struct Restore {
 /// What one prompt's turn changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnChanges<'a> {
-    pub prompt: &'a Prompt,
+    pub prompt: &'a PromptSummary,
     /// Oldest first, also those that are undone.
     pub checkpoints: Vec<&'a Checkpoint>,
 }
 
 impl Checkpoints {
-    pub(super) fn prompted(&mut self, message: &MessageId, content: &[Part], at_ms: u64) {
+    pub(super) fn add_prompt(&mut self, message: &MessageId, content: &[Part], at_ms: u64) {
         let words = text::first_line(&joined_text(content), WORDS);
-        self.prompts.push(Prompt { message: message.clone(), words, at_ms, is_away: false });
+        self.prompts.push(PromptSummary { message: message.clone(), words, at_ms, is_rewound: false });
     }
 
     pub(super) fn apply(&mut self, entry: &Entry) {
         match &entry.fact {
-            Fact::Checkpoint { id, call, changes } => self.take(id, call.as_ref(), changes.as_ref(), entry.at),
-            Fact::Restored { id, undone, partial, files } => self.restored(id, undone, *partial, files),
-            Fact::Rewound { to } => self.rewound(to),
+            Fact::Checkpoint { id, call, changes } => {
+                self.add_checkpoint(id, call.as_ref(), changes.as_ref(), entry.at)
+            }
+            Fact::Restored { id, undone, partial, files } => self.apply_restore(id, undone, *partial, files),
+            Fact::Rewound { to } => self.apply_rewind(to),
             _ => (),
         }
     }
 
-    fn take(&mut self, id: &CheckpointId, call: Option<&CallId>, changes: Option<&Changes>, at_ms: u64) {
+    fn add_checkpoint(&mut self, id: &CheckpointId, call: Option<&CallId>, changes: Option<&Changes>, at_ms: u64) {
         let known = self.list.iter_mut().find(|it| it.id == *id);
         match (known, changes) {
             (Some(_), Some(it)) if it.is_empty() => self.list.retain(|it| it.id != *id),
@@ -97,7 +99,7 @@ impl Checkpoints {
         }
     }
 
-    fn restored(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool, files: &Restored) {
+    fn apply_restore(&mut self, id: &CheckpointId, undone: &[CheckpointId], is_partial: bool, files: &RestoreResult) {
         // What was kept as it is still stands, and where all was kept nothing happened.
         if files.restored.is_empty() && !files.conflicts.is_empty() {
             return;
@@ -116,10 +118,10 @@ impl Checkpoints {
     }
 
     /// The conversation is without this prompt and those after it; what they changed in files may still stand.
-    fn rewound(&mut self, to: &MessageId) {
-        let first = self.prompts.iter().rposition(|it| it.message == *to && !it.is_away);
+    fn apply_rewind(&mut self, to: &MessageId) {
+        let first = self.prompts.iter().rposition(|it| it.message == *to && !it.is_rewound);
         let gone = first.map(|it| self.prompts.iter_mut().skip(it));
-        gone.into_iter().flatten().for_each(|it| it.is_away = true);
+        gone.into_iter().flatten().for_each(|it| it.is_rewound = true);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -135,12 +137,12 @@ impl Checkpoints {
     }
 
     /// What the user said, oldest first.
-    pub fn prompts(&self) -> &[Prompt] {
+    pub fn prompts(&self) -> &[PromptSummary] {
         &self.prompts
     }
 
     /// The prompt whose turn it belongs to.
-    pub fn prompt_of(&self, it: &Checkpoint) -> Option<&Prompt> {
+    pub fn prompt_of(&self, it: &Checkpoint) -> Option<&PromptSummary> {
         self.prompts.get(it.prompt?)
     }
 
@@ -157,19 +159,19 @@ impl Checkpoints {
     }
 
     /// What is to be undone to take back the last `n` turns that changed files and still stand.
-    pub fn of_last(&self, n: usize) -> Vec<CheckpointId> {
+    pub fn in_last_turns(&self, n: usize) -> Vec<CheckpointId> {
         let standing = self.list.iter().filter(|it| it.call.is_some() && !it.is_undone);
         let mut turns: Vec<Option<usize>> = standing.map(|it| it.prompt).collect();
         turns.dedup();
         let first = turns.len().saturating_sub(n);
         let turns = turns.get(first..).unwrap_or_default();
-        self.standing(|it| turns.contains(&it.prompt))
+        self.active_ids(|it| turns.contains(&it.prompt))
     }
 
     /// What is to be undone to get back to where this prompt was said.
     pub fn since_prompt(&self, message: &MessageId) -> Option<Vec<CheckpointId>> {
         let first = self.prompts.iter().position(|it| it.message == *message)?;
-        Some(self.standing(|it| it.prompt.is_some_and(|it| it >= first)))
+        Some(self.active_ids(|it| it.prompt.is_some_and(|it| it >= first)))
     }
 
     /// What is to be undone to get back to where this checkpoint was taken.
@@ -180,24 +182,24 @@ impl Checkpoints {
         Some(all.map(|it| it.id.clone()).collect())
     }
 
-    fn standing(&self, wanted: impl Fn(&Checkpoint) -> bool) -> Vec<CheckpointId> {
+    fn active_ids(&self, wanted: impl Fn(&Checkpoint) -> bool) -> Vec<CheckpointId> {
         let all = self.list.iter().filter(|it| it.call.is_some() && !it.is_undone && wanted(it));
         all.map(|it| it.id.clone()).collect()
     }
 
     /// All that the session changed and that still stands.
-    pub fn of_session(&self) -> Vec<CheckpointId> {
-        self.standing(|_| true)
+    pub fn in_session(&self) -> Vec<CheckpointId> {
+        self.active_ids(|_| true)
     }
 
     /// The restore that a redo takes back.
-    pub fn redo(&self) -> Option<&CheckpointId> {
+    pub fn redo_target(&self) -> Option<&CheckpointId> {
         self.restores.last().map(|it| &it.id)
     }
 }
 
 /// What several calls changed, taken together: a path each.
-pub fn merged<'a>(all: impl IntoIterator<Item = &'a Checkpoint>) -> Changes {
+pub fn merge_changes<'a>(all: impl IntoIterator<Item = &'a Checkpoint>) -> Changes {
     let mut files: BTreeMap<&PathBuf, FileChange> = BTreeMap::new();
     let (mut n_unnamed, mut not_kept) = (0, Vec::new());
     for changes in all.into_iter().filter_map(|it| it.changes.as_ref()) {
@@ -205,7 +207,7 @@ pub fn merged<'a>(all: impl IntoIterator<Item = &'a Checkpoint>) -> Changes {
         not_kept.extend(changes.not_kept.iter().cloned());
         for it in &changes.files {
             let before = files.remove(&it.path);
-            if let Some(both) = both(before, it) {
+            if let Some(both) = combine_changes(before, it) {
                 files.insert(&it.path, both);
             }
         }
@@ -223,7 +225,7 @@ pub fn merged<'a>(all: impl IntoIterator<Item = &'a Checkpoint>) -> Changes {
 }
 
 /// What a path's change comes to after another one before it; `None`: it came and went again.
-fn both(first: Option<FileChange>, then: &FileChange) -> Option<FileChange> {
+fn combine_changes(first: Option<FileChange>, then: &FileChange) -> Option<FileChange> {
     let Some(first) = first else { return Some(then.clone()) };
     let change = match (first.change, then.change) {
         (ChangeKind::Added, ChangeKind::Removed) => return None,

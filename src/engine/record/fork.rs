@@ -20,29 +20,29 @@ pub struct Fork {
 impl Fork {
     /// The log of the new session; `None`: the parent's has no such message, or is none. A message that a rewind took away
     /// is there again in a copy that ends with it.
-    pub fn of(self, parent: &[Entry]) -> Option<Vec<Entry>> {
+    pub fn copy_log(self, parent: &[Entry]) -> Option<Vec<Entry>> {
         let whole = Record::replay(parent)?;
         let end = match &self.until {
             None => parent.len(),
             Some(id) => {
                 let at = parent.iter().rposition(|it| message(it) == Some(id))? + 1;
-                at + parent.iter().skip(at).take_while(|it| closes(it)).count()
+                at + parent.iter().skip(at).take_while(|it| belongs_to_message(it)).count()
             }
         };
         let mut res: Vec<Entry> = parent.get(..end)?.to_vec();
         // What was held for the parent is the parent's to give back.
         res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. }));
         let copy = Record::replay(&res)?;
-        let title = copy.title.as_deref().or(whole.title.as_deref()).map(marked);
-        res.iter_mut().for_each(|it| self.adopt(it, title.as_deref()));
+        let title = copy.title.as_deref().or(whole.title.as_deref()).map(fork_title);
+        res.iter_mut().for_each(|it| self.set_session(it, title.as_deref()));
         if let (None, Some(title)) = (&copy.title, title) {
-            res.push(titled(&copy, title, self.now_ms));
+            res.push(title_entry(&copy, title, self.now_ms));
         }
         Some(res)
     }
 
     /// What names the parent names the child.
-    fn adopt(&self, entry: &mut Entry, marked: Option<&str>) {
+    fn set_session(&self, entry: &mut Entry, marked: Option<&str>) {
         match &mut entry.fact {
             Fact::Created { version, castor, session, parent, .. } => {
                 (*version, *castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
@@ -69,7 +69,7 @@ fn message(entry: &Entry) -> Option<&MessageId> {
 }
 
 /// What comes after a message and says something of it: what it took, and that it was the last of its turn.
-fn closes(entry: &Entry) -> bool {
+fn belongs_to_message(entry: &Entry) -> bool {
     match &entry.fact {
         Fact::Worked { .. } => true,
         Fact::Event { event } => {
@@ -80,7 +80,7 @@ fn closes(entry: &Entry) -> bool {
 }
 
 /// The title comes after the prompt that it was made from.
-fn titled(record: &Record, title: String, at: u64) -> Entry {
+fn title_entry(record: &Record, title: String, at: u64) -> Entry {
     let stream_id = record.past.stream.id.clone();
     let id = format!("{stream_id}-{}", record.past.stream.n_events);
     let (kind, meta) = (EventKind::SessionUpdate { title: Some(title), model: None }, serde_json::Map::new());
@@ -88,7 +88,7 @@ fn titled(record: &Record, title: String, at: u64) -> Entry {
 }
 
 /// `Title`, `Title (fork)`, `Title (fork 2)` and so on.
-fn marked(title: &str) -> String {
+fn fork_title(title: &str) -> String {
     let fork = title.strip_suffix(')').and_then(|it| it.rsplit_once(" (fork"));
     let nth = |it: &str| if it.is_empty() { Some(1_u32) } else { it.strip_prefix(' ')?.parse().ok() };
     match fork.and_then(|(title, it)| Some((title, nth(it)?))) {
@@ -99,15 +99,15 @@ fn marked(title: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::marked;
+    use super::fork_title;
 
     #[test]
     fn forks_of_forks_are_counted() {
         let mut title = "Fix (it)".to_owned();
         for expected in ["Fix (it) (fork)", "Fix (it) (fork 2)", "Fix (it) (fork 3)"] {
-            title = marked(&title);
+            title = fork_title(&title);
             assert_eq!(title, expected);
         }
-        assert_eq!(marked("a (fork x)"), "a (fork x) (fork)");
+        assert_eq!(fork_title("a (fork x)"), "a (fork x) (fork)");
     }
 }

@@ -7,14 +7,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::found::Found;
+use super::discovered_memory::DiscoveredMemory;
 use crate::base::{
     content::{Part, joined_text},
     history::{NOTICE, Role, Turn, TurnPart},
     ids::CallId,
     log::Mask,
     memory::{self, MemoryFile},
-    text::untrusted,
+    text::wrap_untrusted,
     tool::{CallResult, ToolCall},
 };
 
@@ -41,7 +41,7 @@ pub(super) struct History {
     open_calls: VecDeque<(CallId, String)>,
     /// Where the current answer of the model began in `turns`.
     answer: Option<usize>,
-    pub found: Found,
+    pub discovered_memory: DiscoveredMemory,
 }
 
 impl History {
@@ -55,7 +55,7 @@ impl History {
     }
 
     /// Is again what it was; ids of calls stay unique.
-    pub fn go_back(&mut self, before: Self) {
+    pub fn restore_from(&mut self, before: Self) {
         *self = Self { call_ids: std::mem::take(&mut self.call_ids), ..before };
     }
 
@@ -70,7 +70,7 @@ impl History {
 
     /// A notice of castor, behind the prompt it came with. It may repeat what servers said.
     pub fn push_note(&mut self, content: &[Part]) {
-        let notice = untrusted(&joined_text(content)).map(|it| Part::text(format!("{NOTICE}\n{it}")));
+        let notice = wrap_untrusted(&joined_text(content)).map(|it| Part::text(format!("{NOTICE}\n{it}")));
         self.change_turn(Role::User, false, |parts| parts.extend(notice.map(TurnPart::Content)));
     }
 
@@ -94,10 +94,10 @@ impl History {
 
     /// Memory of folders that calls came to: with their results, and not one of them, which could be masked. `len`: what
     /// else of memory the model is told, in bytes.
-    pub fn push_found(&mut self, files: &[MemoryFile], len: usize) {
+    pub fn push_memory(&mut self, files: &[MemoryFile], len: usize) {
         let is_result = self.turns.last().is_some_and(|it| it.role() == Role::Tool);
         let turn = self.turns.len().saturating_sub(usize::from(is_result));
-        let text = memory::found(&self.found.tell(files, turn, len));
+        let text = memory::found_text(&self.discovered_memory.add_files(files, turn, len));
         self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Content(Part::text(text))));
     }
 
@@ -115,7 +115,7 @@ impl History {
         if let Some(start) = self.answer.take() {
             self.turns.truncate(start);
             self.open_calls.clear();
-            self.found.cut(start);
+            self.discovered_memory.cut(start);
         }
     }
 
@@ -172,7 +172,7 @@ impl History {
         let goes_on = self.turns.get(n_turns).is_some_and(|it| it.role() == Role::Model);
         let answer = (!goes_on).then(|| turn(Role::Model, UNDERSTOOD));
         let n_turns = n_turns.min(self.turns.len());
-        self.found.compress(n_turns, 1 + usize::from(answer.is_some()));
+        self.discovered_memory.compress(n_turns, 1 + usize::from(answer.is_some()));
         let instead = [turn(Role::User, summary)].into_iter().chain(answer);
         self.turns.splice(..n_turns, instead);
         self.answer = None;

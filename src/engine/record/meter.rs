@@ -1,33 +1,33 @@
 //! What a session used up of what may be limited, and the turn at hand of it.
 
 use crate::base::{
-    limits::{Span, Used},
+    limits::{LimitSpan, LimitUsage},
     model::Usage,
     money::Money,
 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Meter {
-    before: Used,
+pub(super) struct UsageMeter {
+    before: LimitUsage,
     /// Since the last prompt.
-    turn: Used,
+    turn: LimitUsage,
     /// The same in the providers' words, all models together; `None`: none was asked.
     usage: Option<Usage>,
 }
 
-impl Meter {
+impl UsageMeter {
     pub fn begin_turn(&mut self) {
         self.before = self.before.plus(std::mem::take(&mut self.turn));
         self.usage = None;
     }
 
-    pub fn request(&mut self) {
+    pub fn count_request(&mut self) {
         self.turn.requests += 1;
     }
 
-    pub fn bill(&mut self, usage: &Usage, cost: Option<Money>) {
+    pub fn add_usage(&mut self, usage: &Usage, cost: Option<Money>) {
         let tokens = usage.total.max(usage.input.saturating_add(usage.output));
-        self.turn = self.turn.plus(Used { tokens, cost: cost.unwrap_or_default(), ..Used::default() });
+        self.turn = self.turn.plus(LimitUsage { tokens, cost: cost.unwrap_or_default(), ..LimitUsage::default() });
         self.usage = Some(self.usage.map_or(*usage, |it| it.plus(usage)));
     }
 
@@ -35,14 +35,14 @@ impl Meter {
         self.usage
     }
 
-    pub fn worked(&mut self, ms: u64) {
+    pub fn add_work(&mut self, ms: u64) {
         self.turn.ms = self.turn.ms.saturating_add(ms);
     }
 
-    pub fn used(&self, span: Span) -> Used {
+    pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
         match span {
-            Span::Turn => self.turn,
-            Span::Session => self.before.plus(self.turn),
+            LimitSpan::Turn => self.turn,
+            LimitSpan::Session => self.before.plus(self.turn),
         }
     }
 }

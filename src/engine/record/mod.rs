@@ -1,37 +1,37 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
+mod discovered_memory;
 mod fork;
-mod found;
 mod history;
 mod meter;
 mod rewind;
-mod scale;
-mod seen;
-mod spent;
-mod writer;
+mod seen_files;
+mod spent_tokens;
+mod step_writer;
+mod token_scale;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
-pub use rewind::Before;
-pub use scale::Scale;
-pub use spent::{Bill, Spent, Tally};
-pub use writer::{Serial, Step};
+pub use rewind::RewindPoint;
+pub use spent_tokens::{Bill, CallTally, SpentTokens};
+pub use step_writer::{SerialNumbers, Step};
+pub use token_scale::TokenScale;
 
 use history::History;
-use meter::Meter;
+use meter::UsageMeter;
 use rewind::Rewinds;
-use seen::SeenFiles;
+use seen_files::SeenFiles;
 
 use std::sync::Arc;
 
 use crate::{
     base::{
         event::{AgentEvent, EventKind, Speaker},
-        guarded::SECRET_RULE,
+        guarded_names::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, StreamId},
-        limits::{Limits, Span, Used},
+        limits::{LimitSpan, LimitUsage, Limits},
         log::{self, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// The tool that runs commands, as rules end that are about no more than that.
-const COMMANDS: &str = "run_shell_command";
+const SHELL_TOOL: &str = "run_shell_command";
 
 /// All that a session is, apart from what is under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,37 +57,37 @@ pub struct Record {
     pub tuning: Tuning,
     pub title: Option<String>,
     pub grants: Vec<Grant>,
-    pub spent: Spent,
+    pub spent: SpentTokens,
     /// Hooks that were switched in this session.
     pub switches: Switches,
-    past: Past,
+    past: SessionPast,
 }
 
 /// What the session said so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Past {
+struct SessionPast {
     history: History,
-    yeses: Yeses,
-    stream: Stream,
-    files: Files,
+    persisted_grants: PersistedGrants,
+    stream: EventStream,
+    files: FileState,
     /// Of the last request.
-    routed: Option<Routed>,
+    last_route: Option<RoutedRequest>,
     /// A model that was left in this turn, and why.
-    left: Option<(String, String)>,
+    left_model: Option<(String, String)>,
     /// The mode that plan mode took the place of.
     before_plan: Option<Mode>,
     /// How far it may go, where that was chosen in the session.
     limits: Option<Limits>,
-    meter: Meter,
+    meter: UsageMeter,
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
-    scale: Scale,
-    commands: Commands,
+    scale: TokenScale,
+    commands: CommandExposure,
 }
 
 /// What became of what was allowed for longer.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Yeses {
+struct PersistedGrants {
     /// Taken back: what holds in the folder does not hold here any more.
     revoked: Vec<Grant>,
     /// Of what was allowed here, what was written down for future sessions.
@@ -96,23 +96,23 @@ struct Yeses {
 
 /// What the session knows of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Commands {
+struct CommandExposure {
     /// The user was asked about one as the mode asks.
     asked: bool,
     /// One could read secrets of the workspace: it ran without the network.
     exposed: bool,
 }
 
-impl Commands {
+impl CommandExposure {
     fn ask(&mut self, rule: &str) {
-        self.asked |= rule.ends_with(COMMANDS);
+        self.asked |= rule.ends_with(SHELL_TOOL);
         self.exposed |= rule.starts_with(SECRET_RULE);
     }
 }
 
 /// What the model knows of files, and what can be given back of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Files {
+struct FileState {
     /// As it was last read.
     memory: Memory,
     seen: SeenFiles,
@@ -121,17 +121,17 @@ struct Files {
 
 /// Where a request went, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Routed {
+pub struct RoutedRequest {
     pub model: String,
     pub attempt: u32,
     pub why: String,
     /// A model that was left for another one in the same turn, and why.
-    pub left: Option<(String, String)>,
+    pub left_model: Option<(String, String)>,
 }
 
 /// What a session starts with.
 #[derive(Clone, Debug)]
-pub struct Origin {
+pub struct SessionOrigin {
     pub session: SessionId,
     pub cwd: AbsPath,
     /// `cwd` first.
@@ -141,7 +141,7 @@ pub struct Origin {
     pub principal: Principal,
 }
 
-impl Origin {
+impl SessionOrigin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
         let Self { session, cwd, roots, mode, model, principal } = self;
@@ -152,20 +152,20 @@ impl Origin {
 
 /// The stream that events belong to now.
 #[derive(Clone, Debug, PartialEq)]
-struct Stream {
+struct EventStream {
     id: StreamId,
     n_events: u64,
 }
 
-impl Default for Stream {
+impl Default for EventStream {
     fn default() -> Self {
         Self { id: StreamId::from("s"), n_events: 0 }
     }
 }
 
 impl Record {
-    pub fn new(origin: Origin) -> Self {
-        let Origin { session, cwd, roots, mode, model, principal } = origin;
+    pub fn new(origin: SessionOrigin) -> Self {
+        let SessionOrigin { session, cwd, roots, mode, model, principal } = origin;
         Self {
             session,
             cwd,
@@ -176,16 +176,16 @@ impl Record {
             tuning: Tuning::default(),
             title: None,
             grants: Vec::new(),
-            spent: Spent::default(),
+            spent: SpentTokens::default(),
             switches: Switches::new(),
-            past: Past::default(),
+            past: SessionPast::default(),
         }
     }
 
     /// The record that a log's first entry begins; `None` if it is another fact.
     pub fn begin(first: &Entry) -> Option<Self> {
         let Fact::Created { session, cwd, roots, mode, model, principal, .. } = first.fact.clone() else { return None };
-        Some(Self::new(Origin { session, cwd, roots, mode, model, principal }))
+        Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal }))
     }
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
@@ -205,7 +205,7 @@ impl Record {
     }
 
     /// How models count tokens.
-    pub fn scale(&self) -> &Scale {
+    pub fn token_scale(&self) -> &TokenScale {
         &self.past.scale
     }
 
@@ -215,13 +215,13 @@ impl Record {
     }
 
     /// What the model was told of folders that its calls came to, and still knows.
-    pub fn found(&self) -> impl Iterator<Item = &MemoryFile> {
-        self.past.history.found.files()
+    pub fn discovered_memory(&self) -> impl Iterator<Item = &MemoryFile> {
+        self.past.history.discovered_memory.files()
     }
 
     /// What of these files of such folders it is to be told.
-    pub fn news_of(&self, files: &[MemoryFile]) -> Vec<MemoryFile> {
-        self.past.history.found.news(files, self.past.files.memory.size())
+    pub fn unknown_memory(&self, files: &[MemoryFile]) -> Vec<MemoryFile> {
+        self.past.history.discovered_memory.unknown_files(files, self.past.files.memory.size())
     }
 
     /// The mode that plan mode took the place of.
@@ -235,8 +235,8 @@ impl Record {
     }
 
     /// What was used up of what may be limited.
-    pub fn used(&self, span: Span) -> Used {
-        self.past.meter.used(span)
+    pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
+        self.past.meter.limit_usage(span)
     }
 
     /// What the models took in the turn at hand.
@@ -246,7 +246,7 @@ impl Record {
 
     /// How large a request was, in tokens, after the last time that the conversation was compressed, or should have been.
     /// The hash of a file as the model knows it, in hexadecimal digits. `path`: where it really is.
-    pub fn seen(&self, path: &AbsPath) -> Option<&str> {
+    pub fn seen_hash(&self, path: &AbsPath) -> Option<&str> {
         self.past.files.seen.hash(path)
     }
 
@@ -260,8 +260,8 @@ impl Record {
     }
 
     /// Where the last request went; `None` before the first.
-    pub fn routed(&self) -> Option<&Routed> {
-        self.past.routed.as_ref()
+    pub fn last_route(&self) -> Option<&RoutedRequest> {
+        self.past.last_route.as_ref()
     }
 
     /// Whether a call of this id was made before: ids from providers may repeat.
@@ -270,23 +270,24 @@ impl Record {
     }
 
     /// What the user allowed: here, and of `kept`, which holds in the folder, what was not taken back.
-    pub fn standing(&self, kept: &[Grant]) -> Vec<Grant> {
-        let more = kept.iter().filter(|it| !self.past.yeses.revoked.contains(it) && !self.grants.contains(it));
+    pub fn active_grants(&self, kept: &[Grant]) -> Vec<Grant> {
+        let more =
+            kept.iter().filter(|it| !self.past.persisted_grants.revoked.contains(it) && !self.grants.contains(it));
         self.grants.iter().chain(more).cloned().collect()
     }
 
     /// Whether what was allowed here was written down for future sessions.
     pub fn is_saved(&self, grant: &Grant) -> bool {
-        self.past.yeses.saved.contains(grant)
+        self.past.persisted_grants.saved.contains(grant)
     }
 
     /// Whether the user was asked about a command before, as the mode asks.
-    pub fn was_asked(&self) -> bool {
+    pub fn was_command_asked(&self) -> bool {
         self.past.commands.asked
     }
 
     /// Whether a command of the session could read secrets: then none has the network unasked.
-    pub fn is_exposed(&self) -> bool {
+    pub fn secrets_exposed(&self) -> bool {
         self.past.commands.exposed
     }
 
@@ -295,12 +296,12 @@ impl Record {
         match &entry.fact {
             Fact::Event { event } => self.apply_event(event),
             Fact::Attempt { model, attempt, tokens, why } => {
-                self.past.scale.asked(model, *tokens);
-                self.asked(model, *attempt, why);
+                self.past.scale.note_request(model, *tokens);
+                self.note_request(model, *attempt, why);
             }
-            Fact::Fallback { from, to: Some(_), why, .. } => self.past.left = Some((from.clone(), why.clone())),
+            Fact::Fallback { from, to: Some(_), why, .. } => self.past.left_model = Some((from.clone(), why.clone())),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
-            Fact::Granted { grant, lasting } => self.granted(grant, *lasting),
+            Fact::Granted { grant, lasting } => self.add_grant(grant, *lasting),
             Fact::Mode { mode } => {
                 let plans = *mode == Mode::Plan && self.mode != Mode::Plan;
                 self.past.before_plan = if plans { Some(self.mode) } else { self.past.before_plan };
@@ -309,7 +310,7 @@ impl Record {
             Fact::Model { model, window } => self.choose(model, *window),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.limits = *limits,
-            Fact::Worked { ms } => self.past.meter.worked(*ms),
+            Fact::Worked { ms } => self.past.meter.add_work(*ms),
             Fact::Cleared => {
                 self.past.history.clear();
                 self.past.compressed_at = None;
@@ -322,23 +323,21 @@ impl Record {
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
-            Fact::Remembered { files } => self.remembered(files),
-            Fact::Discovered { files } => self.past.history.push_found(files, self.past.files.memory.size()),
+            Fact::Remembered { files } => self.set_memory(files),
+            Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
             Fact::Masked { masks } => self.past.history.mask(masks),
             Fact::Compressed { turns, summary, tokens } => {
                 self.past.history.compress(usize::try_from(*turns).unwrap_or(usize::MAX), summary);
                 self.past.compressed_at = Some(*tokens).filter(|it| *it > 0);
             }
-            Fact::Outgrown { model, window, size, tokens } => self.past.scale.refused(model, *window, *size, *tokens),
+            Fact::Outgrown { model, window, size, tokens: n } => {
+                self.past.scale.note_refusal(model, *window, *size, *n)
+            }
             Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Rewound { .. } => {
                 self.past.files.checkpoints.apply(entry)
             }
             Fact::NotCompressed { tokens, .. } => self.past.compressed_at = Some(*tokens),
-            Fact::Revoked { grant } => {
-                self.grants.retain(|it| it != grant);
-                self.past.yeses.saved.retain(|it| it != grant);
-                self.past.yeses.revoked.push(grant.clone());
-            }
+            Fact::Revoked { grant } => self.revoke_grant(grant),
             Fact::Decision { decision: Decision::Ask, rule, .. } => self.past.commands.ask(rule),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
@@ -351,10 +350,16 @@ impl Record {
         }
     }
 
-    fn granted(&mut self, grant: &Grant, lasting: bool) {
+    fn revoke_grant(&mut self, grant: &Grant) {
+        self.grants.retain(|it| it != grant);
+        self.past.persisted_grants.saved.retain(|it| it != grant);
+        self.past.persisted_grants.revoked.push(grant.clone());
+    }
+
+    fn add_grant(&mut self, grant: &Grant, lasting: bool) {
         self.grants.push(grant.clone());
-        self.past.yeses.saved.extend(lasting.then(|| grant.clone()));
-        self.past.yeses.revoked.retain(|it| it != grant);
+        self.past.persisted_grants.saved.extend(lasting.then(|| grant.clone()));
+        self.past.persisted_grants.revoked.retain(|it| it != grant);
     }
 
     fn choose(&mut self, model: &str, window: u64) {
@@ -366,41 +371,42 @@ impl Record {
         self.past.scale.forget_windows();
     }
 
-    fn remembered(&mut self, files: &[MemoryFile]) {
+    fn set_memory(&mut self, files: &[MemoryFile]) {
         self.past.files.memory = Memory::new(files);
-        self.past.history.found.tell_again();
+        self.past.history.discovered_memory.mark_outdated();
     }
 
-    fn asked(&mut self, model: &str, attempt: u32, why: &str) {
+    fn note_request(&mut self, model: &str, attempt: u32, why: &str) {
         self.past.history.begin_answer();
         if attempt == 1 {
-            self.past.meter.request();
+            self.past.meter.count_request();
         }
-        let left = self.past.left.clone();
-        self.past.routed = Some(Routed { model: model.to_owned(), attempt, why: why.to_owned(), left });
+        let left = self.past.left_model.clone();
+        self.past.last_route =
+            Some(RoutedRequest { model: model.to_owned(), attempt, why: why.to_owned(), left_model: left });
     }
 
     fn apply_event(&mut self, event: &AgentEvent) {
         if event.stream_id != self.past.stream.id {
-            self.past.stream = Stream { id: event.stream_id.clone(), n_events: 0 };
+            self.past.stream = EventStream { id: event.stream_id.clone(), n_events: 0 };
         }
         self.past.stream.n_events += 1;
         let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => {
                 history.close_open_calls();
-                self.past.left = None;
+                self.past.left_model = None;
                 self.past.meter.begin_turn();
             }
             // Commands and castor's own questions are between the user and castor: the model does not see them.
             EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }
-                if event.meta.contains_key(COMMAND) => {}
-            EventKind::Message { role: Speaker::User, content, .. } if event.meta.contains_key(STEERING) => {
+                if event.meta.contains_key(COMMAND_META) => {}
+            EventKind::Message { role: Speaker::User, content, .. } if event.meta.contains_key(STEERING_META) => {
                 history.push_steering(content);
             }
             EventKind::Message { role: Speaker::User, content, message_id, .. } => {
                 history.push_user(content);
-                self.past.files.checkpoints.prompted(message_id, content, event.timestamp);
+                self.past.files.checkpoints.add_prompt(message_id, content, event.timestamp);
             }
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
@@ -410,15 +416,15 @@ impl Record {
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
                 // Those of yolo have the network, and see no secrets.
-                self.past.commands.exposed |= name == COMMANDS && error.is_none() && self.mode != Mode::Yolo;
+                self.past.commands.exposed |= name == SHELL_TOOL && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {
                 if purpose.is_agent() {
-                    self.past.scale.counted(model, usage.input);
+                    self.past.scale.note_count(model, usage.input);
                 }
-                self.past.meter.bill(usage, *cost);
+                self.past.meter.add_usage(usage, *cost);
                 self.spent.add(Bill { purpose: *purpose, model, usage: *usage, size: *size, cost: *cost });
             }
             _ => (),
@@ -427,13 +433,13 @@ impl Record {
 }
 
 /// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
-pub const COMMAND: &str = "command";
+pub const COMMAND_META: &str = "command";
 
 /// In `_meta` of what the user said while a turn ran.
-pub const STEERING: &str = "steering";
+pub const STEERING_META: &str = "steering";
 
 /// The kind of the custom event that carries the plan.
-pub const PLAN: &str = "plan";
+pub const PLAN_EVENT: &str = "plan";
 
 #[cfg(test)]
 mod tests;

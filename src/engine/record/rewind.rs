@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Record, history::History, seen::SeenFiles};
+use super::{Record, history::History, seen_files::SeenFiles};
 use crate::base::{ids::MessageId, log::Entry, model::Usage, rewind};
 
 /// The conversation before a message of the user. Compressions and masks cannot be undone in a record, so it is made from
 /// the log.
 #[derive(Clone, Debug)]
-pub struct Before {
+pub struct RewindPoint {
     to: MessageId,
-    past: Conversation,
+    conversation: Conversation,
 }
 
 /// What a rewind gives back.
@@ -24,23 +24,23 @@ struct Conversation {
     filled: Usage,
 }
 
-impl Before {
+impl RewindPoint {
     pub fn to(&self) -> &MessageId {
         &self.to
     }
 
     /// Whether nothing at all was said before.
     pub fn is_empty(&self) -> bool {
-        self.past.history.turns.is_empty()
+        self.conversation.history.turns.is_empty()
     }
 }
 
 impl Record {
     /// The conversation before a message of the user; `None`: the log has no such message, or it was taken away.
-    pub fn before(entries: &[Entry], to: &MessageId) -> Option<Before> {
-        let at = rewind::find(entries, to)?;
+    pub fn rewind_point(entries: &[Entry], to: &MessageId) -> Option<RewindPoint> {
+        let at = rewind::find_message(entries, to)?;
         let past = Self::replay(entries.get(..at)?)?.conversation();
-        Some(Before { to: to.clone(), past })
+        Some(RewindPoint { to: to.clone(), conversation: past })
     }
 
     fn conversation(&self) -> Conversation {
@@ -53,13 +53,13 @@ impl Record {
         }
     }
 
-    pub(super) fn take_back(&mut self, before: Before) {
-        self.go_back(before.past);
+    pub(super) fn apply_rewind(&mut self, before: RewindPoint) {
+        self.go_back(before.conversation);
     }
 
     fn go_back(&mut self, past: Conversation) {
         let Conversation { history, seen, compressed_at, title, filled } = past;
-        self.past.history.go_back(history);
+        self.past.history.restore_from(history);
         (self.past.files.seen, self.past.compressed_at, self.title) = (seen, compressed_at, title);
         // The window is that of the model that is chosen now.
         if let Some((usage, _)) = &mut self.spent.last {
@@ -75,21 +75,21 @@ pub(super) struct Rewinds {
     /// By the message's place, the rewind's.
     ends: BTreeMap<usize, usize>,
     /// By the rewind's place.
-    kept: BTreeMap<usize, Conversation>,
+    conversations: BTreeMap<usize, Conversation>,
 }
 
 impl Rewinds {
     pub fn of(entries: &[Entry]) -> Self {
         let ends = rewind::rewinds(entries).into_iter().map(|it| (it.from, it.at)).collect();
-        Self { ends, kept: BTreeMap::new() }
+        Self { ends, conversations: BTreeMap::new() }
     }
 
     /// The entry at that place comes next.
     pub fn reach(&mut self, at: usize, record: &mut Record) {
         if let Some(end) = self.ends.get(&at) {
-            self.kept.insert(*end, record.conversation());
+            self.conversations.insert(*end, record.conversation());
         }
-        if let Some(past) = self.kept.remove(&at) {
+        if let Some(past) = self.conversations.remove(&at) {
             record.go_back(past);
         }
     }

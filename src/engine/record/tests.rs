@@ -96,10 +96,10 @@ fn check(words: &str, expected: &str) -> Record {
     let mut live = Record::begin(&log[0]).unwrap();
     for (at, entry) in log.iter().enumerate().skip(1) {
         let back = rewind::rewinds(&log[..=at]).last().filter(|it| it.at == at).map(|it| it.from);
-        let to = back.and_then(|it| rewind::prompt(&log[it]));
-        let before = to.map(|it| Record::before(&log[..at], it).unwrap());
+        let to = back.and_then(|it| rewind::user_message(&log[it]));
+        let before = to.map(|it| Record::rewind_point(&log[..at], it).unwrap());
         live.apply(entry);
-        before.into_iter().for_each(|it| live.take_back(it));
+        before.into_iter().for_each(|it| live.apply_rewind(it));
     }
     assert_eq!(seen_by_model(&replayed), expected, "{words}");
     assert_eq!(replayed, live, "{words}");
@@ -107,7 +107,7 @@ fn check(words: &str, expected: &str) -> Record {
 }
 
 #[test]
-fn the_message_and_all_after_it_are_gone() {
+fn rewind_drops_the_message_and_all_after_it() {
     check("start u1 a1 start u2 a2 <2", "User[u1] Model[a1]");
     check("start u1 a1 start u2 a2 start u3 a3 <2 start u4", "User[u1] Model[a1] User[u4]");
     check("start u1 a1 start u2 a2 <1", "");
@@ -118,7 +118,7 @@ fn the_message_and_all_after_it_are_gone() {
 }
 
 #[test]
-fn what_a_summary_took_the_place_of_comes_back() {
+fn rewind_restores_summarized_turns() {
     let turns = "start u1 a1 start u2 a2 start u3";
     check(&format!("{turns} z4 a3"), "User[z4] Model[Got it. Thanks for the additional context!] User[u3] Model[a3]");
     check(&format!("{turns} z4 a3 <3"), "User[u1] Model[a1] User[u2] Model[a2]");
@@ -161,21 +161,21 @@ fn broken_answers_and_calls_stay_as_they_were() {
 }
 
 #[test]
-fn what_is_no_conversation_stays() {
+fn rewind_keeps_mode_and_grants() {
     let record = check("start u1 a5 start u2 t2 yolo grant c2 r2 a7 <2", "User[u1] Model[a5]");
     let path = |it: &str| AbsPath::new("/w").unwrap().join(it);
     assert_eq!((record.mode, record.grants.len(), record.title.as_deref()), (Mode::Yolo, 1, None));
     assert!(record.knows_call(&CallId::from("c2")), "ids of calls stay unique");
-    assert_eq!(record.seen(&path("2")), None, "what it read later it does not know any more");
+    assert_eq!(record.seen_hash(&path("2")), None, "what it read later it does not know any more");
     assert_eq!((record.spent.total().n_calls, record.spent.last.map(|it| it.0.total)), (2, Some(5)));
     let record = check("start u1 t1 c1 r1 a1 start u2 c1 r1 <2", "User[u1] Model[c1] Tool[r1] Model[a1]");
-    assert_eq!((record.seen(&path("1")), record.title.as_deref()), (Some("h1"), Some("t1")));
+    assert_eq!((record.seen_hash(&path("1")), record.title.as_deref()), (Some("h1"), Some("t1")));
     assert_eq!(check("start u1 a1 <1", "").spent.last.map(|it| it.0.total), Some(0), "of a window that is known");
 }
 
 #[test]
-fn only_what_is_there_can_be_gone_back_to() {
+fn rewind_accepts_only_existing_prompts() {
     let log = log("start u1 a1 start u2 <2");
-    let knows = |it: &str| Record::before(&log, &MessageId::from(it)).is_some();
+    let knows = |it: &str| Record::rewind_point(&log, &MessageId::from(it)).is_some();
     assert_eq!(["u1", "u2", "a1", "u3"].map(knows), [true, false, false, false]);
 }

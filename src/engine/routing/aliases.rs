@@ -8,10 +8,10 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    families::{self, Auto, CHAT_BASE},
-    limits,
+    families::{self, AutoFamily, CHAT_BASE},
+    model_limits,
 };
-use crate::base::model::{ModelRequest, Params, Thinking};
+use crate::base::model::{ModelParams, ModelRequest, Thinking};
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
@@ -55,7 +55,7 @@ pub struct Aliases {
 
 /// A request before anybody knows which model it goes to.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct WantedModel<'a> {
     /// A model or an alias.
     pub name: &'a str,
     /// Who asks; `None` is the agent itself.
@@ -65,8 +65,8 @@ pub struct Wanted<'a> {
     pub is_chat: bool,
 }
 
-impl<'a> Wanted<'a> {
-    pub fn by_agent(name: &'a str) -> Self {
+impl<'a> WantedModel<'a> {
+    pub fn for_agent(name: &'a str) -> Self {
         Self { name, scope: None, is_retry: false, is_chat: true }
     }
 }
@@ -88,7 +88,7 @@ impl Aliases {
     }
 
     /// What the router chooses from, where the name leaves it to that.
-    pub fn auto(&self, name: &str) -> Option<Auto> {
+    pub fn auto(&self, name: &str) -> Option<AutoFamily> {
         families::auto(name).filter(|_| self.knows(name) && !self.own_names.contains(name))
     }
 
@@ -101,14 +101,16 @@ impl Aliases {
     }
 
     /// Names and what they stand for; those that castor brings only if wanted.
-    pub fn offer(&self, built_in: bool) -> Vec<(String, String)> {
+    pub fn offered_names(&self, built_in: bool) -> Vec<(String, String)> {
         let is_offered = |name: &str| match families::is_built_in(name) {
             true => built_in && families::is_on_offer(name),
             false => true,
         };
         let names = self.aliases.keys().filter(|it| is_offered(it) && self.model(it).is_some());
         let meaning = |it: &str| match self.auto(it) {
-            Some(Auto { pro, flash }) => format!("{} or {}, as it needs", self.model_of(pro), self.model_of(flash)),
+            Some(AutoFamily { pro, flash }) => {
+                format!("{} or {}, as it needs", self.model_of(pro), self.model_of(flash))
+            }
             None => self.model_of(it),
         };
         names.map(|it| (it.clone(), format!("{it} ({})", meaning(it)))).collect()
@@ -139,7 +141,7 @@ impl Aliases {
 
     /// The names whose parameters count, from the root. Of conversations those of the model's family, too, where an
     /// alias is no more than another name for it.
-    fn asked_as<'n>(&'n self, wanted: Wanted<'n>) -> Vec<&'n str> {
+    fn config_names<'n>(&'n self, wanted: WantedModel<'n>) -> Vec<&'n str> {
         // Before the router has its say it is the larger model.
         let name = self.auto(wanted.name).map_or(wanted.name, |it| it.pro);
         let own = self.chain(name).unwrap_or_default();
@@ -156,17 +158,17 @@ impl Aliases {
     /// The model that is asked in the end. A name that is no alias is one.
     pub fn model_of(&self, name: &str) -> String {
         // Parameters say nothing about it, and are the most of the work.
-        self.merged(Wanted::by_agent(name), ModelConfig::take_model).model.unwrap_or_default()
+        self.merged(WantedModel::for_agent(name), ModelConfig::take_model).model.unwrap_or_default()
     }
 
     /// The model and the parameters.
-    pub fn resolve(&self, wanted: Wanted<'_>) -> (String, Params) {
+    pub fn resolve(&self, wanted: WantedModel<'_>) -> (String, ModelParams) {
         let merged = self.merged(wanted, ModelConfig::take);
         (merged.model.unwrap_or_default(), params(&merged.generation))
     }
 
-    fn merged(&self, wanted: Wanted<'_>, take: fn(&mut ModelConfig, &ModelConfig)) -> ModelConfig {
-        let chain = self.asked_as(wanted);
+    fn merged(&self, wanted: WantedModel<'_>, take: fn(&mut ModelConfig, &ModelConfig)) -> ModelConfig {
+        let chain = self.config_names(wanted);
         let mut merged = ModelConfig::default();
         for it in chain.iter().filter_map(|it| self.aliases.get(*it)) {
             take(&mut merged, &it.config);
@@ -178,7 +180,7 @@ impl Aliases {
             false => name.to_owned(),
         };
         // The same question in the same way would get the same answer. Only Gemini takes any temperature with any model.
-        if wanted.is_retry && limits::is_gemini(&model) {
+        if wanted.is_retry && model_limits::is_gemini(&model) {
             merged.generation.insert("temperature".to_owned(), 1.0.into());
         }
         merged.model = Some(model);
@@ -196,11 +198,11 @@ impl Aliases {
     }
 
     /// What the request does not say yet. `name` is how the user calls its model.
-    pub fn fill(&self, request: &mut ModelRequest, name: &str, is_retry: bool) {
+    pub fn fill_params(&self, request: &mut ModelRequest, name: &str, is_retry: bool) {
         // A hook or a fallback may have named another model since.
         let own = self.model_of(name) == *request.model;
         let name = if own { name } else { &request.model };
-        let (_, it) = self.resolve(Wanted { is_retry, ..Wanted::by_agent(name) });
+        let (_, it) = self.resolve(WantedModel { is_retry, ..WantedModel::for_agent(name) });
         let params = &mut request.params;
         params.temperature = params.temperature.or(it.temperature);
         params.top_p = params.top_p.or(it.top_p);
@@ -229,7 +231,7 @@ impl Override {
         }
     }
 
-    fn fits(&self, wanted: Wanted<'_>) -> bool {
+    fn fits(&self, wanted: WantedModel<'_>) -> bool {
         let scope = wanted.scope.unwrap_or(CORE);
         self.n_keys() > 0
             && self.scope.as_deref().is_none_or(|it| it == scope)
@@ -258,7 +260,7 @@ fn merge(to: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-fn params(it: &Map<String, Value>) -> Params {
+fn params(it: &Map<String, Value>) -> ModelParams {
     let number = |key: &str| it.get(key).and_then(Value::as_f64);
     let count = |key: &str| it.get(key).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     let thinking = it.get("thinkingConfig");
@@ -266,7 +268,7 @@ fn params(it: &Map<String, Value>) -> Params {
     let budget = thinking.and_then(|it| it.get("thinkingBudget")).and_then(Value::as_i64);
     let budget = budget.and_then(|it| i32::try_from(it).ok()).map(Thinking::Budget);
     let stop = it.get("stopSequences").and_then(Value::as_array).into_iter().flatten();
-    Params {
+    ModelParams {
         temperature: number("temperature"),
         top_p: number("topP"),
         top_k: count("topK"),
@@ -282,7 +284,7 @@ fn params(it: &Map<String, Value>) -> Params {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Alias, Aliases, ModelConfig, Override, Wanted};
+    use super::{Alias, Aliases, ModelConfig, Override, WantedModel};
 
     fn config(model: Option<&str>, generation: &Value) -> ModelConfig {
         ModelConfig { model: model.map(str::to_owned), generation: generation.as_object().unwrap().clone() }
@@ -307,15 +309,18 @@ mod tests {
         ];
         let (aliases, broken) = Aliases::new(table.into(), Vec::new());
         assert_eq!(broken, []);
-        let (model, it) = aliases.resolve(Wanted::by_agent("leaf"));
+        let (model, it) = aliases.resolve(WantedModel::for_agent("leaf"));
         assert_eq!(
             (model.as_str(), it.temperature, it.top_p, it.stop),
             ("m", Some(0.7), Some(0.5), vec!["c".to_owned()])
         );
         assert_eq!(it.thinking, Some(super::Thinking::Budget(9)));
-        let (model, it) = aliases.resolve(Wanted::by_agent("other"));
+        let (model, it) = aliases.resolve(WantedModel::for_agent("other"));
         assert_eq!((model.as_str(), it.thinking), ("n", Some(super::Thinking::Level("high".to_owned()))));
-        assert_eq!(aliases.resolve(Wanted::by_agent("no-alias")), ("no-alias".to_owned(), super::Params::default()));
+        assert_eq!(
+            aliases.resolve(WantedModel::for_agent("no-alias")),
+            ("no-alias".to_owned(), super::ModelParams::default())
+        );
         assert_eq!(["pro", "flash"].map(|it| aliases.model_of(it)), ["gemini-3-pro-preview", "gemini-3-flash-preview"]);
     }
 
@@ -334,7 +339,7 @@ mod tests {
         let (aliases, _) = Aliases::new(table.into(), vec![names("root", "x"), names("own", "y"), names("plain", "z")]);
         let models = ["root", "leaf", "own", "plain", "other", "pro"].map(|name| {
             let model = aliases.model_of(name);
-            assert_eq!(model, aliases.resolve(Wanted::by_agent(name)).0, "{name}");
+            assert_eq!(model, aliases.resolve(WantedModel::for_agent(name)).0, "{name}");
             model
         });
         assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-3-pro-preview"]);
@@ -344,7 +349,7 @@ mod tests {
     fn each_family_is_asked_in_its_way() {
         let said = |own: Vec<(String, Alias)>, overrides: &[Override], name: &str| {
             let (aliases, _) = Aliases::new(own.into_iter().collect(), overrides.to_vec());
-            let it = aliases.resolve(Wanted::by_agent(name)).1;
+            let it = aliases.resolve(WantedModel::for_agent(name)).1;
             format!("{:?} {:?} {:?} {:?}", it.temperature, it.top_p, it.top_k, it.thinking)
         };
         let plain = |name| said(Vec::new(), &[], name);
@@ -383,13 +388,13 @@ mod tests {
     fn the_most_special_override_wins_and_then_the_last() {
         let table =
             [alias("root", None, Some("m"), &json!({"temperature": 0})), alias("leaf", Some("root"), None, &json!({}))];
-        let temperature = |overrides: &[Override], wanted: Wanted<'_>| {
+        let temperature = |overrides: &[Override], wanted: WantedModel<'_>| {
             let (aliases, _) = Aliases::new(table.clone().into(), overrides.to_vec());
             aliases.resolve(wanted).1.temperature
         };
-        let agent = Wanted::by_agent("leaf");
-        let retry = Wanted { is_retry: true, ..agent };
-        let helper = Wanted { scope: Some("helper"), ..agent };
+        let agent = WantedModel::for_agent("leaf");
+        let retry = WantedModel { is_retry: true, ..agent };
+        let helper = WantedModel { scope: Some("helper"), ..agent };
         let leaf = over(Some("leaf"), None, None, 0.3);
         assert_eq!(temperature(&[leaf.clone(), over(Some("root"), None, None, 0.2)], agent), Some(0.3));
         assert_eq!(temperature(&[leaf.clone(), over(Some("m"), None, Some(false), 0.1)], agent), Some(0.3));

@@ -2,29 +2,29 @@
 
 use crate::{
     base::{
+        clock::Now,
         fallback::{Outage, OutageCause},
         model::Failure,
-        now::Now,
-        text::sentence,
+        text::end_sentence,
     },
     engine::routing::{
-        class::{Class, Finding, Kind, MAX_SERVER_DELAY_MS, classify},
+        context_overflow::read_overflow,
+        failure_class::{FailureClass, FailureFinding, MAX_SERVER_DELAY_MS, PolicyKind, classify},
+        fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
         health::CAPACITY_MS,
-        outgrown::outgrown,
-        policies::{Action, Policy, Transition},
     },
 };
 
 /// How long to go on, by the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPatience {
     /// Attempts in all, the first included.
     pub max_attempts: u32,
     /// Whether to try again when the network is the trouble.
     pub retry_broken: bool,
 }
 
-impl Default for Patience {
+impl Default for RetryPatience {
     fn default() -> Self {
         Self { max_attempts: 10, retry_broken: true }
     }
@@ -45,7 +45,7 @@ const JITTER: u64 = 30;
 
 /// A decision, with the reason that people are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum FailureAction {
     /// `at_ms` is in milliseconds since the Unix epoch.
     RetryAt {
         at_ms: u64,
@@ -71,7 +71,7 @@ pub enum OnFailure {
     },
 }
 
-impl OnFailure {
+impl FailureAction {
     /// For the log.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl OnFailure {
 
 /// How often was tried what of one model, for one answer; the attempt that just failed included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tries {
+pub struct AttemptCounts {
     pub all: u32,
     /// Nobody answered, or the answer broke off or was none.
     broken: u32,
@@ -94,79 +94,80 @@ pub struct Tries {
     too_long: u32,
 }
 
-impl Tries {
+impl AttemptCounts {
     pub fn count(&mut self, failure: &Failure) {
         let class = classify(failure).class;
         self.all = self.all.saturating_add(1);
         self.broken = self.broken.saturating_add(u32::from(is_broken(class)));
-        self.no_room = self.no_room.saturating_add(u32::from(class == Class::Capacity));
-        self.too_long = self.too_long.saturating_add(u32::from(class == Class::TooLong));
+        self.no_room = self.no_room.saturating_add(u32::from(class == FailureClass::NoCapacity));
+        self.too_long = self.too_long.saturating_add(u32::from(class == FailureClass::ContextTooLong));
     }
 }
 
 /// All that the decision depends on, beside the failure.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct FailureCase<'a> {
     pub model: &'a str,
-    pub tries: Tries,
+    pub tries: AttemptCounts,
     /// The model has one attempt in each turn.
-    pub once: bool,
+    pub single_attempt: bool,
     /// Some of the answer was shown already.
-    pub shown: bool,
+    pub answer_shown: bool,
     /// Who could take over.
-    pub next: Option<&'a str>,
+    pub fallback: Option<&'a str>,
     /// Of the model that failed.
-    pub policy: Policy,
+    pub policy: FallbackPolicy,
     /// Whether there is somebody to ask.
     pub interactive: bool,
-    pub patience: Patience,
+    pub patience: RetryPatience,
     pub now: Now,
 }
 
 /// What is done about the failure, by what it means.
-pub fn on_failure(failure: &Failure, case: Case<'_>) -> OnFailure {
-    let Finding { class, delay_ms } = classify(failure);
+pub fn on_failure(failure: &Failure, case: FailureCase<'_>) -> FailureAction {
+    let FailureFinding { class, delay_ms } = classify(failure);
     let too_long = delay_ms.is_some_and(|it| it > MAX_SERVER_DELAY_MS);
     let (n, most) = attempts(class, &case);
     if n < most && !too_long {
         let wait_ms = delay_ms.unwrap_or_else(|| jittered(back_off(class, n), case.now));
-        let (what, wait) = (what(failure, class, case.model), in_words(wait_ms));
-        let again = if case.shown { " What was shown of the answer does not count; it begins anew." } else { "" };
+        let (what, wait) = (describe_failure(failure, class, case.model), duration_in_words(wait_ms));
+        let again =
+            if case.answer_shown { " What was shown of the answer does not count; it begins anew." } else { "" };
         let next = n.saturating_add(1);
         let why = format!("{what}{again} Trying again in {wait} (attempt {next} of {most}).");
-        return OnFailure::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
+        return FailureAction::RetryAt { at_ms: case.now.unix_ms.saturating_add(wait_ms), why };
     }
     // Once: whoever refuses the shorter one, too, counts in a way that nobody here knows.
-    if case.tries.too_long == 1 && case.tries.all < case.patience.max_attempts && outgrown(failure).is_some() {
-        let what = what(failure, class, case.model);
-        return OnFailure::Shorten { why: format!("{what} The conversation is shortened, and it is asked again.") };
+    if case.tries.too_long == 1 && case.tries.all < case.patience.max_attempts && read_overflow(failure).is_some() {
+        let what = describe_failure(failure, class, case.model);
+        return FailureAction::Shorten { why: format!("{what} The conversation is shortened, and it is asked again.") };
     }
-    another(failure, Finding { class, delay_ms }, most, case)
+    stop_retrying(failure, FailureFinding { class, delay_ms }, most, case)
 }
 
 /// What one may know of the model from now on, when another one takes over: not for its place in the chain, but for
 /// what happened to it. `None`: it gets one attempt in each later turn.
 pub fn outage(failure: &Failure, now_ms: u64) -> Option<Outage> {
-    let Finding { class, delay_ms } = classify(failure);
+    let FailureFinding { class, delay_ms } = classify(failure);
     let at = |ms: u64| now_ms.saturating_add(ms);
     match class {
-        Class::Spent => Some(Outage { cause: OutageCause::Quota, until_ms: delay_ms.map(at) }),
-        Class::Limited => Some(Outage { cause: OutageCause::Limit, until_ms: delay_ms.map(at) }),
-        Class::Capacity => Some(Outage { cause: OutageCause::Capacity, until_ms: Some(at(CAPACITY_MS)) }),
-        Class::NotFound => Some(Outage { cause: OutageCause::Missing, until_ms: None }),
+        FailureClass::QuotaExhausted => Some(Outage { cause: OutageCause::Quota, until_ms: delay_ms.map(at) }),
+        FailureClass::RateLimited => Some(Outage { cause: OutageCause::Limit, until_ms: delay_ms.map(at) }),
+        FailureClass::NoCapacity => Some(Outage { cause: OutageCause::Capacity, until_ms: Some(at(CAPACITY_MS)) }),
+        FailureClass::NotFound => Some(Outage { cause: OutageCause::Missing, until_ms: None }),
         _ => None,
     }
 }
 
 /// The same where a policy may say otherwise.
-pub fn left_for(failure: &Failure, now_ms: u64, policy: Policy) -> Option<Outage> {
+pub fn outage_by_policy(failure: &Failure, now_ms: u64, policy: FallbackPolicy) -> Option<Outage> {
     let found = outage(failure, now_ms);
-    let Finding { class, delay_ms } = classify(failure);
+    let FailureFinding { class, delay_ms } = classify(failure);
     match policy.transition(class.kind()) {
         None => found,
-        Some(Transition::StickyRetry) => None,
+        Some(OutageTransition::StickyRetry) => None,
         // Nobody knows for how long: it is looked at again as one without capacity is.
-        Some(Transition::Terminal) => Some(found.unwrap_or_else(|| {
+        Some(OutageTransition::Terminal) => Some(found.unwrap_or_else(|| {
             let until_ms = Some(now_ms.saturating_add(delay_ms.unwrap_or(CAPACITY_MS)));
             Outage { cause: OutageCause::Capacity, until_ms }
         })),
@@ -175,39 +176,42 @@ pub fn left_for(failure: &Failure, now_ms: u64, policy: Policy) -> Option<Outage
 
 /// Whether a further attempt asks in another way: a new temperature, a word about what was wrong.
 pub fn changes_request(failure: &Failure) -> bool {
-    matches!(classify(failure).class, Class::Stream | Class::Invalid)
+    matches!(classify(failure).class, FailureClass::Stream | FailureClass::InvalidAnswer)
 }
 
-fn is_broken(class: Class) -> bool {
-    matches!(class, Class::Connect | Class::Stream | Class::Invalid)
+fn is_broken(class: FailureClass) -> bool {
+    matches!(class, FailureClass::Connect | FailureClass::Stream | FailureClass::InvalidAnswer)
 }
 
 /// How often was tried, and how often it is at most.
-fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
-    let Case { tries, patience, .. } = *case;
+fn attempts(class: FailureClass, case: &FailureCase<'_>) -> (u32, u32) {
+    let FailureCase { tries, patience, .. } = *case;
     // Somebody else takes over, at once or after a question.
     let action = case.policy.action(class.kind());
-    let another = case.next.is_some() && (action == Some(Action::Silent) || (action.is_some() && case.interactive));
+    let another =
+        case.fallback.is_some() && (action == Some(FallbackAction::Silent) || (action.is_some() && case.interactive));
     let (n, most) = match class {
-        Class::Connect | Class::Stream if !patience.retry_broken => (tries.broken, 1),
-        Class::Connect | Class::Stream | Class::Invalid => (tries.broken, MAX_BROKEN),
-        Class::Capacity if another => (tries.no_room, MAX_WITHOUT_ROOM),
-        Class::Throttled | Class::Server if another => {
+        FailureClass::Connect | FailureClass::Stream if !patience.retry_broken => (tries.broken, 1),
+        FailureClass::Connect | FailureClass::Stream | FailureClass::InvalidAnswer => (tries.broken, MAX_BROKEN),
+        FailureClass::NoCapacity if another => (tries.no_room, MAX_WITHOUT_ROOM),
+        FailureClass::Throttled | FailureClass::ServerError if another => {
             (tries.all, case.policy.max_attempts.unwrap_or(MAX_WITH_ANOTHER))
         }
-        Class::Throttled | Class::Server | Class::Capacity => (tries.all, patience.max_attempts),
-        Class::Spent
-        | Class::Limited
-        | Class::Validation
-        | Class::NotFound
-        | Class::TooLong
-        | Class::Refused
-        | Class::Auth
-        | Class::Garbage
-        | Class::Script
-        | Class::Panicked => (tries.all, 1),
+        FailureClass::Throttled | FailureClass::ServerError | FailureClass::NoCapacity => {
+            (tries.all, patience.max_attempts)
+        }
+        FailureClass::QuotaExhausted
+        | FailureClass::RateLimited
+        | FailureClass::Validation
+        | FailureClass::NotFound
+        | FailureClass::ContextTooLong
+        | FailureClass::BadRequest
+        | FailureClass::Auth
+        | FailureClass::Garbage
+        | FailureClass::Script
+        | FailureClass::Panicked => (tries.all, 1),
     };
-    match case.once && another && class != Class::Invalid {
+    match case.single_attempt && another && class != FailureClass::InvalidAnswer {
         true => (n, 1),
         // All attempts together stay within what the user wants.
         false if tries.all >= patience.max_attempts => (n, n),
@@ -216,76 +220,79 @@ fn attempts(class: Class, case: &Case<'_>) -> (u32, u32) {
 }
 
 /// No further attempt now: another model, a question, or the end.
-fn another(failure: &Failure, found: Finding, most: u32, case: Case<'_>) -> OnFailure {
-    let Finding { class, delay_ms } = found;
-    let what = what(failure, class, case.model);
+fn stop_retrying(failure: &Failure, found: FailureFinding, most: u32, case: FailureCase<'_>) -> FailureAction {
+    let FailureFinding { class, delay_ms } = found;
+    let what = describe_failure(failure, class, case.model);
     let action = case.policy.action(class.kind());
     let stands_in = action.is_some();
-    if let Some(next) = case.next.filter(|_| action == Some(Action::Silent)) {
-        return OnFailure::FallBack { model: next.to_owned(), why: what };
+    if let Some(next) = case.fallback.filter(|_| action == Some(FallbackAction::Silent)) {
+        return FailureAction::FallBack { model: next.to_owned(), why: what };
     }
-    let next = case.next.filter(|_| stands_in).map(str::to_owned);
+    let next = case.fallback.filter(|_| stands_in).map(str::to_owned);
     // Short waits were waited for already.
-    let wait = delay_ms.filter(|it| stands_in && (*it > MAX_SERVER_DELAY_MS || class.kind() == Kind::Terminal));
-    let until = wait.map(|it| (case.now.unix_ms.saturating_add(it), in_words(it)));
-    if case.interactive && (next.is_some() || until.is_some() || class == Class::Validation) {
+    let wait = delay_ms.filter(|it| stands_in && (*it > MAX_SERVER_DELAY_MS || class.kind() == PolicyKind::Terminal));
+    let until = wait.map(|it| (case.now.unix_ms.saturating_add(it), duration_in_words(it)));
+    if case.interactive && (next.is_some() || until.is_some() || class == FailureClass::Validation) {
         let tried = if most > 1 { format!(" It was tried {} times.", case.tries.all) } else { String::new() };
         // A rate limit has said it already.
         let named = until
             .as_ref()
-            .filter(|_| class != Class::Limited)
+            .filter(|_| class != FailureClass::RateLimited)
             .map(|(_, it)| format!(" The server asks to wait {it}."))
             .unwrap_or_default();
-        let link = failure.details.link.as_ref().filter(|_| class == Class::Validation);
+        let link = failure.details.link.as_ref().filter(|_| class == FailureClass::Validation);
         let link = link.map(|it| format!(" Confirm your account at {it}.")).unwrap_or_default();
-        return OnFailure::Ask { why: format!("{what}{tried}{named}{link}"), model: next, until };
+        return FailureAction::Ask { why: format!("{what}{tried}{named}{link}"), model: next, until };
     }
-    let message = sentence(&failure.message);
-    let could = case.next.filter(|_| stands_in && !case.interactive);
+    let message = end_sentence(&failure.message);
+    let could = case.fallback.filter(|_| stands_in && !case.interactive);
     let could = could.map(|it| format!(" {it} takes over where model.fallback.action is \"silent\"."));
     let advice = advice(failure, class, delay_ms, case);
-    OnFailure::GiveUp { why: format!("{message} {advice}{}", could.unwrap_or_default()) }
+    FailureAction::GiveUp { why: format!("{message} {advice}{}", could.unwrap_or_default()) }
 }
 
 /// What the user can do.
-fn advice(failure: &Failure, class: Class, delay_ms: Option<u64>, case: Case<'_>) -> String {
-    let named = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS).map(in_words);
+fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: FailureCase<'_>) -> String {
+    let named = delay_ms.filter(|it| *it > MAX_SERVER_DELAY_MS).map(duration_in_words);
     match class {
-        Class::Connect | Class::Stream | Class::Throttled | Class::Server | Class::Invalid | Class::Capacity => {
-            match named {
-                Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
-                None => format!("Gave up after {} attempts; try again later.", case.tries.all),
-            }
-        }
-        Class::Limited => match named {
+        FailureClass::Connect
+        | FailureClass::Stream
+        | FailureClass::Throttled
+        | FailureClass::ServerError
+        | FailureClass::InvalidAnswer
+        | FailureClass::NoCapacity => match named {
+            Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
+            None => format!("Gave up after {} attempts; try again later.", case.tries.all),
+        },
+        FailureClass::RateLimited => match named {
             Some(wait) => format!("The rate limit lifts in {wait}; try again then, or choose another model."),
             None => "Try again later, or choose another model.".to_owned(),
         },
-        Class::Spent => match named {
+        FailureClass::QuotaExhausted => match named {
             Some(wait) => format!("The server asks to wait {wait}; try again then, or choose another model."),
             None => "The quota of this model is used up. Choose another model, or raise the quota.".to_owned(),
         },
-        Class::Validation => match &failure.details.link {
+        FailureClass::Validation => match &failure.details.link {
             Some(link) => format!("Confirm your account at {link}, then prompt again."),
             None => "Confirm your account with the provider, then prompt again.".to_owned(),
         },
-        Class::NotFound => "Check the model's name, or choose another model.".to_owned(),
-        Class::TooLong => {
+        FailureClass::NotFound => "Check the model's name, or choose another model.".to_owned(),
+        FailureClass::ContextTooLong => {
             "Shorten the conversation (`/clear` makes the model forget it), or choose a model that reads more."
                 .to_owned()
         }
-        Class::Refused => "Shorten or change the prompt, or choose another model.".to_owned(),
-        Class::Auth => "Check the API key and the model's settings.".to_owned(),
-        Class::Garbage => "Check the base URL: this may not be the model's API.".to_owned(),
-        Class::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
-        Class::Panicked => "Prompt again; if it stays so, report it with what stderr says.".to_owned(),
+        FailureClass::BadRequest => "Shorten or change the prompt, or choose another model.".to_owned(),
+        FailureClass::Auth => "Check the API key and the model's settings.".to_owned(),
+        FailureClass::Garbage => "Check the base URL: this may not be the model's API.".to_owned(),
+        FailureClass::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
+        FailureClass::Panicked => "Prompt again; if it stays so, report it with what stderr says.".to_owned(),
     }
 }
 
 /// Only where the server names no delay: a named one is kept as it is.
-fn back_off(class: Class, n: u32) -> u64 {
+fn back_off(class: FailureClass, n: u32) -> u64 {
     let at = n.saturating_sub(1);
-    if class == Class::Capacity
+    if class == FailureClass::NoCapacity
         && let Some(ms) = NO_ROOM_DELAYS_MS.get(at as usize)
     {
         return *ms;
@@ -296,16 +303,16 @@ fn back_off(class: Class, n: u32) -> u64 {
 
 fn jittered(delay_ms: u64, now: Now) -> u64 {
     let spread = delay_ms * JITTER / 100;
-    delay_ms - spread + now.dice(0) % (2 * spread + 1)
+    delay_ms - spread + now.random(0) % (2 * spread + 1)
 }
 
 /// Model and cause, with the provider's own words.
-fn what(failure: &Failure, class: Class, model: &str) -> String {
-    let message = sentence(&failure.message);
+fn describe_failure(failure: &Failure, class: FailureClass, model: &str) -> String {
+    let message = end_sentence(&failure.message);
     match (class, failure.status) {
-        (Class::Throttled, _) => format!("The rate limit of {model} is reached: {message}"),
-        (Class::Limited, status) => {
-            let wait = in_words(failure.retry_after_ms.unwrap_or_default());
+        (FailureClass::Throttled, _) => format!("The rate limit of {model} is reached: {message}"),
+        (FailureClass::RateLimited, status) => {
+            let wait = duration_in_words(failure.retry_after_ms.unwrap_or_default());
             match status {
                 Some(429) | None => format!("The rate limit of {model} is reached and lifts in {wait}: {message}"),
                 Some(status) => {
@@ -313,16 +320,18 @@ fn what(failure: &Failure, class: Class, model: &str) -> String {
                 }
             }
         }
-        (Class::Spent, _) => format!("The quota of {model} is used up: {message}"),
-        (Class::Capacity, _) => format!("The provider has no capacity for {model} now: {message}"),
-        (Class::Server, Some(status)) => format!("The server of {model} has a problem ({status}): {message}"),
-        (Class::NotFound, _) => format!("There is no model {model} for this key: {message}"),
+        (FailureClass::QuotaExhausted, _) => format!("The quota of {model} is used up: {message}"),
+        (FailureClass::NoCapacity, _) => format!("The provider has no capacity for {model} now: {message}"),
+        (FailureClass::ServerError, Some(status)) => {
+            format!("The server of {model} has a problem ({status}): {message}")
+        }
+        (FailureClass::NotFound, _) => format!("There is no model {model} for this key: {message}"),
         _ => format!("{model}: {message}"),
     }
 }
 
 /// `0.9 s`, `12 s`, `6 min`, `2.5 h`.
-pub fn in_words(ms: u64) -> String {
+pub fn duration_in_words(ms: u64) -> String {
     let tenths = |it: u64, unit: &str| match it % 10 {
         0 => format!("{} {unit}", it / 10),
         rest => format!("{}.{rest} {unit}", it / 10),

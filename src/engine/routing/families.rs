@@ -11,7 +11,7 @@ use super::aliases::{Alias, ModelConfig};
 
 /// An alias that castor brings. Settings may say otherwise.
 #[derive(Clone, Copy, Debug)]
-struct BuiltIn {
+struct BuiltInAlias {
     name: &'static str,
     /// Empty: nothing.
     extends: &'static str,
@@ -23,18 +23,18 @@ struct BuiltIn {
     on_offer: bool,
 }
 
-const fn params(name: &'static str, extends: &'static str, generation: &'static str) -> BuiltIn {
-    BuiltIn { name, extends, model: "", generation, on_offer: false }
+const fn params(name: &'static str, extends: &'static str, generation: &'static str) -> BuiltInAlias {
+    BuiltInAlias { name, extends, model: "", generation, on_offer: false }
 }
 
-const fn model(name: &'static str, model: &'static str) -> BuiltIn {
-    BuiltIn { name, extends: "", model, generation: "", on_offer: true }
+const fn model(name: &'static str, model: &'static str) -> BuiltInAlias {
+    BuiltInAlias { name, extends: "", model, generation: "", on_offer: true }
 }
 
 /// What models that have no alias extend.
 pub const CHAT_BASE: &str = "chat-base";
 
-const BUILT_IN: &[BuiltIn] = &[
+const BUILT_IN: &[BuiltInAlias] = &[
     params("base", "", r#"{"temperature": 0, "topP": 1}"#),
     params(CHAT_BASE, "base", r#"{"temperature": 1, "topP": 0.95, "topK": 64}"#),
     params("chat-base-2.5", CHAT_BASE, r#"{"thinkingConfig": {"thinkingBudget": 8192}}"#),
@@ -49,19 +49,19 @@ const BUILT_IN: &[BuiltIn] = &[
 
 /// Names that leave the choice to the router: what is for hard work, and what for the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Auto {
+pub struct AutoFamily {
     pub pro: &'static str,
     pub flash: &'static str,
 }
 
 /// By these names. What `pro` and `flash` are the user may say, of any provider.
-const AUTO: &[(&str, Auto)] = &[
-    ("auto", Auto { pro: "pro", flash: "flash" }),
-    ("auto-gemini-3", Auto { pro: "pro", flash: "flash" }),
-    ("auto-gemini-2.5", Auto { pro: "gemini-2.5-pro", flash: "gemini-2.5-flash" }),
+const AUTO: &[(&str, AutoFamily)] = &[
+    ("auto", AutoFamily { pro: "pro", flash: "flash" }),
+    ("auto-gemini-3", AutoFamily { pro: "pro", flash: "flash" }),
+    ("auto-gemini-2.5", AutoFamily { pro: "gemini-2.5-pro", flash: "gemini-2.5-flash" }),
 ];
 
-pub fn auto(name: &str) -> Option<Auto> {
+pub fn auto(name: &str) -> Option<AutoFamily> {
     AUTO.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
 }
 

@@ -18,18 +18,18 @@ pub struct Health {
 
 /// The answer for one model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    Well,
+pub enum Availability {
+    Available,
     /// It failed in an earlier turn: one attempt, then another model.
     OneAttempt,
     /// Its attempt of this turn is used up.
-    UsedUp,
-    Out(OutageCause),
+    AttemptUsed,
+    Unavailable(OutageCause),
 }
 
-impl Standing {
+impl Availability {
     pub fn can_be_asked(self) -> bool {
-        matches!(self, Self::Well | Self::OneAttempt)
+        matches!(self, Self::Available | Self::OneAttempt)
     }
 }
 
@@ -39,17 +39,17 @@ fn key(model: &str) -> &str {
 }
 
 impl Health {
-    pub fn standing(&self, model: &str, now_ms: u64) -> Standing {
+    pub fn availability(&self, model: &str, now_ms: u64) -> Availability {
         match (self.outages.get(key(model)).filter(|it| !it.is_over(now_ms)), self.sticky.get(key(model))) {
-            (Some(it), _) => Standing::Out(it.cause),
-            (None, Some(true)) => Standing::UsedUp,
-            (None, Some(false)) => Standing::OneAttempt,
-            (None, None) => Standing::Well,
+            (Some(it), _) => Availability::Unavailable(it.cause),
+            (None, Some(true)) => Availability::AttemptUsed,
+            (None, Some(false)) => Availability::OneAttempt,
+            (None, None) => Availability::Available,
         }
     }
 
     /// What the process knows by now, whole.
-    pub fn learn(&mut self, outages: BTreeMap<String, Outage>) {
+    pub fn set_outages(&mut self, outages: BTreeMap<String, Outage>) {
         self.outages = outages.into_iter().map(|(model, it)| (key(&model).to_owned(), it)).collect();
     }
 
@@ -65,7 +65,7 @@ impl Health {
     }
 
     /// It answered, or the user chose it. Whether anything was known against it.
-    pub fn mark_well(&mut self, model: &str) -> bool {
+    pub fn mark_available(&mut self, model: &str) -> bool {
         self.sticky.remove(key(model));
         self.outages.remove(key(model)).is_some()
     }
@@ -76,14 +76,14 @@ impl Health {
     }
 
     /// The first that can be asked.
-    pub fn first<'m>(&self, mut models: impl Iterator<Item = &'m str>, now_ms: u64) -> Option<&'m str> {
-        models.find(|it| self.standing(it, now_ms).can_be_asked())
+    pub fn first_available<'m>(&self, mut models: impl Iterator<Item = &'m str>, now_ms: u64) -> Option<&'m str> {
+        models.find(|it| self.availability(it, now_ms).can_be_asked())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CAPACITY_MS, Health, Standing};
+    use super::{Availability, CAPACITY_MS, Health};
     use crate::base::fallback::{Outage, OutageCause};
 
     #[test]
@@ -91,33 +91,33 @@ mod tests {
         let mut health = Health::default();
         health.mark_out("models/a", Outage { cause: OutageCause::Capacity, until_ms: Some(CAPACITY_MS) });
         health.mark_out("b", Outage { cause: OutageCause::Quota, until_ms: None });
-        let of = |health: &Health, model, now| health.standing(model, now);
-        assert_eq!(of(&health, "a", CAPACITY_MS - 1), Standing::Out(OutageCause::Capacity));
-        assert_eq!(of(&health, "models/a", CAPACITY_MS), Standing::Well);
-        assert_eq!(of(&health, "b", u64::MAX), Standing::Out(OutageCause::Quota));
+        let of = |health: &Health, model, now| health.availability(model, now);
+        assert_eq!(of(&health, "a", CAPACITY_MS - 1), Availability::Unavailable(OutageCause::Capacity));
+        assert_eq!(of(&health, "models/a", CAPACITY_MS), Availability::Available);
+        assert_eq!(of(&health, "b", u64::MAX), Availability::Unavailable(OutageCause::Quota));
         health.begin_turn();
-        assert_eq!(of(&health, "b", u64::MAX), Standing::Out(OutageCause::Quota));
-        assert!(health.mark_well("b") && !health.mark_well("b"));
-        assert_eq!(of(&health, "b", 0), Standing::Well);
+        assert_eq!(of(&health, "b", u64::MAX), Availability::Unavailable(OutageCause::Quota));
+        assert!(health.mark_available("b") && !health.mark_available("b"));
+        assert_eq!(of(&health, "b", 0), Availability::Available);
     }
 
     #[test]
     fn one_attempt_in_each_turn() {
         let mut health = Health::default();
         health.mark_sticky("a");
-        assert_eq!(health.standing("a", 0), Standing::UsedUp);
-        assert_eq!(health.first(["a", "b"].into_iter(), 0), Some("b"));
+        assert_eq!(health.availability("a", 0), Availability::AttemptUsed);
+        assert_eq!(health.first_available(["a", "b"].into_iter(), 0), Some("b"));
         health.begin_turn();
-        assert_eq!(health.standing("a", 0), Standing::OneAttempt);
-        assert_eq!(health.first(["a", "b"].into_iter(), 0), Some("a"));
+        assert_eq!(health.availability("a", 0), Availability::OneAttempt);
+        assert_eq!(health.first_available(["a", "b"].into_iter(), 0), Some("a"));
         health.mark_sticky("a");
-        assert_eq!(health.standing("a", 0), Standing::UsedUp);
+        assert_eq!(health.availability("a", 0), Availability::AttemptUsed);
         health.mark_out("a", Outage { cause: OutageCause::Quota, until_ms: Some(9) });
         health.begin_turn();
         // What is out for good is not made better by a lesser mark.
         health.mark_sticky("a");
-        assert_eq!(health.standing("a", 8), Standing::Out(OutageCause::Quota));
-        assert_eq!(health.standing("a", 9), Standing::OneAttempt);
-        assert_eq!(health.first(["a"].into_iter(), 8), None);
+        assert_eq!(health.availability("a", 8), Availability::Unavailable(OutageCause::Quota));
+        assert_eq!(health.availability("a", 9), Availability::OneAttempt);
+        assert_eq!(health.first_available(["a"].into_iter(), 8), None);
     }
 }

@@ -1,26 +1,26 @@
 //! Which model serves this request, and what to do when it fails.
 
 pub mod aliases;
-pub mod class;
-pub mod classify;
+pub mod context_overflow;
 pub mod failure;
+pub mod failure_class;
+pub mod fallback_policies;
 pub mod families;
 pub mod health;
-pub mod helpers;
-pub mod limits;
-pub mod outgrown;
-pub mod policies;
+pub mod model_limits;
 pub mod prices;
 pub mod strategies;
+pub mod task_classifier;
+pub mod utility_models;
 
 use std::sync::Arc;
 
+use fallback_policies::FallbackPolicies;
 use health::Health;
-use policies::Policies;
 
 /// Where a request goes, and why: the user will ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Route {
+pub struct ModelRoute {
     pub model: Arc<str>,
     /// What it goes by, where that is an alias.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Chain {
     /// Whether they stand in for any model, or only for those of the list.
     pub for_all: bool,
     /// What may be done about each of them, and about those that it stands in for.
-    pub policies: Policies,
+    pub policies: FallbackPolicies,
 }
 
 impl Chain {
@@ -51,7 +51,7 @@ impl Chain {
     /// Who takes over from `model` now: the first that can be asked, else a last resort.
     pub fn next(&self, model: &str, health: &Health, now_ms: u64) -> Option<&str> {
         let last_resort = || self.after(model).find(|it| self.policies.of(it).last_resort);
-        health.first(self.after(model), now_ms).or_else(last_resort)
+        health.first_available(self.after(model), now_ms).or_else(last_resort)
     }
 }
 
@@ -59,12 +59,12 @@ impl Chain {
 mod tests {
     use super::{
         Chain,
-        policies::{Action, Policies, Policy},
+        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
     };
 
     fn chain(models: &[&str], silent: bool) -> Chain {
-        let otherwise = Policy::always(if silent { Action::Silent } else { Action::Ask });
-        let policies = Policies { otherwise, ..Policies::default() };
+        let otherwise = FallbackPolicy::always(if silent { FallbackAction::Silent } else { FallbackAction::Ask });
+        let policies = FallbackPolicies { otherwise, ..FallbackPolicies::default() };
         Chain { models: models.iter().map(|it| (*it).to_owned()).collect(), for_all: true, policies }
     }
 

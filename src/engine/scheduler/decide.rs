@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        check::{Check, Checker, Finding},
+        check::{Check, CheckFinding, Checker},
         log::{Decision, Fact, Mode},
         tool::{Targets, ToolError, ToolOutput},
     },
@@ -12,9 +12,9 @@ use crate::{
         policy::{self, CheckerVerdict},
         record::Step,
         scheduler::{
-            ask,
-            call::{Call, Checking, State, Toolbox},
-            history, plan, unknown,
+            ask_user,
+            call::{Call, CallState, Checking, Toolbox},
+            history, plan, unknown_tool,
         },
         step::Effect,
     },
@@ -23,7 +23,7 @@ use crate::{
 /// Decides, or asks the next safety checker first.
 pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets, heard: Vec<CheckerVerdict>) {
     let grants = tools.grants(&step.record.grants);
-    let outside = tools.outside(&call.call.name);
+    let outside = tools.foreign_tool(&call.call.name);
     let digest = outside.map(|it| it.digest());
     let query = policy::Query {
         tool: &call.call.name,
@@ -34,66 +34,66 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         interactive: tools.interactive,
         grants: &grants,
         roots: &step.record.roots,
-        origin: policy::Origin {
+        origin: policy::CallOrigin {
             server: outside.map(|it| it.server.as_str()),
-            annotations: outside.map(|it| policy::Annotations { said: &it.annotations, believed: it.trusted }),
+            annotations: outside.map(|it| policy::Annotations { members: &it.annotations, trusted: it.trusted }),
             digest: digest.as_deref(),
             subagent: step.record.principal.agent(),
         },
-        heard: &heard,
+        checker_verdicts: &heard,
         plans: tools.planning.folder.as_ref(),
-        sandbox: policy::Sandbox { exposed: step.record.is_exposed(), ..tools.confinement },
+        sandbox: policy::SandboxFacts { exposed: step.record.secrets_exposed(), ..tools.confinement },
     };
     if let Some((checker, who)) = policy::next_checker(&tools.rules, &query) {
-        let who = (checker, who.what.clone(), who.timeout_ms);
-        return check(call, step, who, (targets, heard));
+        let who = (checker, who.checker.clone(), who.timeout_ms);
+        return ask_checker(call, step, who, (targets, heard));
     }
     let verdict = policy::decide(&tools.rules, &query);
-    call.opens = verdict.leave();
+    call.grant_if_allowed = verdict.sandbox_grant();
     call.offers_auto = verdict.offers_auto && tools.offers_auto(step.record);
-    call.why = verdict.why;
-    call.is_unasked = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
-    call.needs_undo = call.is_unasked && verdict.by_mode;
+    call.policy_reason = verdict.why;
+    call.auto_allowed = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
+    call.needs_undo = call.auto_allowed && verdict.by_mode;
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
         Decision::Allow | Decision::Ask if call.call.name == plan::EXIT => call.preview(step, None),
-        Decision::Allow if call.hooked.forced.is_some() && call.call.name != ask::NAME => {
-            let why = call.hooked.forced.take().unwrap_or_default();
+        Decision::Allow if call.hook_effects.ask_reason.is_some() && call.call.name != ask_user::NAME => {
+            let why = call.hook_effects.ask_reason.take().unwrap_or_default();
             if !tools.interactive {
                 let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
                 return call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text)));
             }
-            call.reason = Some(why);
+            call.ask_reason = Some(why);
             call.preview(step, None);
         }
         Decision::Allow => call.allow(),
         Decision::Deny => {
             let why = verdict.deny_message.unwrap_or_default();
-            call.end(step, ToolOutput::failed(unknown::denied(&why)));
+            call.end(step, ToolOutput::failed(unknown_tool::denied_error(&why)));
         }
         // Its question is the asking.
-        Decision::Ask if call.call.name == ask::NAME => call.allow(),
-        Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_at_once(step, tools, verdict.grant),
+        Decision::Ask if call.call.name == ask_user::NAME => call.allow(),
+        Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
         Decision::Ask => {
-            call.reason = in_lines(verdict.reason.into_iter().chain(call.hooked.forced.take()));
+            call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.preview(step, verdict.grant);
         }
     }
 }
 
 /// Asks a safety checker, by its place in the rules.
-fn check(
+fn ask_checker(
     call: &mut Call,
     step: &mut Step<'_>,
     (checker, what, limit_ms): (usize, Arc<Checker>, u64),
     (targets, heard): (Targets, Vec<CheckerVerdict>),
 ) {
-    let history = what.wants.history.then(|| history::of(step.record.turns()));
+    let history = what.context.history.then(|| history::checker_history(step.record.turns()));
     let check = Check { checker: what, call: call.call.clone(), history };
-    let effect = step.effect(Effect::Check(Box::new(check)));
-    let timer = step.effect(Effect::Wake { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
-    call.state = State::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, heard }));
+    let effect = step.start_effect(Effect::Check(Box::new(check)));
+    let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
+    call.state = CallState::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, verdicts: heard }));
 }
 
 fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
@@ -101,16 +101,16 @@ fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// The checker that was asked last said something, or failed.
-pub fn heard(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, said: Result<Finding, String>) {
-    let State::Checking(it) = std::mem::replace(&mut call.state, State::Waiting) else { return };
-    let Checking { checker, targets, mut heard, .. } = *it;
-    heard.push(CheckerVerdict { checker, said });
+pub fn add_verdict(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, said: Result<CheckFinding, String>) {
+    let CallState::Checking(it) = std::mem::replace(&mut call.state, CallState::Waiting) else { return };
+    let Checking { checker, targets, verdicts: mut heard, .. } = *it;
+    heard.push(CheckerVerdict { checker, result: said });
     decide(call, step, tools, targets, heard);
 }
 
 /// It said nothing in its time.
-pub fn too_late(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox) {
-    let Some(&Checking { effect, limit_ms, .. }) = call.state.checks() else { return };
-    step.effect(Effect::Abort { effect });
-    heard(call, step, tools, Err(format!("it did not answer within {limit_ms} ms")));
+pub fn checker_timed_out(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox) {
+    let Some(&Checking { effect, limit_ms, .. }) = call.state.checking() else { return };
+    step.start_effect(Effect::Abort { effect });
+    add_verdict(call, step, tools, Err(format!("it did not answer within {limit_ms} ms")));
 }

@@ -27,7 +27,7 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
         (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
         (_, Some(command), ..) => command.to_owned(),
         (Some(it), _, _, Some(pattern)) => format!("{} '{pattern}'", it.title),
-        (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.shown_from(cwd)),
+        (Some(it), _, Some(path), _) => format!("{} {}", it.title, path.relative_to(cwd)),
         (Some(it), ..) => it.title.to_string(),
     };
     ToolDisplay {
@@ -37,7 +37,7 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
     }
 }
 
-pub(super) fn in_words(grant: &Grant) -> String {
+pub(super) fn describe_grant(grant: &Grant) -> String {
     match grant {
         Grant::Tool { tool } | Grant::Foreign { tool, .. } => format!("Allow {tool} for this session"),
         Grant::Commands { prefixes } => format!("Allow `{}` for this session", prefixes.join("`, `")),

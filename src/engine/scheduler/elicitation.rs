@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        elicitation::{Reply, Wanted},
+        elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, ElicitationId, QuestionId},
         log::Answer,
         question::Form,
@@ -13,8 +13,8 @@ use crate::{
     },
     engine::{
         record::Step,
-        scheduler::{Scheduler, Standing, Toolbox, call::State},
-        step::{About, Effect, Question},
+        scheduler::{BatchStatus, Scheduler, Toolbox, call::CallState},
+        step::{Effect, QuestionTopic, UserQuestion},
     },
 };
 
@@ -25,7 +25,7 @@ const UNABLE: &str = "the user's client could not ask";
 
 /// A question of a server that the user has before them.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenElicitation {
     id: ElicitationId,
     question: QuestionId,
     /// The running calls that it may be for: it ends with the last of them.
@@ -33,49 +33,49 @@ pub(super) struct Open {
     is_page: bool,
 }
 
-impl Open {
+impl OpenElicitation {
     fn withdraw(&self, step: &mut Step<'_>) {
-        step.effect(Effect::Withdraw { question: self.question });
+        step.start_effect(Effect::WithdrawQuestion { question: self.question });
         reply(step, self.id, Reply::Cancelled(Some(OVER.to_owned())));
     }
 }
 
 /// No call that it could be for is running any more.
-pub fn too_late(step: &mut Step<'_>, id: ElicitationId) {
+pub fn cancel_elicitation(step: &mut Step<'_>, id: ElicitationId) {
     reply(step, id, Reply::Cancelled(Some(OVER.to_owned())));
 }
 
 fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
-    step.effect(Effect::Reply { elicitation, reply });
+    step.start_effect(Effect::AnswerElicitation { elicitation, reply });
 }
 
 impl Scheduler {
     /// A server asks, for one of these calls.
-    pub fn elicited(
+    pub fn on_elicitation(
         &mut self,
         step: &mut Step<'_>,
         tools: &Toolbox,
         id: ElicitationId,
         calls: &[EffectId],
-        wanted: Wanted,
+        wanted: ElicitationRequest,
     ) {
         let running = self.calls.iter().filter_map(|it| match it.state {
-            State::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
+            CallState::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
             _ => None,
         });
         let running: Vec<_> = running.collect();
-        let Some((_, first)) = running.first() else { return too_late(step, id) };
-        let server = tools.outside(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
+        let Some((_, first)) = running.first() else { return cancel_elicitation(step, id) };
+        let server = tools.foreign_tool(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
         let says = |message: &str| format!("Server `{}` asks: {message}", name(server));
         // Where it may be for several, the client is told of none.
         let call = (running.len() == 1).then(|| first.id.clone());
-        let is_page = matches!(wanted, Wanted::Page { .. });
+        let is_page = matches!(wanted, ElicitationRequest::Page { .. });
         let about = match wanted {
-            Wanted::Form(form) => {
-                About::Form { call, form: Arc::new(Form { message: says(&form.message), fields: form.fields }) }
+            ElicitationRequest::Form(form) => {
+                QuestionTopic::Form { call, form: Arc::new(Form { message: says(&form.message), fields: form.fields }) }
             }
-            Wanted::Page { message, url, .. } => {
-                About::Link { call, message: says(&message), url, elicitation: id.to_string() }
+            ElicitationRequest::Page { message, url, .. } => {
+                QuestionTopic::Link { call, message: says(&message), url, elicitation: id.to_string() }
             }
         };
         let calls: Vec<EffectId> = running.iter().map(|(effect, _)| *effect).collect();
@@ -83,23 +83,28 @@ impl Scheduler {
             self.note(&calls, NOBODY);
             return reply(step, id, Reply::Declined(Some(NOBODY.to_owned())));
         }
-        let question = step.question();
-        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
-        self.elicitations.push(Open { id, question, calls, is_page });
+        let question = step.new_question_id();
+        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
+        self.elicitations.push(OpenElicitation { id, question, calls, is_page });
     }
 
     /// The server no longer wants to know.
-    pub fn taken_back(&mut self, step: &mut Step<'_>, id: ElicitationId) {
+    pub fn on_elicitation_withdrawn(&mut self, step: &mut Step<'_>, id: ElicitationId) {
         if let Some(at) = self.elicitations.iter().position(|it| it.id == id) {
             let question = self.elicitations.remove(at).question;
-            step.effect(Effect::Withdraw { question });
+            step.start_effect(Effect::WithdrawQuestion { question });
         }
     }
 
     /// `None`: the question is not a server's.
-    pub(super) fn replied(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) -> Option<Standing> {
+    pub(super) fn on_elicitation_answer(
+        &mut self,
+        step: &mut Step<'_>,
+        question: QuestionId,
+        answer: &Answer,
+    ) -> Option<BatchStatus> {
         let at = self.elicitations.iter().position(|it| it.question == question)?;
-        let Open { id, calls, is_page, .. } = self.elicitations.remove(at);
+        let OpenElicitation { id, calls, is_page, .. } = self.elicitations.remove(at);
         let said = match answer {
             Answer::Accepted { content } => Reply::Accepted((!is_page).then(|| content.clone())),
             Answer::Declined | Answer::Reject => Reply::Declined(None),
@@ -117,15 +122,15 @@ impl Scheduler {
             }
         };
         reply(step, id, said);
-        Some(if *answer == Answer::Cancelled { Standing::TurnCancelled } else { Standing::Open })
+        Some(if *answer == Answer::Cancelled { BatchStatus::TurnCancelled } else { BatchStatus::Open })
     }
 
     /// Questions that were for this call, and for no other, go with it.
-    pub(super) fn forget_asked_by(&mut self, step: &mut Step<'_>, effect: EffectId) {
+    pub(super) fn end_elicitations_of(&mut self, step: &mut Step<'_>, effect: EffectId) {
         self.elicitations.iter_mut().for_each(|it| it.calls.retain(|it| *it != effect));
         let (over, open) = std::mem::take(&mut self.elicitations).into_iter().partition(|it| it.calls.is_empty());
         self.elicitations = open;
-        let over: Vec<Open> = over;
+        let over: Vec<OpenElicitation> = over;
         over.iter().for_each(|it| it.withdraw(step));
     }
 
@@ -136,7 +141,7 @@ impl Scheduler {
     /// What the server says of it may be wrong or nothing: the model learns why it got no answer.
     fn note(&mut self, calls: &[EffectId], why: &str) {
         for it in &mut self.calls {
-            if matches!(it.state, State::Running { effect } if calls.contains(&effect)) {
+            if matches!(it.state, CallState::Running { effect } if calls.contains(&effect)) {
                 it.note(format!("The server asked the user something and got no answer: {why}."));
             }
         }

@@ -15,16 +15,16 @@ const MAX_TURNS: usize = 20;
 const MAX_TEXT: usize = 4 * 1024;
 
 /// `[{"user": {"text"}, "model": {"text", "toolCalls": [{"name", "args"}]}}]`, oldest first.
-pub fn of(turns: &[Arc<Turn>]) -> Value {
-    let mut res: Vec<Spoken> = Vec::new();
+pub fn checker_history(turns: &[Arc<Turn>]) -> Value {
+    let mut res: Vec<TranscriptTurn> = Vec::new();
     for turn in turns {
         match turn.role() {
-            Role::User => res.push(Spoken { user: texts(turn), ..Spoken::default() }),
+            Role::User => res.push(TranscriptTurn { user: texts(turn), ..TranscriptTurn::default() }),
             // Results of calls are not what anybody said.
             Role::Tool => (),
             Role::Model => {
                 if res.is_empty() {
-                    res.push(Spoken::default());
+                    res.push(TranscriptTurn::default());
                 }
                 let Some(last) = res.last_mut() else { continue };
                 last.model.push_str(&texts(turn));
@@ -33,17 +33,17 @@ pub fn of(turns: &[Arc<Turn>]) -> Value {
         }
     }
     let from = res.len().saturating_sub(MAX_TURNS);
-    res.split_off(from).into_iter().map(Spoken::into_json).collect()
+    res.split_off(from).into_iter().map(TranscriptTurn::into_json).collect()
 }
 
 #[derive(Default)]
-struct Spoken {
+struct TranscriptTurn {
     user: String,
     model: String,
     calls: Vec<Value>,
 }
 
-impl Spoken {
+impl TranscriptTurn {
     fn into_json(self) -> Value {
         let mut model = Map::new();
         if !self.model.is_empty() {

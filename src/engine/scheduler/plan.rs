@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use super::{Scheduler, Standing, call::Call, call::Toolbox};
+use super::{BatchStatus, Scheduler, call::Call, call::Toolbox};
 use crate::{
     base::{
         event::ToolProgress,
@@ -64,7 +64,7 @@ fn build() -> ToolSpec {
 }
 
 /// Why the model wants a plan, for the question about it.
-pub(super) fn said(call: &ToolCall) -> Option<Display> {
+pub(super) fn plan_reason(call: &ToolCall) -> Option<Display> {
     let reason = call.args.get("reason").and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty())?;
     (call.name == ENTER).then(|| Display::Text { text: text::head(reason, MAX_REASON).to_owned() })
 }
@@ -75,7 +75,7 @@ pub fn enter(step: &mut Step<'_>, _: &Map<String, Value>) -> ToolOutput {
 }
 
 /// In plan mode a relative path names a file in the folder of plans: nothing else can be written.
-pub(super) fn rooted(call: &mut Call, mode: Mode, planning: &Planning) {
+pub(super) fn resolve_plan_path(call: &mut Call, mode: Mode, planning: &Planning) {
     let is_edit = matches!(call.call.name.as_str(), "replace" | "write_file");
     let Some(folder) = planning.folder.as_ref().filter(|_| is_edit && mode == Mode::Plan) else { return };
     if let Some(Value::String(path)) = call.call.args.get_mut("file_path")
@@ -88,7 +88,7 @@ pub(super) fn rooted(call: &mut Call, mode: Mode, planning: &Planning) {
 
 impl Toolbox {
     /// The same with a folder of plans, and the modes that may follow one.
-    pub fn planning(self, planning: Planning) -> Self {
+    pub fn with_planning(self, planning: Planning) -> Self {
         Self { planning: Arc::new(planning), ..self }
     }
 
@@ -102,7 +102,7 @@ impl Toolbox {
 
 impl Scheduler {
     /// The plan was read: the user is asked about it, or it holds where nobody can be asked.
-    pub(super) fn review(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, preview: &Preview) {
+    pub(super) fn ask_plan_review(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, preview: &Preview) {
         let Some(call) = self.calls.get_mut(at) else { return };
         let plan = match &preview.display {
             Some(Display::Text { text }) => text.clone(),
@@ -110,26 +110,32 @@ impl Scheduler {
         };
         if tools.interactive {
             if let Some(display) = preview.display.clone() {
-                call.tell(step, ToolProgress::Proposed { display });
+                call.send_progress(step, ToolProgress::Proposed { display });
             }
             let name = call.call.args.get("plan_filename").and_then(Value::as_str).unwrap_or_default();
-            return call.inquire(step, form(&text::first_line(name, 200), &plan, &tools.planning));
+            return call.ask_form(step, form(&text::first_line(name, 200), &plan, &tools.planning));
         }
         let mode = step.record.mode_before_plan().filter(|it| tools.planning.modes.contains(it)).unwrap_or_default();
-        let output = accepted(step, call, mode);
-        call.come_back(step, tools, output);
+        let output = accept_plan(step, call, mode);
+        call.run_after_hooks(step, tools, output);
     }
 
-    pub(super) fn reviewed(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, answer: &Answer) -> Standing {
-        let Some(call) = self.calls.get_mut(at) else { return Standing::Open };
+    pub(super) fn on_plan_answer(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        at: usize,
+        answer: &Answer,
+    ) -> BatchStatus {
+        let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         if *answer == Answer::Cancelled {
             call.end(step, super::cancelled("the user cancelled the turn"));
-            return Standing::TurnCancelled;
+            return BatchStatus::TurnCancelled;
         }
         let (output, question) = word(step, call, &tools.planning, answer);
-        call.come_back(step, tools, output);
+        call.run_after_hooks(step, tools, output);
         match question {
-            Some(question) => Standing::AskedInText(question.to_owned()),
+            Some(question) => BatchStatus::AskedInText(question.to_owned()),
             None => self.advance(step, tools),
         }
     }
@@ -149,18 +155,20 @@ fn word(step: &mut Step<'_>, call: &Call, planning: &Planning, answer: &Answer) 
     let mode = Mode::parse(decision).filter(|it| planning.modes.contains(it));
     let failed = |text| ToolOutput::failed(ToolError::new("cancelled", text));
     match (answer, mode) {
-        (_, Some(mode)) => (accepted(step, call, mode), None),
+        (_, Some(mode)) => (accept_plan(step, call, mode), None),
         (Answer::Accepted { .. }, None) if decision == EDIT && feedback.is_empty() => {
             let text = "The user wants the plan changed, and says what in their next message.";
             (ToolOutput::text(text), Some(WHAT_ELSE))
         }
-        (Answer::Accepted { .. }, None) => (ToolOutput::text(rejected(decision, feedback)), None),
+        (Answer::Accepted { .. }, None) => (ToolOutput::text(rejection_text(decision, feedback)), None),
         (Answer::InText, None) => {
             let text = "The client cannot show the plan for review, so the user was asked in a message. This is still plan \
                         mode; the user's next message is the answer.";
             (ToolOutput::text(text), Some(IN_TEXT))
         }
-        (Answer::Declined | Answer::Dismissed | Answer::Reject, None) => (ToolOutput::text(rejected(REJECT, "")), None),
+        (Answer::Declined | Answer::Dismissed | Answer::Reject, None) => {
+            (ToolOutput::text(rejection_text(REJECT, "")), None)
+        }
         _ => (failed("The client could not ask the user about the plan. This is still plan mode."), None),
     }
 }
@@ -201,7 +209,7 @@ fn form(name: &str, plan: &str, planning: &Planning) -> Form {
     Form { message: format!("Review the plan {name}:\n\n{}", text::head(plan, MAX_SHOWN)), fields }
 }
 
-fn accepted(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
+fn accept_plan(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
     step.log(Fact::Mode { mode });
     let path = call.places.first().map(|it| it.path.to_string()).unwrap_or_default();
     let then = match mode {
@@ -219,7 +227,7 @@ fn accepted(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
     ToolOutput { summary, ..ToolOutput::text(text) }
 }
 
-fn rejected(decision: &str, feedback: &str) -> String {
+fn rejection_text(decision: &str, feedback: &str) -> String {
     match (decision, feedback) {
         (_, "") => {
             "Plan rejected. No feedback provided. This is still plan mode: ask the user what to change.".to_owned()

@@ -10,7 +10,7 @@ use crate::{
         event::EventKind,
         tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
     },
-    engine::record::{PLAN, Step},
+    engine::record::{PLAN_EVENT, Step},
 };
 
 pub const NAME: &str = "write_todos";
@@ -72,7 +72,7 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
         Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why)),
     };
     let entries: Vec<Value> = todos.iter().filter_map(plan_entry).collect();
-    step.event(EventKind::Custom { kind: PLAN.to_owned(), data: json!({ "entries": entries }) });
+    step.emit_event(EventKind::Custom { kind: PLAN_EVENT.to_owned(), data: json!({ "entries": entries }) });
     if todos.is_empty() {
         return ToolOutput::text("Successfully cleared the todo list.");
     }

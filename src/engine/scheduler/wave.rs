@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use crate::engine::scheduler::call::{Call, State};
+use crate::engine::scheduler::call::{Call, CallState};
 
 /// Edits of one file must not overtake each other, so edits never run beside anything. A question may end the turn, and another mode
 /// changes what may follow.
-const ALONE: &[&str] = &["ask_user", "enter_plan_mode", "exit_plan_mode", "replace", "write_file"];
+const EXCLUSIVE_TOOLS: &[&str] = &["ask_user", "enter_plan_mode", "exit_plan_mode", "replace", "write_file"];
 
 /// Indices of the calls that begin next.
-pub fn next(calls: &[Call]) -> Vec<usize> {
-    let mut waiting = calls.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Waiting));
+pub fn next_wave(calls: &[Call]) -> Vec<usize> {
+    let mut waiting = calls.iter().enumerate().filter(|(_, it)| matches!(it.state, CallState::Waiting));
     let Some((first, call)) = waiting.next() else { return Vec::new() };
     let mut res = vec![first];
     if is_parallel(call) {
@@ -21,5 +21,5 @@ pub fn next(calls: &[Call]) -> Vec<usize> {
 
 fn is_parallel(call: &Call) -> bool {
     let waits = call.call.args.get("wait_for_previous").and_then(Value::as_bool).unwrap_or(false);
-    !waits && !ALONE.contains(&call.call.name.as_str())
+    !waits && !EXCLUSIVE_TOOLS.contains(&call.call.name.as_str())
 }

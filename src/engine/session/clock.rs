@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::Session;
 use crate::{
     base::{
+        clock::Now,
         ids::{EffectId, QuestionId},
-        limits::{Span, Used},
+        limits::{LimitSpan, LimitUsage},
         log::Fact,
-        now::Now,
     },
     engine::{
         record::Step,
-        step::{Act, Effect, Input, Out},
+        step::{Act, Effect, Input, StepOutput},
         turn::{self, Turn, endings::Cause},
     },
 };
@@ -27,30 +27,30 @@ pub(super) struct Clock {
     /// Worked, and not in the log yet.
     ms: u64,
     /// Questions that the user has before them.
-    open: BTreeSet<QuestionId>,
+    open_questions: BTreeSet<QuestionId>,
     timer: Option<(EffectId, u64)>,
 }
 
 impl Clock {
     /// Before anything is done about an input: time went by until it came.
-    pub fn hear(&mut self, input: &Input, now: Now) {
+    pub fn count_time(&mut self, input: &Input, now: Now) {
         if let Some(since) = &mut self.since {
             let passed = now.unix_ms.saturating_sub(std::mem::replace(since, now.unix_ms));
-            self.ms += if self.open.is_empty() { passed } else { 0 };
+            self.ms += if self.open_questions.is_empty() { passed } else { 0 };
         }
         match input {
-            Input::Answered { question, .. } => _ = self.open.remove(question),
-            Input::Woke { effect } => _ = self.timer.take_if(|(timer, _)| timer == effect),
+            Input::Answered { question, .. } => _ = self.open_questions.remove(question),
+            Input::TimerFired { effect } => _ = self.timer.take_if(|(timer, _)| timer == effect),
             _ => (),
         }
     }
 
     /// What the user is asked, and no longer asked.
-    fn note(&mut self, acts: &[Act]) {
+    fn track_questions(&mut self, acts: &[Act]) {
         for act in acts {
             match act {
-                Act::Do(_, Effect::Ask(question)) => _ = self.open.insert(question.id),
-                Act::Do(_, Effect::Withdraw { question }) => _ = self.open.remove(question),
+                Act::Do(_, Effect::AskUser(question)) => _ = self.open_questions.insert(question.id),
+                Act::Do(_, Effect::WithdrawQuestion { question }) => _ = self.open_questions.remove(question),
                 _ => (),
             }
         }
@@ -59,33 +59,33 @@ impl Clock {
 
 impl Session {
     /// The work of a turn that is over belongs to it, and not to the next one.
-    pub(super) fn close_books(&mut self, now: Now, out: &mut Out) {
+    pub(super) fn log_work(&mut self, now: Now, out: &mut StepOutput) {
         let is_over = self.turn.as_ref().is_none_or(Turn::is_finished);
         if self.clock.ms > if is_over { 0 } else { STRIDE } {
             let ms = std::mem::take(&mut self.clock.ms);
             Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Worked { ms });
         }
         if is_over {
-            (self.clock.since, self.clock.open) = Default::default();
+            (self.clock.since, self.clock.open_questions) = Default::default();
         }
     }
 
     /// After all that was done about an input, from `start` on: does the turn have time left?
-    pub(super) fn keep_time(&mut self, now: Now, out: &mut Out, start: usize) {
-        self.clock.note(out.acts.get(start..).unwrap_or_default());
+    pub(super) fn check_time_limit(&mut self, now: Now, out: &mut StepOutput, start: usize) {
+        self.clock.track_questions(out.acts.get(start..).unwrap_or_default());
         let Some(turn) = &mut self.turn else { return };
         self.clock.since = Some(now.unix_ms);
         let limits = turn::limits(&self.record, &self.spec);
-        let more = Used { ms: self.clock.ms, ..Used::default() };
-        let used = [Span::Turn, Span::Session].map(|it| self.record.used(it).plus(more));
+        let more = LimitUsage { ms: self.clock.ms, ..LimitUsage::default() };
+        let used = [LimitSpan::Turn, LimitSpan::Session].map(|it| self.record.limit_usage(it).plus(more));
         let [of_turn, of_session] = &used;
         let Some(left) = limits.time_left(of_turn, of_session) else { return };
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         if left > 0 {
             let at_ms = now.unix_ms.saturating_add(left);
             let is_armed = self.clock.timer.is_some_and(|(_, at)| at <= at_ms);
-            if !is_armed && self.clock.open.is_empty() {
-                self.clock.timer = Some((step.effect(Effect::Wake { at_ms }), at_ms));
+            if !is_armed && self.clock.open_questions.is_empty() {
+                self.clock.timer = Some((step.start_effect(Effect::SetTimer { at_ms }), at_ms));
             }
             return;
         }
@@ -94,12 +94,12 @@ impl Session {
         for it in [&mut caps.turn, &mut caps.session] {
             (it.requests, it.tokens, it.cost) = (None, None, None);
         }
-        if let Some(it) = caps.reached(of_turn, of_session) {
+        if let Some(it) = caps.first_reached(of_turn, of_session) {
             turn.end(&mut step, Cause::Limit(it));
             let start = out.acts.len();
-            self.close_books(now, out);
-            self.go_on(now, out);
-            self.keep_time(now, out, start);
+            self.log_work(now, out);
+            self.begin_next_prompt(now, out);
+            self.check_time_limit(now, out, start);
         }
     }
 }

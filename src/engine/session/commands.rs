@@ -3,91 +3,96 @@
 use crate::{
     base::{
         content::Part,
-        event::{EndReason, EventKind, Outcome, Speaker, Stop},
+        event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
         hook::{Hook, HookSwitch},
         ids::{PromptId, StreamId},
         log::{Fact, Grant, Mode},
         text,
-        trust::why_not_mode,
+        trust::mode_refusal,
     },
     engine::{
         hooks::Hooks,
         policy,
         record::Step,
         scheduler::Toolbox,
-        step::{Effect, Server, Standing},
-        turn::{Errand, Spec, aside},
+        step::{Effect, Server, ServerStatus},
+        turn::{CommandTurn, Spec, send_command_message},
     },
 };
 
 use super::undo;
 
-type Now = fn(&mut Step<'_>, &Spec, &str) -> String;
+type ImmediateCommand = fn(&mut Step<'_>, &Spec, &str) -> String;
 
 /// What a command does.
 #[derive(Clone, Copy)]
-enum Run {
+enum CommandRun {
     /// It answers at once.
-    Now(Now),
+    Immediate(ImmediateCommand),
     /// It needs a turn, or says why its arguments make no sense.
-    Turn(fn(&str) -> Result<Errand, &'static str>),
+    Turn(fn(&str) -> Result<CommandTurn, &'static str>),
 }
 
 /// A command that is typed as `/name args`.
-pub struct Command {
+pub struct SlashCommand {
     pub name: &'static str,
     pub description: &'static str,
     /// What may follow the name; empty: nothing.
     pub hint: &'static str,
-    run: Run,
+    run: CommandRun,
     /// Whether there is something for it to do; one that is typed nevertheless says what is missing.
     offered: fn(&Spec) -> bool,
     /// Whether the conversation starts over with it.
     pub clears: bool,
 }
 
-const fn command(name: &'static str, hint: &'static str, description: &'static str, run: Now) -> Command {
-    let run = Run::Now(run);
-    Command { name, description, hint, run, offered: |_| true, clears: false }
-}
-
-const fn errand(
+const fn command(
     name: &'static str,
     hint: &'static str,
     description: &'static str,
-    errand: fn(&str) -> Result<Errand, &'static str>,
-) -> Command {
-    Command { name, description, hint, run: Run::Turn(errand), offered: |_| true, clears: false }
+    run: ImmediateCommand,
+) -> SlashCommand {
+    let run = CommandRun::Immediate(run);
+    SlashCommand { name, description, hint, run, offered: |_| true, clears: false }
 }
 
-impl Command {
-    const fn clearing(self) -> Self {
+const fn turn_command(
+    name: &'static str,
+    hint: &'static str,
+    description: &'static str,
+    errand: fn(&str) -> Result<CommandTurn, &'static str>,
+) -> SlashCommand {
+    SlashCommand { name, description, hint, run: CommandRun::Turn(errand), offered: |_| true, clears: false }
+}
+
+impl SlashCommand {
+    const fn clears_conversation(self) -> Self {
         Self { clears: true, ..self }
     }
 
-    const fn when(self, offered: fn(&Spec) -> bool) -> Self {
+    const fn offered_when(self, offered: fn(&Spec) -> bool) -> Self {
         Self { offered, ..self }
     }
 }
 
 /// In the order of `/help`.
-pub const COMMANDS: &[Command] = &[
+pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
-    command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clearing(),
-    errand("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
-    errand("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
-    errand("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
-    errand("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
+    command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clears_conversation(),
+    turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
+    turn_command("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
+    turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
+    turn_command("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
     command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
-    errand("diff", "", "What this session changed in files", undo::diff),
+    turn_command("diff", "", "What this session changed in files", undo::diff),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what is done without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
-        .when(|spec| !spec.toolbox.servers.is_empty()),
+        .offered_when(|spec| !spec.toolbox.servers.is_empty()),
     command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
-        .when(|spec| !spec.toolbox.hooks.is_empty()),
-    errand("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
+        .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
+    turn_command("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command(
         "limits",
@@ -100,18 +105,18 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// What can be typed now.
-pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static Command> {
+pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static SlashCommand> {
     COMMANDS.iter().filter(|it| (it.offered)(spec))
 }
 
 /// The command that a prompt calls, with its arguments. A space before it makes it a text.
-pub fn find(content: &[Part]) -> Option<(&'static Command, &str)> {
-    let (name, args) = words(content)?;
+pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
+    let (name, args) = split_command(content)?;
     let command = COMMANDS.iter().find(|it| it.name == name)?;
     Some((command, args.trim()))
 }
 
-fn words(content: &[Part]) -> Option<(&str, &str)> {
+fn split_command(content: &[Part]) -> Option<(&str, &str)> {
     let line = content.first()?.as_text()?.strip_prefix('/')?;
     Some(line.split_once(char::is_whitespace).unwrap_or((line, "")))
 }
@@ -123,13 +128,13 @@ const AS_NEAR: f32 = 0.1;
 
 /// What to say of a prompt that looks like a command, and is none: a slip of the fingers is not for the model. Paths
 /// such as `/usr/bin` do not look like one.
-pub fn unknown(content: &[Part], spec: &Spec) -> Option<String> {
-    let (name, _) = words(content)?;
+pub fn suggest_command(content: &[Part], spec: &Spec) -> Option<String> {
+    let (name, _) = split_command(content)?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_:".contains(c);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_word) {
         return None;
     }
-    let alike = |it: &Command| similar::TextDiff::from_chars(name, it.name).ratio();
+    let alike = |it: &SlashCommand| similar::TextDiff::from_chars(name, it.name).ratio();
     let mut near: Vec<(f32, &str)> = offered(spec).map(|it| (alike(it), it.name)).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let least = near.first().map_or(MIN_LIKENESS, |it| (it.0 - AS_NEAR).max(MIN_LIKENESS));
@@ -143,17 +148,17 @@ pub fn unknown(content: &[Part], spec: &Spec) -> Option<String> {
 }
 
 /// Answers a command as a turn of its own; or says what it needs a longer one for.
-pub fn run(
-    command: &Command,
+pub fn run_command(
+    command: &SlashCommand,
     args: &str,
     step: &mut Step<'_>,
     spec: &Spec,
     prompt: PromptId,
     content: &[Part],
-) -> Option<Errand> {
+) -> Option<CommandTurn> {
     let now = match command.run {
-        Run::Now(run) => Ok(run),
-        Run::Turn(errand) => match errand(args) {
+        CommandRun::Immediate(run) => Ok(run),
+        CommandRun::Turn(errand) => match errand(args) {
             Ok(errand) => return Some(errand),
             Err(why) => Err(why.to_owned()),
         },
@@ -164,17 +169,17 @@ pub fn run(
 
 /// A turn of castor's own: what was typed, and what it says.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl FnOnce(&mut Step<'_>) -> String) {
-    let stream = StreamId::from(step.fresh("s"));
+    let stream = StreamId::from(step.fresh_id("s"));
     step.begin_stream(stream);
-    aside(step, Speaker::User, content.to_vec());
+    send_command_message(step, Speaker::User, content.to_vec());
     let said = say(step);
-    aside(step, Speaker::Agent, vec![Part::text(said)]);
-    step.event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.effect(Effect::Settle { prompt, outcome: Outcome::Stop(Stop::EndTurn), usage: None });
+    send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
+    step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(StopKind::EndTurn), usage: None });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
-    let line = |it: &Command| match it.hint {
+    let line = |it: &SlashCommand| match it.hint {
         "" => format!("- `/{}`: {}\n", it.name, it.description),
         hint => format!("- `/{} {hint}`: {}\n", it.name, it.description),
     };
@@ -199,9 +204,9 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
         Some(mode) if Mode::OFFERED.contains(&mode) => {
             let is_off = !spec.modes.offered.contains(&mode);
             let facts = spec.toolbox.confinement;
-            let why = match policy::auto_on_offer(facts) {
+            let why = match policy::check_auto_available(facts) {
                 Err(it) if mode == Mode::Auto && !is_off && facts.trusted => it.to_owned(),
-                _ => why_not_mode(mode, is_off),
+                _ => mode_refusal(mode, is_off),
             };
             format!("The mode is still `{}`: {why}.", step.record.mode.as_str())
         }
@@ -233,23 +238,23 @@ fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 
 /// A line for the server, and one for each tool of the first `told`.
 fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
-    let n_tools = toolbox.of_server(&server.name).count();
-    let standing = match &server.standing {
-        Standing::Starting { .. } => "connecting".to_owned(),
-        Standing::Ready => match n_tools {
+    let n_tools = toolbox.tools_of_server(&server.name).count();
+    let standing = match &server.status {
+        ServerStatus::Starting { .. } => "connecting".to_owned(),
+        ServerStatus::Ready => match n_tools {
             0 => "ready, without tools".to_owned(),
             1 => "ready, 1 tool".to_owned(),
             n => format!("ready, {n} tools"),
         },
-        Standing::Down(why) => {
+        ServerStatus::Down(why) => {
             format!("{}; the next call of its tools starts it again", why.strip_prefix("it ").unwrap_or(why))
         }
-        Standing::Lost(why) => format!("failed: {why}"),
-        Standing::Off(why) => format!("off: {why}"),
-        Standing::Untrusted => "off: the folder is not trusted".to_owned(),
+        ServerStatus::Lost(why) => format!("failed: {why}"),
+        ServerStatus::Off(why) => format!("off: {why}"),
+        ServerStatus::Untrusted => "off: the folder is not trusted".to_owned(),
     };
     let mut res = format!("- `{}`: {standing}\n", text::first_line(&server.name, 100));
-    for it in toolbox.of_server(&server.name).take(told) {
+    for it in toolbox.tools_of_server(&server.name).take(told) {
         res += &format!("  - `{}`: {}\n", it.name, text::first_line(&it.description, 200));
     }
     if told > 0 && n_tools > told {
@@ -290,7 +295,7 @@ fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 }
 
 fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
-    let standing = all.standing(hook.key(), &step.record.switches).err().unwrap_or("on");
+    let standing = all.check_enabled(hook.key(), &step.record.switches).err().unwrap_or("on");
     let matcher = hook.matcher.as_ref().map(|it| format!(" `{}`", text::first_line(it, 100))).unwrap_or_default();
     let whose = if hook.of_project { ", of the workspace" } else { "" };
     let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();
@@ -298,27 +303,28 @@ fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
     format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")
 }
 
-fn memory(args: &str) -> Result<Errand, &'static str> {
+fn memory(args: &str) -> Result<CommandTurn, &'static str> {
     match args {
-        "" | "list" | "refresh" | "reload" => Ok(Errand::Memory { whole: false }),
-        "show" => Ok(Errand::Memory { whole: true }),
+        "" | "list" | "refresh" | "reload" => Ok(CommandTurn::Memory { whole: false }),
+        "show" => Ok(CommandTurn::Memory { whole: true }),
         _ => Err("`/memory` reads the memory files again and lists them, `/memory show` with their text."),
     }
 }
 
-fn compress(args: &str) -> Result<Errand, &'static str> {
-    Ok(Errand::Compress { keep: text::head(args, 2_000).to_owned() })
+fn compress(args: &str) -> Result<CommandTurn, &'static str> {
+    Ok(CommandTurn::Compress { keep: text::head(args, 2_000).to_owned() })
 }
 
 fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
-    let kept = &spec.toolbox.kept;
-    let grants = step.record.standing(kept);
+    let kept = &spec.toolbox.folder_grants;
+    let grants = step.record.active_grants(kept);
     let mut words = args.split_whitespace();
     let held = match &*spec.toolbox.sandbox {
         "" => String::new(),
         it => format!("\n\nSandbox of commands: {it}."),
     };
-    let lasting: String = spec.toolbox.rules.saved().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
+    let lasting: String =
+        spec.toolbox.rules.describe_saved().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
     let held = match lasting.trim_end() {
         "" => held,
         it => format!("\n\nAllowed for ever, which `castor permissions` takes back:\n{it}{held}"),
@@ -358,7 +364,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 fn revoke(step: &mut Step<'_>, grant: Grant) {
     let is_of_session = matches!(grant, Grant::Edits | Grant::Network);
     if !is_of_session {
-        step.effect(Effect::Keep { grant: grant.clone(), holds: false });
+        step.start_effect(Effect::UpdateGrant { grant: grant.clone(), holds: false });
     }
     step.log(Fact::Revoked { grant });
 }

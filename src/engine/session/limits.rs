@@ -2,7 +2,7 @@
 
 use crate::{
     base::{
-        limits::{Limits, Span, Used},
+        limits::{LimitSpan, LimitUsage, Limits},
         log::Fact,
     },
     engine::{
@@ -34,7 +34,7 @@ fn changed(now: Limits, text: &str) -> Result<Limits, String> {
 }
 
 fn shown(step: &Step<'_>, spec: &Spec) -> String {
-    let in_words = |Used { requests, tokens, ms, cost }: Used| {
+    let in_words = |LimitUsage { requests, tokens, ms, cost }: LimitUsage| {
         format!("{requests} model calls, {tokens} tokens, {} s, {}", ms / 1000, cost.in_words())
     };
     format!(
@@ -42,6 +42,6 @@ fn shown(step: &Step<'_>, spec: &Spec) -> String {
          `/limits none` takes them away, `/limits default` goes back to the settings.",
         turn::limits(step.record, spec),
         spec.bounds.limits,
-        in_words(step.record.used(Span::Session))
+        in_words(step.record.limit_usage(LimitSpan::Session))
     )
 }

@@ -1,33 +1,33 @@
 //! A session: one turn at a time, prompts in order, everything else beside it.
 
+mod client_rewind;
 mod clock;
 pub mod commands;
 mod limits;
 mod models;
-mod rewinding;
 mod stats;
 pub mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use rewinding::Rewinding;
+use client_rewind::ClientRewind;
 
 use crate::{
     base::{
+        clock::Now,
         content::Part,
-        event::{EventKind, Outcome, Steered, Stop},
+        event::{EventKind, PromptOutcome, SteerOutcome, StopKind},
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
         log::{Entry, Fact, Grant, Mode},
-        now::Now,
     },
     engine::{
         policy,
-        record::{Before, Origin, Record, Serial, Step},
+        record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
         scheduler::elicitation,
-        step::{Act, Choice, Effect, Input, Out},
-        turn::{Arrivals, Kept, Spec, Turn, endings::Cause, steering, windows},
+        step::{Act, Effect, Input, OptionValue, StepOutput},
+        turn::{Preamble, SessionScratch, Spec, Turn, endings::Cause, steering, windows},
     },
 };
 
@@ -35,72 +35,72 @@ use crate::{
 pub const MAX_WAITING: usize = 256;
 
 /// Prompts in order.
-type Waiting = VecDeque<(PromptId, Vec<Part>)>;
+type WaitingPrompts = VecDeque<(PromptId, Vec<Part>)>;
 
 /// A conversation and what is under way in it.
 #[derive(Debug)]
 pub struct Session {
     record: Record,
     spec: Arc<Spec>,
-    serial: Serial,
+    serial: SerialNumbers,
     turn: Option<Turn>,
-    kept: Kept,
-    waiting: Waiting,
+    scratch: SessionScratch,
+    waiting: WaitingPrompts,
     clock: clock::Clock,
-    ordered: Option<Ordered>,
-    rewinding: Option<Rewinding>,
+    ordered_model: Option<OrderedModel>,
+    rewinding: Option<ClientRewind>,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
 /// who only looks at a session changes nothing of it.
 #[derive(Debug)]
-struct Ordered {
+struct OrderedModel {
     own: String,
     model: String,
 }
 
 impl Session {
     /// A new session; its first facts are in `out`.
-    pub fn create(origin: Origin, spec: Arc<Spec>, now: Now, out: &mut Out) -> Self {
+    pub fn create(origin: SessionOrigin, spec: Arc<Spec>, now: Now, out: &mut StepOutput) -> Self {
         let record = Record::new(origin.clone());
         out.acts.push(Act::Log(Entry { at: now.unix_ms, fact: origin.fact() }));
         let mut res = Self::resume(record, spec);
-        res.kept.arrivals = Arrivals::of("startup");
+        res.scratch.preamble = Preamble::of("startup");
         let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());
         let mut step = Step::new(&mut res.record, &mut res.serial, now, out);
-        step.event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
+        step.emit_event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
         res
     }
 
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
-        let mut kept = Kept { arrivals: Arrivals::of("resume"), ..Kept::default() };
-        kept.holding.switch(spec.toolbox.checkpoints);
+        let mut kept = SessionScratch { preamble: Preamble::of("resume"), ..SessionScratch::default() };
+        kept.checkpoints.set_enabled(spec.toolbox.checkpoints);
         Self {
             record,
             spec,
-            serial: Serial::default(),
+            serial: SerialNumbers::default(),
             turn: None,
-            kept,
+            scratch: kept,
             waiting: VecDeque::new(),
             clock: clock::Clock::default(),
-            ordered: None,
+            ordered_model: None,
             rewinding: None,
         }
     }
 
     /// The session goes on with this model, whatever its own is.
-    pub fn order(&mut self, model: String) {
+    pub fn override_model(&mut self, model: String) {
         if model != self.record.model {
             let own = std::mem::replace(&mut self.record.model, model.clone());
-            self.ordered = Some(Ordered { own, model });
+            self.ordered_model = Some(OrderedModel { own, model });
         }
     }
 
     /// Starts over from the log after something went wrong. Effect ids go on, so that late answers meet nobody.
-    pub fn refold(&mut self, record: Record) {
+    pub fn replace_record(&mut self, record: Record) {
         self.record = record;
-        if let Some(it) = &self.ordered {
+        if let Some(it) = &self.ordered_model {
             self.record.model.clone_from(&it.model);
         }
         (self.turn, self.rewinding) = (None, None);
@@ -110,11 +110,11 @@ impl Session {
 
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
     /// a doubt about the folder.
-    pub fn furnish(&mut self, spec: Arc<Spec>) {
-        self.kept.holding.switch(spec.toolbox.checkpoints);
+    pub fn replace_spec(&mut self, spec: Arc<Spec>) {
+        self.scratch.checkpoints.set_enabled(spec.toolbox.checkpoints);
         self.spec = spec;
-        self.kept.remembered = false;
-        self.kept.arrivals.settle_doubt();
+        self.scratch.memory_read = false;
+        self.scratch.preamble.clear_trust_form();
     }
 
     /// Ids and names of the models on offer.
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// What can be typed now.
-    pub fn commands(&self) -> impl Iterator<Item = &'static commands::Command> {
+    pub fn commands(&self) -> impl Iterator<Item = &'static commands::SlashCommand> {
         commands::offered(&self.spec)
     }
 
@@ -146,84 +146,88 @@ impl Session {
     }
 
     /// The session is left: whom to tell, without waiting for them.
-    pub fn part(&mut self, reason: &str) -> Vec<HookRun> {
-        match self.kept.arrivals.is_opened() {
-            true => ends(&self.spec, reason, &self.record),
+    pub fn session_end_hooks(&mut self, reason: &str) -> Vec<HookRun> {
+        match self.scratch.preamble.is_opened() {
+            true => end_hooks(&self.spec, reason, &self.record),
             false => Vec::new(),
         }
     }
 
     /// Takes one thing that happened and pushes what should be done about it.
-    pub fn step(&mut self, input: Input, now: Now, out: &mut Out) {
+    pub fn step(&mut self, input: Input, now: Now, out: &mut StepOutput) {
         let start = out.acts.len();
-        self.clock.hear(&input, now);
-        let Self { record, spec, serial, turn, kept, waiting, rewinding, .. } = self;
-        let mut step = Step::new(record, serial, now, out).watched(&spec.toolbox.hooks.plugins);
-        kept.holding.hear(&input, &mut step, &mut kept.arrivals, turn.is_some());
-        rewinding::hear(rewinding, &input, &mut step, spec, kept, turn.is_some());
+        self.clock.count_time(&input, now);
+        let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
+        let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
+        kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
+        client_rewind::handle_input(rewinding, &input, &mut step, spec, kept, turn.is_some());
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
             Input::Prompt { prompt, .. } => {
                 let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                settle(&mut step, prompt, Outcome::Failed { kind: "session", why });
+                settle_prompt(&mut step, prompt, PromptOutcome::Failed { kind: "session", why });
             }
             Input::Steer { prompt, content } => match turn {
                 Some(turn) => turn.steer(&mut step, prompt, content),
-                None => steering::answer(&mut step, prompt, Steered::PromptRequired(steering::NO_TURN.to_owned())),
+                None => steering::answer(&mut step, prompt, SteerOutcome::PromptRequired(steering::NO_TURN.to_owned())),
             },
             Input::Cancel => {
                 if let Some(turn) = turn {
                     turn.end(&mut step, Cause::Cancelled);
                 }
                 for (prompt, _) in waiting.drain(..) {
-                    settle(&mut step, prompt, Outcome::Stop(Stop::Cancelled));
+                    settle_prompt(&mut step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
                 }
             }
-            Input::CancelPrompt(prompt) => cancel(&mut step, turn.as_mut(), waiting, prompt),
-            Input::Choose(choice) => choose(&mut step, spec, kept, choice),
-            Input::Rewind { to, log } if turn.is_none() => rewind(&mut step, spec, kept, Record::before(&log, &to)),
-            Input::Doubted(doubt) => kept.arrivals.doubt(doubt),
-            Input::Noticed(text) => kept.arrivals.notice(text),
-            Input::Completed(text) => kept.completions.add(text),
-            Input::Outages(outages) => kept.health.learn(outages),
+            Input::CancelPrompt(prompt) => cancel_prompt(&mut step, turn.as_mut(), waiting, prompt),
+            Input::SetOption(choice) => apply_choice(&mut step, spec, kept, choice),
+            Input::RewindConversation { to, log } if turn.is_none() => {
+                rewind(&mut step, spec, kept, Record::rewind_point(&log, &to))
+            }
+            Input::TrustPrompt(doubt) => kept.preamble.add_trust_prompt(doubt),
+            Input::Notice(text) => kept.preamble.notice(text),
+            Input::BackgroundResult(text) => kept.background_results.add(text),
+            Input::Outages(outages) => kept.health.set_outages(outages),
             Input::ToolsChanged(kit) => {
                 let spec = Arc::make_mut(spec);
-                kept.arrivals.take(&kit.servers, kit.notices);
-                spec.toolbox = spec.toolbox.equipped(kit.tools, kit.servers);
+                kept.preamble.update_servers(&kit.servers, kit.notices);
+                spec.toolbox = spec.toolbox.with_mcp_tools(kit.tools, kit.servers);
                 if let Some(turn) = turn {
-                    turn.arrived(&mut step, spec, kept);
+                    turn.on_tools_changed(&mut step, spec, kept);
                 }
             }
-            Input::Elicited { elicitation: id, .. } if turn.is_none() => elicitation::too_late(&mut step, id),
+            Input::ElicitationRequested { elicitation: id, .. } if turn.is_none() => {
+                elicitation::cancel_elicitation(&mut step, id)
+            }
             other => {
                 if let Some(turn) = turn {
                     turn.step(other, &mut step, spec, kept);
                 }
             }
         }
-        self.close_books(now, out);
-        rewinding::note(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
-        self.go_on(now, out);
-        self.keep_time(now, out, start);
-        self.hold(now, out, start);
+        self.log_work(now, out);
+        client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
+        self.begin_next_prompt(now, out);
+        self.check_time_limit(now, out, start);
+        self.track_checkpoints(now, out, start);
     }
 
     /// What was begun, from `start` on, is known by its end.
-    fn hold(&mut self, now: Now, out: &mut Out, start: usize) {
+    fn track_checkpoints(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         let acts = out.acts.get(start..).unwrap_or_default();
-        self.kept.holding.note(acts);
-        if let Some(it) = self.kept.holding.open(acts) {
-            Step::new(&mut self.record, &mut self.serial, now, out).effect(it);
+        self.scratch.checkpoints.observe_acts(acts);
+        if let Some(it) = self.scratch.checkpoints.open_checkpoints(acts) {
+            Step::new(&mut self.record, &mut self.serial, now, out).start_effect(it);
         }
     }
 
     /// The next prompt begins as soon as the one before it is over.
-    fn go_on(&mut self, now: Now, out: &mut Out) {
+    fn begin_next_prompt(&mut self, now: Now, out: &mut StepOutput) {
         // Another one was chosen since.
-        _ = self.ordered.take_if(|it| it.model != self.record.model);
+        _ = self.ordered_model.take_if(|it| it.model != self.record.model);
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
-                turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
+                turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
             }
             let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
             let Some((prompt, content)) = next else {
@@ -231,119 +235,119 @@ impl Session {
                 return;
             };
             let step = Step::new(&mut self.record, &mut self.serial, now, out);
-            let mut step = step.watched(&self.spec.toolbox.hooks.plugins);
-            if let Some(Ordered { own, model }) = self.ordered.take() {
-                step.log(windows::choice(&self.spec, &model));
+            let mut step = step.with_plugins(&self.spec.toolbox.hooks.plugins);
+            if let Some(OrderedModel { own, model }) = self.ordered_model.take() {
+                step.log(windows::model_fact(&self.spec, &model));
                 let why = "as castor was started with it";
                 let text = format!("This session goes on with the model {model}, {why}; before, it was {own}.");
-                self.kept.arrivals.notice(text);
+                self.scratch.preamble.notice(text);
             }
-            strike_out_void(&mut step, &mut self.kept);
-            if let Some((command, args)) = commands::find(&content) {
+            revoke_void_grants(&mut step, &mut self.scratch);
+            if let Some((command, args)) = commands::find_command(&content) {
                 let before = step.record.model.clone();
-                if let Some(errand) = commands::run(command, args, &mut step, &self.spec, prompt, &content) {
+                if let Some(errand) = commands::run_command(command, args, &mut step, &self.spec, prompt, &content) {
                     self.turn =
-                        Some(Turn::for_errand(&mut step, &self.spec, &mut self.kept, (prompt, content), errand));
+                        Some(Turn::begin_command(&mut step, &self.spec, &mut self.scratch, (prompt, content), errand));
                     continue;
                 }
                 if command.clears {
-                    start_over(&mut step, &self.spec, &mut self.kept);
+                    restart_session(&mut step, &self.spec, &mut self.scratch);
                 }
                 if step.record.model != before {
-                    forgive(&mut step, &self.spec, &mut self.kept);
+                    clear_outage(&mut step, &self.spec, &mut self.scratch);
                 }
                 continue;
             }
-            if let Some(why) = commands::unknown(&content, &self.spec) {
+            if let Some(why) = commands::suggest_command(&content, &self.spec) {
                 commands::answer(&mut step, prompt, &content, |_| why);
                 continue;
             }
-            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.kept, prompt, content));
+            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.scratch, prompt, content));
         }
     }
 }
 
-const VOID: &str = "This session once allowed the network to all commands. castor ignores that: a yes to the network is \
+const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: a yes to the network is \
                     for one line now.";
 
 /// What was allowed under an earlier version and means nothing any more. As with a model that was ordered: not before a
 /// prompt, and said once.
-fn strike_out_void(step: &mut Step<'_>, kept: &mut Kept) {
+fn revoke_void_grants(step: &mut Step<'_>, kept: &mut SessionScratch) {
     let void: Vec<Grant> = step.record.grants.iter().filter(|it| policy::is_void(it)).cloned().collect();
     if !void.is_empty() {
         void.into_iter().for_each(|grant| step.log(Fact::Revoked { grant }));
-        kept.arrivals.notice(VOID.to_owned());
+        kept.preamble.notice(VOID_GRANT_NOTICE.to_owned());
     }
 }
 
 /// One prompt ends, running or waiting, or words for the turn.
-fn cancel(step: &mut Step<'_>, turn: Option<&mut Turn>, waiting: &mut Waiting, prompt: PromptId) {
+fn cancel_prompt(step: &mut Step<'_>, turn: Option<&mut Turn>, waiting: &mut WaitingPrompts, prompt: PromptId) {
     if let Some(turn) = turn {
         if turn.prompt() == prompt {
             return turn.end(step, Cause::Cancelled);
         }
-        if turn.unsteer(step, prompt) {
+        if turn.cancel_steering(step, prompt) {
             return;
         }
     }
     if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
         waiting.remove(at);
-        settle(step, prompt, Outcome::Stop(Stop::Cancelled));
+        settle_prompt(step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
     }
 }
 
 /// `None`: to a message that is not there.
-fn rewind(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, before: Option<Before>) {
+fn rewind(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, before: Option<RewindPoint>) {
     let Some(before) = before else { return };
     let is_empty = before.is_empty();
     step.rewind(before);
     if is_empty {
-        start_over(step, spec, kept);
+        restart_session(step, spec, kept);
     }
 }
 
 /// The model knows nothing any more, also not what hooks said at the session's start: they hear of its end, then of
 /// another start.
-fn start_over(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-    if kept.arrivals.is_opened() {
+fn restart_session(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
+    if kept.preamble.is_opened() {
         // Nobody waits for what they say of it.
-        ends(spec, "clear", step.record).into_iter().for_each(|run| _ = step.hook(run));
-        kept.arrivals.reopen();
+        end_hooks(spec, "clear", step.record).into_iter().for_each(|run| _ = step.start_hook(run));
+        kept.preamble.reopen();
     }
 }
 
 /// What is told of the end of a session.
-fn ends(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
+fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
-    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone(), hold: None }).collect()
+    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone(), checkpoint: None }).collect()
 }
 
 /// A prompt that no model was asked for ends.
-fn settle(step: &mut Step<'_>, prompt: PromptId, outcome: Outcome) {
-    step.effect(Effect::Settle { prompt, outcome, usage: None });
+fn settle_prompt(step: &mut Step<'_>, prompt: PromptId, outcome: PromptOutcome) {
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome, usage: None });
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.
-fn choose(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, choice: Choice) {
-    let is_model = matches!(choice, Choice::Model(_));
+fn apply_choice(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, choice: OptionValue) {
+    let is_model = matches!(choice, OptionValue::Model(_));
     match choice {
-        Choice::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
-        Choice::Model(model) if model != step.record.model => step.log(windows::choice(spec, &model)),
-        Choice::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
-        Choice::Limits(limits) if limits != step.record.limits() => step.log(Fact::Limits { limits }),
-        Choice::Mode(_) | Choice::Model(_) | Choice::Tuning(_) | Choice::Limits(_) => (),
+        OptionValue::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
+        OptionValue::Model(model) if model != step.record.model => step.log(windows::model_fact(spec, &model)),
+        OptionValue::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
+        OptionValue::Limits(limits) if limits != step.record.limits() => step.log(Fact::Limits { limits }),
+        OptionValue::Mode(_) | OptionValue::Model(_) | OptionValue::Tuning(_) | OptionValue::Limits(_) => (),
     }
     if is_model {
-        forgive(step, spec, kept);
+        clear_outage(step, spec, kept);
     }
 }
 
 /// The user wants this model tried, whatever was known of it; and of it only.
-fn forgive(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
+fn clear_outage(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
     let model = spec.aliases.model_of(&step.record.model);
-    if kept.health.mark_well(&model) {
-        step.effect(Effect::Health { model, outage: None });
+    if kept.health.mark_available(&model) {
+        step.start_effect(Effect::UpdateHealth { model, outage: None });
     }
 }
 

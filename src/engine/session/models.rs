@@ -15,7 +15,7 @@ pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
         "why" if !is_known => why(step),
         _ if !is_known && !is_provided(spec, name) => missing(spec, name),
         _ => {
-            step.log(windows::choice(spec, name));
+            step.log(windows::model_fact(spec, name));
             format!("From the next request on the model is `{name}`.")
         }
     }
@@ -53,12 +53,12 @@ fn missing(spec: &Spec, name: &str) -> String {
 /// From the facts: what was decided, not what would be decided now.
 fn why(step: &Step<'_>) -> String {
     let configured = format!("The session's model is `{}`.\n", step.record.model);
-    let Some(it) = step.record.routed() else { return format!("{configured}No request was sent yet.\n") };
+    let Some(it) = step.record.last_route() else { return format!("{configured}No request was sent yet.\n") };
     let attempt = if it.attempt > 1 { format!(" (attempt {})", it.attempt) } else { String::new() };
     // Logs of old do not say.
     let why = if it.why.is_empty() { "nobody wrote down why" } else { &it.why };
     let mut text = format!("{configured}The last request went to `{}`{attempt}: {why}.\n", it.model);
-    if let Some((from, why)) = &it.left {
+    if let Some((from, why)) = &it.left_model {
         text += &format!("`{from}` was left in that turn: {why}\n");
     }
     text

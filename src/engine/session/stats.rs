@@ -1,8 +1,8 @@
 //! `/stats`: tokens, calls and money of a session.
 
-use crate::engine::record::{Spent, Tally};
+use crate::engine::record::{CallTally, SpentTokens};
 
-pub fn stats(spent: &Spent) -> String {
+pub fn stats(spent: &SpentTokens) -> String {
     let total = spent.total();
     let usage = total.usage;
     let hits = total.hit_rate().map(|it| format!("; {it} %")).unwrap_or_default();
@@ -16,13 +16,13 @@ pub fn stats(spent: &Spent) -> String {
     if let Some(cost) = in_words(&total) {
         text += &format!("- Cost: {cost}\n");
     }
-    for ((purpose, model), tally) in &spent.by {
+    for ((purpose, model), tally) in &spent.by_model {
         text += &format!("- `{model}` ({}): {}\n", purpose.as_str(), line(tally));
     }
     text
 }
 
-fn line(tally: &Tally) -> String {
+fn line(tally: &CallTally) -> String {
     let usage = tally.usage;
     let calls = if tally.n_calls == 1 { "1 call".to_owned() } else { format!("{} calls", tally.n_calls) };
     let hits = tally.hit_rate().map(|it| format!(" ({it} % cached)")).unwrap_or_default();
@@ -31,7 +31,7 @@ fn line(tally: &Tally) -> String {
 }
 
 /// `None` where no price is known: nothing is guessed.
-fn in_words(tally: &Tally) -> Option<String> {
+fn in_words(tally: &CallTally) -> Option<String> {
     let cost = tally.cost.in_words();
     match tally.n_calls.saturating_sub(tally.n_priced) {
         _ if tally.n_priced == 0 => None,

@@ -13,10 +13,11 @@ use super::{
 };
 use crate::{
     base::{
-        check::Finding,
-        checkpoint::Held,
+        check::CheckFinding,
+        checkpoint::CheckpointResult,
+        clock::Now,
         content::Part,
-        elicitation::Wanted,
+        elicitation::ElicitationRequest,
         event::EventKind,
         fallback::{Intent, Outage, OutageCause},
         hook::{HookEnd, HookReport},
@@ -25,7 +26,6 @@ use crate::{
         log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
         memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
-        now::Now,
         path::AbsPath,
         question::Form,
         rewind,
@@ -35,7 +35,7 @@ use crate::{
     },
     engine::{
         record::Record,
-        step::{Act, Choice, Doubted, Effect, Input, Out},
+        step::{Act, Effect, Input, OptionValue, StepOutput, TrustPrompt},
     },
 };
 
@@ -89,7 +89,7 @@ pub(super) struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut out = Out::default();
+        let mut out = StepOutput::default();
         let session = Session::create(origin(), Arc::new(spec(seed)), Now { unix_ms: 1, seed }, &mut out);
         let mut res = Self {
             seed,
@@ -111,7 +111,7 @@ impl World {
 
     pub(super) fn dice(&mut self, sides: u64) -> u64 {
         self.n += 1;
-        Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.dice(self.n) % sides
+        Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.random(self.n) % sides
     }
 
     fn something_happens(&mut self) {
@@ -132,7 +132,7 @@ impl World {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
                 Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
             }
-            5 if self.dice(3) == 0 => Input::Completed("`make` has ended.".to_owned()),
+            5 if self.dice(3) == 0 => Input::BackgroundResult("`make` has ended.".to_owned()),
             5 => self.choice(),
             6..9 if !self.questions.is_empty() => {
                 let at = self.dice(self.questions.len() as u64) as usize;
@@ -142,7 +142,7 @@ impl World {
             _ if !self.pending.is_empty() => {
                 let at = self.dice(self.pending.len() as u64) as usize;
                 // What has a limit in time mostly keeps it.
-                if self.dice(8) > 0 && matches!(self.pending[at].1, Effect::Wake { .. }) {
+                if self.dice(8) > 0 && matches!(self.pending[at].1, Effect::SetTimer { .. }) {
                     return;
                 }
                 self.answer(at)
@@ -154,24 +154,24 @@ impl World {
 
     /// To any message of the user, also one that was taken away before, and while a turn runs.
     fn rewind(&mut self) -> Input {
-        let prompts: Vec<&MessageId> = self.log.iter().filter_map(rewind::prompt).collect();
+        let prompts: Vec<&MessageId> = self.log.iter().filter_map(rewind::user_message).collect();
         let Some(last) = prompts.len().checked_sub(1) else { return Input::Cancel };
         let prompts: Vec<MessageId> = prompts.into_iter().cloned().collect();
         // Mostly not far.
         let back = self.dice(prompts.len() as u64).min(self.dice(6)) as usize;
-        Input::Rewind { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
+        Input::RewindConversation { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
     }
 
     fn choice(&mut self) -> Input {
         let tuning = Tuning { thinking: ThoughtLevel::ALL[self.dice(4) as usize], thoughts: self.dice(2) == 0 };
-        Input::Choose(match self.dice(4) {
-            0 => Choice::Mode(Mode::OFFERED[self.dice(4) as usize]),
-            1 => Choice::Model(["a", "b"][self.dice(2) as usize].to_owned()),
-            2 => Choice::Limits(Some(Limits {
+        Input::SetOption(match self.dice(4) {
+            0 => OptionValue::Mode(Mode::OFFERED[self.dice(4) as usize]),
+            1 => OptionValue::Model(["a", "b"][self.dice(2) as usize].to_owned()),
+            2 => OptionValue::Limits(Some(Limits {
                 turn: Caps { seconds: Some(1 + self.dice(2)), ..Caps::default() },
                 ..Limits::default()
             })),
-            _ => Choice::Tuning(tuning),
+            _ => OptionValue::Tuning(tuning),
         })
     }
 
@@ -179,7 +179,7 @@ impl World {
     fn server(&mut self) -> Input {
         if let Some(id) = self.elicitations.first().copied().filter(|_| self.dice(4) == 0) {
             self.elicitations.remove(&id);
-            return Input::TakenBack { elicitation: id };
+            return Input::ElicitationWithdrawn { elicitation: id };
         }
         self.n_elicitations += 1;
         let id = ElicitationId(self.n_elicitations);
@@ -187,14 +187,19 @@ impl World {
         let runs = self.pending.iter().filter(|(_, it)| matches!(it, Effect::Run { .. })).map(|(id, _)| *id);
         let calls: Vec<EffectId> = runs.take(2).collect();
         let (message, fields) = ("Well?".to_owned(), Vec::new());
-        let page = Wanted::Page { message: String::new(), url: "https://a.b".to_owned(), id: "p".to_owned() };
-        let wanted = if self.dice(2) == 0 { page } else { Wanted::Form(Form { message, fields }) };
-        Input::Elicited { elicitation: id, calls, wanted }
+        let page =
+            ElicitationRequest::Page { message: String::new(), url: "https://a.b".to_owned(), id: "p".to_owned() };
+        let wanted = if self.dice(2) == 0 { page } else { ElicitationRequest::Form(Form { message, fields }) };
+        Input::ElicitationRequested { elicitation: id, calls, request: wanted }
     }
 
     fn doubt(&mut self) -> Input {
         let form = Form { message: "Trust it?".to_owned(), fields: Vec::new() };
-        Input::Doubted(if self.dice(3) == 0 { Doubted::Tell("no".to_owned()) } else { Doubted::Ask(Arc::new(form)) })
+        Input::TrustPrompt(if self.dice(3) == 0 {
+            TrustPrompt::Tell("no".to_owned())
+        } else {
+            TrustPrompt::Ask(Arc::new(form))
+        })
     }
 
     fn prompt_text(&mut self, prompt: PromptId) -> String {
@@ -243,7 +248,7 @@ impl World {
                 Input::Generated { effect, result: self.model_end() }
             }
             Effect::Resolve { .. } => Input::Resolved { effect, result: self.targets() },
-            Effect::Check(_) => Input::Checked { effect, said: self.finding() },
+            Effect::Check(_) => Input::Checked { effect, finding: self.finding() },
             Effect::Preview { .. } => {
                 let base = Some(BaseHash(None));
                 let failed = ToolError::new("file_not_found", "gone");
@@ -252,28 +257,29 @@ impl World {
             }
             Effect::Run { .. } if partial && self.dice(4) == 0 => {
                 let screen = Screen::Drawn { cwd: AbsPath::new("/w").unwrap() };
-                Input::Attached { effect, screen }
+                Input::TerminalAttached { effect, screen }
             }
-            Effect::Run { .. } if partial => Input::Printed { effect, text: "printed\n".to_owned() },
+            Effect::Run { .. } if partial => Input::OutputPrinted { effect, text: "printed\n".to_owned() },
             Effect::Run { hold, .. } => {
                 let changes = hold.map(|_| self.changes());
-                Input::Ran { effect, output: Box::new(self.output()), changes }
+                Input::RunEnded { effect, output: Box::new(self.output()), changes }
             }
             Effect::OpenCheckpoints | Effect::Checkpoint { .. } => {
-                let result = if self.dice(5) == 0 { Err("disk full".to_owned()) } else { Ok(Held::default()) };
+                let result =
+                    if self.dice(5) == 0 { Err("disk full".to_owned()) } else { Ok(CheckpointResult::default()) };
                 Input::Checkpointed { effect, result }
             }
-            Effect::Compare { .. } => Input::Compared { effect, changes: self.changes() },
+            Effect::CompareCheckpoint { .. } => Input::Compared { effect, changes: self.changes() },
             Effect::Restore(order) => Input::Restored { effect, result: self.restored(&order) },
             Effect::Diff { .. } => Input::Diffed { effect, result: Ok("-a\n+b".to_owned()) },
-            Effect::Rewind { to } => Input::Rewind { to, log: self.log.clone().into() },
-            Effect::Wake { .. } => Input::Woke { effect },
-            Effect::Trust(_) => {
+            Effect::RewindConversation { to } => Input::RewindConversation { to, log: self.log.clone().into() },
+            Effect::SetTimer { .. } => Input::TimerFired { effect },
+            Effect::ApplyTrust(_) => {
                 let result = if self.dice(4) == 0 { Err("disk full".to_owned()) } else { Ok(()) };
-                Input::Joined { effect, result }
+                Input::TrustApplied { effect, result }
             }
-            Effect::Remember | Effect::Discover { .. } => {
-                let name = if matches!(what, Effect::Remember) { "/w/GEMINI.md" } else { "/w/a/GEMINI.md" };
+            Effect::ReadMemory | Effect::DiscoverMemory { .. } => {
+                let name = if matches!(what, Effect::ReadMemory) { "/w/GEMINI.md" } else { "/w/a/GEMINI.md" };
                 let file = |text: &str| MemoryFile {
                     path: AbsPath::new(name).unwrap(),
                     tier: MemoryTier::Project,
@@ -281,29 +287,29 @@ impl World {
                 };
                 let files: [Result<Vec<MemoryFile>, String>; 4] =
                     [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
-                Input::Remembered { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
+                Input::MemoryRead { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
             }
-            Effect::Hook(_) => Input::Hooked { effect, report: Box::new(self.hook()) },
-            Effect::Ask(_)
-            | Effect::Save(_)
-            | Effect::Keep { .. }
-            | Effect::Stash { .. }
-            | Effect::Reply { .. }
-            | Effect::Health { .. }
-            | Effect::Withdraw { .. }
+            Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
+            Effect::AskUser(_)
+            | Effect::SaveGrant(_)
+            | Effect::UpdateGrant { .. }
+            | Effect::WriteScratch { .. }
+            | Effect::AnswerElicitation { .. }
+            | Effect::UpdateHealth { .. }
+            | Effect::WithdrawQuestion { .. }
             | Effect::Abort { .. }
-            | Effect::Rewound { .. }
-            | Effect::Settle { .. } => unreachable!(),
+            | Effect::AnswerRewind { .. }
+            | Effect::AnswerPrompt { .. } => unreachable!(),
         }
     }
 
-    fn finding(&mut self) -> Result<Finding, String> {
+    fn finding(&mut self) -> Result<CheckFinding, String> {
         let reason = "it said so".to_owned();
         match self.dice(4) {
             0 => Err("it crashed".to_owned()),
-            1 => Ok(Finding { decision: Decision::Deny, reason }),
-            2 => Ok(Finding { decision: Decision::Ask, reason }),
-            _ => Ok(Finding::allow()),
+            1 => Ok(CheckFinding { decision: Decision::Deny, reason }),
+            2 => Ok(CheckFinding { decision: Decision::Ask, reason }),
+            _ => Ok(CheckFinding::allow()),
         }
     }
 
@@ -322,11 +328,11 @@ impl World {
             8 => specific(json!({"toolConfig": {"mode": "NONE"}})),
             9 => specific(json!({"clearContext": true})),
             10 => specific(json!({"tailToolCallRequest": {"name": "read"}})),
-            11 => return HookReport::of(HookEnd::TimedOut),
-            12 => return HookReport::of(HookEnd::Exit(2)),
+            11 => return HookReport::from_end(HookEnd::TimedOut),
+            12 => return HookReport::from_end(HookEnd::Exit(2)),
             _ => json!({}),
         };
-        HookReport { stdout: said.to_string(), ..HookReport::of(HookEnd::Exit(0)) }
+        HookReport { stdout: said.to_string(), ..HookReport::from_end(HookEnd::Exit(0)) }
     }
 
     fn chunks(&mut self) -> Vec<Chunk> {
@@ -395,7 +401,7 @@ impl World {
             0 => ToolOutput::failed(ToolError::new("no_space_left", "disk full")),
             1 => ToolOutput::failed(ToolError::new("execution_failed", "no")),
             2 => ToolOutput {
-                tail: Some(TailCall { name: "read".to_owned(), args: json!({}) }),
+                tail_call: Some(TailCall { name: "read".to_owned(), args: json!({}) }),
                 ..ToolOutput::default()
             },
             _ => ToolOutput::text("output"),
@@ -405,29 +411,29 @@ impl World {
     fn step(&mut self, input: Input) {
         self.n += 1;
         let now = Now { unix_ms: 1_000 + self.n, seed: self.seed.wrapping_mul(31).wrapping_add(self.n) };
-        let mut out = Out::default();
+        let mut out = StepOutput::default();
         self.session.step(input, now, &mut out);
         self.take(out);
     }
 
     /// What the loop does with acts, and what it may rely on.
-    fn take(&mut self, out: Out) {
+    fn take(&mut self, out: StepOutput) {
         for act in out.acts {
             match act {
                 Act::Log(entry) => self.fact(entry),
-                Act::Do(_, Effect::Settle { prompt, .. } | Effect::Rewound { prompt, .. }) => {
+                Act::Do(_, Effect::AnswerPrompt { prompt, .. } | Effect::AnswerRewind { prompt, .. }) => {
                     assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
                 }
-                Act::Do(_, Effect::Reply { elicitation: it, .. }) => {
+                Act::Do(_, Effect::AnswerElicitation { elicitation: it, .. }) => {
                     assert!(self.elicitations.remove(&it), "{it} was answered twice, or taken back before");
                 }
-                Act::Do(_, Effect::Ask(question)) => self.questions.push(question.id),
-                Act::Do(_, Effect::Withdraw { question }) => self.questions.retain(|it| *it != question),
+                Act::Do(_, Effect::AskUser(question)) => self.questions.push(question.id),
+                Act::Do(_, Effect::WithdrawQuestion { question }) => self.questions.retain(|it| *it != question),
                 // An aborted effect may still answer: its row stays.
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
-                Act::Do(_, Effect::Health { .. }) => (),
+                Act::Do(_, Effect::UpdateHealth { .. }) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
             }
         }
@@ -460,7 +466,7 @@ impl World {
         assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
         assert!(self.open_calls.is_empty() && !self.session.is_busy());
         assert!(self.elicitations.is_empty(), "seed {}: {:?} were never answered", self.seed, self.elicitations);
-        let remaining: Vec<Entry> = rewind::remaining(&self.log).cloned().collect();
+        let remaining: Vec<Entry> = rewind::remaining_entries(&self.log).cloned().collect();
         let remaining = Record::replay(&remaining).unwrap();
         assert_eq!(remaining.turns(), self.session.record().turns(), "seed {}: as if it had not been said", self.seed);
         let mut ids = BTreeSet::new();

@@ -14,23 +14,23 @@ use crate::{
         tool::{ToolKind, ToolSpec},
     },
     engine::{
-        context::{Instructions, Surroundings},
+        context::{Instructions, SessionEnvironment},
         hooks::Hooks,
-        policy::{Rules, Tier},
-        record::Origin,
+        policy::{RuleSet, Tier},
+        record::SessionOrigin,
         routing::{
             Chain,
-            policies::{Action, Policies, Policy},
+            fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
         scheduler::Toolbox,
-        turn::{Bounds, Modes, OnOffer, Remembers, Spec},
+        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
 };
 
-pub(super) fn origin() -> Origin {
+pub(super) fn origin() -> SessionOrigin {
     let cwd = AbsPath::new("/w").unwrap();
     let (mode, model) = (Mode::Default, "sim".to_owned());
-    Origin {
+    SessionOrigin {
         session: SessionId::from("sim"),
         cwd: cwd.clone(),
         roots: vec![cwd],
@@ -68,25 +68,27 @@ pub(super) fn spec(seed: u64) -> Spec {
     let interactive = !seed.is_multiple_of(4);
     let compress_above = if seed % 3 == 1 { 0.000_1 } else { 0.5 };
     let checker = "[[safety_checker]]\ntoolName = '*'\nchecker = { type = 'external', name = '/check' }\n";
-    let (checkers, _) = Rules::parse(&checker.repeat(2), Tier::User, "f").unwrap();
-    let rules = if seed.is_multiple_of(3) { Rules::shipped().with(checkers) } else { Rules::shipped() };
+    let (checkers, _) = RuleSet::parse(&checker.repeat(2), Tier::User, "f").unwrap();
+    let rules = if seed.is_multiple_of(3) { RuleSet::shipped().with(checkers) } else { RuleSet::shipped() };
     let cwd = AbsPath::new("/w").unwrap();
-    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
-    let action = if seed.is_multiple_of(5) { Action::Silent } else { Action::Ask };
-    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
+    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
+    let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
+    let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     Spec {
-        toolbox: Toolbox::new(tools, rules, interactive).hooking(hooks(seed)).undoing(!seed.is_multiple_of(2)),
+        toolbox: Toolbox::new(tools, rules, interactive)
+            .with_hooks(hooks(seed))
+            .with_checkpoints(!seed.is_multiple_of(2)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
-        remembers: Remembers { at_start: true, just_in_time: true },
-        bounds: Bounds {
+        memory_sources: MemorySources { at_start: true, just_in_time: true },
+        bounds: TurnBounds {
             limits: Limits::parse("requests=6").unwrap(),
             asks_next_speaker: seed.is_multiple_of(7),
             compress_above,
-            ..Bounds::default()
+            ..TurnBounds::default()
         },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
-        models: OnOffer { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
+        models: OfferedModels { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),

@@ -3,7 +3,7 @@
 use super::tests::World;
 use crate::{
     base::{
-        checkpoint::{ChangeKind, Changes, Conflict, FileChange, OnConflict, RestoreOrder, Restored, Rewinds},
+        checkpoint::{ChangeKind, Changes, Conflict, FileChange, OnConflict, RestoreOrder, RestoreResult, Rewinds},
         ids::PromptId,
     },
     engine::step::{Input, RewindOrder, RewindTarget},
@@ -24,7 +24,7 @@ impl World {
         let what = [Rewinds::Both, Rewinds::Files, Rewinds::Conversation][self.dice(3) as usize];
         let on_conflict = [OnConflict::Fail, OnConflict::Keep, OnConflict::Restore][self.dice(3) as usize];
         let paths = (self.dice(4) == 0).then(|| vec!["/w/a".into()]);
-        Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths }))
+        Input::ClientRewind(Box::new(RewindOrder { prompt, to, what, on_conflict, paths }))
     }
 
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
@@ -36,13 +36,15 @@ impl World {
         }
     }
 
-    pub(super) fn restored(&mut self, order: &RestoreOrder) -> Result<(Restored, Vec<String>), String> {
+    pub(super) fn restored(&mut self, order: &RestoreOrder) -> Result<(RestoreResult, Vec<String>), String> {
         assert!(!order.undo.is_empty(), "a restore of nothing");
         let conflict = Conflict { path: "/w/a".into(), reason: "you changed it".to_owned() };
         let files = match (self.dice(4), order.on_conflict) {
             (0, _) => return Err("the disk is gone".to_owned()),
-            (1, OnConflict::Fail | OnConflict::Keep) => Restored { conflicts: vec![conflict], ..Restored::default() },
-            _ => Restored { restored: vec!["/w/a".into()], ..Restored::default() },
+            (1, OnConflict::Fail | OnConflict::Keep) => {
+                RestoreResult { conflicts: vec![conflict], ..RestoreResult::default() }
+            }
+            _ => RestoreResult { restored: vec!["/w/a".into()], ..RestoreResult::default() },
         };
         Ok((files, Vec::new()))
     }

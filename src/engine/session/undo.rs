@@ -8,8 +8,8 @@ use crate::{
         path::AbsPath,
     },
     engine::{
-        record::{Checkpoint, Record, Step, checkpoints::merged},
-        turn::{Errand, Spec, undo},
+        record::{Checkpoint, Record, Step, checkpoints::merge_changes},
+        turn::{CommandTurn, Spec, undo},
     },
 };
 
@@ -19,28 +19,28 @@ const FILES: usize = 10;
 /// Turns that are taken back at once.
 const MAX_TURNS: usize = 1_000;
 
-pub(super) fn undo(args: &str) -> Result<Errand, &'static str> {
+pub(super) fn undo(args: &str) -> Result<CommandTurn, &'static str> {
     let turns = if args.is_empty() { Some(1) } else { args.parse().ok().filter(|it| (1..=MAX_TURNS).contains(it)) };
-    let wish = turns.map(|turns| undo::Wish::Undo { turns });
-    wish.map(Errand::GoBack)
+    let wish = turns.map(|turns| undo::UndoRequest::Undo { turns });
+    wish.map(CommandTurn::Undo)
         .ok_or("`/undo` takes back what the last turn changed in files, `/undo 3` what the last three did.")
 }
 
-pub(super) fn redo(args: &str) -> Result<Errand, &'static str> {
+pub(super) fn redo(args: &str) -> Result<CommandTurn, &'static str> {
     match args {
-        "" => Ok(Errand::GoBack(undo::Wish::Redo)),
+        "" => Ok(CommandTurn::Undo(undo::UndoRequest::Redo)),
         _ => Err("`/redo` takes the last `/undo` or `/rewind` back."),
     }
 }
 
-pub(super) fn diff(args: &str) -> Result<Errand, &'static str> {
+pub(super) fn diff(args: &str) -> Result<CommandTurn, &'static str> {
     match args {
-        "" => Ok(Errand::GoBack(undo::Wish::Diff)),
+        "" => Ok(CommandTurn::Undo(undo::UndoRequest::Diff)),
         _ => Err("`/diff` shows what this session changed in files."),
     }
 }
 
-pub(super) fn rewind(args: &str) -> Result<Errand, &'static str> {
+pub(super) fn rewind(args: &str) -> Result<CommandTurn, &'static str> {
     let (to, what) = match args.rsplit_once(char::is_whitespace) {
         Some((to, last)) => Rewinds::parse(last).map_or((args, Rewinds::Both), |it| (to.trim(), it)),
         None => (args, Rewinds::Both),
@@ -51,7 +51,7 @@ pub(super) fn rewind(args: &str) -> Result<Errand, &'static str> {
                     conversation as it is, `/rewind 2 conversation` the files.",
         );
     }
-    Ok(Errand::GoBack(undo::Wish::Rewind { to: to.to_owned(), what }))
+    Ok(CommandTurn::Undo(undo::UndoRequest::Rewind { to: to.to_owned(), what }))
 }
 
 /// Every prompt with its number, and what its turn changed.
@@ -61,13 +61,13 @@ pub(super) fn list(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
         return "Nothing was said in this session yet.".to_owned();
     }
     match spec.toolbox.checkpoints {
-        true => listed(record, step.now.unix_ms, "/"),
-        false => format!("{}\n{}", rows(record, step.now.unix_ms), undo::OFF),
+        true => describe_checkpoints(record, step.now.unix_ms, "/"),
+        false => format!("{}\n{}", rows(record, step.now.unix_ms), undo::CHECKPOINTS_OFF),
     }
 }
 
 /// The same with the ways back; `verb`: what stands before their names where they are typed.
-pub fn listed(record: &Record, now_ms: u64, verb: &str) -> String {
+pub fn describe_checkpoints(record: &Record, now_ms: u64, verb: &str) -> String {
     let rows = rows(record, now_ms);
     let how = "takes the last changes back,";
     let mut res = format!("{rows}\n`{verb}undo` {how} `{verb}rewind NUMBER` goes back to before a prompt.");
@@ -84,16 +84,16 @@ fn rows(record: &Record, now_ms: u64) -> String {
     for (n, turn) in turns.iter().enumerate().skip(skipped) {
         let (calls, aside): (Vec<_>, Vec<_>) = turn.checkpoints.iter().copied().partition(|it| it.call.is_some());
         let is_undone = !calls.is_empty() && calls.iter().all(|it| it.is_undone);
-        let mark = match (is_undone, turn.prompt.is_away) {
+        let mark = match (is_undone, turn.prompt.is_rewound) {
             (true, _) => " (undone)",
             (_, true) => " (no longer part of the conversation)",
             _ => "",
         };
         // Else there is nothing to go back to, and nothing to take back.
-        if !turn.prompt.is_away || !(calls.is_empty() || is_undone) {
+        if !turn.prompt.is_rewound || !(calls.is_empty() || is_undone) {
             let age = age(now_ms.saturating_sub(turn.prompt.at_ms));
             _ = writeln!(res, "{}. {} ({age}){mark}", n + 1, turn.prompt.words);
-            res += &files(&merged(calls), &record.cwd);
+            res += &files(&merge_changes(calls), &record.cwd);
         }
         aside.iter().filter(|it| !it.is_undone).for_each(|it| res += &beside(it, record, now_ms));
     }
@@ -103,7 +103,7 @@ fn rows(record: &Record, now_ms: u64) -> String {
 /// What was taken beside what ran in the background: undoing turns leaves it alone.
 fn beside(it: &Checkpoint, record: &Record, now_ms: u64) -> String {
     let age = age(now_ms.saturating_sub(it.at_ms));
-    format!("- `{}` in the background ({age})\n{}", it.id, files(&merged([it]), &record.cwd))
+    format!("- `{}` in the background ({age})\n{}", it.id, files(&merge_changes([it]), &record.cwd))
 }
 
 /// What a turn changed, a line each.

@@ -1,25 +1,24 @@
 //! A very large result, before the model first sees it: a small model lists what counts in it, within seconds, or nobody.
 
 use super::{
-    Kept, Phase, Spec, Turn,
-    consulting::Then,
-    upkeep,
-    utility::{Limits, Utility, Wish, saying},
+    Phase, SessionScratch, Spec, Turn, request_builder,
+    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
+    utility_wait::AfterConsulting,
 };
 use crate::{
     base::{
         history::{Role, TurnPart},
         ids::CallId,
-        model::{Params, Purpose},
+        model::{ModelParams, Purpose},
         tool::CallResult,
     },
     engine::{
-        context::distillation::{self, distilled},
+        context::distillation::{self, distill_result},
         record::{Record, Step},
     },
 };
 
-const LIMITS: Limits = Limits { tokens: 1_000, ms: 15_000 };
+const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_000, ms: 15_000 };
 
 /// A result that is looked at.
 #[derive(Debug)]
@@ -30,16 +29,30 @@ pub(super) struct Distilling {
 }
 
 impl Turn {
-    pub(super) fn distill(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, call: CallId, attempt: u32) {
+    pub(super) fn distill(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        call: CallId,
+        attempt: u32,
+    ) {
         let asked = spec.bounds.distill.zip(result_of(step.record, &call));
-        let question = asked.and_then(|(limits, result)| distillation::question(result, limits));
+        let question = asked.and_then(|(limits, result)| distillation::build_prompt(result, limits));
         let it = Distilling { call, attempt };
         let Some(text) = question else { return self.distilled(step, spec, kept, &it, None) };
-        let helper = spec.helpers.of(Purpose::Summarizer, &self.model, &spec.aliases);
-        let contents = vec![saying(Role::User, text)];
-        let wish = Wish { system: distillation::SYSTEM.into(), contents, params: Params::default(), limits: LIMITS };
-        match Utility::ask(step, spec, kept, helper, wish) {
-            Ok(utility) => self.phase = Phase::Consulting { utility: Box::new(utility), then: Then::Distill(it) },
+        let helper = spec.helpers.for_purpose(Purpose::Summarizer, &self.model, &spec.aliases);
+        let contents = vec![text_turn(Role::User, text)];
+        let wish = UtilityRequest {
+            system: distillation::SYSTEM.into(),
+            contents,
+            params: ModelParams::default(),
+            limits: LIMITS,
+        };
+        match UtilityCall::ask(step, spec, kept, helper, wish) {
+            Ok(utility) => {
+                self.phase = Phase::AskingUtility { utility: Box::new(utility), then: AfterConsulting::Distill(it) }
+            }
             Err(_) => self.distilled(step, spec, kept, &it, None),
         }
     }
@@ -49,13 +62,13 @@ impl Turn {
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
-        kept: &mut Kept,
+        kept: &mut SessionScratch,
         it: &Distilling,
         facts: Option<&str>,
     ) {
         let found = spec.bounds.distill.zip(result_of(step.record, &it.call));
-        let mask = found.map(|(limits, result)| distilled(result, limits, &spec.scratch, facts));
-        mask.into_iter().for_each(|it| upkeep::mask(step, vec![it]));
+        let mask = found.map(|(limits, result)| distill_result(result, limits, &spec.scratch, facts));
+        mask.into_iter().for_each(|it| request_builder::mask(step, vec![it]));
         self.ask_model(step, spec, kept, it.attempt, true);
     }
 }

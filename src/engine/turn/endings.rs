@@ -1,10 +1,10 @@
 //! The one table of endings: why a turn stopped, and what everybody is told of it.
 
 use crate::base::{
-    event::{EndReason, Outcome, Status, Stop},
-    limits::{Reached, Span, What},
+    event::{EndReason, PromptOutcome, Status, StopKind},
+    limits::{LimitKind, LimitSpan, ReachedLimit},
     model::{Details, Failure, FailureKind},
-    text::sentence,
+    text::end_sentence,
 };
 
 /// Why a turn stopped.
@@ -17,7 +17,7 @@ pub enum Cause {
     /// The provider's word for it.
     Safety(String),
     /// The answer has nothing for the user.
-    Empty(Empty),
+    Empty(EmptyAnswer),
     /// No further attempt; `why` says what happened and what to do.
     ModelError {
         failure: Failure,
@@ -38,7 +38,7 @@ pub enum Cause {
     /// The model was asked this often.
     MaxSamples(u32),
     /// Turn or session may go no further.
-    Limit(Reached),
+    Limit(ReachedLimit),
     /// Money is limited, and nobody knows what this model takes.
     NoPrice(String),
     /// The model went round in circles, and nobody wanted it to go on.
@@ -54,7 +54,7 @@ pub enum Cause {
 
 /// The ways in which an answer is none.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Empty {
+pub enum EmptyAnswer {
     NoFinish,
     NoText,
     ThoughtsOnly,
@@ -68,7 +68,7 @@ pub enum Empty {
     Blocked(String),
 }
 
-impl Empty {
+impl EmptyAnswer {
     /// For logs and events.
     pub fn code(&self) -> &'static str {
         match self {
@@ -153,9 +153,9 @@ impl Cause {
 
 /// What everybody is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ending {
+pub struct TurnEnding {
     pub reason: EndReason,
-    pub outcome: Outcome,
+    pub outcome: PromptOutcome,
     /// A last message of the agent, where silence would puzzle the user.
     pub text: Option<String>,
     /// The text is between the user and castor: the model does not see it.
@@ -165,18 +165,20 @@ pub struct Ending {
 }
 
 /// The table. `refusal` only for safety finishes: clients drop the prompt then.
-pub fn ending(cause: &Cause) -> Ending {
-    let stop = |reason, stop| Ending { reason, outcome: Outcome::Stop(stop), text: None, aside: false, error: None };
-    let by_hook = |text: String| Ending { text: Some(text), aside: true, ..stop(EndReason::Aborted, Stop::EndTurn) };
+pub fn ending(cause: &Cause) -> TurnEnding {
+    let stop =
+        |reason, stop| TurnEnding { reason, outcome: PromptOutcome::Stop(stop), text: None, aside: false, error: None };
+    let by_hook =
+        |text: String| TurnEnding { text: Some(text), aside: true, ..stop(EndReason::Aborted, StopKind::EndTurn) };
     match cause {
-        Cause::Completed => stop(EndReason::Completed, Stop::EndTurn),
+        Cause::Completed => stop(EndReason::Completed, StopKind::EndTurn),
         Cause::AskedInText(question) => {
-            Ending { text: Some(question.clone()), ..stop(EndReason::Completed, Stop::EndTurn) }
+            TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
-        Cause::MaxTokens => stop(EndReason::MaxBudget, Stop::MaxTokens),
-        Cause::Safety(word) => Ending {
+        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::MaxTokens),
+        Cause::Safety(word) => TurnEnding {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
-            ..stop(EndReason::Refusal, Stop::Refusal)
+            ..stop(EndReason::Refusal, StopKind::Refusal)
         },
         // No answer is a failure: who runs castor in a script must not take it for one.
         Cause::Empty(empty) => failed("model", &empty_text(empty), Status::Internal, "INVALID_STREAM"),
@@ -184,14 +186,14 @@ pub fn ending(cause: &Cause) -> Ending {
         Cause::Deferred { why, when } => {
             let when = when.as_ref().map(|it| format!(" in {it}")).unwrap_or_default();
             let text = Some(format!("{why} Send a prompt such as \"go on\"{when} to continue."));
-            Ending { text, ..stop(EndReason::Completed, Stop::EndTurn) }
+            TurnEnding { text, ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
-        Cause::Loop(why) => Ending {
+        Cause::Loop(why) => TurnEnding {
             text: Some(format!(
                 "Stopped, for the model went round in circles: {why}. Tell it what to do in another way."
             )),
             error: Some((Status::Aborted, "LOOP_DETECTED")),
-            ..stop(EndReason::Failed, Stop::EndTurn)
+            ..stop(EndReason::Failed, StopKind::EndTurn)
         },
         Cause::TooLong { model, size, window } => {
             let why = format!(
@@ -200,27 +202,27 @@ pub fn ending(cause: &Cause) -> Ending {
             );
             failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
         }
-        Cause::MaxSamples(n) => Ending {
+        Cause::MaxSamples(n) => TurnEnding {
             text: Some(format!(
                 "Stopped after {n} model calls in one turn. Send a prompt such as \"go on\" to continue."
             )),
             error: Some((Status::ResourceExhausted, "MAX_TURNS_EXCEEDED")),
-            ..stop(EndReason::MaxTurns, Stop::MaxTurnRequests)
+            ..stop(EndReason::MaxTurns, StopKind::MaxTurnRequests)
         },
         Cause::Limit(reached) => limit(reached),
         Cause::NoPrice(model) => no_price(model),
-        Cause::Cancelled => stop(EndReason::Aborted, Stop::Cancelled),
+        Cause::Cancelled => stop(EndReason::Aborted, StopKind::Cancelled),
         Cause::HookStop(why) => by_hook(format!("A hook stopped the agent: {why}")),
         Cause::HookBlock(why) => by_hook(format!("A hook blocked this: {why}")),
         // The one such failure is a full disk.
         Cause::ToolFatal(why) => {
-            let why = format!("{} Make room on the disk, then prompt again.", sentence(why));
+            let why = format!("{} Make room on the disk, then prompt again.", end_sentence(why));
             failed("tool", &why, Status::Internal, "TOOL_FATAL")
         }
     }
 }
 
-fn no_price(model: &str) -> Ending {
+fn no_price(model: &str) -> TurnEnding {
     let why = format!(
         "Money is limited here, and what {model} costs is not known: nothing was sent to it. Name its price in \
          `model.prices` of the settings, choose another model, or take the limit away with `/limits none`."
@@ -228,48 +230,49 @@ fn no_price(model: &str) -> Ending {
     failed("model", &why, Status::InvalidArgument, "PRICE_UNKNOWN")
 }
 
-fn limit(reached: &Reached) -> Ending {
-    let Reached { what, span, cap, used, more } = reached;
+fn limit(reached: &ReachedLimit) -> TurnEnding {
+    let ReachedLimit { what, span, cap, used, more } = reached;
     let (reason, outcome, code) = match what {
-        What::Requests => (EndReason::MaxTurns, Stop::MaxTurnRequests, "MAX_TURNS_EXCEEDED"),
-        What::Tokens => (EndReason::MaxBudget, Stop::MaxTokens, "MAX_TOKENS_EXCEEDED"),
-        What::Time => (EndReason::MaxTime, Stop::MaxTurnRequests, "MAX_TIME_EXCEEDED"),
-        What::Cost => (EndReason::MaxBudget, Stop::MaxTurnRequests, "MAX_COST_EXCEEDED"),
+        LimitKind::Requests => (EndReason::MaxTurns, StopKind::MaxTurnRequests, "MAX_TURNS_EXCEEDED"),
+        LimitKind::Tokens => (EndReason::MaxBudget, StopKind::MaxTokens, "MAX_TOKENS_EXCEEDED"),
+        LimitKind::Time => (EndReason::MaxTime, StopKind::MaxTurnRequests, "MAX_TIME_EXCEEDED"),
+        LimitKind::Cost => (EndReason::MaxBudget, StopKind::MaxTurnRequests, "MAX_COST_EXCEEDED"),
     };
     let then = match span {
-        Span::Turn => "Send a prompt such as \"go on\" to continue.",
-        Span::Session => "It answers no prompt any more, unless the limit is raised.",
+        LimitSpan::Turn => "Send a prompt such as \"go on\" to continue.",
+        LimitSpan::Session => "It answers no prompt any more, unless the limit is raised.",
     };
     let key = format!("limits.{}.{}", span.name(), what.name());
     let flag = match span {
-        Span::Turn => format!("{} N", what.flag()),
-        Span::Session => format!("{} N/session", what.flag()),
+        LimitSpan::Turn => format!("{} N", what.flag()),
+        LimitSpan::Session => format!("{} N/session", what.flag()),
     };
     let text = format!(
         "Stopped: this {} reached its limit of {cap} ({used} used). {then} To allow more, type `/limits {more}`, or set \
          `{key}` in the settings or `{flag}` on the command line.",
         span.name()
     );
-    Ending {
+    TurnEnding {
         reason,
-        outcome: Outcome::Stop(outcome),
+        outcome: PromptOutcome::Stop(outcome),
         text: Some(text),
         aside: true,
         error: Some((Status::ResourceExhausted, code)),
     }
 }
 
-fn failed(kind: &'static str, why: &str, status: Status, code: &'static str) -> Ending {
-    let outcome = Outcome::Failed { kind, why: why.to_owned() };
-    Ending { reason: EndReason::Failed, outcome, text: None, aside: false, error: Some((status, code)) }
+fn failed(kind: &'static str, why: &str, status: Status, code: &'static str) -> TurnEnding {
+    let outcome = PromptOutcome::Failed { kind, why: why.to_owned() };
+    TurnEnding { reason: EndReason::Failed, outcome, text: None, aside: false, error: Some((status, code)) }
 }
 
-fn model_error(failure: &Failure, why: &str) -> Ending {
+fn model_error(failure: &Failure, why: &str) -> TurnEnding {
     let status = status_of(failure);
     match failure.kind {
-        FailureKind::Auth => {
-            Ending { outcome: Outcome::AuthRequired(why.to_owned()), ..failed("model", why, status, "MODEL_AUTH") }
-        }
+        FailureKind::Auth => TurnEnding {
+            outcome: PromptOutcome::AuthRequired(why.to_owned()),
+            ..failed("model", why, status, "MODEL_AUTH")
+        },
         _ => failed("model", why, status, "MODEL_ERROR"),
     }
 }
@@ -279,18 +282,18 @@ pub fn status_of(failure: &Failure) -> Status {
     failure.status.map_or(Status::Unavailable, Status::from_http)
 }
 
-fn empty_text(empty: &Empty) -> String {
+fn empty_text(empty: &EmptyAnswer) -> String {
     match empty {
-        Empty::Blocked(_) => format!("{} Try again or rephrase.", empty.what()),
+        EmptyAnswer::Blocked(_) => format!("{} Try again or rephrase.", empty.what()),
         _ => format!("{} Try again.", empty.what()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cause, Empty, ending};
+    use super::{Cause, EmptyAnswer, ending};
     use crate::base::{
-        limits::{Limits, Used},
+        limits::{LimitUsage, Limits},
         model::{Failure, FailureKind},
         money::Money,
     };
@@ -303,20 +306,20 @@ mod tests {
             Cause::ModelError { failure, why: "why".to_owned() }
         };
         let limit = |limits: &str, requests| {
-            let used = Used { requests, tokens: 31, ms: 30_000, cost: Money::dollars(1.25) };
-            Cause::Limit(Limits::parse(limits).unwrap().reached(&used, &used).unwrap())
+            let used = LimitUsage { requests, tokens: 31, ms: 30_000, cost: Money::dollars(1.25) };
+            Cause::Limit(Limits::parse(limits).unwrap().first_reached(&used, &used).unwrap())
         };
         let causes = [
             Cause::Completed,
             Cause::AskedInText("Which?".to_owned()),
             Cause::MaxTokens,
             Cause::Safety("SAFETY".to_owned()),
-            Cause::Empty(Empty::NoFinish),
-            Cause::Empty(Empty::NoText),
-            Cause::Empty(Empty::ThoughtsOnly),
-            Cause::Empty(Empty::MalformedCall),
-            Cause::Empty(Empty::UnexpectedCall),
-            Cause::Empty(Empty::Blocked("OTHER".to_owned())),
+            Cause::Empty(EmptyAnswer::NoFinish),
+            Cause::Empty(EmptyAnswer::NoText),
+            Cause::Empty(EmptyAnswer::ThoughtsOnly),
+            Cause::Empty(EmptyAnswer::MalformedCall),
+            Cause::Empty(EmptyAnswer::UnexpectedCall),
+            Cause::Empty(EmptyAnswer::Blocked("OTHER".to_owned())),
             model(FailureKind::Auth, Some(401)),
             model(FailureKind::Status, Some(429)),
             model(FailureKind::Status, Some(503)),

@@ -2,7 +2,7 @@
 
 use super::{Spec, Turn, endings::Cause};
 use crate::{
-    base::limits::{Limits, Span, What},
+    base::limits::{LimitKind, LimitSpan, Limits},
     engine::record::Record,
 };
 
@@ -13,17 +13,19 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 
 impl Turn {
     /// Why no model may be asked now.
-    pub(super) fn spent(&self, record: &Record, spec: &Spec) -> Option<Cause> {
+    pub(super) fn exhausted_limit(&self, record: &Record, spec: &Spec) -> Option<Cause> {
         let limits = limits(record, spec);
         if limits.has_cost() && spec.prices.of(&self.model).is_none() {
             return Some(Cause::NoPrice(self.model.to_string()));
         }
-        limits.reached(&record.used(Span::Turn), &record.used(Span::Session)).map(Cause::Limit)
+        limits
+            .first_reached(&record.limit_usage(LimitSpan::Turn), &record.limit_usage(LimitSpan::Session))
+            .map(Cause::Limit)
     }
 
     /// Why the calls of an answer are not made any more. Who may ask a model no more may still do what the model said.
     pub(super) fn broke(&self, record: &Record, spec: &Spec) -> Option<Cause> {
-        let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != What::Requests);
-        self.spent(record, spec).filter(is_broke)
+        let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != LimitKind::Requests);
+        self.exhausted_limit(record, spec).filter(is_broke)
     }
 }

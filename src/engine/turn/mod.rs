@@ -1,60 +1,60 @@
 //! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
 
-mod arrivals;
-mod aside;
-mod checks;
-mod circles;
-mod completions;
+mod background_results;
+pub mod checkpoints;
+mod command_turn;
 mod compressing;
-mod consulting;
-mod discovery;
 mod distilling;
 pub mod endings;
-mod errand;
-pub mod holding;
-mod hooked;
+mod failure_recovery;
 mod limits;
-mod loops;
-mod recovery;
+mod loop_detection;
+mod loop_recovery;
+mod memory_discovery;
+mod model_checks;
+mod preamble;
+mod pseudo_call;
+mod request_builder;
 mod response;
 mod router;
 mod sampling;
 mod spec;
 pub mod steering;
 mod trust;
+mod turn_hooks;
 pub mod undo;
-mod upkeep;
-pub mod utility;
+pub mod utility_call;
+mod utility_wait;
 pub mod windows;
 
-pub use arrivals::Arrivals;
-pub use errand::{Errand, aside};
+pub use command_turn::{CommandTurn, send_command_message};
 pub use limits::limits;
-pub use spec::{Bounds, Kept, Modes, OnOffer, Remembers, Spec};
+pub use preamble::Preamble;
+pub use spec::{MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds};
 
 use std::sync::Arc;
 
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{EventKind, Outcome, STOPPED, Speaker, Status, ToolProgress},
+        event::{EventKind, PromptOutcome, STOPPED, Speaker, Status, ToolProgress},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact},
     },
     engine::{
-        context::Again,
+        context::RetryAdvice,
         hooks::{
             firing::Firing,
-            plugins::{Moment, Point},
+            plugins::{PluginMoment, PluginPoint},
         },
-        record::{COMMAND, Step},
+        record::{COMMAND_META, Step},
         routing,
-        scheduler::{Scheduler, Standing, Toolbox},
+        scheduler::{BatchStatus, Scheduler, Toolbox},
         step::{Effect, Input},
         turn::{
-            endings::{Cause, Ending},
-            hooked::{Held, Next, Talk},
+            endings::{Cause, TurnEnding},
             response::Response,
+            turn_hooks::{AfterTurnHooks, BufferedAnswer, TurnTranscript},
         },
     },
 };
@@ -81,34 +81,34 @@ pub struct Turn {
     /// The model that is asked now.
     model: Arc<str>,
     router: router::Router,
-    tries: routing::failure::Tries,
+    tries: routing::failure::AttemptCounts,
     /// The model has one attempt in this turn.
-    once: bool,
-    again: Option<Again>,
+    single_attempt: bool,
+    retry_advice: Option<RetryAdvice>,
     scheduler: Scheduler,
     /// As the current request told the model of them.
     tools: Toolbox,
-    talk: Talk,
-    circles: circles::Circles,
+    transcript: TurnTranscript,
+    loop_recovery: loop_recovery::LoopRecovery,
 }
 
 #[derive(Debug)]
 enum Phase {
     /// The user is asked about the folder.
-    Doubting(trust::Asked),
+    AskingTrust(trust::TrustQuestion),
     /// What the user said about it is carried out.
-    Joining {
+    ApplyingTrust {
         effect: EffectId,
-        joining: trust::Joining,
+        joining: trust::TrustDecision,
     },
     /// Memory files are read.
-    Remembering {
+    ReadingMemory {
         effect: EffectId,
         /// The turn only shows them, whole or not, and asks no model for an answer.
         shown: Option<bool>,
     },
     /// Servers are still starting; the effect wakes the turn when it has waited long enough.
-    Preparing {
+    WaitingForServers {
         effect: EffectId,
     },
     /// The model answers.
@@ -117,59 +117,65 @@ enum Phase {
         attempt: u32,
         response: Response,
         /// What came of it, where hooks see it first.
-        held: Option<Held>,
+        buffered: Option<BufferedAnswer>,
     },
     /// Hooks have a say.
-    Hooking {
+    RunningHooks {
         firing: Firing,
-        next: Box<Next>,
+        next: Box<AfterTurnHooks>,
     },
     /// A model is asked something beside the conversation.
-    Consulting {
-        utility: Box<utility::Utility>,
-        then: consulting::Then,
+    AskingUtility {
+        utility: Box<utility_call::UtilityCall>,
+        then: utility_wait::AfterConsulting,
     },
     /// Until the next attempt.
-    Waiting {
+    WaitingToRetry {
         effect: EffectId,
         attempt: u32,
     },
     /// The user is asked how to go on without the model.
-    Choosing(Box<recovery::Asked>),
+    AskingFallback(Box<failure_recovery::RecoveryQuestion>),
     /// The user is asked whether a model that goes round in circles may go on.
-    Circling(Box<circles::Asked>),
+    AskingLoop(Box<loop_recovery::LoopQuestion>),
     /// A model is asked about the turn itself.
-    Judging(Box<checks::Judging>),
-    Calling,
+    CheckingTurn(Box<model_checks::PendingCheck>),
+    RunningCalls,
     /// Files are taken back.
     Restoring(Box<undo::Restoring>),
     /// Memory of the folders that the calls came to is read.
-    Discovering(discovery::Discovery),
+    DiscoveringMemory(memory_discovery::Discovery),
     Finished,
 }
 
 impl Turn {
     /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
-    pub fn begin(step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, prompt: PromptId, content: Vec<Part>) -> Self {
-        let stream = StreamId::from(step.fresh("s"));
+    pub fn begin(
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        prompt: PromptId,
+        content: Vec<Part>,
+    ) -> Self {
+        let stream = StreamId::from(step.fresh_id("s"));
         step.begin_stream(stream);
         let plugins = &spec.toolbox.hooks.plugins;
-        let content = plugins.parts(Point::OnUserMessage, Moment::Message(&content)).unwrap_or(content);
+        let content = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content)).unwrap_or(content);
         let asked = joined_text(&content);
         let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
-        let message_id = MessageId::from(step.fresh("m"));
-        step.event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
+        let message_id = MessageId::from(step.fresh_id("m"));
+        step.emit_event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         kept.health.begin_turn();
         let configured = spec.aliases.model_of(&step.record.model);
         let found = router::first(step.record, spec, kept, step.now.unix_ms);
         let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
         let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
-        step.event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
+        step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
         let instead = is_fallback.then(|| (step.record.model.clone(), model.to_string()));
         if instead.is_some() {
             let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
-            step.event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
+            step.emit_event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
             step.log(Fact::Fallback { from: configured, to: Some(model.to_string()), intent: None, answer: None, why });
         }
         let mut res = Self {
@@ -178,58 +184,60 @@ impl Turn {
             n_samples: 0,
             model,
             router: router::Router::begin(instead),
-            tries: routing::failure::Tries::default(),
-            once: false,
-            again: None,
+            tries: routing::failure::AttemptCounts::default(),
+            single_attempt: false,
+            retry_advice: None,
             scheduler: Scheduler::default(),
             tools: spec.toolbox.clone(),
-            talk: Talk { asked, ..Talk::default() },
-            circles: circles::Circles::default(),
+            transcript: TurnTranscript { prompt_text: asked, ..TurnTranscript::default() },
+            loop_recovery: loop_recovery::LoopRecovery::default(),
         };
         res.note_standing(step, kept);
-        if let Some(cause) = res.spent(step.record, spec) {
+        if let Some(cause) = res.exhausted_limit(step.record, spec) {
             res.finish(step, &cause);
             return res;
         }
-        if let Some(answer) = plugins.parts(Point::BeforeRun, Moment::Turn) {
-            res.answer(step, answer);
+        if let Some(answer) = plugins.parts(PluginPoint::BeforeRun, PluginMoment::Turn) {
+            res.finish_with_answer(step, answer);
             return res;
         }
-        match kept.arrivals.open_doubt() {
-            Some(form) => res.phase = Phase::Doubting(trust::ask(step, form)),
+        match kept.preamble.trust_form() {
+            Some(form) => res.phase = Phase::AskingTrust(trust::ask(step, form)),
             None => res.prepare(step, spec, kept),
         }
         res
     }
 
-    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        if spec.remembers.at_start && !kept.remembered {
-            return self.remember(step, None);
+    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
+        if spec.memory_sources.at_start && !kept.memory_read {
+            return self.read_memory(step, None);
         }
-        match kept.arrivals.wait_until(step.now.unix_ms) {
-            Some(at_ms) => self.phase = Phase::Preparing { effect: step.effect(Effect::Wake { at_ms }) },
-            None => self.prepared(step, spec, kept),
+        match kept.preamble.wait_until(step.now.unix_ms) {
+            Some(at_ms) => {
+                self.phase = Phase::WaitingForServers { effect: step.start_effect(Effect::SetTimer { at_ms }) }
+            }
+            None => self.finish_preparing(step, spec, kept),
         }
     }
 
     /// The tools changed; perhaps nothing is waited for any more.
-    pub fn arrived(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        if let Phase::Preparing { effect } = self.phase
-            && kept.arrivals.wait_until(step.now.unix_ms).is_none()
+    pub fn on_tools_changed(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
+        if let Phase::WaitingForServers { effect } = self.phase
+            && kept.preamble.wait_until(step.now.unix_ms).is_none()
         {
-            step.effect(Effect::Abort { effect });
-            self.prepared(step, spec, kept);
+            step.start_effect(Effect::Abort { effect });
+            self.finish_preparing(step, spec, kept);
         }
     }
 
-    fn prepared(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        if let Some(text) = kept.arrivals.say() {
-            let message_id = MessageId::from(step.fresh("m"));
+    fn finish_preparing(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
+        if let Some(text) = kept.preamble.take_message() {
+            let message_id = MessageId::from(step.fresh_id("m"));
             let content = vec![Part::text(text)];
-            step.event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
+            step.emit_event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
         }
-        let opening = kept.arrivals.open();
-        self.open(step, spec, kept, opening);
+        let opening = kept.preamble.take_opening();
+        self.run_start_hooks(step, spec, kept, opening);
     }
 
     pub fn prompt(&self) -> PromptId {
@@ -241,76 +249,89 @@ impl Turn {
     }
 
     /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
-    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept) {
-        let input = self.consulted(input, step, spec, kept);
-        let Some(input) = input.filter(|it| !self.judged(step, spec, kept, it)) else { return };
+    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
+        let input = self.on_utility_input(input, step, spec, kept);
+        let Some(input) = input.filter(|it| !self.on_check_input(step, spec, kept, it)) else { return };
         match input {
-            Input::Chunks { effect, chunks } => self.heard(step, spec, kept, effect, chunks),
-            Input::Hooked { effect, report } => self.hooked(step, spec, kept, effect, &report),
-            Input::Remembered { effect, files } => self.remembered(step, spec, kept, effect, files),
-            Input::Generated { effect, result } => self.generated(step, spec, kept, effect, result),
-            Input::Woke { effect } => self.woke(step, spec, kept, effect),
+            Input::Chunks { effect, chunks } => self.on_chunks(step, spec, kept, effect, chunks),
+            Input::HookFinished { effect, report } => self.on_hook(step, spec, kept, effect, &report),
+            Input::MemoryRead { effect, files } => self.on_memory_read(step, spec, kept, effect, files),
+            Input::Generated { effect, result } => self.on_generated(step, spec, kept, effect, result),
+            Input::TimerFired { effect } => self.on_timer(step, spec, kept, effect),
             Input::Resolved { effect, result } => {
-                let standing = self.scheduler.resolved(step, &self.tools, effect, result);
-                self.called(step, spec, kept, standing);
+                let standing = self.scheduler.on_resolved(step, &self.tools, effect, result);
+                self.on_batch_status(step, spec, kept, standing);
             }
-            Input::Checked { effect, said } => {
-                let standing = self.scheduler.checked(step, &self.tools, effect, said);
-                self.called(step, spec, kept, standing);
+            Input::Checked { effect, finding: said } => {
+                let standing = self.scheduler.on_checked(step, &self.tools, effect, said);
+                self.on_batch_status(step, spec, kept, standing);
             }
             Input::Previewed { effect, result } => {
-                let standing = self.scheduler.previewed(step, &self.tools, effect, result);
-                self.called(step, spec, kept, standing);
+                let standing = self.scheduler.on_previewed(step, &self.tools, effect, result);
+                self.on_batch_status(step, spec, kept, standing);
             }
-            Input::Answered { question, answer } => match &self.phase {
-                Phase::Restoring(_) => self.settled_conflicts(step, question, &answer),
-                Phase::Doubting(asked) if asked.question == question => self.said(step, spec, kept, answer),
-                Phase::Choosing(asked) if asked.question == question => self.chosen(step, spec, kept, answer),
-                Phase::Circling(asked) if asked.question == question => self.let_go_on(step, spec, kept, &answer),
-                _ => self.answered(step, spec, kept, question, answer),
-            },
-            Input::Joined { effect, result } => self.joined(step, spec, kept, effect, result),
-            Input::Attached { effect, screen } => {
-                self.scheduler.progress(step, effect, ToolProgress::Attached { screen })
+            Input::Answered { question, answer } => self.on_answer(step, spec, kept, question, answer),
+            Input::TrustApplied { effect, result } => self.on_trust_applied(step, spec, kept, effect, result),
+            Input::TerminalAttached { effect, screen } => {
+                self.scheduler.report_progress(step, effect, ToolProgress::Attached { screen })
             }
-            Input::Printed { effect, text } => self.scheduler.progress(step, effect, ToolProgress::Printed { text }),
+            Input::OutputPrinted { effect, text } => {
+                self.scheduler.report_progress(step, effect, ToolProgress::Printed { text })
+            }
             Input::Restored { .. } | Input::Diffed { .. } | Input::Checkpointed { .. } => {
-                self.store_answered(step, spec, kept, input);
+                self.on_checkpoint_store(step, spec, kept, input);
             }
-            Input::Ran { effect, output, .. } => {
-                let standing = self.scheduler.ran(step, &self.tools, effect, *output);
-                self.called(step, spec, kept, standing);
+            Input::RunEnded { effect, output, .. } => {
+                let standing = self.scheduler.on_run_ended(step, &self.tools, effect, *output);
+                self.on_batch_status(step, spec, kept, standing);
             }
-            Input::Elicited { elicitation, calls, wanted } => {
-                self.scheduler.elicited(step, &self.tools, elicitation, &calls, wanted);
+            Input::ElicitationRequested { elicitation, calls, request: wanted } => {
+                self.scheduler.on_elicitation(step, &self.tools, elicitation, &calls, wanted);
             }
-            Input::TakenBack { elicitation } => self.scheduler.taken_back(step, elicitation),
+            Input::ElicitationWithdrawn { elicitation } => self.scheduler.on_elicitation_withdrawn(step, elicitation),
             Input::Prompt { .. }
             | Input::Cancel
             | Input::CancelPrompt(_)
             | Input::Steer { .. }
-            | Input::Choose(_)
-            | Input::Doubted(_)
-            | Input::Noticed(_)
-            | Input::Completed(_)
-            | Input::Emptied(_)
+            | Input::SetOption(_)
+            | Input::TrustPrompt(_)
+            | Input::Notice(_)
+            | Input::BackgroundResult(_)
+            | Input::BackgroundExited(_)
             | Input::Compared { .. }
-            | Input::GoBack(_)
+            | Input::ClientRewind(_)
             | Input::Outages(_)
-            | Input::Rewind { .. }
+            | Input::RewindConversation { .. }
             | Input::ToolsChanged(_) => (),
         }
     }
 
-    fn woke(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, effect: EffectId) {
+    fn on_timer(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, effect: EffectId) {
         match self.phase {
-            Phase::Waiting { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
-            Phase::Preparing { effect: own } if own == effect => self.prepared(step, spec, kept),
-            Phase::Discovering(it) if it.timer == effect => self.look_took_long(step, spec, kept),
+            Phase::WaitingToRetry { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
+            Phase::WaitingForServers { effect: own } if own == effect => self.finish_preparing(step, spec, kept),
+            Phase::DiscoveringMemory(it) if it.timer == effect => self.look_took_long(step, spec, kept),
             _ => {
-                let standing = self.scheduler.woke(step, &self.tools, effect);
-                self.called(step, spec, kept, standing);
+                let standing = self.scheduler.on_timer(step, &self.tools, effect);
+                self.on_batch_status(step, spec, kept, standing);
             }
+        }
+    }
+
+    fn on_answer(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        question: QuestionId,
+        answer: Answer,
+    ) {
+        match &self.phase {
+            Phase::Restoring(_) => self.on_conflict_answer(step, question, &answer),
+            Phase::AskingTrust(it) if it.question == question => self.on_trust_answer(step, spec, kept, answer),
+            Phase::AskingFallback(it) if it.question == question => self.on_fallback_answer(step, spec, kept, answer),
+            Phase::AskingLoop(it) if it.question == question => self.on_loop_answer(step, spec, kept, &answer),
+            _ => self.on_call_answer(step, spec, kept, question, answer),
         }
     }
 
@@ -320,48 +341,55 @@ impl Turn {
             return;
         }
         match &mut self.phase {
-            Phase::Judging(it) => it.utility.leave(step),
-            Phase::Remembering { effect, .. }
-            | Phase::Preparing { effect }
+            Phase::CheckingTurn(it) => it.utility.abandon(step),
+            Phase::ReadingMemory { effect, .. }
+            | Phase::WaitingForServers { effect }
             | Phase::Sampling { effect, .. }
-            | Phase::Waiting { effect, .. } => {
-                step.effect(Effect::Abort { effect: *effect });
+            | Phase::WaitingToRetry { effect, .. } => {
+                step.start_effect(Effect::Abort { effect: *effect });
             }
-            Phase::Hooking { firing, .. } => {
+            Phase::RunningHooks { firing, .. } => {
                 let running: Vec<EffectId> = firing.running().collect();
-                running.into_iter().for_each(|effect| _ = step.effect(Effect::Abort { effect }));
+                running.into_iter().for_each(|effect| _ = step.start_effect(Effect::Abort { effect }));
             }
-            Phase::Consulting { utility, then } => {
-                utility.leave(step);
+            Phase::AskingUtility { utility, then } => {
+                utility.abandon(step);
                 then.leave(step);
             }
-            Phase::Doubting(asked) => asked.withdraw(step),
-            Phase::Choosing(asked) => asked.withdraw(step),
-            Phase::Circling(asked) => asked.withdraw(step),
-            Phase::Joining { joining, .. } => joining.leave(step),
-            Phase::Discovering(it) => it.leave(step),
+            Phase::AskingTrust(asked) => asked.withdraw(step),
+            Phase::AskingFallback(asked) => asked.withdraw(step),
+            Phase::AskingLoop(asked) => asked.withdraw(step),
+            Phase::ApplyingTrust { joining, .. } => joining.leave(step),
+            Phase::DiscoveringMemory(it) => it.leave(step),
             Phase::Restoring(it) => it.withdraw(step),
-            Phase::Calling | Phase::Finished => (),
+            Phase::RunningCalls | Phase::Finished => (),
         }
         self.finish(step, &cause);
     }
 
-    fn answered(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, question: QuestionId, answer: Answer) {
-        let standing = self.scheduler.answered(step, &self.tools, question, answer);
-        self.called(step, spec, kept, standing);
+    fn on_call_answer(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        question: QuestionId,
+        answer: Answer,
+    ) {
+        let standing = self.scheduler.on_answer(step, &self.tools, question, answer);
+        self.on_batch_status(step, spec, kept, standing);
     }
 
-    fn called(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, standing: Standing) {
-        if !matches!(self.phase, Phase::Calling) {
+    fn on_batch_status(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, standing: BatchStatus) {
+        if !matches!(self.phase, Phase::RunningCalls) {
             return;
         }
         match standing {
-            Standing::Open => (),
-            Standing::Done => self.discover(step, spec, kept),
-            Standing::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
-            Standing::TurnCancelled => self.finish(step, &Cause::Cancelled),
-            Standing::Stopped(why) => self.finish(step, &Cause::HookStop(why)),
-            Standing::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
+            BatchStatus::Open => (),
+            BatchStatus::Done => self.discover(step, spec, kept),
+            BatchStatus::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
+            BatchStatus::TurnCancelled => self.finish(step, &Cause::Cancelled),
+            BatchStatus::HookStopped(why) => self.finish(step, &Cause::HookStop(why)),
+            BatchStatus::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
         }
     }
 
@@ -369,41 +397,41 @@ impl Turn {
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
         self.phase = Phase::Finished;
         self.scheduler.cancel(step, cause.why());
-        let Ending { reason, outcome, text, aside, error } = endings::ending(cause);
+        let TurnEnding { reason, outcome, text, aside, error } = endings::ending(cause);
         if let Some(text) = text {
-            let message_id = MessageId::from(step.fresh("m"));
+            let message_id = MessageId::from(step.fresh_id("m"));
             let content = vec![Part::text(text)];
             let message = EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() };
-            let (command, stopped) = (aside.then_some(COMMAND), error.is_some().then_some(STOPPED));
+            let (command, stopped) = (aside.then_some(COMMAND_META), error.is_some().then_some(STOPPED));
             let meta = command.into_iter().chain(stopped).map(|it| (it.to_owned(), true.into()));
-            step.event_with(message, meta.collect());
+            step.emit_event_with(message, meta.collect());
         }
         let plugins = self.tools.hooks.plugins.clone();
-        if let Some(content) = plugins.parts(Point::AfterAgent, Moment::Turn) {
-            self.tell(step, content);
+        if let Some(content) = plugins.parts(PluginPoint::AfterAgent, PluginMoment::Turn) {
+            self.send_message(step, content);
         }
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
             let message = match &outcome {
-                Outcome::Failed { why: it, .. } | Outcome::AuthRequired(it) => it.clone(),
-                Outcome::Stop(_) | Outcome::Steered(_) => cause.why().to_owned(),
+                PromptOutcome::Failed { why: it, .. } | PromptOutcome::AuthRequired(it) => it.clone(),
+                PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => cause.why().to_owned(),
             };
-            step.event_with(EventKind::Error { status, message, fatal: true }, meta);
+            step.emit_event_with(EventKind::Error { status, message, fatal: true }, meta);
         }
-        step.event(EventKind::AgentEnd { reason });
+        step.emit_event(EventKind::AgentEnd { reason });
         let usage = step.record.turn_usage();
-        step.effect(Effect::Settle { prompt: self.prompt, outcome, usage });
-        _ = plugins.ask(Point::AfterRun, Moment::Turn);
+        step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage });
+        _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
     }
 
-    fn tell(&self, step: &mut Step<'_>, content: Vec<Part>) {
-        let message_id = MessageId::from(step.fresh("m"));
-        step.event(EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() });
+    fn send_message(&self, step: &mut Step<'_>, content: Vec<Part>) {
+        let message_id = MessageId::from(step.fresh_id("m"));
+        step.emit_event(EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() });
     }
 
     /// A plugin answers for the agent.
-    fn answer(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
-        self.tell(step, content);
+    fn finish_with_answer(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
+        self.send_message(step, content);
         self.finish(step, &Cause::Completed);
     }
 }

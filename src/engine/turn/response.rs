@@ -16,7 +16,7 @@ use crate::{
         scheduler::{Scheduler, Toolbox},
         turn::{
             Spec,
-            endings::{Cause, Empty},
+            endings::{Cause, EmptyAnswer},
             windows,
         },
     },
@@ -48,7 +48,7 @@ pub struct Response {
 const MAX_UNSEEN: usize = 64 << 10;
 
 /// Text of one kind that arrived in one piece from the loop's view.
-struct Run {
+struct TextRun {
     thought: bool,
     text: String,
     cuts: Vec<u32>,
@@ -73,7 +73,7 @@ impl Response {
     }
 
     /// The text of it.
-    pub fn said(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.said
     }
 
@@ -88,8 +88,8 @@ impl Response {
     }
 
     /// Takes what one read brought. Adjacent text of a message becomes one event with its cuts.
-    pub fn take(&mut self, step: &mut Step<'_>, tools: &Toolbox, scheduler: &mut Scheduler, chunks: Vec<Chunk>) {
-        let mut run: Option<Run> = None;
+    pub fn take_chunks(&mut self, step: &mut Step<'_>, tools: &Toolbox, scheduler: &mut Scheduler, chunks: Vec<Chunk>) {
+        let mut run: Option<TextRun> = None;
         for chunk in chunks {
             match chunk {
                 Chunk::Text { text, signature: None } => self.extend(step, &mut run, false, text),
@@ -122,7 +122,7 @@ impl Response {
         }
     }
 
-    fn extend(&mut self, step: &mut Step<'_>, run: &mut Option<Run>, thought: bool, text: String) {
+    fn extend(&mut self, step: &mut Step<'_>, run: &mut Option<TextRun>, thought: bool, text: String) {
         if text.is_empty() {
             return;
         }
@@ -132,7 +132,7 @@ impl Response {
         match run {
             None => {
                 let cuts = vec![text.len() as u32];
-                *run = Some(Run { thought, text, cuts });
+                *run = Some(TextRun { thought, text, cuts });
             }
             Some(run) => {
                 run.text += &text;
@@ -141,8 +141,8 @@ impl Response {
         }
     }
 
-    fn flush(&mut self, step: &mut Step<'_>, run: &mut Option<Run>) {
-        if let Some(Run { thought, text, cuts }) = run.take() {
+    fn flush(&mut self, step: &mut Step<'_>, run: &mut Option<TextRun>) {
+        if let Some(TextRun { thought, text, cuts }) = run.take() {
             let part = match thought {
                 true => Part::Thought { thought: text, signature: None },
                 false => Part::text(text),
@@ -162,13 +162,13 @@ impl Response {
         }
         let message_id = match &self.message {
             Some((id, same)) if *same == thought => id.clone(),
-            _ => MessageId::from(step.fresh("m")),
+            _ => MessageId::from(step.fresh_id("m")),
         };
         if !thought && self.messages.last() != Some(&message_id) {
             self.messages.push(message_id.clone());
         }
         self.message = Some((message_id.clone(), thought));
-        step.event(EventKind::Message { role: Speaker::Agent, message_id, content: vec![part], cuts });
+        step.emit_event(EventKind::Message { role: Speaker::Agent, message_id, content: vec![part], cuts });
     }
 
     /// The answer is over, well or not: what it cost is told.
@@ -177,38 +177,40 @@ impl Response {
             let cost = self.price.map(|it| it.cost(&usage));
             let session_cost = step.record.spent.cost_with(cost);
             let (model, size, purpose) = (self.model.to_string(), self.window, Purpose::Agent);
-            step.event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
+            step.emit_event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
         }
     }
 
     /// Why a turn ends with this answer, which made no call; and whether that is an answer at all. After results of
     /// tools a model may have nothing to add.
-    pub fn judge(&self, after_tools: bool) -> Judged {
+    pub fn classify_answer(&self, after_tools: bool) -> AnswerKind {
         let visible = self.visible || !seen(&self.unseen).is_empty();
         let empty = match (&self.finish, visible) {
-            (None, _) => Empty::NoFinish,
-            (Some(Finish::MalformedCall), _) => Empty::MalformedCall,
-            (Some(Finish::UnexpectedCall), _) => Empty::UnexpectedCall,
-            (Some(Finish::Safety(word)), true) => return Judged::Answer(Cause::Safety(word.clone())),
-            (Some(Finish::MaxTokens), true) => return Judged::Answer(Cause::MaxTokens),
-            (_, true) => return Judged::Answer(Cause::Completed),
-            (Some(Finish::MaxTokens), false) => Empty::MaxTokens,
-            (Some(Finish::Safety(word)), false) if word.ends_with("RECITATION") => Empty::Recitation(word.clone()),
-            (Some(Finish::Safety(word)), false) => Empty::Safety(word.clone()),
-            (Some(Finish::Other(word)), false) => Empty::Blocked(word.clone()),
-            (Some(Finish::Stop), false) if self.thought => Empty::ThoughtsOnly,
-            (Some(Finish::Stop), false) if after_tools => return Judged::Answer(Cause::Completed),
-            (Some(Finish::Stop), false) => Empty::NoText,
+            (None, _) => EmptyAnswer::NoFinish,
+            (Some(Finish::MalformedCall), _) => EmptyAnswer::MalformedCall,
+            (Some(Finish::UnexpectedCall), _) => EmptyAnswer::UnexpectedCall,
+            (Some(Finish::Safety(word)), true) => return AnswerKind::Answer(Cause::Safety(word.clone())),
+            (Some(Finish::MaxTokens), true) => return AnswerKind::Answer(Cause::MaxTokens),
+            (_, true) => return AnswerKind::Answer(Cause::Completed),
+            (Some(Finish::MaxTokens), false) => EmptyAnswer::MaxTokens,
+            (Some(Finish::Safety(word)), false) if word.ends_with("RECITATION") => {
+                EmptyAnswer::Recitation(word.clone())
+            }
+            (Some(Finish::Safety(word)), false) => EmptyAnswer::Safety(word.clone()),
+            (Some(Finish::Other(word)), false) => EmptyAnswer::Blocked(word.clone()),
+            (Some(Finish::Stop), false) if self.thought => EmptyAnswer::ThoughtsOnly,
+            (Some(Finish::Stop), false) if after_tools => return AnswerKind::Answer(Cause::Completed),
+            (Some(Finish::Stop), false) => EmptyAnswer::NoText,
         };
-        Judged::None(empty)
+        AnswerKind::None(empty)
     }
 }
 
 /// What an answer that ended well is.
-pub enum Judged {
+pub enum AnswerKind {
     Answer(Cause),
     /// It is none: one of the nine ways.
-    None(Empty),
+    None(EmptyAnswer),
 }
 
 /// What is left of a text for the eye: no spaces, no characters without width, no comments.
@@ -236,7 +238,7 @@ fn is_surely_visible(text: &str) -> bool {
 fn call_id(step: &mut Step<'_>, id: Option<String>, name: &str) -> CallId {
     match id.filter(|it| !it.is_empty() && it.len() <= 256).map(CallId::from) {
         Some(id) if !step.record.knows_call(&id) => id,
-        _ => CallId::from(step.fresh(&format!("{name}-"))),
+        _ => CallId::from(step.fresh_id(&format!("{name}-"))),
     }
 }
 

@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Kept, Phase, Spec, Turn,
-    consulting::Then,
-    utility::{Limits, Utility, Wish, saying},
+    Phase, SessionScratch, Spec, Turn,
+    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
+    utility_wait::AfterConsulting,
 };
 use crate::{
     base::{
@@ -14,23 +14,23 @@ use crate::{
         event::EventKind,
         history::{self, Role, TurnPart},
         log::Mode,
-        model::{Params, Purpose, Thinking},
+        model::{ModelParams, Purpose, Thinking},
         tool::CallResult,
     },
     engine::{
         record::{Record, Step},
         routing::{
-            self, Route,
-            classify::{Judge, Judged, Question},
-            helpers::Helper,
-            strategies::{Asking, Outcome, route},
+            self, ModelRoute,
+            strategies::{RoutingContext, RoutingOutcome, route},
+            task_classifier::{Classification, ClassifierModel, ClassifierQuestion},
+            utility_models::UtilityModel,
         },
         scheduler::plan,
     },
 };
 
 /// A judge who takes longer is not worth the wait.
-const LIMITS: Limits = Limits { tokens: 1_024, ms: 10_000 };
+const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_024, ms: 10_000 };
 /// Of the whole answer, and of the thoughts in it.
 const MAX_TOKENS: u32 = 1_024;
 const THOUGHTS: i32 = 512;
@@ -42,19 +42,19 @@ pub(super) struct Router {
     pub instead: Option<(String, String)>,
     sequence: Option<Sequence>,
     /// What judges said since the last decision.
-    judged: BTreeMap<Judge, Result<Judged, String>>,
+    judged: BTreeMap<ClassifierModel, Result<Classification, String>>,
 }
 
 /// A model that was found. A new prompt is a new turn, and has none.
 #[derive(Debug)]
 struct Sequence {
-    route: Route,
-    holds: Holds,
+    route: ModelRoute,
+    holds: RouteScope,
 }
 
 /// What a decision was made for: it holds as long as this stays so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Holds {
+struct RouteScope {
     /// The session's model, as the user calls it.
     model: String,
     /// Plans, and work without questions, are other work.
@@ -62,7 +62,7 @@ struct Holds {
     is_yolo: bool,
 }
 
-impl Holds {
+impl RouteScope {
     fn of(record: &Record) -> Self {
         let (model, mode) = (record.model.clone(), record.mode);
         Self { model, plans: mode == Mode::Plan, is_yolo: mode == Mode::Yolo }
@@ -73,7 +73,7 @@ impl Holds {
 #[derive(Debug)]
 pub(super) struct Routing {
     attempt: u32,
-    judge: Judge,
+    judge: ClassifierModel,
 }
 
 impl Router {
@@ -82,8 +82,8 @@ impl Router {
     }
 
     /// What was found, where it still holds.
-    pub fn found(&self, record: &Record) -> Option<&Route> {
-        self.sequence.as_ref().filter(|it| it.holds == Holds::of(record)).map(|it| &it.route)
+    pub fn found(&self, record: &Record) -> Option<&ModelRoute> {
+        self.sequence.as_ref().filter(|it| it.holds == RouteScope::of(record)).map(|it| &it.route)
     }
 
     /// What `model` is called where its parameters are looked up.
@@ -94,33 +94,33 @@ impl Router {
 }
 
 /// The model as a prompt begins, before anybody is asked.
-pub(super) fn first(record: &Record, spec: &Spec, kept: &Kept, now_ms: u64) -> Option<Route> {
-    match route(&Asking { unasked: true, ..asking(record, spec, kept, &BTreeMap::new(), now_ms) }) {
-        Outcome::To(it) => Some(it),
-        Outcome::Ask(_) => None,
+pub(super) fn first(record: &Record, spec: &Spec, kept: &SessionScratch, now_ms: u64) -> Option<ModelRoute> {
+    match route(&RoutingContext { skip_classifier: true, ..asking(record, spec, kept, &BTreeMap::new(), now_ms) }) {
+        RoutingOutcome::Route(it) => Some(it),
+        RoutingOutcome::Ask(_) => None,
     }
 }
 
 fn asking<'a>(
     record: &'a Record,
     spec: &'a Spec,
-    kept: &'a Kept,
-    judged: &'a BTreeMap<Judge, Result<Judged, String>>,
+    kept: &'a SessionScratch,
+    judged: &'a BTreeMap<ClassifierModel, Result<Classification, String>>,
     now_ms: u64,
-) -> Asking<'a> {
+) -> RoutingContext<'a> {
     // Of conversations that never planned, nothing is looked through.
     let may_have_plan = record.mode_before_plan().is_some() && spec.aliases.auto(&record.model).is_some();
-    Asking {
+    RoutingContext {
         wanted: &record.model,
         aliases: &spec.aliases,
-        out_of_reach: &spec.helpers.out_of_reach,
+        unreachable_models: &spec.helpers.unreachable_models,
         chain: &spec.chain,
         health: &kept.health,
         rules: &spec.helpers.rules,
         mode: record.mode,
         has_plan: may_have_plan && has_plan(record.turns()),
-        judged,
-        unasked: false,
+        classifications: judged,
+        skip_classifier: false,
         now_ms,
     }
 }
@@ -143,28 +143,28 @@ impl Turn {
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
-        kept: &mut Kept,
+        kept: &mut SessionScratch,
         attempt: u32,
         contents: &[Arc<history::Turn>],
     ) {
         loop {
             let asking = asking(step.record, spec, kept, &self.router.judged, step.now.unix_ms);
             let judge = match route(&asking) {
-                Outcome::Ask(judge) => judge,
-                Outcome::To(route) => return self.found_model(step, spec, kept, attempt, route),
+                RoutingOutcome::Ask(judge) => judge,
+                RoutingOutcome::Route(route) => return self.found_model(step, spec, kept, attempt, route),
             };
             let asked = match judge.question(contents) {
                 None => Err("there is no request to judge".to_owned()),
                 Some(question) => {
                     let helper = self.judge(spec, judge);
                     let wish = wish(question, &helper);
-                    Utility::ask(step, spec, kept, helper, wish)
+                    UtilityCall::ask(step, spec, kept, helper, wish)
                 }
             };
             match asked {
                 Ok(utility) => {
-                    let then = Then::Route(Routing { attempt, judge });
-                    self.phase = Phase::Consulting { utility: Box::new(utility), then };
+                    let then = AfterConsulting::Route(Routing { attempt, judge });
+                    self.phase = Phase::AskingUtility { utility: Box::new(utility), then };
                     return;
                 }
                 Err(why) => _ = self.router.judged.insert(judge, Err(why)),
@@ -172,13 +172,13 @@ impl Turn {
         }
     }
 
-    fn judge(&self, spec: &Spec, judge: Judge) -> Helper {
+    fn judge(&self, spec: &Spec, judge: ClassifierModel) -> UtilityModel {
         match &spec.helpers.rules.local {
-            Some(local) if judge == Judge::Local => {
+            Some(local) if judge == ClassifierModel::Local => {
                 let (purpose, model) = (Purpose::Router, spec.aliases.model_of(local));
-                Helper { purpose, model, params: Params::default() }
+                UtilityModel { purpose, model, params: ModelParams::default() }
             }
-            _ => spec.helpers.of(Purpose::Router, &self.model, &spec.aliases),
+            _ => spec.helpers.for_purpose(Purpose::Router, &self.model, &spec.aliases),
         }
     }
 
@@ -187,33 +187,41 @@ impl Turn {
         &mut self,
         step: &mut Step<'_>,
         spec: &Spec,
-        kept: &mut Kept,
+        kept: &mut SessionScratch,
         it: Routing,
         said: Result<String, String>,
     ) {
-        let judged = said.and_then(|it_said| it.judge.judged(&it_said, spec.helpers.rules.threshold));
+        let judged = said.and_then(|it_said| it.judge.parse_answer(&it_said, spec.helpers.rules.threshold));
         self.router.judged.insert(it.judge, judged);
         self.ask_model(step, spec, kept, it.attempt, true);
     }
 
     /// For all calls that follow, until a new prompt, another model or another kind of mode. The request is built again,
     /// with the parameters and tools of this model.
-    fn found_model(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, attempt: u32, route: Route) {
+    fn found_model(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        attempt: u32,
+        route: ModelRoute,
+    ) {
         self.router.judged.clear();
         if *route.model != *self.model {
-            step.event(EventKind::SessionUpdate { title: None, model: Some(route.model.to_string()) });
+            step.emit_event(EventKind::SessionUpdate { title: None, model: Some(route.model.to_string()) });
             self.model = route.model.clone();
-            (self.tries, self.again) = Default::default();
+            (self.tries, self.retry_advice) = Default::default();
         }
         self.note_standing(step, kept);
-        self.router.sequence = Some(Sequence { route, holds: Holds::of(step.record) });
+        self.router.sequence = Some(Sequence { route, holds: RouteScope::of(step.record) });
         self.ask_model(step, spec, kept, attempt, true);
     }
 }
 
-fn wish(Question { system, text, schema }: Question, helper: &Helper) -> Wish {
+fn wish(ClassifierQuestion { system, text, schema }: ClassifierQuestion, helper: &UtilityModel) -> UtilityRequest {
     // Others have no such budgets, or want larger ones.
-    let thinking = routing::limits::is_gemini(&helper.model).then_some(Thinking::Budget(THOUGHTS));
-    let params = Params { max_output_tokens: Some(MAX_TOKENS), thinking, schema: Some(schema), ..Params::default() };
-    Wish { system: system.into(), contents: vec![saying(Role::User, text)], params, limits: LIMITS }
+    let thinking = routing::model_limits::is_gemini(&helper.model).then_some(Thinking::Budget(THOUGHTS));
+    let params =
+        ModelParams { max_output_tokens: Some(MAX_TOKENS), thinking, schema: Some(schema), ..ModelParams::default() };
+    UtilityRequest { system: system.into(), contents: vec![text_turn(Role::User, text)], params, limits: LIMITS }
 }

@@ -1,6 +1,6 @@
 //! What a session's turns are built from, and what it keeps between them.
 
-use super::{Arrivals, completions::Completions, holding::Holding};
+use super::{Preamble, background_results::Completions, checkpoints::CheckpointState};
 use crate::{
     base::{limits::Limits, log::Mode, path::AbsPath},
     engine::{
@@ -17,15 +17,15 @@ pub struct Spec {
     pub instructions: Instructions,
     /// Where whole outputs of tools go.
     pub scratch: AbsPath,
-    pub remembers: Remembers,
-    pub bounds: Bounds,
+    pub memory_sources: MemorySources,
+    pub bounds: TurnBounds,
     /// Who takes over from those.
     pub chain: routing::Chain,
-    pub models: OnOffer,
-    pub windows: routing::limits::Windows,
+    pub models: OfferedModels,
+    pub windows: routing::model_limits::ContextWindows,
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
-    pub helpers: routing::helpers::Helpers,
+    pub helpers: routing::utility_models::UtilityModels,
     pub modes: Modes,
 }
 
@@ -40,7 +40,7 @@ pub struct Modes {
 
 /// Which models can be chosen.
 #[derive(Clone, Debug, Default)]
-pub struct OnOffer {
+pub struct OfferedModels {
     /// Ids and names.
     pub listed: Vec<(String, String)>,
     /// Whose models can be chosen by name, listed or not.
@@ -49,7 +49,7 @@ pub struct OnOffer {
 
 /// Which memory files there may be.
 #[derive(Clone, Copy, Debug)]
-pub struct Remembers {
+pub struct MemorySources {
     pub at_start: bool,
     /// Those of sub-folders, when calls come there.
     pub just_in_time: bool,
@@ -57,7 +57,7 @@ pub struct Remembers {
 
 /// How far a turn may go.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct TurnBounds {
     /// As configured. No turn goes beyond [`super::MAX_SAMPLES`].
     pub limits: Limits,
     /// Whether a model that goes round in circles is stopped.
@@ -65,16 +65,16 @@ pub struct Bounds {
     /// Whether a model is asked if an answer is the last one.
     pub asks_next_speaker: bool,
     /// With models that fail.
-    pub patience: routing::failure::Patience,
+    pub patience: routing::failure::RetryPatience,
     /// The part of a model's window from which on the conversation is compressed; 0: never.
     pub compress_above: f64,
-    pub distill: Option<distillation::Limits>,
+    pub distill: Option<distillation::DistillationLimits>,
 }
 
-impl Default for Bounds {
+impl Default for TurnBounds {
     /// As without any settings.
     fn default() -> Self {
-        let patience = routing::failure::Patience::default();
+        let patience = routing::failure::RetryPatience::default();
         Self {
             limits: Limits::default(),
             watches_loops: true,
@@ -86,7 +86,7 @@ impl Default for Bounds {
     }
 }
 
-impl Bounds {
+impl TurnBounds {
     /// The same in tokens.
     pub fn compress_at(&self, window: u64) -> Option<u64> {
         let at = window as f64 * self.compress_above;
@@ -96,13 +96,13 @@ impl Bounds {
 
 /// What a session keeps from turn to turn, beside its record.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
-    pub arrivals: Arrivals,
-    pub completions: Completions,
-    pub holding: Holding,
+pub struct SessionScratch {
+    pub preamble: Preamble,
+    pub background_results: Completions,
+    pub checkpoints: CheckpointState,
     pub health: routing::health::Health,
     /// The memory files were read.
-    pub remembered: bool,
+    pub memory_read: bool,
     /// Looking for those of sub-folders took too long once.
-    pub is_blind: bool,
+    pub discovery_off: bool,
 }

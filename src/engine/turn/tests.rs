@@ -2,45 +2,44 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{Bounds, Modes, OnOffer, Remembers, Spec};
+use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
 use crate::{
     base::{
-        check::Finding,
-        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, OnConflict, Restored, Rewinds},
+        check::CheckFinding,
+        checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
+        clock::Now,
         content::Part,
-        elicitation::Wanted,
+        elicitation::ElicitationRequest,
         event::{EventKind, ToolProgress},
         hook::{HookEnd, HookReport},
-        ids::{EffectId, ElicitationId, MessageId, PromptId, QuestionId, SessionId},
+        ids::{EffectId, ElicitationId, MessageId, PromptId, QuestionId},
         limits::Limits,
         log::{Answer, Decision, Fact, Mode, Principal},
         memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
-        now::Now,
         path::AbsPath,
         question::Form,
         tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
-        context::{Instructions, Surroundings},
-        policy::{Rules, Tier},
-        record::Origin,
+        context::{Instructions, SessionEnvironment},
+        policy::{RuleSet, Tier},
+        record::SessionOrigin,
         routing::{
             Chain,
-            policies::{Action, Policies, Policy},
+            fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
         scheduler::Toolbox,
         session::Session,
-        step::{About, Act, Choice, Effect, Input, Kit, Out, Outside, RewindOrder, RewindTarget, Server, Standing},
+        step::{
+            Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
+            ServerStatus, StepOutput,
+        },
     },
 };
 
@@ -83,12 +82,10 @@ checker = { type = "external", name = "/second", timeout = 100, required_context
 #[test]
 fn turns() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/turn/tests");
-    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
-    files.sort();
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     assert!(!files.is_empty());
     for file in files {
-        let script = fs::read_to_string(&file).unwrap();
-        expect_file![file].assert_eq(&played(&script));
+        expect_file![&file].assert_eq(&played(&fs::read_to_string(&file).unwrap()));
     }
 }
 
@@ -116,7 +113,7 @@ fn played(script: &str) -> String {
 }
 
 pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut String) {
-    let mut out = Out::default();
+    let mut out = StepOutput::default();
     // `@5000 …`: at that time.
     let at = step.strip_prefix('@').and_then(|it| it.split_once(' '));
     let (unix_ms, step) = at.map_or((1_000, step), |(at, step)| (at.parse().unwrap(), step));
@@ -134,8 +131,8 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let (mode, model) = (Mode::Default, "m".to_owned());
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
     let principal = agent.map_or(Principal::Root, Principal::Agent);
-    let origin = Origin { session: SessionId::from("x"), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
-    Session::create(origin, Arc::new(spec(name)), Now { unix_ms: 1_000, seed: 0 }, &mut Out::default())
+    let origin = SessionOrigin { session: "x".into(), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
+    Session::create(origin, Arc::new(spec(name)), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
 
 pub(super) fn spec(name: &str) -> Spec {
@@ -150,27 +147,27 @@ pub(super) fn spec(name: &str) -> Spec {
         tool("run_shell_command", ToolKind::Execute),
     ];
     let cwd = AbsPath::new("/w").unwrap();
-    let around = Surroundings { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let rules = Rules::shipped().with(Rules::parse(rules, Tier::User, "f.toml").unwrap().0);
-    let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).undoing(name.contains("undoes"));
+    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
+    let rules = RuleSet::shipped().with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
+    let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
-    let action = if name.contains("silent") { Action::Silent } else { Action::Ask };
-    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
+    let action = if name.contains("silent") { FallbackAction::Silent } else { FallbackAction::Ask };
+    let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     let chain = Chain { models, for_all: true, policies };
     Spec {
         toolbox,
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
-        remembers: Remembers { at_start: false, just_in_time: name.contains("discovers") },
-        bounds: Bounds {
+        memory_sources: MemorySources { at_start: false, just_in_time: name.contains("discovers") },
+        bounds: TurnBounds {
             limits: Limits::parse("requests=3").unwrap(),
             asks_next_speaker: name.contains("next speaker"),
             compress_above,
-            ..Bounds::default()
+            ..TurnBounds::default()
         },
         chain,
-        models: OnOffer::default(),
+        models: OfferedModels::default(),
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
@@ -188,8 +185,8 @@ fn input(line: &str) -> Input {
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
-        "completed" => Input::Completed(rest.to_owned()),
-        "emptied" => Input::Emptied(id.parse().unwrap()),
+        "completed" => Input::BackgroundResult(rest.to_owned()),
+        "emptied" => Input::BackgroundExited(id.parse().unwrap()),
         "cancel" => Input::Cancel,
         "cancel-prompt" => Input::CancelPrompt(PromptId(n)),
         "text" => Input::Chunks { effect, chunks: rest.split('|').map(text).collect() },
@@ -223,7 +220,7 @@ fn input(line: &str) -> Input {
             let failure = Failure { status, retry_after_ms, ..Failure::new(kind, message) };
             Input::Generated { effect, result: Err(failure) }
         }
-        "woke" => Input::Woke { effect },
+        "woke" => Input::TimerFired { effect },
         "tools" => Input::ToolsChanged(kit(rest)),
         // Places, or a command.
         "resolved" => {
@@ -245,11 +242,11 @@ fn input(line: &str) -> Input {
                 "ask" => Decision::Ask,
                 _ => Decision::Allow,
             };
-            let finding = Finding { decision, reason: reason.to_owned() };
-            Input::Checked { effect, said: if word == "failed" { Err(reason.to_owned()) } else { Ok(finding) } }
+            let finding = CheckFinding { decision, reason: reason.to_owned() };
+            Input::Checked { effect, finding: if word == "failed" { Err(reason.to_owned()) } else { Ok(finding) } }
         }
-        "limits" => Input::Choose(Choice::Limits(Some(Limits::parse(id).unwrap()))),
-        "mode" => Input::Choose(Choice::Mode(Mode::parse(id).unwrap())),
+        "limits" => Input::SetOption(OptionValue::Limits(Some(Limits::parse(id).unwrap()))),
+        "mode" => Input::SetOption(OptionValue::Mode(Mode::parse(id).unwrap())),
         "invalid" => Input::Resolved { effect, result: Err(ToolError::new("invalid_tool_params", rest)) },
         "previewed" => Input::Previewed { effect, result: Ok(Preview::default()) },
         "allow" => Input::Answered { question: QuestionId(n), answer: Answer::AllowOnce },
@@ -268,7 +265,10 @@ fn input(line: &str) -> Input {
         "in-text" => Input::Answered { question: QuestionId(n), answer: Answer::InText },
         "hooked" => {
             let end = HookEnd::Exit(if rest.starts_with('{') { 0 } else { 2 });
-            Input::Hooked { effect, report: Box::new(HookReport { stdout: rest.to_owned(), ..HookReport::of(end) }) }
+            Input::HookFinished {
+                effect,
+                report: Box::new(HookReport { stdout: rest.to_owned(), ..HookReport::from_end(end) }),
+            }
         }
         // `path=text`, or why not.
         "remembered" => {
@@ -278,9 +278,9 @@ fn input(line: &str) -> Input {
                 Some(MemoryFile { path, tier: MemoryTier::Project, text: text.to_owned() })
             };
             let files = rest.split_whitespace().map(file).collect::<Option<Arc<[_]>>>();
-            Input::Remembered { effect, files: files.ok_or_else(|| rest.to_owned()) }
+            Input::MemoryRead { effect, files: files.ok_or_else(|| rest.to_owned()) }
         }
-        "printed" => Input::Printed { effect, text: rest.to_owned() },
+        "printed" => Input::OutputPrinted { effect, text: rest.to_owned() },
         "ran" => ran(effect, ToolOutput::text(rest), None),
         "changed" => {
             let (files, text) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -292,7 +292,7 @@ fn input(line: &str) -> Input {
             ran(effect, ToolOutput { data, ..ToolOutput::text("") }, Some(rest))
         }
         "held" => {
-            let result = if rest.is_empty() { Ok(Held::default()) } else { Err(rest.to_owned()) };
+            let result = if rest.is_empty() { Ok(CheckpointResult::default()) } else { Err(rest.to_owned()) };
             Input::Checkpointed { effect, result }
         }
         "compared" => Input::Compared { effect, changes: Ok(changes(rest)) },
@@ -301,10 +301,10 @@ fn input(line: &str) -> Input {
                 rest.split_whitespace().partition(|it| it.starts_with('!'));
             let conflict = |it: &&str| Conflict { path: it[1..].into(), reason: "you changed it".to_owned() };
             let conflicts = conflicts.iter().map(conflict).collect();
-            let restored = restored.into_iter().map(PathBuf::from).collect();
+            let restored = restored.into_iter().map(Into::into).collect();
             Input::Restored {
                 effect,
-                result: Ok((Restored { restored, conflicts, ..Restored::default() }, Vec::new())),
+                result: Ok((RestoreResult { restored, conflicts, ..RestoreResult::default() }, Vec::new())),
             }
         }
         "diffed" => Input::Diffed { effect, result: Ok(rest.to_owned()) },
@@ -313,7 +313,7 @@ fn input(line: &str) -> Input {
             let to = if to == "redo" { RewindTarget::Redo } else { RewindTarget::Message(MessageId::from(to)) };
             let what = Rewinds::parse(what).unwrap();
             let (prompt, on_conflict) = (PromptId(n), OnConflict::Fail);
-            Input::GoBack(Box::new(RewindOrder { prompt, to, what, on_conflict, paths: None }))
+            Input::ClientRewind(Box::new(RewindOrder { prompt, to, what, on_conflict, paths: None }))
         }
         "broke" => ran(effect, ToolOutput::failed(ToolError::new("execution_failed", rest)), None),
         // Calls, then a message or an address.
@@ -322,22 +322,22 @@ fn input(line: &str) -> Input {
             let calls = calls.split(',').map(|it| EffectId(it.parse().unwrap())).collect();
             let (message, url, id) = ("Log in".to_owned(), text.to_owned(), "theirs".to_owned());
             let wanted = match verb {
-                "visit" => Wanted::Page { message, url, id },
-                _ => Wanted::Form(Form { message: text.to_owned(), fields: Vec::new() }),
+                "visit" => ElicitationRequest::Page { message, url, id },
+                _ => ElicitationRequest::Form(Form { message: text.to_owned(), fields: Vec::new() }),
             };
-            Input::Elicited { elicitation: ElicitationId(n), calls, wanted }
+            Input::ElicitationRequested { elicitation: ElicitationId(n), calls, request: wanted }
         }
-        "taken-back" => Input::TakenBack { elicitation: ElicitationId(n) },
+        "taken-back" => Input::ElicitationWithdrawn { elicitation: ElicitationId(n) },
         "tail" => {
             let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
-            ran(effect, ToolOutput { tail, ..ToolOutput::default() }, None)
+            ran(effect, ToolOutput { tail_call: tail, ..ToolOutput::default() }, None)
         }
         _ => panic!("unknown step: {line}"),
     }
 }
 
 fn ran(effect: EffectId, output: ToolOutput, changed: Option<&str>) -> Input {
-    Input::Ran { effect, output: Box::new(output), changes: changed.map(|it| Ok(changes(it))) }
+    Input::RunEnded { effect, output: Box::new(output), changes: changed.map(|it| Ok(changes(it))) }
 }
 
 fn changes(files: &str) -> Changes {
@@ -348,8 +348,8 @@ fn changes(files: &str) -> Changes {
 }
 
 /// Words: `+tool`, `!tool` (granted), `name@ms` (starting until then), `notice:text`.
-fn kit(text: &str) -> Kit {
-    let mut res = Kit::default();
+fn kit(text: &str) -> McpTools {
+    let mut res = McpTools::default();
     for word in text.split_whitespace() {
         match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
             ((mark @ ("+" | "!"), name), ..) => {
@@ -357,11 +357,11 @@ fn kit(text: &str) -> Kit {
                 let (name, parameters) = (name.to_owned().into(), json!({}).into());
                 let spec = ToolSpec { name, title, description, kind, parameters };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
-                res.tools.push(Outside { spec, server, annotations, trusted: mark == "!" });
+                res.tools.push(ForeignTool { spec, server, annotations, trusted: mark == "!" });
             }
             (_, Some((name, ms)), _) => {
-                let standing = Standing::Starting { until_ms: ms.parse().unwrap() };
-                res.servers.push(Server { name: name.to_owned(), standing });
+                let standing = ServerStatus::Starting { until_ms: ms.parse().unwrap() };
+                res.servers.push(Server { name: name.to_owned(), status: standing });
             }
             (.., Some((_, text))) => res.notices.push(text.to_owned()),
             _ => panic!("unknown word: {word}"),
@@ -421,47 +421,47 @@ fn shown(act: &Act) -> Option<String> {
             }
             Effect::OpenCheckpoints => format!("#{} OpenCheckpoints", id.0),
             Effect::Checkpoint { scope, .. } => format!("#{} Checkpoint of {scope:?}", id.0),
-            Effect::Compare { .. } => format!("#{} Compare", id.0),
+            Effect::CompareCheckpoint { .. } => format!("#{} Compare", id.0),
             Effect::Restore(it) => {
                 let n = it.undo.len();
                 format!("#{} Restore {n} checkpoint(s), on conflict {:?}, of {:?}", id.0, it.on_conflict, it.paths)
             }
             Effect::Diff { of, paths } => format!("#{} Diff of {} checkpoint(s), {paths:?}", id.0, of.len()),
-            Effect::Rewind { .. } => "Rewind".to_owned(),
-            Effect::Rewound { prompt, result } => format!("Rewound {} {result:?}", prompt.0),
-            Effect::Trust(choice) => format!("trust {}", choice.as_str()),
-            Effect::Ask(it) => match &it.about {
-                About::Trust { form, .. } => format!("ask {}", form.in_words()),
-                About::Fallback { form, .. } => format!("Ask {}: {}", it.id.0, form.in_words()),
-                About::Confirmation(asked) => {
+            Effect::RewindConversation { .. } => "Rewind".to_owned(),
+            Effect::AnswerRewind { prompt, result } => format!("Rewound {} {result:?}", prompt.0),
+            Effect::ApplyTrust(choice) => format!("trust {}", choice.as_str()),
+            Effect::AskUser(it) => match &it.about {
+                QuestionTopic::Trust { form, .. } => format!("ask {}", form.in_words()),
+                QuestionTopic::Fallback { form, .. } => format!("Ask {}: {}", it.id.0, form.in_words()),
+                QuestionTopic::Confirmation(asked) => {
                     let why = asked.reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
                     format!("Ask {} about {} ({}){why}", it.id.0, asked.call, asked.title)
                 }
-                About::Form { call, form } => {
+                QuestionTopic::Form { call, form } => {
                     // Whose question it is matters where it is a server's.
                     let of = if form.fields.is_empty() { format!(" of {call:?}") } else { String::new() };
                     format!("Ask {}{of}: {}", it.id.0, form.message)
                 }
-                About::Link { message, url, elicitation, .. } => {
+                QuestionTopic::Link { message, url, elicitation, .. } => {
                     format!("Ask {} at {url} ({elicitation}): {message}", it.id.0)
                 }
             },
-            Effect::Reply { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
-            Effect::Health { model, outage } => format!("health of {model}: {outage:?}"),
-            Effect::Withdraw { question } => format!("Withdraw {}", question.0),
-            Effect::Wake { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
+            Effect::AnswerElicitation { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
+            Effect::UpdateHealth { model, outage } => format!("health of {model}: {outage:?}"),
+            Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
+            Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
-            Effect::Remember => format!("#{} Remember", id.0),
-            Effect::Discover { places } => {
+            Effect::ReadMemory => format!("#{} Remember", id.0),
+            Effect::DiscoverMemory { places } => {
                 format!("#{} Discover {}", id.0, places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
             }
-            Effect::Hook(it) => {
+            Effect::RunHook(it) => {
                 format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
             }
-            Effect::Stash { file, text } => format!("Stash {file}: {} bytes", text.len()),
-            Effect::Save(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
-            Effect::Keep { grant, holds } => format!("Keep {grant:?} {holds}"),
-            Effect::Settle { prompt, outcome, .. } => format!("Settle {} {outcome:?}", prompt.0),
+            Effect::WriteScratch { file, text } => format!("Stash {file}: {} bytes", text.len()),
+            Effect::SaveGrant(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
+            Effect::UpdateGrant { grant, holds } => format!("Keep {grant:?} {holds}"),
+            Effect::AnswerPrompt { prompt, outcome, .. } => format!("Settle {} {outcome:?}", prompt.0),
         }),
     }
 }

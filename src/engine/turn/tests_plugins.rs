@@ -12,27 +12,29 @@ use crate::{
     },
     engine::hooks::{
         Hooks,
-        plugins::{self, Moment, Plugins, Point, Reply},
+        plugins::{self, PluginMoment, PluginPoint, Plugins, Reply},
     },
 };
 
-fn told(moment: Moment<'_>) -> Option<Reply> {
+fn told(moment: PluginMoment<'_>) -> Option<Reply> {
     let text = |it: &str| Chunk::Text { text: it.to_owned(), signature: None };
     Some(match moment {
-        Moment::Turn => Reply::Parts(vec![Part::text("a plugin")]),
-        Moment::Message(_) => Reply::Parts(vec![Part::text("what a plugin heard")]),
-        Moment::Request(_) => Reply::Chunks(vec![text("before")]),
-        Moment::Answer(_) => Reply::Chunks(vec![text("after")]),
-        Moment::Failure(_) => Reply::Chunks(vec![text("in place of an error")]),
-        Moment::Call(_) => Reply::Output(ToolOutput::text("not run")),
-        Moment::Result(_, it) if it.error.is_some() => Reply::Output(ToolOutput::text("all is well")),
-        Moment::Result(..) => Reply::Output(ToolOutput::text("another result")),
-        Moment::Event(EventKind::AgentEnd { .. }) => Reply::Event(EventKind::AgentEnd { reason: EndReason::MaxTime }),
-        Moment::Event(_) => return None,
+        PluginMoment::Turn => Reply::Parts(vec![Part::text("a plugin")]),
+        PluginMoment::Message(_) => Reply::Parts(vec![Part::text("what a plugin heard")]),
+        PluginMoment::Request(_) => Reply::Chunks(vec![text("before")]),
+        PluginMoment::Answer(_) => Reply::Chunks(vec![text("after")]),
+        PluginMoment::Failure(_) => Reply::Chunks(vec![text("in place of an error")]),
+        PluginMoment::Call(_) => Reply::Output(ToolOutput::text("not run")),
+        PluginMoment::Result(_, it) if it.error.is_some() => Reply::Output(ToolOutput::text("all is well")),
+        PluginMoment::Result(..) => Reply::Output(ToolOutput::text("another result")),
+        PluginMoment::Event(EventKind::AgentEnd { .. }) => {
+            Reply::Event(EventKind::AgentEnd { reason: EndReason::MaxTime })
+        }
+        PluginMoment::Event(_) => return None,
     })
 }
 
-fn silent(_: Moment<'_>) -> Option<Reply> {
+fn silent(_: PluginMoment<'_>) -> Option<Reply> {
     None
 }
 
@@ -40,13 +42,13 @@ fn silent(_: Moment<'_>) -> Option<Reply> {
 fn plugged(point: &str, steps: &[&str]) -> String {
     // The second one is asked, since the first says nothing; the third is not.
     // Of most events it says nothing, so the third is asked.
-    let third: plugins::Run = if point == "on_event" { silent } else { |_| panic!("asked") };
-    let rows: [(&str, plugins::Run); 3] = [(point, silent), (point, told), (point, third)];
+    let third: plugins::PluginRun = if point == "on_event" { silent } else { |_| panic!("asked") };
+    let rows: [(&str, plugins::PluginRun); 3] = [(point, silent), (point, told), (point, third)];
     let mut session = fresh_session("");
     let mut spec = spec("");
-    let hooks = Hooks::default().plugged(Plugins::new(&rows).unwrap());
-    spec.toolbox = spec.toolbox.hooking(hooks);
-    session.furnish(Arc::new(spec));
+    let hooks = Hooks::default().with_plugins(Plugins::new(&rows).unwrap());
+    spec.toolbox = spec.toolbox.with_hooks(hooks);
+    session.replace_spec(Arc::new(spec));
     let mut res = String::new();
     for (n, step) in steps.iter().enumerate() {
         play(&mut session, step, n as u64, &mut res);
@@ -86,10 +88,10 @@ fn plugins_come_in_at_every_point() {
 }
 
 #[test]
-fn points_that_nobody_knows_are_refused_by_name() {
+fn unknown_plugin_points_are_refused_by_name() {
     let why = Plugins::new(&[("before_lunch", told)]).unwrap_err();
     assert!(why.contains("before_lunch") && why.contains("on_model_error"), "{why}");
-    for (name, point) in Point::ALL {
-        assert_eq!(Point::parse(name), Ok(*point));
+    for (name, point) in PluginPoint::ALL {
+        assert_eq!(PluginPoint::parse(name), Ok(*point));
     }
 }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kept, Turn, endings::Cause, tests::spec};
+use super::{SessionScratch, Turn, endings::Cause, tests::spec};
 use crate::{
     base::{
+        clock::Now,
         content::Part,
         ids::{EffectId, PromptId, SessionId},
         limits::Limits,
         log::{Fact, Mode, Principal},
         model::{Chunk, Finish},
-        now::Now,
         path::AbsPath,
     },
     engine::{
-        record::{Origin, Record, Serial, Step},
+        record::{Record, SerialNumbers, SessionOrigin, Step},
         routing::aliases::Aliases,
-        step::{Act, Effect, Input, Out},
+        step::{Act, Effect, Input, StepOutput},
         turn::Spec,
     },
 };
@@ -27,9 +27,9 @@ const JUDGE: &str = "gemini-3.1-flash-lite";
 
 struct Talk {
     record: Record,
-    serial: Serial,
+    serial: SerialNumbers,
     spec: Spec,
-    kept: Kept,
+    kept: SessionScratch,
     turn: Option<Turn>,
     /// Requests that are open: the model and the effect, and timers.
     open: Vec<(String, EffectId)>,
@@ -39,18 +39,18 @@ impl Talk {
     fn begin() -> Self {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::from("s"), vec![cwd.clone()], "auto".to_owned());
-        let origin = Origin { session, cwd, roots, mode: Mode::Default, model, principal: Principal::Root };
+        let origin = SessionOrigin { session, cwd, roots, mode: Mode::Default, model, principal: Principal::Root };
         let mut spec = spec("");
         spec.aliases = Aliases::new(BTreeMap::new(), Vec::new()).0;
         spec.bounds.limits = Limits::parse("requests=100").unwrap();
         let record = Record::new(origin);
-        let (serial, kept) = (Serial::default(), Kept::default());
+        let (serial, kept) = (SerialNumbers::default(), SessionScratch::default());
         Self { record, serial, spec, kept, turn: None, open: Vec::new() }
     }
 
     /// The models that are asked by what happens, and `abort` for what is not waited for any more.
-    fn step(&mut self, act: impl FnOnce(&mut Option<Turn>, &mut Step<'_>, &Spec, &mut Kept)) -> Vec<String> {
-        let mut out = Out::default();
+    fn step(&mut self, act: impl FnOnce(&mut Option<Turn>, &mut Step<'_>, &Spec, &mut SessionScratch)) -> Vec<String> {
+        let mut out = StepOutput::default();
         let mut step = Step::new(&mut self.record, &mut self.serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
         act(&mut self.turn, &mut step, &self.spec, &mut self.kept);
         let mut said = Vec::new();
@@ -127,7 +127,7 @@ fn it_holds_until_a_named_point() {
 }
 
 #[test]
-fn a_judge_who_is_not_needed_any_more_is_let_go() {
+fn cancelled_turn_aborts_its_classifier() {
     let mut talk = Talk::begin();
     talk.prompt();
     let said = talk.step(|turn, step, _, _| turn.as_mut().unwrap().end(step, Cause::Cancelled));

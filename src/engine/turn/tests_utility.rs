@@ -1,59 +1,60 @@
 //! Questions beside the conversation: what becomes of one, what it costs, and that it leaves nothing open.
 
 use super::{
-    Kept,
+    SessionScratch,
     tests::spec,
-    utility::{Heard, Limits, Utility, Wish, saying},
+    utility_call::{UtilityCall, UtilityLimits, UtilityProgress, UtilityRequest, text_turn},
 };
 use crate::{
     base::{
+        clock::Now,
         fallback::{Outage, OutageCause},
         history::Role,
         ids::{EffectId, SessionId},
         log::{Mode, Principal},
-        model::{Chunk, Failure, FailureKind, Finish, Params, Purpose, Usage},
-        now::Now,
+        model::{Chunk, Failure, FailureKind, Finish, ModelParams, Purpose, Usage},
         path::AbsPath,
     },
     engine::{
-        record::{Origin, Record, Serial, Step},
-        routing::helpers::Helper,
-        step::{Act, Effect, Input, Out},
+        record::{Record, SerialNumbers, SessionOrigin, Step},
+        routing::utility_models::UtilityModel,
+        step::{Act, Effect, Input, StepOutput},
     },
 };
 
 const MODEL: EffectId = EffectId(1);
 const TIMER: EffectId = EffectId(2);
 
-fn helper() -> Helper {
-    let params = Params { temperature: Some(0.5), ..Params::default() };
-    Helper { purpose: Purpose::Router, model: "small".to_owned(), params }
+fn helper() -> UtilityModel {
+    let params = ModelParams { temperature: Some(0.5), ..ModelParams::default() };
+    UtilityModel { purpose: Purpose::Router, model: "small".to_owned(), params }
 }
 
-fn wish(text: &str) -> Wish {
-    let params = Params { temperature: Some(0.0), max_output_tokens: Some(9), ..Params::default() };
-    let limits = Limits { tokens: 10, ms: 2_000 };
-    Wish { system: "Choose.".into(), contents: vec![saying(Role::User, text)], params, limits }
+fn wish(text: &str) -> UtilityRequest {
+    let params = ModelParams { temperature: Some(0.0), max_output_tokens: Some(9), ..ModelParams::default() };
+    let limits = UtilityLimits { tokens: 10, ms: 2_000 };
+    UtilityRequest { system: "Choose.".into(), contents: vec![text_turn(Role::User, text)], params, limits }
 }
 
 /// What happens to one question: what it comes to, and the effects and facts, a word each.
-fn asked(kept: &mut Kept, inputs: &[Input]) -> (Result<Heard, String>, Vec<String>, Record) {
+fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<UtilityProgress, String>, Vec<String>, Record) {
     let cwd = AbsPath::new("/w").unwrap();
     let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
-    let origin = Origin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
-    let (mut record, mut serial, mut out) = (Record::new(origin), Serial::default(), Out::default());
+    let origin =
+        SessionOrigin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+    let (mut record, mut serial, mut out) = (Record::new(origin), SerialNumbers::default(), StepOutput::default());
     let spec = spec("");
     let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
-    let heard = Utility::ask(&mut step, &spec, kept, helper(), wish("Which?"))
-        .map(|mut it| inputs.iter().fold(Heard::Open, |_, input| it.heard(&mut step, kept, input)));
+    let heard = UtilityCall::ask(&mut step, &spec, kept, helper(), wish("Which?"))
+        .map(|mut it| inputs.iter().fold(UtilityProgress::Open, |_, input| it.on_input(&mut step, kept, input)));
     let said = out.acts.iter().map(|it| match it {
         Act::Do(id, Effect::Generate { purpose, request }) => {
-            let Params { temperature, max_output_tokens, .. } = request.params;
+            let ModelParams { temperature, max_output_tokens, .. } = request.params;
             format!("{} asks {} {temperature:?} {max_output_tokens:?} as {}", id.0, request.model, purpose.as_str())
         }
-        Act::Do(id, Effect::Wake { at_ms }) => format!("{} wakes at {at_ms}", id.0),
+        Act::Do(id, Effect::SetTimer { at_ms }) => format!("{} wakes at {at_ms}", id.0),
         Act::Do(_, Effect::Abort { effect }) => format!("aborts {}", effect.0),
-        Act::Do(_, Effect::Health { model, .. }) => format!("{model} is out"),
+        Act::Do(_, Effect::UpdateHealth { model, .. }) => format!("{model} is out"),
         Act::Do(_, other) => format!("{other:?}"),
         Act::Log(_) => "logs".to_owned(),
     });
@@ -71,7 +72,7 @@ fn each_question_ends_once_and_is_billed() {
     let ended = || Input::Generated { effect: MODEL, result: Ok(()) };
     let failure = Failure { status: Some(404), ..Failure::new(FailureKind::Status, "no such model") };
     let failed = Input::Generated { effect: MODEL, result: Err(failure) };
-    let over = |it: Result<&str, &str>| Heard::Over(it.map(str::to_owned).map_err(str::to_owned));
+    let over = |it: Result<&str, &str>| UtilityProgress::Over(it.map(str::to_owned).map_err(str::to_owned));
     let cut = Err("the answer of small broke off");
     for (inputs, comes_to, then) in [
         (vec![chunks("flash", Finish::Stop), ended()], over(Ok("flash")), "aborts 2, logs"),
@@ -86,30 +87,30 @@ fn each_question_ends_once_and_is_billed() {
             "aborts 1, aborts 2, logs",
         ),
         (
-            vec![chunks("fla", Finish::Stop), Input::Woke { effect: TIMER }],
+            vec![chunks("fla", Finish::Stop), Input::TimerFired { effect: TIMER }],
             over(Err("small did not answer within 2 s")),
             "aborts 1, logs",
         ),
-        (vec![Input::Woke { effect: EffectId(3) }], Heard::NotMine, ""),
-        (vec![Input::Generated { effect: EffectId(3), result: Ok(()) }], Heard::NotMine, ""),
-        (vec![chunks("flash", Finish::Stop)], Heard::Open, ""),
+        (vec![Input::TimerFired { effect: EffectId(3) }], UtilityProgress::NotMine, ""),
+        (vec![Input::Generated { effect: EffectId(3), result: Ok(()) }], UtilityProgress::NotMine, ""),
+        (vec![chunks("flash", Finish::Stop)], UtilityProgress::Open, ""),
     ] {
-        let (heard, said, record) = asked(&mut Kept::default(), &inputs);
+        let (heard, said, record) = asked(&mut SessionScratch::default(), &inputs);
         assert_eq!(heard, Ok(comes_to), "{inputs:?}");
         assert_eq!(said[..2], ["1 asks small Some(0.5) Some(9) as router", "2 wakes at 3000"], "{inputs:?}");
         assert_eq!(said[2..].join(", "), then, "{inputs:?}");
-        let n_calls = record.spent.by.get(&(Purpose::Router, "small".to_owned())).map_or(0, |it| it.n_calls);
+        let n_calls = record.spent.by_model.get(&(Purpose::Router, "small".to_owned())).map_or(0, |it| it.n_calls);
         assert_eq!(n_calls, u64::from(then.contains("logs")), "{inputs:?}");
         assert_eq!(record.spent.last, None, "it fills no context");
     }
 }
 
 #[test]
-fn a_model_that_cannot_answer_is_not_asked() {
-    let mut kept = Kept::default();
+fn unavailable_model_gets_no_utility_call() {
+    let mut kept = SessionScratch::default();
     kept.health.mark_out("small", Outage { cause: OutageCause::Quota, until_ms: Some(2_000) });
     let (heard, said, _) = asked(&mut kept, &[]);
     assert_eq!((heard, said), (Err("small is known not to answer now (quota)".to_owned()), vec![]));
     kept.health.mark_out("small", Outage { cause: OutageCause::Quota, until_ms: Some(999) });
-    assert_eq!(asked(&mut kept, &[]).0, Ok(Heard::Open));
+    assert_eq!(asked(&mut kept, &[]).0, Ok(UtilityProgress::Open));
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Kept, Phase, Spec, Turn, aside::Aside, errand};
+use super::{Phase, SessionScratch, Spec, Turn, command_turn, pseudo_call::PseudoCallKind};
 use crate::{
     base::{
-        checkpoint::{ConflictChoice, OnConflict, RestoreOrder, Restored, Rewinds},
+        checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
         content::Part,
         event::Speaker,
         ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
@@ -17,20 +17,20 @@ use crate::{
     },
     engine::{
         record::{Record, Step},
-        step::{About, Effect, Input, Question, RewindTarget},
+        step::{Effect, Input, QuestionTopic, RewindTarget, UserQuestion},
     },
 };
 
-const ASIDE: Aside = Aside { name: "restore_conflicts", error: "stopped" };
+const ASIDE: PseudoCallKind = PseudoCallKind { name: "restore_conflicts", error: "stopped" };
 /// Paths that a message names.
 const NAMED: usize = 20;
 
-pub const OFF: &str =
+pub const CHECKPOINTS_OFF: &str =
     "Checkpoints are off: `general.checkpointing.enabled` is false in the settings. Nothing can be undone.";
 
 /// What the user wants back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum UndoRequest {
     Undo {
         turns: usize,
     },
@@ -45,7 +45,7 @@ pub enum Wish {
 
 /// Where a restore leads, and what it is called.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Route {
+pub struct RestoreRoute {
     pub undo: Vec<CheckpointId>,
     /// The conversation goes back to before this.
     pub message: Option<MessageId>,
@@ -58,7 +58,7 @@ pub(super) struct Restoring {
     /// What becomes of the conversation when the files are back.
     message: Option<MessageId>,
     stage: Stage,
-    conflicts: Restored,
+    conflicts: RestoreResult,
     /// What takes it back again.
     back: &'static str,
 }
@@ -74,11 +74,11 @@ enum Stage {
 ///
 /// # Errors
 /// In words: there is no such place, or nothing to take back.
-pub fn route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<Route, String> {
+pub fn restore_route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<RestoreRoute, String> {
     let checkpoints = record.checkpoints();
     let (undo, message) = match to {
         RewindTarget::Redo => {
-            let id = checkpoints.redo().ok_or("nothing was undone that can be done again")?;
+            let id = checkpoints.redo_target().ok_or("nothing was undone that can be done again")?;
             (vec![id.clone()], None)
         }
         RewindTarget::Checkpoint(id) => {
@@ -94,65 +94,79 @@ pub fn route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<Route,
     };
     let undo = if what.has_files() { undo } else { Vec::new() };
     let message = message.filter(|_| what.has_conversation());
-    Ok(Route { undo, message })
+    Ok(RestoreRoute { undo, message })
 }
 
 impl Turn {
-    pub(super) fn go_back(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, wish: Wish) {
-        let is_talk = matches!(wish, Wish::Rewind { what: Rewinds::Conversation, .. });
+    pub(super) fn begin_undo(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        wish: UndoRequest,
+    ) {
+        let is_talk = matches!(wish, UndoRequest::Rewind { what: Rewinds::Conversation, .. });
         if !spec.toolbox.checkpoints && !is_talk {
-            return self.report(step, OFF.to_owned());
+            return self.finish_with_report(step, CHECKPOINTS_OFF.to_owned());
         }
         let route = match self.wanted(step.record, &wish) {
             Ok(it) => it,
-            Err(why) => return self.report(step, why),
+            Err(why) => return self.finish_with_report(step, why),
         };
         if route.undo.is_empty() {
-            self.report(step, "The conversation goes back; no file was changed since.".to_owned());
+            self.finish_with_report(step, "The conversation goes back; no file was changed since.".to_owned());
             return self.rewind(step, route.message);
         }
-        let id = CheckpointId::from(step.fresh("k"));
+        let id = CheckpointId::from(step.fresh_id("k"));
         let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
         let stage = match wish {
-            Wish::Diff => Stage::Showing(step.effect(Effect::Diff { of: order.undo.clone(), paths: None })),
-            _ => match kept.holding.why_busy() {
+            UndoRequest::Diff => {
+                Stage::Showing(step.start_effect(Effect::Diff { of: order.undo.clone(), paths: None }))
+            }
+            _ => match kept.checkpoints.busy_reason() {
                 Some(why) => {
                     let text = format!("Nothing was restored: {why}. Wait until that is over, or end it first.");
-                    return self.report(step, text);
+                    return self.finish_with_report(step, text);
                 }
-                None => Stage::Restoring(step.effect(Effect::Restore(order.clone()))),
+                None => Stage::Restoring(step.start_effect(Effect::Restore(order.clone()))),
             },
         };
-        let conflicts = Restored::default();
-        let back = if wish == Wish::Redo { "/undo" } else { "/redo" };
+        let conflicts = RestoreResult::default();
+        let back = if wish == UndoRequest::Redo { "/undo" } else { "/redo" };
         self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts, back }));
     }
 
-    fn wanted(&self, record: &Record, wish: &Wish) -> Result<Route, String> {
+    fn wanted(&self, record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, String> {
         let checkpoints = record.checkpoints();
         let route = match wish {
-            Wish::Undo { turns } => Route { undo: checkpoints.of_last(*turns), message: None },
-            Wish::Diff => Route { undo: checkpoints.of_session(), message: None },
-            Wish::Redo => route(record, &RewindTarget::Redo, Rewinds::Files)?,
-            Wish::Rewind { to, what } => {
+            UndoRequest::Undo { turns } => RestoreRoute { undo: checkpoints.in_last_turns(*turns), message: None },
+            UndoRequest::Diff => RestoreRoute { undo: checkpoints.in_session(), message: None },
+            UndoRequest::Redo => restore_route(record, &RewindTarget::Redo, Rewinds::Files)?,
+            UndoRequest::Rewind { to, what } => {
                 route_to(record, to, *what).map_err(|why| format!("{why}; `/checkpoints` lists them."))?
             }
         };
         match (route.undo.is_empty() && route.message.is_none(), wish) {
-            (true, Wish::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
+            (true, UndoRequest::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
             (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
             (false, _) => Ok(route),
         }
     }
 
     /// What the store of checkpoints answers.
-    pub(super) fn store_answered(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut Kept, input: Input) {
+    pub(super) fn on_checkpoint_store(
+        &mut self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &mut SessionScratch,
+        input: Input,
+    ) {
         match input {
             Input::Restored { effect, result } => self.restored(step, spec, effect, result),
             Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
             Input::Checkpointed { effect, result } => {
-                let standing = self.scheduler.checkpointed(step, &self.tools, effect, result);
-                self.called(step, spec, kept, standing);
+                let standing = self.scheduler.on_checkpoint(step, &self.tools, effect, result);
+                self.on_batch_status(step, spec, kept, standing);
             }
             _ => (),
         }
@@ -163,7 +177,7 @@ impl Turn {
         step: &mut Step<'_>,
         spec: &Spec,
         effect: EffectId,
-        result: Result<(Restored, Vec<String>), String>,
+        result: Result<(RestoreResult, Vec<String>), String>,
     ) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         if !matches!(it.stage, Stage::Restoring(own) if own == effect) {
@@ -171,7 +185,7 @@ impl Turn {
         }
         let (result, notes) = match result {
             Ok(it) => it,
-            Err(why) => return self.report(step, format!("Nothing was restored: {why}.")),
+            Err(why) => return self.finish_with_report(step, format!("Nothing was restored: {why}.")),
         };
         if it.order.is_refused(&result) {
             it.conflicts = result;
@@ -182,14 +196,14 @@ impl Turn {
         if message.is_some() {
             words += "\nThe conversation goes back, too.";
         }
-        self.report(step, words);
+        self.finish_with_report(step, words);
         self.rewind(step, message);
     }
 
     /// After all that is to be said: the answer stays, as the user is to read it.
     fn rewind(&self, step: &mut Step<'_>, message: Option<MessageId>) {
         if let Some(to) = message {
-            step.effect(Effect::Rewind { to });
+            step.start_effect(Effect::RewindConversation { to });
         }
     }
 
@@ -199,17 +213,17 @@ impl Turn {
         let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         if !spec.toolbox.interactive {
             let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
-            return self.report(step, format!("{why}:\n{lines}"));
+            return self.finish_with_report(step, format!("{why}:\n{lines}"));
         }
         let call = ASIDE.announce(step, "Some files are not as the agent left them".to_owned());
-        let question = step.question();
-        let about = About::Fallback { call: call.clone(), form: form(&lines).into() };
-        step.effect(Effect::Ask(Box::new(Question { id: question, about })));
+        let question = step.new_question_id();
+        let about = QuestionTopic::Fallback { call: call.clone(), form: form(&lines).into() };
+        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
         it.stage = Stage::Asking { question, call };
     }
 
     /// The user's word on files that somebody else changed.
-    pub(super) fn settled_conflicts(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
+    pub(super) fn on_conflict_answer(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         let Stage::Asking { question: own, call } = &it.stage else { return };
         if *own != question {
@@ -226,18 +240,19 @@ impl Turn {
             Some(ConflictChoice::ShowDiff) => {
                 ASIDE.end(step, &call, "Shown.", false);
                 let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
-                it.stage = Stage::Showing(step.effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
+                it.stage =
+                    Stage::Showing(step.start_effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
                 return;
             }
             Some(ConflictChoice::Stop) | None => {
                 ASIDE.end(step, &call, "Nothing was restored.", true);
-                return self.report(step, "Nothing was restored.".to_owned());
+                return self.finish_with_report(step, "Nothing was restored.".to_owned());
             }
         };
         ASIDE.end(step, &call, "Going on.", false);
         it.order.on_conflict = on_conflict;
-        it.order.id = CheckpointId::from(step.fresh("k"));
-        it.stage = Stage::Restoring(step.effect(Effect::Restore(it.order.clone())));
+        it.order.id = CheckpointId::from(step.fresh_id("k"));
+        it.stage = Stage::Restoring(step.start_effect(Effect::Restore(it.order.clone())));
     }
 
     /// A diff is there: all that was wanted, or a help for the answer.
@@ -252,9 +267,9 @@ impl Turn {
             Err(why) => format!("It cannot be shown: {why}."),
         };
         match it.conflicts.conflicts.is_empty() {
-            true => self.report(step, text),
+            true => self.finish_with_report(step, text),
             false => {
-                errand::aside(step, Speaker::Agent, vec![Part::text(text)]);
+                command_turn::send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
                 self.ask_about_conflicts(step, spec);
             }
         }
@@ -266,10 +281,10 @@ impl Restoring {
     pub fn withdraw(&self, step: &mut Step<'_>) {
         match &self.stage {
             Stage::Asking { question, call } => {
-                step.effect(Effect::Withdraw { question: *question });
+                step.start_effect(Effect::WithdrawQuestion { question: *question });
                 ASIDE.end(step, call, "The question was withdrawn with its turn.", true);
             }
-            Stage::Showing(effect) => _ = step.effect(Effect::Abort { effect: *effect }),
+            Stage::Showing(effect) => _ = step.start_effect(Effect::Abort { effect: *effect }),
             Stage::Restoring(_) => (),
         }
     }
@@ -279,13 +294,13 @@ impl Restoring {
 ///
 /// # Errors
 /// In words: there is no such prompt, or there are several.
-pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<Route, String> {
+pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<RestoreRoute, String> {
     let id = CheckpointId::from(to);
     match (record.checkpoints().get(&id), what) {
-        (None, _) => route(record, &RewindTarget::Message(find(record, to)?), what),
+        (None, _) => restore_route(record, &RewindTarget::Message(find(record, to)?), what),
         // What changed beside the conversation is no reason to take that back.
-        (Some(_), Rewinds::Both) => route(record, &RewindTarget::Checkpoint(id), Rewinds::Files),
-        (Some(_), _) => route(record, &RewindTarget::Checkpoint(id), what),
+        (Some(_), Rewinds::Both) => restore_route(record, &RewindTarget::Checkpoint(id), Rewinds::Files),
+        (Some(_), _) => restore_route(record, &RewindTarget::Checkpoint(id), what),
     }
 }
 
@@ -293,14 +308,15 @@ pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<Route, Strin
 fn find(record: &Record, to: &str) -> Result<MessageId, String> {
     let prompts = record.checkpoints().prompts();
     let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_away) {
+    if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_rewound) {
         return Ok(it.message.clone());
     }
     if let Some(it) = prompts.iter().find(|it| it.message.as_str() == to) {
         return Ok(it.message.clone());
     }
     let wanted = to.to_lowercase();
-    let found: Vec<_> = prompts.iter().filter(|it| !it.is_away && it.words.to_lowercase().contains(&wanted)).collect();
+    let found: Vec<_> =
+        prompts.iter().filter(|it| !it.is_rewound && it.words.to_lowercase().contains(&wanted)).collect();
     match found.as_slice() {
         [only] => Ok(only.message.clone()),
         [] => Err(format!("There is no prompt `{to}`")),
@@ -318,7 +334,7 @@ fn form(lines: &str) -> Form {
     Form { message, fields: vec![field] }
 }
 
-fn in_words(result: &Restored, notes: &[String], cwd: &AbsPath, back: &str) -> String {
+fn in_words(result: &RestoreResult, notes: &[String], cwd: &AbsPath, back: &str) -> String {
     let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
     let mut res = match (result.restored.is_empty(), result.conflicts.is_empty()) {
         (true, true) => "All files are as they should be already.\n".to_owned(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
-        elicitation::page,
+        elicitation::check_page_url,
         ids::{CallId, SessionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form, TextFormat},
@@ -56,7 +56,7 @@ pub fn form(scope: Scope<'_>, form: &Form) -> Value {
 
 /// Params of a page to visit, for clients with `elicitation.url`. `None`: the address is no place to send a user to.
 pub fn link(scope: Scope<'_>, message: &str, url: &str, elicitation: &str) -> Option<Value> {
-    let url = page(url).ok()?;
+    let url = check_page_url(url).ok()?;
     let params = json!({ "mode": "url", "message": message, "url": url, "elicitationId": elicitation });
     Some(with_scope(scope, params))
 }

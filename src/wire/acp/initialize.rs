@@ -31,8 +31,8 @@ pub struct Client {
     /// castor's own companion says when nobody can be asked; every other client is interactive.
     pub headless: bool,
     /// Knows boolean config options.
-    pub booleans: bool,
-    pub sees: Sees,
+    pub bool_options: bool,
+    pub features: ClientFeatures,
     /// Wants each AgentEvent as `_castor/session/event`.
     pub wants_events: bool,
     pub login: LoginWays,
@@ -40,7 +40,7 @@ pub struct Client {
 
 /// What a client can show beside messages and calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sees {
+pub struct ClientFeatures {
     pub notices: bool,
     pub compactions: bool,
     /// Takes a part of the conversation off the screen.
@@ -83,8 +83,8 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         name: request.client_info.map(|it| it.name).unwrap_or_default(),
         reads_files: caps.fs.read_text_file,
         writes_files: caps.fs.write_text_file,
-        booleans: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
-        sees: Sees {
+        bool_options: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
+        features: ClientFeatures {
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
             rewinds: flag("rewind") == Some(true),
@@ -104,7 +104,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
 
 /// How a client logs its user in by a command.
 #[derive(Clone, Debug)]
-pub struct Login {
+pub struct LoginCommand {
     /// castor's own binary.
     pub command: String,
     /// `CASTOR_HOME`, where that is set.
@@ -112,7 +112,7 @@ pub struct Login {
 }
 
 /// The answer to initialize: version 1 whatever was asked, since it is the only one we speak.
-pub fn response(client: &Client, login: &Login) -> InitializeResponse {
+pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
@@ -126,15 +126,15 @@ pub fn response(client: &Client, login: &Login) -> InitializeResponse {
         .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
-        .meta(extensions());
+        .meta(agent_extensions());
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
-        .auth_methods(offered(client, login))
+        .auth_methods(offered_methods(client, login))
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
 }
 
 /// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there.
-fn extensions() -> Map<String, Value> {
+fn agent_extensions() -> Map<String, Value> {
     let own = json!({ "checkpoints": true, "rewind": true });
     Map::from_iter([("steering".to_owned(), json!({ "supported": true })), ("castor".to_owned(), own)])
 }
@@ -154,7 +154,7 @@ const OLD_TERMINAL_AUTH: &str = "terminal-auth";
 const LOGIN_ARGS: [&str; 2] = ["auth", "login"];
 
 /// A way to authenticate that needs nothing but a request.
-struct Plain {
+struct PlainLogin {
     id: &'static str,
     name: &'static str,
     description: &'static str,
@@ -163,20 +163,20 @@ struct Plain {
 }
 
 /// In the order clients should offer them.
-const PLAIN: &[Plain] = &[
-    Plain {
+const PLAIN: &[PlainLogin] = &[
+    PlainLogin {
         id: API_KEY,
         name: "Gemini API key",
         description: "Uses GEMINI_API_KEY from the environment castor is started with, or the key of `castor auth login`",
         meta: || json!({ "api-key": { "provider": "google" } }),
     },
-    Plain {
+    PlainLogin {
         id: GATEWAY,
         name: "AI API gateway",
         description: "Uses GOOGLE_GEMINI_BASE_URL and GEMINI_CLI_CUSTOM_HEADERS from the environment",
         meta: || json!({ "gateway": { "protocol": "google", "restartRequired": "false" } }),
     },
-    Plain {
+    PlainLogin {
         id: VERTEX,
         name: "Vertex AI",
         description: "Uses GOOGLE_API_KEY, or GOOGLE_CLOUD_PROJECT, GOOGLE_CLOUD_LOCATION and Google's own credentials",
@@ -186,13 +186,13 @@ const PLAIN: &[Plain] = &[
 
 /// The plain agent methods: always there, and the data of an auth_required error.
 pub fn auth_methods() -> Vec<AuthMethod> {
-    PLAIN.iter().map(|it| plain(it, None)).collect()
+    PLAIN.iter().map(|it| plain_method(it, None)).collect()
 }
 
-fn plain(it: &Plain, login: Option<&Login>) -> AuthMethod {
+fn plain_method(it: &PlainLogin, login: Option<&LoginCommand>) -> AuthMethod {
     let mut meta = (it.meta)();
     if let (Some(fields), Some(login)) = (meta.as_object_mut(), login) {
-        fields.insert(OLD_TERMINAL_AUTH.to_owned(), old_login(login));
+        fields.insert(OLD_TERMINAL_AUTH.to_owned(), legacy_login(login));
     }
     let res = AuthMethodAgent::new(AuthMethodId::new(it.id), it.name.to_owned());
     AuthMethod::Agent(
@@ -201,16 +201,16 @@ fn plain(it: &Plain, login: Option<&Login>) -> AuthMethod {
 }
 
 /// The whole command, for the client knows only this; not its environment either.
-fn old_login(login: &Login) -> Value {
+fn legacy_login(login: &LoginCommand) -> Value {
     let env = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), it.clone())).collect();
     let (label, args) = ("castor auth login", LOGIN_ARGS.iter().map(|it| (*it).to_owned()).collect());
     json!(TerminalLogin { label, command: login.command.clone(), args, env })
 }
 
 /// As advertised. A terminal login stands last: clients that take the first method can always do that one.
-fn offered(client: &Client, login: &Login) -> Vec<AuthMethod> {
-    let old = |it: &Plain| Some(login).filter(|_| client.login.old_terminal && it.id == API_KEY);
-    let mut res: Vec<AuthMethod> = PLAIN.iter().map(|it| plain(it, old(it))).collect();
+fn offered_methods(client: &Client, login: &LoginCommand) -> Vec<AuthMethod> {
+    let old = |it: &PlainLogin| Some(login).filter(|_| client.login.old_terminal && it.id == API_KEY);
+    let mut res: Vec<AuthMethod> = PLAIN.iter().map(|it| plain_method(it, old(it))).collect();
     if client.login.terminal {
         let it = AuthMethodTerminal::new(AuthMethodId::new(TERMINAL), "Log in in a terminal".to_owned());
         let it = it.description("Asks for a Gemini API key and stores it".to_owned());

@@ -14,7 +14,8 @@ use crate::base::{
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "only its schema is used")]
-pub struct Places {
+#[schemars(rename = "Places")]
+pub struct MetaPlaces {
     /// `clientCapabilities` of initialize.
     client_capabilities: Option<ClientMeta>,
     /// `agentCapabilities` in the answer to initialize.

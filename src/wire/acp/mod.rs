@@ -1,13 +1,13 @@
 //! ACP and our own words: params become base values, facts become updates. Only this room and app know ACP.
 
-mod asides;
-pub mod choices;
 pub mod content;
 pub mod elicitation;
 pub mod initialize;
 pub mod meta;
+mod notices;
 pub mod options;
 pub mod permission;
+pub mod permission_forms;
 pub mod rewind;
 pub mod session;
 pub mod terminals;
@@ -24,15 +24,15 @@ use serde_json::value::RawValue;
 /// # Errors
 /// One line that names what is wrong; it goes to the client with -32602.
 pub fn params<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, String> {
-    let text = params.ok_or_else(|| misfit("params are missing"))?.get();
+    let text = params.ok_or_else(|| params_error("params are missing"))?.get();
     // A derived struct would also be read from an array, by position.
     if !text.trim_start().starts_with('{') {
-        return Err(misfit("params must be an object"));
+        return Err(params_error("params must be an object"));
     }
-    serde_json::from_str(text).map_err(|it| misfit(&it.to_string()))
+    serde_json::from_str(text).map_err(|it| params_error(&it.to_string()))
 }
 
 /// What is wrong, and what to do about it.
-fn misfit(why: &str) -> String {
+fn params_error(why: &str) -> String {
     format!("{why}. Send the params that the schema has for this method.")
 }

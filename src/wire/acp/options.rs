@@ -15,7 +15,7 @@ use crate::base::{
 
 /// What a session's client may choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedOptions {
     pub modes: Vec<Mode>,
     /// Ids and names.
     pub models: Vec<(String, String)>,
@@ -29,7 +29,7 @@ pub struct Offer {
 
 /// What is chosen now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenOptions {
     pub mode: Mode,
     pub model: String,
     pub tuning: Tuning,
@@ -37,9 +37,9 @@ pub struct Chosen {
     pub limits: Option<Limits>,
 }
 
-impl Chosen {
+impl ChosenOptions {
     /// Whether the fact is a choice, which holds then.
-    pub fn take(&mut self, fact: &Fact) -> bool {
+    pub fn apply_fact(&mut self, fact: &Fact) -> bool {
         match fact {
             Fact::Model { model, .. } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
@@ -52,7 +52,7 @@ impl Chosen {
 
 /// One choice of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum OptionChoice {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
@@ -66,7 +66,7 @@ const SHOW_THOUGHTS: &str = "show_thoughts";
 const LIMITS: &str = "limits";
 
 /// The complete list, as every answer and update carries it.
-pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
+pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<SessionConfigOption> {
     let modes = offer.modes.iter().map(|it| {
         let (name, description) = mode_words(*it);
         SessionConfigSelectOption::new(it.as_str(), name).description(description.to_owned())
@@ -117,7 +117,7 @@ pub fn list(offer: &Offer, chosen: &Chosen) -> Vec<SessionConfigOption> {
     res
 }
 
-fn limits_name(limits: &Limits, offer: &Offer) -> String {
+fn limits_name(limits: &Limits, offer: &OfferedOptions) -> String {
     match limits {
         it if it.is_none() => "No limits".to_owned(),
         it if *it == offer.limits => format!("As configured: {it}"),
@@ -125,12 +125,12 @@ fn limits_name(limits: &Limits, offer: &Offer) -> String {
     }
 }
 
-pub fn response(offer: &Offer, chosen: &Chosen) -> SetSessionConfigOptionResponse {
-    SetSessionConfigOptionResponse::new(list(offer, chosen))
+pub fn response(offer: &OfferedOptions, chosen: &ChosenOptions) -> SetSessionConfigOptionResponse {
+    SetSessionConfigOptionResponse::new(config_options(offer, chosen))
 }
 
 /// A request of session/set_config_option, not yet held against what is on offer.
-pub struct Wish {
+pub struct SetOptionParams {
     pub session: SessionId,
     option: String,
     value: SessionConfigOptionValue,
@@ -140,16 +140,20 @@ pub struct Wish {
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_wish(params: Option<&RawValue>) -> Result<Wish, String> {
+pub fn read_set_option(params: Option<&RawValue>) -> Result<SetOptionParams, String> {
     let it: SetSessionConfigOptionRequest = super::params(params)?;
-    Ok(Wish { session: SessionId::from(&*it.session_id.0), option: it.config_id.to_string(), value: it.value })
+    Ok(SetOptionParams {
+        session: SessionId::from(&*it.session_id.0),
+        option: it.config_id.to_string(),
+        value: it.value,
+    })
 }
 
 /// Reads session/set_model, which older clients send.
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_set_model(params: Option<&RawValue>) -> Result<Wish, String> {
+pub fn read_set_model(params: Option<&RawValue>) -> Result<SetOptionParams, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct SetModel {
@@ -158,47 +162,47 @@ pub fn read_set_model(params: Option<&RawValue>) -> Result<Wish, String> {
     }
     let it: SetModel = super::params(params)?;
     let value = SessionConfigOptionValue::ValueId { value: it.model_id.into() };
-    Ok(Wish { session: it.session_id.into(), option: MODEL.to_owned(), value })
+    Ok(SetOptionParams { session: it.session_id.into(), option: MODEL.to_owned(), value })
 }
 
-impl Wish {
+impl SetOptionParams {
     /// What it asks for, if that is on offer.
     ///
     /// # Errors
     /// Names what there is instead.
-    pub fn choice(&self, offer: &Offer, chosen: &Chosen) -> Result<Choice, String> {
+    pub fn choice(&self, offer: &OfferedOptions, chosen: &ChosenOptions) -> Result<OptionChoice, String> {
         let id = match &self.value {
             SessionConfigOptionValue::ValueId { value } => Some(value.to_string()),
             _ => None,
         };
         match (self.option.as_str(), id, &self.value) {
             (MODE, Some(id), _) => match Mode::parse(&id).filter(|it| Mode::OFFERED.contains(it)) {
-                Some(mode) => Ok(Choice::Mode(mode)),
-                None => Err(unknown(MODE, &id, Mode::OFFERED.iter().map(|it| it.as_str()))),
+                Some(mode) => Ok(OptionChoice::Mode(mode)),
+                None => Err(unknown_value(MODE, &id, Mode::OFFERED.iter().map(|it| it.as_str()))),
             },
             (MODEL, Some(id), _) => match offer.models.iter().any(|(it, _)| *it == id) {
-                true => Ok(Choice::Model(id)),
-                false => Err(unknown(MODEL, &id, offer.models.iter().map(|(it, _)| it.as_str()))),
+                true => Ok(OptionChoice::Model(id)),
+                false => Err(unknown_value(MODEL, &id, offer.models.iter().map(|(it, _)| it.as_str()))),
             },
             (THOUGHT_LEVEL, Some(id), _) if offer.thinking => match ThoughtLevel::parse(&id) {
-                Some(thinking) => Ok(Choice::Tuning(Tuning { thinking, ..chosen.tuning })),
-                None => Err(unknown(THOUGHT_LEVEL, &id, ThoughtLevel::ALL.iter().map(|it| it.as_str()))),
+                Some(thinking) => Ok(OptionChoice::Tuning(Tuning { thinking, ..chosen.tuning })),
+                None => Err(unknown_value(THOUGHT_LEVEL, &id, ThoughtLevel::ALL.iter().map(|it| it.as_str()))),
             },
             (SHOW_THOUGHTS, _, SessionConfigOptionValue::Boolean { value }) if offer.thinking => {
-                Ok(Choice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
+                Ok(OptionChoice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
             }
-            (LIMITS, Some(text), _) => Limits::parse(&text).map(Choice::Limits),
+            (LIMITS, Some(text), _) => Limits::parse(&text).map(OptionChoice::Limits),
             (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS | LIMITS), ..) => {
                 Err(format!("the option {option:?} does not take this value; choose one that it was offered with"))
             }
             (option, ..) => {
-                Err(unknown("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS, LIMITS].into_iter()))
+                Err(unknown_value("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS, LIMITS].into_iter()))
             }
         }
     }
 }
 
-fn unknown<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn unknown_value<'a>(what: &str, id: &str, known: impl Iterator<Item = &'a str>) -> String {
     format!("unknown {what} {id:?}; choose one of {}", known.collect::<Vec<_>>().join(", "))
 }
 

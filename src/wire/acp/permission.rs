@@ -18,7 +18,7 @@ use crate::{
 
 /// A call that the user is asked about.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct PermissionRequest<'a> {
     pub session: &'a SessionId,
     pub call: &'a CallId,
     pub title: &'a str,
@@ -43,16 +43,16 @@ const ALLOW_SAVE: &str = "allow_always_save";
 const ALLOW_AUTO: &str = "allow_auto";
 const REJECT: &str = "reject_once";
 
-pub fn request(asked: Asked<'_>) -> RequestPermissionRequest {
+pub fn request(asked: PermissionRequest<'_>) -> RequestPermissionRequest {
     let reason = asked.reason.map(|it| Display::Text { text: it.to_owned() });
-    let content: Vec<_> = reason.as_ref().into_iter().chain(asked.display).map(tool_calls::display).collect();
+    let content: Vec<_> = reason.as_ref().into_iter().chain(asked.display).map(tool_calls::display_content).collect();
     let fields = ToolCallUpdateFields::new()
         .title(tool_calls::title(asked.kind, asked.title))
         .kind(tool_calls::kind(asked.kind))
         .status(ToolCallStatus::Pending)
         .content((!content.is_empty()).then_some(content))
         .locations(tool_calls::locations(asked.locations))
-        .raw_input(tool_calls::raw(asked.args));
+        .raw_input(tool_calls::limit_raw(asked.args));
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let mut options = vec![option(ALLOW_ONCE, "Allow", PermissionOptionKind::AllowOnce)];
     options.extend(asked.always.map(|it| option(ALLOW_SESSION, it, PermissionOptionKind::AllowAlways)));

@@ -13,7 +13,7 @@ use crate::base::{
 
 /// What to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum TargetParams {
     /// Before this message of the user.
     Message(MessageId),
     /// Before the call that the checkpoint was taken for.
@@ -24,9 +24,9 @@ pub enum Target {
 
 /// A rewind, as the client wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct RewindParams {
     pub session: SessionId,
-    pub target: Target,
+    pub target: TargetParams,
     pub what: What,
     pub on_conflict: OnConflict,
     /// Only these, and what is below them; `None`: all.
@@ -43,7 +43,7 @@ pub struct Methods {
     rewind: Option<Method>,
     /// A notification to clients with `_meta.castor.rewind`.
     #[serde(rename = "_castor/session/rewound")]
-    rewound: Option<Rewound>,
+    rewound: Option<RewoundNotice>,
 }
 
 #[derive(JsonSchema)]
@@ -56,13 +56,14 @@ struct Method {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct Listing {
-    params: Option<OfSession>,
+    params: Option<SessionParams>,
     result: Option<Checkpoints>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OfSession {
+#[schemars(rename = "OfSession")]
+struct SessionParams {
     session_id: SessionId,
     #[serde(rename = "_meta")]
     #[allow(dead_code, reason = "nothing of it is known")]
@@ -95,8 +96,8 @@ pub struct Checkpoint {
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_of(params: Option<&RawValue>) -> Result<SessionId, String> {
-    let it: OfSession = super::params(params)?;
+pub fn read_session(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: SessionParams = super::params(params)?;
     Ok(it.session_id)
 }
 
@@ -138,7 +139,8 @@ pub struct Outcome {
 /// This message of the user and all after it are gone.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Rewound {
+#[schemars(rename = "Rewound")]
+pub struct RewoundNotice {
     pub session_id: SessionId,
     pub message_id: MessageId,
 }
@@ -149,10 +151,10 @@ pub const REWOUND: &str = "_castor/session/rewound";
 ///
 /// # Errors
 /// See [`super::params`]; also for params that contradict each other, by name.
-pub fn read(params: Option<&RawValue>) -> Result<Order, String> {
+pub fn read_rewind(params: Option<&RawValue>) -> Result<RewindParams, String> {
     let it: Params = super::params(params)?;
-    let redo = it.redo.filter(|it| *it).map(|_| Target::Redo);
-    let targets = [it.message_id.map(Target::Message), it.checkpoint_id.map(Target::Checkpoint), redo];
+    let redo = it.redo.filter(|it| *it).map(|_| TargetParams::Redo);
+    let targets = [it.message_id.map(TargetParams::Message), it.checkpoint_id.map(TargetParams::Checkpoint), redo];
     let mut targets = targets.into_iter().flatten();
     let target = match (targets.next(), targets.next()) {
         (Some(target), None) => target,
@@ -160,8 +162,10 @@ pub fn read(params: Option<&RawValue>) -> Result<Order, String> {
         (None, _) => return Err("messageId is missing; send it, or checkpointId, or redo".to_owned()),
     };
     let what = match (it.what, &target) {
-        (None | Some(What::Files), Target::Redo) => What::Files,
-        (Some(_), Target::Redo) => return Err("redo gives back files alone; send what \"files\" or nothing".to_owned()),
+        (None | Some(What::Files), TargetParams::Redo) => What::Files,
+        (Some(_), TargetParams::Redo) => {
+            return Err("redo gives back files alone; send what \"files\" or nothing".to_owned());
+        }
         (what, _) => what.unwrap_or(What::Both),
     };
     let of_files = [("onConflict", it.on_conflict.is_some()), ("paths", it.paths.is_some())];
@@ -172,7 +176,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Order, String> {
         }
         None => {
             let (on_conflict, paths) = (it.on_conflict.unwrap_or_default(), it.paths);
-            Ok(Order { session: it.session_id, target, what, on_conflict, paths })
+            Ok(RewindParams { session: it.session_id, target, what, on_conflict, paths })
         }
     }
 }

@@ -13,22 +13,22 @@ use serde_json::{Map, Value, json, value::RawValue};
 use crate::{
     base::{
         content::Part,
-        event::{Steered, Stop},
+        event::{SteerOutcome, StopKind},
         ids::{MessageId, SessionId},
         log::Mode,
-        mcp::{McpLink, McpServerConfig, McpSpeech},
+        mcp::{McpLink, McpServerConfig, McpTransport},
         model::Usage,
         path::AbsPath,
     },
     wire::acp::{
         meta::ForkMeta,
-        options::{self, Chosen, Offer},
+        options::{self, ChosenOptions, OfferedOptions},
     },
 };
 
 /// Where a session works.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct SessionFolders {
     pub cwd: AbsPath,
     /// Further roots.
     pub additional: Vec<AbsPath>,
@@ -40,18 +40,18 @@ pub struct Place {
 ///
 /// # Errors
 /// See [`super::params`]; also for paths that are not absolute.
-pub fn read_new(params: Option<&RawValue>) -> Result<Place, String> {
+pub fn read_new(params: Option<&RawValue>) -> Result<SessionFolders, String> {
     let it: NewSessionRequest = with_servers(params)?;
-    place(&it.cwd, &it.additional_directories, it.mcp_servers)
+    session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)
 }
 
 /// Reads session/load.
 ///
 /// # Errors
 /// As [`read_new`].
-pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
+pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: LoadSessionRequest = with_servers(params)?;
-    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -62,14 +62,18 @@ fn with_servers<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Stri
         return super::params(given);
     }
     fields.insert("mcpServers".to_owned(), Value::Array(Vec::new()));
-    serde_json::from_value(Value::Object(fields)).map_err(|it| super::misfit(&it.to_string()))
+    serde_json::from_value(Value::Object(fields)).map_err(|it| super::params_error(&it.to_string()))
 }
 
-fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], servers: Vec<McpServer>) -> Result<Place, String> {
+fn session_folders(
+    cwd: &std::path::Path,
+    more: &[std::path::PathBuf],
+    servers: Vec<McpServer>,
+) -> Result<SessionFolders, String> {
     let absolute = |path: &std::path::Path, what: &str| {
         AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
-    Ok(Place {
+    Ok(SessionFolders {
         cwd: absolute(cwd, "cwd")?,
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
         mcp_servers: servers.into_iter().filter_map(mcp_server).collect(),
@@ -80,17 +84,17 @@ fn place(cwd: &std::path::Path, more: &[std::path::PathBuf], servers: Vec<McpSer
 ///
 /// # Errors
 /// As [`read_new`].
-pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, Place), String> {
+pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: ResumeSessionRequest = super::params(params)?;
-    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     Ok((session_id(&it.session_id), place))
 }
 
 /// A session that is to be a copy of another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ForkWish {
+pub struct ForkParams {
     pub parent: SessionId,
-    pub place: Place,
+    pub place: SessionFolders,
     /// The last message of the copy; `None`: all of them.
     pub until: Option<MessageId>,
 }
@@ -99,14 +103,14 @@ pub struct ForkWish {
 ///
 /// # Errors
 /// As [`read_new`]; also for a message that is none.
-pub fn read_fork(params: Option<&RawValue>) -> Result<ForkWish, String> {
+pub fn read_fork(params: Option<&RawValue>) -> Result<ForkParams, String> {
     let it: ForkSessionRequest = super::params(params)?;
-    let place = place(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     let meta = Value::Object(it.meta.unwrap_or_default());
     let meta: ForkMeta =
-        serde_json::from_value(meta).map_err(|it| super::misfit(&format!("_meta.castor.fork: {it}")))?;
+        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.fork: {it}")))?;
     let until = meta.castor.fork.map(|it| it.message_id);
-    Ok(ForkWish { parent: session_id(&it.session_id), place, until })
+    Ok(ForkParams { parent: session_id(&it.session_id), place, until })
 }
 
 /// Reads session/close.
@@ -140,8 +144,8 @@ fn mcp_server(it: McpServer) -> Option<McpServerConfig> {
             let env = it.env.into_iter().map(|it| (it.name, it.value)).collect();
             Some(McpServerConfig::new(it.name, McpLink::Stdio { command, args: it.args, env, cwd: None }))
         }
-        McpServer::Http(it) => Some(web(it.name, it.url, it.headers, McpSpeech::Http)),
-        McpServer::Sse(it) => Some(web(it.name, it.url, it.headers, McpSpeech::Sse)),
+        McpServer::Http(it) => Some(web(it.name, it.url, it.headers, McpTransport::Http)),
+        McpServer::Sse(it) => Some(web(it.name, it.url, it.headers, McpTransport::Sse)),
         _ => None,
     }
 }
@@ -166,15 +170,15 @@ pub fn read_list(params: Option<&RawValue>) -> Result<(Option<AbsPath>, Option<S
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedSession {
     pub session: SessionId,
     pub cwd: AbsPath,
     pub title: Option<String>,
     pub updated_ms: u64,
 }
 
-pub fn list_response(sessions: &[Listed], next: Option<String>) -> ListSessionsResponse {
-    let info = |it: &Listed| {
+pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSessionsResponse {
+    let info = |it: &ListedSession| {
         SessionInfo::new(wire_id(&it.session), it.cwd.as_path())
             .title(it.title.clone())
             .updated_at(iso_time(it.updated_ms))
@@ -214,34 +218,34 @@ pub fn read_set_mode(params: Option<&RawValue>) -> Result<(SessionId, Mode), Str
     Ok((session_id(&it.session_id), mode))
 }
 
-pub fn new_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> NewSessionResponse {
+pub fn new_response(session: &SessionId, offer: &OfferedOptions, chosen: &ChosenOptions) -> NewSessionResponse {
     NewSessionResponse::new(wire_id(session))
         .modes(modes(offer, chosen.mode))
-        .config_options(options::list(offer, chosen))
+        .config_options(options::config_options(offer, chosen))
 }
 
-pub fn load_response(offer: &Offer, chosen: &Chosen) -> LoadSessionResponse {
-    LoadSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
+pub fn load_response(offer: &OfferedOptions, chosen: &ChosenOptions) -> LoadSessionResponse {
+    LoadSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::config_options(offer, chosen))
 }
 
-pub fn resume_response(offer: &Offer, chosen: &Chosen) -> ResumeSessionResponse {
-    ResumeSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::list(offer, chosen))
+pub fn resume_response(offer: &OfferedOptions, chosen: &ChosenOptions) -> ResumeSessionResponse {
+    ResumeSessionResponse::new().modes(modes(offer, chosen.mode)).config_options(options::config_options(offer, chosen))
 }
 
-pub fn fork_response(session: &SessionId, offer: &Offer, chosen: &Chosen) -> ForkSessionResponse {
+pub fn fork_response(session: &SessionId, offer: &OfferedOptions, chosen: &ChosenOptions) -> ForkSessionResponse {
     ForkSessionResponse::new(wire_id(session))
         .modes(modes(offer, chosen.mode))
-        .config_options(options::list(offer, chosen))
+        .config_options(options::config_options(offer, chosen))
 }
 
 /// `usage`: what the models took for it.
-pub fn prompt_response(stop: Stop, usage: Option<Usage>) -> PromptResponse {
+pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
     let stop = match stop {
-        Stop::EndTurn => StopReason::EndTurn,
-        Stop::MaxTokens => StopReason::MaxTokens,
-        Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
-        Stop::Refusal => StopReason::Refusal,
-        Stop::Cancelled => StopReason::Cancelled,
+        StopKind::EndTurn => StopReason::EndTurn,
+        StopKind::MaxTokens => StopReason::MaxTokens,
+        StopKind::MaxTurnRequests => StopReason::MaxTurnRequests,
+        StopKind::Refusal => StopReason::Refusal,
+        StopKind::Cancelled => StopReason::Cancelled,
     };
     let some = |it: u64| Some(it).filter(|it| *it > 0);
     let usage = usage.map(|Usage { input, output, cached, written, thought, total }| {
@@ -252,15 +256,15 @@ pub fn prompt_response(stop: Stop, usage: Option<Usage>) -> PromptResponse {
 }
 
 /// What became of words for a running turn.
-pub fn steering_response(steered: &Steered) -> Value {
+pub fn steering_response(steered: &SteerOutcome) -> Value {
     match steered {
-        Steered::Injected => json!({ "outcome": "injected" }),
-        Steered::PromptRequired(why) => json!({ "outcome": "promptRequired", "message": why }),
-        Steered::Failed(why) => json!({ "outcome": "failed", "message": why }),
+        SteerOutcome::Injected => json!({ "outcome": "injected" }),
+        SteerOutcome::PromptRequired(why) => json!({ "outcome": "promptRequired", "message": why }),
+        SteerOutcome::Failed(why) => json!({ "outcome": "failed", "message": why }),
     }
 }
 
-fn modes(offer: &Offer, current: Mode) -> SessionModeState {
+fn modes(offer: &OfferedOptions, current: Mode) -> SessionModeState {
     let mode = |it: &Mode| {
         let (name, description) = options::mode_words(*it);
         SessionMode::new(it.as_str(), name).description(description.to_owned())

@@ -10,7 +10,7 @@ use crate::{
     base::{
         ids::{CallId, SessionId},
         path::AbsPath,
-        terminal::{CommandLine, Exit, Findings},
+        terminal::{CommandLine, Exit, ObeyedFindings},
     },
     wire::acp::{
         meta::{CallMeta, TerminalExit, TerminalInfo, TerminalOutput},
@@ -46,7 +46,7 @@ pub fn read_created(result: &Value) -> Option<String> {
 }
 
 /// Params of the other four methods.
-pub fn about(session: &SessionId, terminal: &str) -> Value {
+pub fn terminal_params(session: &SessionId, terminal: &str) -> Value {
     json!({ "sessionId": session, "terminalId": terminal })
 }
 
@@ -69,11 +69,11 @@ pub fn read_exit(result: &Value) -> Option<Exit> {
 
 fn exit(status: TerminalExitStatus) -> Exit {
     let code = status.exit_code.and_then(|it| i32::try_from(it).ok());
-    Exit { code, signal: status.signal, left: Vec::new(), findings: Findings::default() }
+    Exit { code, signal: status.signal, left_running: Vec::new(), findings: ObeyedFindings::default() }
 }
 
 /// A terminal inside a tool call.
-pub fn content(terminal: &str) -> ToolCallContent {
+pub fn terminal_content(terminal: &str) -> ToolCallContent {
     ToolCallContent::Terminal(Terminal::new(terminal.to_owned()))
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use crate::base::{
         ids::SessionId,
         path::AbsPath,
-        terminal::{CommandLine, Exit, Findings},
+        terminal::{CommandLine, Exit, ObeyedFindings},
     };
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
         let exit = |code, signal: Option<&str>| Exit {
             code,
             signal: signal.map(str::to_owned),
-            left: Vec::new(),
-            findings: Findings::default(),
+            left_running: Vec::new(),
+            findings: ObeyedFindings::default(),
         };
         assert_eq!(read_exit(&json!({ "exitCode": 3 })), Some(exit(Some(3), None)));
         assert_eq!(read_exit(&json!({ "signal": "SIGTERM" })), Some(exit(None, Some("SIGTERM"))));

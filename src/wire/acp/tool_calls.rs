@@ -33,7 +33,7 @@ pub fn kind(kind: ToolKind) -> WireKind {
     }
 }
 
-pub fn display(display: &Display) -> ToolCallContent {
+pub fn display_content(display: &Display) -> ToolCallContent {
     match display {
         Display::Text { text } => text_content(text),
         Display::Diff { path, before, after } => {
@@ -42,7 +42,7 @@ pub fn display(display: &Display) -> ToolCallContent {
         }
         Display::Terminal { text, exit } => match exit {
             Some(0) | None if text.is_empty() => text_content("(no output)"),
-            Some(0) | None => printed(text),
+            Some(0) | None => output_content(text),
             Some(code) if text.is_empty() => text_content(&format!("(no output, exit code {code})")),
             Some(code) => text_content(&format!("{}\nexit code {code}", fenced(text))),
         },
@@ -54,7 +54,7 @@ pub fn text_content(text: &str) -> ToolCallContent {
 }
 
 /// What a command printed, in a fence that its own text cannot close.
-pub fn printed(text: &str) -> ToolCallContent {
+pub fn output_content(text: &str) -> ToolCallContent {
     ToolCallContent::Content(Content::new(text_block(&fenced(text))))
 }
 
@@ -109,7 +109,7 @@ fn code_span(word: &str) -> String {
 }
 
 /// `value`, unless it is null or too large to send along.
-pub fn raw(value: &Value) -> Option<Value> {
+pub fn limit_raw(value: &Value) -> Option<Value> {
     let fits = match value {
         Value::Null => false,
         Value::Object(map) => map.values().map(|it| it.as_str().map_or(64, str::len)).sum::<usize>() <= MAX_RAW,

@@ -34,7 +34,7 @@ pub fn read(params: Option<&RawValue>) -> Option<TraceContext> {
     // Nearly no request has one: those are not parsed another time.
     memmem::find(text.as_bytes(), b"\"traceparent\"")?;
     let Params { meta } = serde_json::from_str(text).ok()?;
-    let carried = |it: &Value| it.as_str().filter(|it| is_carried(it)).map(str::to_owned);
+    let carried = |it: &Value| it.as_str().filter(|it| is_loggable(it)).map(str::to_owned);
     is_traceparent(&meta.traceparent).then(|| TraceContext {
         tracestate: carried(&meta.tracestate),
         baggage: carried(&meta.baggage),
@@ -55,7 +55,7 @@ fn is_traceparent(text: &str) -> bool {
 }
 
 /// It ends up in logs: short, and one line.
-fn is_carried(text: &str) -> bool {
+fn is_loggable(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX && text.bytes().all(|it| it == b' ' || it.is_ascii_graphic())
 }
 

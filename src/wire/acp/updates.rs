@@ -26,9 +26,9 @@ use crate::{
     },
     wire::acp::{
         content,
-        initialize::Sees,
+        initialize::ClientFeatures,
         meta::CallMeta,
-        options::{self, Chosen, Offer},
+        options::{self, ChosenOptions, OfferedOptions},
         session::{iso_time, wire_id},
         terminals, tool_calls,
     },
@@ -41,29 +41,29 @@ const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
 /// What one session's client has been shown, as far as the next update depends on it.
 #[derive(Debug)]
-pub struct View {
+pub struct SessionView {
     session: SessionId,
-    pub(super) manner: Manner,
-    chosen: Chosen,
+    pub(super) profile: ClientProfile,
+    chosen: ChosenOptions,
     /// Everything of a text chunk's line before the text, for messages and for thoughts.
-    heads: [Vec<u8>; 2],
-    calls: BTreeMap<CallId, Shown>,
+    chunk_heads: [Vec<u8>; 2],
+    calls: BTreeMap<CallId, CallView>,
     /// A compaction under way.
     pub(super) compacting: Option<String>,
     /// Tokens of the last answer to the conversation, and what the session cost.
-    pub(super) filled: Option<(u64, Option<Money>)>,
+    pub(super) context_usage: Option<(u64, Option<Money>)>,
 }
 
 /// How this client is shown things.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
-    pub offer: Offer,
-    pub sees: Sees,
+pub struct ClientProfile {
+    pub offer: OfferedOptions,
+    pub features: ClientFeatures,
 }
 
 /// A call that the client knows and that has not ended.
 #[derive(Debug, Default)]
-struct Shown {
+struct CallView {
     printed: String,
     proposed: Option<Display>,
     /// As it was told, whole.
@@ -72,7 +72,7 @@ struct Shown {
     screen: Option<Screen>,
 }
 
-impl Shown {
+impl CallView {
     fn describe(&mut self, display: &ToolDisplay) {
         if let Some(call) = &mut self.call {
             call.title.clone_from(&display.title);
@@ -91,55 +91,55 @@ impl Shown {
 }
 
 /// How a call ended.
-struct End {
+struct CallEnd {
     completed: bool,
     content: Vec<ToolCallContent>,
     raw_output: Option<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Playback {
     Live,
     Replay,
 }
 
-impl View {
+impl SessionView {
     /// `chosen`: as the client knows it, from the response that this view follows.
-    pub fn new(session: SessionId, manner: Manner, chosen: Chosen) -> Self {
-        let heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        Self { session, manner, chosen, heads, calls: BTreeMap::new(), compacting: None, filled: None }
+    pub fn new(session: SessionId, profile: ClientProfile, chosen: ChosenOptions) -> Self {
+        let chunk_heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
+        Self { session, profile, chosen, chunk_heads, calls: BTreeMap::new(), compacting: None, context_usage: None }
     }
 
     /// Other models may be on offer now.
-    pub fn offer(&mut self, offer: Offer) {
-        self.manner.offer = offer;
+    pub fn set_offer(&mut self, offer: OfferedOptions) {
+        self.profile.offer = offer;
     }
 
     /// Appends what the client should be shown of a fact, a line each.
     pub fn show(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
-        self.project(fact, Way::Live, lines);
+        self.push_fact(fact, Playback::Live, lines);
     }
 
     /// Appends what there is of the conversation, for a client that knows nothing of it.
     pub fn replay(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        for entry in rewind::remaining(entries) {
-            self.project(&entry.fact, Way::Replay, lines);
+        for entry in rewind::remaining_entries(entries) {
+            self.push_fact(&entry.fact, Playback::Replay, lines);
         }
         self.interrupt(INTERRUPTED, lines);
     }
 
-    fn project(&mut self, fact: &Fact, way: Way, lines: &mut Vec<u8>) {
+    fn push_fact(&mut self, fact: &Fact, way: Playback, lines: &mut Vec<u8>) {
         match fact {
             Fact::Event { event } => self.event(event, way, lines),
-            Fact::Mode { mode } if way == Way::Live => {
+            Fact::Mode { mode } if way == Playback::Live => {
                 self.chosen.mode = *mode;
-                self.update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
+                self.push_update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
                 self.options(lines);
             }
-            _ if way == Way::Live && self.chosen.take(fact) => {
+            _ if way == Playback::Live && self.chosen.apply_fact(fact) => {
                 self.options(lines);
                 if let Fact::Model { window: size @ 1.., .. } = fact {
-                    self.usage(*size, lines);
+                    self.push_usage(*size, lines);
                 }
             }
             _ => (),
@@ -147,16 +147,16 @@ impl View {
     }
 
     fn options(&self, lines: &mut Vec<u8>) {
-        let list = options::list(&self.manner.offer, &self.chosen);
-        self.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(list)), lines);
+        let list = options::config_options(&self.profile.offer, &self.chosen);
+        self.push_update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(list)), lines);
     }
 
-    fn event(&mut self, event: &AgentEvent, way: Way, lines: &mut Vec<u8>) {
+    fn event(&mut self, event: &AgentEvent, way: Playback, lines: &mut Vec<u8>) {
         match &event.kind {
-            EventKind::AgentStart {} if way == Way::Replay => self.interrupt(INTERRUPTED, lines),
+            EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(INTERRUPTED, lines),
             // Who shows notices can tell it from the answer.
             EventKind::Message { content, .. }
-                if event.meta.contains_key(STOPPED) && self.manner.sees.notices && way == Way::Live =>
+                if event.meta.contains_key(STOPPED) && self.profile.features.notices && way == Playback::Live =>
             {
                 self.notice(&event.id, &joined_text(content), None, lines);
             }
@@ -170,60 +170,68 @@ impl View {
             EventKind::ToolResponse { request_id, content, display, summary, error, data, .. } => {
                 let shown = self.calls.remove(request_id).unwrap_or_default();
                 let content = match shown.terminal(request_id) {
-                    Some(terminal) => seen_content(terminal, summary.as_deref(), error.as_ref()),
+                    Some(terminal) => terminal_result(terminal, summary.as_deref(), error.as_ref()),
                     None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown),
                 };
-                let end = End { completed: error.is_none(), content, raw_output: tool_calls::raw(data) };
+                let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
                 let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
                 self.end_call(request_id, end, drawn.then(|| terminals::exit_meta(request_id, data)), lines);
             }
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
-                self.update(SessionUpdate::SessionInfoUpdate(info), lines);
+                self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
-            EventKind::Usage { .. } if way == Way::Live => {
+            EventKind::Usage { .. } if way == Playback::Live => {
                 let size = self.take_usage(&event.kind);
-                size.into_iter().for_each(|it| self.usage(it, lines));
+                size.into_iter().for_each(|it| self.push_usage(it, lines));
             }
-            EventKind::Error { message, fatal: false, .. } if way == Way::Live => {
+            EventKind::Error { message, fatal: false, .. } if way == Playback::Live => {
                 let ids = event.meta.get(DISCARDS).map(|it| json!({ DISCARDS: it }));
                 self.notice(&event.id, message, ids.map(|it| Map::from_iter([("castor".to_owned(), it)])), lines)
             }
-            EventKind::Custom { kind, data } if kind == NOTICE && way == Way::Live => {
+            EventKind::Custom { kind, data } if kind == NOTICE && way == Playback::Live => {
                 let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
                 self.notice(&event.id, text, None, lines);
             }
             EventKind::Custom { kind, data } if kind == COMPACTION => match way {
-                Way::Live => self.compaction(&event.id, data, lines),
-                Way::Replay => self.past_compaction(data, lines),
+                Playback::Live => self.compaction(&event.id, data, lines),
+                Playback::Replay => self.past_compaction(data, lines),
             },
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
-                    self.update(SessionUpdate::Plan(plan), lines);
+                    self.push_update(SessionUpdate::Plan(plan), lines);
                 }
             }
             _ => (),
         }
     }
 
-    fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], way: Way, lines: &mut Vec<u8>) {
+    fn message(
+        &mut self,
+        role: Speaker,
+        id: &MessageId,
+        parts: &[Part],
+        cuts: &[u32],
+        way: Playback,
+        lines: &mut Vec<u8>,
+    ) {
         // The client shows a live prompt itself.
-        if role == Speaker::User && way == Way::Live {
+        if role == Speaker::User && way == Playback::Live {
             return;
         }
         for part in parts {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
-                (Speaker::Developer, _) if way == Way::Replay => (),
+                (Speaker::Developer, _) if way == Playback::Replay => (),
                 (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
                 (Speaker::User, it) => {
                     let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());
-                    self.update(SessionUpdate::UserMessageChunk(chunk), lines);
+                    self.push_update(SessionUpdate::UserMessageChunk(chunk), lines);
                 }
                 (_, it) => {
                     let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());
-                    self.update(SessionUpdate::AgentMessageChunk(chunk), lines);
+                    self.push_update(SessionUpdate::AgentMessageChunk(chunk), lines);
                 }
             }
         }
@@ -231,7 +239,7 @@ impl View {
 
     /// One line for each live chunk; this is the hot path, so only the text is encoded.
     fn chunks(&self, kind: usize, id: &MessageId, text: &str, cuts: &[u32], lines: &mut Vec<u8>) {
-        let Some(head) = self.heads.get(kind) else { return };
+        let Some(head) = self.chunk_heads.get(kind) else { return };
         let mut start = 0;
         let whole = [text.len() as u32];
         let cuts = if cuts.is_empty() { &whole[..] } else { cuts };
@@ -254,44 +262,44 @@ impl View {
     fn tool_call(&mut self, id: &CallId, name: &str, args: &Value, display: &ToolDisplay, lines: &mut Vec<u8>) {
         let call = ToolCall::new(id.as_str().to_owned(), tool_calls::title(display.kind, &display.title))
             .name(name.to_owned())
-            .meta(named(name))
+            .meta(tool_name_meta(name))
             .kind(tool_calls::kind(display.kind))
             .status(ToolCallStatus::Pending)
             .locations(tool_calls::locations(&display.locations))
-            .raw_input(tool_calls::raw(args));
-        self.calls.insert(id.clone(), Shown { call: Some(call.clone()), ..Shown::default() });
-        self.update(SessionUpdate::ToolCall(call), lines);
+            .raw_input(tool_calls::limit_raw(args));
+        self.calls.insert(id.clone(), CallView { call: Some(call.clone()), ..CallView::default() });
+        self.push_update(SessionUpdate::ToolCall(call), lines);
     }
 
-    fn progress(&mut self, id: &CallId, update: &ToolProgress, way: Way, lines: &mut Vec<u8>) {
+    fn progress(&mut self, id: &CallId, update: &ToolProgress, way: Playback, lines: &mut Vec<u8>) {
         let shown = self.calls.entry(id.clone()).or_default();
         let fields = ToolCallUpdateFields::new();
         let mut meta = None;
         let fields = match update {
             ToolProgress::Described { display } => {
                 shown.describe(display);
-                described(fields, display).status(ToolCallStatus::Pending)
+                with_display(fields, display).status(ToolCallStatus::Pending)
             }
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
-                fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display(display)])
+                fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display_content(display)])
             }
             ToolProgress::Started { display: Some(display) } => {
                 shown.describe(display);
-                described(fields, display).status(ToolCallStatus::InProgress)
+                with_display(fields, display).status(ToolCallStatus::InProgress)
             }
             ToolProgress::Started { display: None } => fields.status(ToolCallStatus::InProgress),
             // A terminal that the client does not have would make it refuse the whole update.
-            ToolProgress::Attached { .. } if way == Way::Replay => return,
+            ToolProgress::Attached { .. } if way == Playback::Replay => return,
             ToolProgress::Attached { screen } => {
                 shown.screen = Some(screen.clone());
                 match screen {
                     Screen::Client { terminal } => {
-                        fields.status(ToolCallStatus::InProgress).content(vec![terminals::content(terminal)])
+                        fields.status(ToolCallStatus::InProgress).content(vec![terminals::terminal_content(terminal)])
                     }
                     Screen::Drawn { cwd } => {
                         let call = shown.call.take().map(|it| drawn_call(it, id, cwd));
-                        call.into_iter().for_each(|it| self.update(SessionUpdate::ToolCall(it), lines));
+                        call.into_iter().for_each(|it| self.push_update(SessionUpdate::ToolCall(it), lines));
                         return;
                     }
                 }
@@ -305,13 +313,13 @@ impl View {
                 if shown.printed.len() > MAX_LIVE {
                     shown.printed = text::tail(&shown.printed, MAX_LIVE).to_owned();
                 }
-                fields.status(ToolCallStatus::InProgress).content(vec![tool_calls::printed(&shown.printed)])
+                fields.status(ToolCallStatus::InProgress).content(vec![tool_calls::output_content(&shown.printed)])
             }
         };
         // In replay only what a call is and how it ended matters.
-        if way == Way::Live || matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. }) {
+        if way == Playback::Live || matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. }) {
             let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
-            self.update(SessionUpdate::ToolCallUpdate(update), lines);
+            self.push_update(SessionUpdate::ToolCallUpdate(update), lines);
         }
     }
 
@@ -321,24 +329,24 @@ impl View {
         let error = ToolError::new("interrupted", why);
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {
-                Some(terminal) => seen_content(terminal, None, Some(&error)),
+                Some(terminal) => terminal_result(terminal, None, Some(&error)),
                 None => result_content(&[], None, None, Some(&error), &shown),
             };
             let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
             let meta = drawn.then(|| terminals::exit_meta(&id, &Value::Null));
-            self.end_call(&id, End { completed: false, content, raw_output: None }, meta, lines);
+            self.end_call(&id, CallEnd { completed: false, content, raw_output: None }, meta, lines);
         }
     }
 
-    fn end_call(&self, id: &CallId, end: End, meta: Option<Meta>, lines: &mut Vec<u8>) {
-        let End { completed, content, raw_output } = end;
+    fn end_call(&self, id: &CallId, end: CallEnd, meta: Option<Meta>, lines: &mut Vec<u8>) {
+        let CallEnd { completed, content, raw_output } = end;
         let status = if completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(raw_output);
         let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
-        self.update(SessionUpdate::ToolCallUpdate(update), lines);
+        self.push_update(SessionUpdate::ToolCallUpdate(update), lines);
     }
 
-    pub(super) fn update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
+    pub(super) fn push_update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
         notification("session/update", &SessionNotification::new(wire_id(&self.session), update), lines);
     }
 }
@@ -384,11 +392,11 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
 }
 
 /// The name once more, where clients look that are older than the field for it.
-fn named(tool: &str) -> Map<String, Value> {
+fn tool_name_meta(tool: &str) -> Map<String, Value> {
     CallMeta { tool_name: Some(tool.to_owned()), ..CallMeta::default() }.into_map()
 }
 
-fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpdateFields {
+fn with_display(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpdateFields {
     fields
         .title(tool_calls::title(display.kind, &display.title))
         .kind(tool_calls::kind(display.kind))
@@ -398,14 +406,14 @@ fn described(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCallUpd
 /// The call again, whole and with a terminal: only a `tool_call` can begin one.
 fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall {
     call.status(ToolCallStatus::InProgress)
-        .content(vec![terminals::content(id.as_str())])
+        .content(vec![terminals::terminal_content(id.as_str())])
         .meta(terminals::info_meta(id, cwd))
 }
 
 /// The end of a call whose output is in a terminal.
-fn seen_content(terminal: &str, summary: Option<&str>, error: Option<&ToolError>) -> Vec<ToolCallContent> {
+fn terminal_result(terminal: &str, summary: Option<&str>, error: Option<&ToolError>) -> Vec<ToolCallContent> {
     let words = error.map(|it| it.message.as_str()).or(summary);
-    words.map(tool_calls::text_content).into_iter().chain([terminals::content(terminal)]).collect()
+    words.map(tool_calls::text_content).into_iter().chain([terminals::terminal_content(terminal)]).collect()
 }
 
 fn result_content(
@@ -413,21 +421,21 @@ fn result_content(
     display: Option<&Display>,
     summary: Option<&str>,
     error: Option<&ToolError>,
-    shown: &Shown,
+    shown: &CallView,
 ) -> Vec<ToolCallContent> {
     let mut res = Vec::new();
     if let Some(error) = error {
         res.push(tool_calls::text_content(&error.message));
         // What was proposed or printed stays visible when the call was refused or cancelled.
-        res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display));
+        res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display_content));
         if display.is_none() && !shown.printed.is_empty() {
             // A drawn terminal's codes are nothing to read.
-            res.push(tool_calls::printed(&crate::base::ansi::plain(&shown.printed).0));
+            res.push(tool_calls::output_content(&crate::base::ansi::plain(&shown.printed).0));
         }
         return res;
     }
     match (display, summary) {
-        (Some(display), _) => res.push(tool_calls::display(display)),
+        (Some(display), _) => res.push(tool_calls::display_content(display)),
         (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
         (None, None) => match joined_text(content) {
             // Without any content some clients show the raw output.
@@ -442,7 +450,7 @@ fn result_content(
 mod tests {
     use agent_client_protocol_schema::v1::{ContentChunk, SessionNotification, SessionUpdate};
 
-    use super::{Chosen, Manner, View, notification};
+    use super::{ChosenOptions, ClientProfile, SessionView, notification};
     use crate::base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker},
@@ -467,8 +475,10 @@ mod tests {
             let meta = serde_json::Map::new();
             let event = AgentEvent { id: "s-0".to_owned(), stream_id: StreamId::from("s"), timestamp: 0, kind, meta };
             let mut actual = Vec::new();
-            let chosen = Chosen { mode: Mode::Default, model: String::new(), tuning: Tuning::default(), limits: None };
-            View::new(SessionId::from("id1"), Manner::default(), chosen).show(&Fact::Event { event }, &mut actual);
+            let chosen =
+                ChosenOptions { mode: Mode::Default, model: String::new(), tuning: Tuning::default(), limits: None };
+            SessionView::new(SessionId::from("id1"), ClientProfile::default(), chosen)
+                .show(&Fact::Event { event }, &mut actual);
 
             let chunk = ContentChunk::new(super::content::text_block(text)).message_id("m1");
             let update = match thought {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::{
-    story::{self, Call, Ended, Item, Shown, Story, Who},
+    story::{self, Call, EndedCall, ShownContent, Story, StoryItem, StorySpeaker},
     time,
 };
 use crate::base::content::Part;
@@ -46,19 +46,23 @@ img { max-width: 100%; }
 pub fn html(story: &Story<'_>) -> String {
     let mut out = HEAD.to_owned();
     head(story, &mut out);
-    for (item, mark) in story.told() {
+    for (item, mark) in story.marked_items() {
         match item {
-            Item::Said { who, at_ms, parts, .. } => said(*who, mark, *at_ms, parts, &mut out),
-            Item::Call(it) => call(it, mark, &mut out),
-            Item::Plan(it) => {
-                put(&mut out, format_args!("<details open><summary>Plan{mark}</summary><ul>\n"));
+            StoryItem::Message { who, at_ms, parts, .. } => write_message(*who, mark, *at_ms, parts, &mut out),
+            StoryItem::Call(it) => call(it, mark, &mut out),
+            StoryItem::Plan(it) => {
+                write_text(&mut out, format_args!("<details open><summary>Plan{mark}</summary><ul>\n"));
                 for (status, text) in story::tasks(it) {
-                    put(&mut out, format_args!("<li>{} <small>{}</small></li>\n", Text(text), Text(status)));
+                    write_text(&mut out, format_args!("<li>{} <small>{}</small></li>\n", Text(text), Text(status)));
                 }
-                put(&mut out, format_args!("</ul></details>\n"));
+                write_text(&mut out, format_args!("</ul></details>\n"));
             }
-            Item::Trouble(it) => put(&mut out, format_args!("<p class=\"bad text\">{}{mark}</p>\n", Text(it))),
-            Item::Note(it) => put(&mut out, format_args!("<p class=\"note text\">{}{mark}</p>\n", Text(it))),
+            StoryItem::Error(it) => {
+                write_text(&mut out, format_args!("<p class=\"bad text\">{}{mark}</p>\n", Text(it)))
+            }
+            StoryItem::Note(it) => {
+                write_text(&mut out, format_args!("<p class=\"note text\">{}{mark}</p>\n", Text(it)))
+            }
         }
     }
     out.push_str("</body>\n</html>\n");
@@ -66,14 +70,14 @@ pub fn html(story: &Story<'_>) -> String {
 }
 
 /// Writing to a String cannot fail.
-fn put(out: &mut String, text: fmt::Arguments<'_>) {
+fn write_text(out: &mut String, text: fmt::Arguments<'_>) {
     _ = out.write_fmt(text);
 }
 
 fn head(story: &Story<'_>, out: &mut String) {
     let it = &story.head;
     let title = Text(it.title.unwrap_or("A session of castor"));
-    put(out, format_args!("<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n<dl>\n"));
+    write_text(out, format_args!("<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n<dl>\n"));
     let (created, updated) = (time::plain(it.created_ms), time::plain(it.updated_ms));
     let parent = it.parent.map(ToString::to_string);
     let rows = [
@@ -87,27 +91,27 @@ fn head(story: &Story<'_>, out: &mut String) {
     for (name, value) in
         rows.iter().filter(|(name, text)| !text.is_empty() && (*name != "Tokens" || it.usage.total > 0))
     {
-        put(out, format_args!("<dt>{name}</dt><dd>{}</dd>\n", Text(value)));
+        write_text(out, format_args!("<dt>{name}</dt><dd>{}</dd>\n", Text(value)));
     }
     out.push_str("</dl>\n");
 }
 
-fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
-    let (name, class) = if who == Who::User { ("User", "user") } else { ("Agent", "agent") };
-    put(out, format_args!("<h2>{name}{mark} · {}</h2>\n<div class=\"{class}\">\n", time::plain(at_ms)));
+fn write_message(who: StorySpeaker, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
+    let (name, class) = if who == StorySpeaker::User { ("User", "user") } else { ("Agent", "agent") };
+    write_text(out, format_args!("<h2>{name}{mark} · {}</h2>\n<div class=\"{class}\">\n", time::plain(at_ms)));
     for part in parts {
         match part {
             Part::Text { text, .. } => prose(text, out),
             Part::Thought { thought, .. } => {
                 let open = "<details class=\"thought\"><summary>Thought</summary>";
-                put(out, format_args!("{open}<div class=\"text\">{}</div></details>\n", Text(thought)));
+                write_text(out, format_args!("{open}<div class=\"text\">{}</div></details>\n", Text(thought)));
             }
             Part::Media { mime, data, .. } => media(mime, data, out),
             Part::Reference { uri, name, text, .. } => {
                 let name = name.as_deref().unwrap_or_default();
-                put(out, format_args!("<p class=\"note\">Attached: {} {}</p>\n", Text(name), Text(uri)));
+                write_text(out, format_args!("<p class=\"note\">Attached: {} {}</p>\n", Text(name), Text(uri)));
                 if let Some(text) = text {
-                    put(out, format_args!("<pre>{}</pre>\n", Text(text)));
+                    write_text(out, format_args!("<pre>{}</pre>\n", Text(text)));
                 }
             }
         }
@@ -118,8 +122,8 @@ fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
 fn media(mime: &str, data: &str, out: &mut String) {
     let is_base64 = data.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'='));
     match PICTURES.iter().find(|it| **it == mime && is_base64) {
-        Some(mime) => put(out, format_args!("<p><img alt=\"\" src=\"data:{mime};base64,{data}\"></p>\n")),
-        None => put(out, format_args!("<p class=\"note\">Attached: {}</p>\n", Text(mime))),
+        Some(mime) => write_text(out, format_args!("<p><img alt=\"\" src=\"data:{mime};base64,{data}\"></p>\n")),
+        None => write_text(out, format_args!("<p class=\"note\">Attached: {}</p>\n", Text(mime))),
     }
 }
 
@@ -148,42 +152,42 @@ fn prose(text: &str, out: &mut String) {
 fn block_of(is_code: bool, text: &str, out: &mut String) {
     match (is_code, text.trim_matches('\n')) {
         (_, "") => (),
-        (true, text) => put(out, format_args!("<pre>{}</pre>\n", Text(text))),
-        (false, text) => put(out, format_args!("<div class=\"text\">{}</div>\n", Text(text))),
+        (true, text) => write_text(out, format_args!("<pre>{}</pre>\n", Text(text))),
+        (false, text) => write_text(out, format_args!("<div class=\"text\">{}</div>\n", Text(text))),
     }
 }
 
 fn call(it: &Call<'_>, mark: &str, out: &mut String) {
-    let (end, class) = match it.ended {
-        Ended::No => ("no end is known".to_owned(), "note"),
-        Ended::Well => ("done".to_owned(), "note"),
-        Ended::Exit(code) => (format!("exit code {code}"), "bad"),
-        Ended::Failed(_) => ("failed".to_owned(), "bad"),
+    let (end, class) = match it.end {
+        EndedCall::Unknown => ("no end is known".to_owned(), "note"),
+        EndedCall::Succeeded => ("done".to_owned(), "note"),
+        EndedCall::Exit(code) => (format!("exit code {code}"), "bad"),
+        EndedCall::Failed(_) => ("failed".to_owned(), "bad"),
     };
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let (name, title) = (Text(it.name), Text(it.title));
     let summary =
         format_args!("<code>{name}</code> {title} <small class=\"{class}\">{end}{answer}{mark}</small>").to_string();
-    put(out, format_args!("<details><summary>{summary}</summary>\n"));
+    write_text(out, format_args!("<details><summary>{summary}</summary>\n"));
     let args = serde_json::to_string_pretty(it.args).unwrap_or_default();
-    put(out, format_args!("<pre>{}</pre>\n", Text(&args)));
-    match &it.shown {
-        Some(Shown::Diff { path, before, after }) => {
-            put(out, format_args!("<p><code>{}</code></p>\n", Text(&path.to_string())));
-            diff(&story::unified(*before, after), out);
+    write_text(out, format_args!("<pre>{}</pre>\n", Text(&args)));
+    match &it.content {
+        Some(ShownContent::Diff { path, before, after }) => {
+            write_text(out, format_args!("<p><code>{}</code></p>\n", Text(&path.to_string())));
+            diff(&story::unified_diff(*before, after), out);
         }
-        Some(Shown::Terminal { text, exit }) => {
-            put(out, format_args!("<pre>{}</pre>\n", Text(text)));
+        Some(ShownContent::Terminal { text, exit }) => {
+            write_text(out, format_args!("<pre>{}</pre>\n", Text(text)));
             if let Some(exit) = exit {
-                put(out, format_args!("<p class=\"note\">Exit code {exit}</p>\n"));
+                write_text(out, format_args!("<p class=\"note\">Exit code {exit}</p>\n"));
             }
         }
-        Some(Shown::Text(text)) => put(out, format_args!("<pre>{}</pre>\n", Text(text))),
-        None if !it.output.is_empty() => put(out, format_args!("<pre>{}</pre>\n", Text(&it.output))),
+        Some(ShownContent::Text(text)) => write_text(out, format_args!("<pre>{}</pre>\n", Text(text))),
+        None if !it.output.is_empty() => write_text(out, format_args!("<pre>{}</pre>\n", Text(&it.output))),
         None => (),
     }
-    if let Ended::Failed(why) = it.ended {
-        put(out, format_args!("<p class=\"bad text\">{}</p>\n", Text(why)));
+    if let EndedCall::Failed(why) = it.end {
+        write_text(out, format_args!("<p class=\"bad text\">{}</p>\n", Text(why)));
     }
     out.push_str("</details>\n");
 }
@@ -192,9 +196,9 @@ fn diff(text: &str, out: &mut String) {
     out.push_str("<pre>");
     for line in text.lines() {
         match line.as_bytes().first() {
-            Some(b'+') => put(out, format_args!("<span class=\"add\">{}</span>\n", Text(line))),
-            Some(b'-') => put(out, format_args!("<span class=\"del\">{}</span>\n", Text(line))),
-            _ => put(out, format_args!("{}\n", Text(line))),
+            Some(b'+') => write_text(out, format_args!("<span class=\"add\">{}</span>\n", Text(line))),
+            Some(b'-') => write_text(out, format_args!("<span class=\"del\">{}</span>\n", Text(line))),
+            _ => write_text(out, format_args!("{}\n", Text(line))),
         }
     }
     out.push_str("</pre>\n");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    story::{self, Call, Ended, Item, Shown, Story, Who},
+    story::{self, Call, EndedCall, ShownContent, Story, StoryItem, StorySpeaker},
     time,
 };
 use crate::base::content::Part;
@@ -14,20 +14,20 @@ const MAX_HEADING: usize = 160;
 pub fn markdown(story: &Story<'_>) -> String {
     let mut out = String::new();
     head(story, &mut out);
-    for (item, mark) in story.told() {
+    for (item, mark) in story.marked_items() {
         out.push('\n');
         match item {
-            Item::Said { who, at_ms, parts, .. } => said(*who, mark, *at_ms, parts, &mut out),
-            Item::Call(it) => call(it, mark, &mut out),
-            Item::Plan(it) => {
+            StoryItem::Message { who, at_ms, parts, .. } => write_message(*who, mark, *at_ms, parts, &mut out),
+            StoryItem::Call(it) => call(it, mark, &mut out),
+            StoryItem::Plan(it) => {
                 line(&mut out, format_args!("**Plan**{mark}\n"));
                 for (status, text) in story::tasks(it) {
                     let mark = if status == "completed" { 'x' } else { ' ' };
                     line(&mut out, format_args!("- [{mark}] {}", span(text)));
                 }
             }
-            Item::Trouble(it) => quoted(&format!("**Error.**{mark} "), it, &mut out),
-            Item::Note(it) => line(&mut out, format_args!("*{}*{mark}", span(it))),
+            StoryItem::Error(it) => quoted(&format!("**Error.**{mark} "), it, &mut out),
+            StoryItem::Note(it) => line(&mut out, format_args!("*{}*{mark}", span(it))),
         }
     }
     out
@@ -54,13 +54,15 @@ fn head(story: &Story<'_>, out: &mut String) {
     }
 }
 
-fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
-    let name = if who == Who::User { "User" } else { "Agent" };
+fn write_message(who: StorySpeaker, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
+    let name = if who == StorySpeaker::User { "User" } else { "Agent" };
     line(out, format_args!("## {name}{mark}\n\n*{}*", time::plain(at_ms)));
     for part in parts {
         out.push('\n');
         match part {
-            Part::Text { text, .. } if who == Who::Agent && stays_inside(text) => line(out, format_args!("{text}")),
+            Part::Text { text, .. } if who == StorySpeaker::Agent && stays_inside(text) => {
+                line(out, format_args!("{text}"))
+            }
             Part::Text { text, .. } => quoted("", text, out),
             Part::Thought { thought, .. } => quoted("*Thought:* ", thought, out),
             Part::Media { mime, data, .. } => {
@@ -79,27 +81,27 @@ fn said(who: Who, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
 }
 
 fn call(it: &Call<'_>, mark: &str, out: &mut String) {
-    let end = match it.ended {
-        Ended::No => "no end is known".to_owned(),
-        Ended::Well => "done".to_owned(),
-        Ended::Exit(code) => format!("exit code {code}"),
-        Ended::Failed(_) => "failed".to_owned(),
+    let end = match it.end {
+        EndedCall::Unknown => "no end is known".to_owned(),
+        EndedCall::Succeeded => "done".to_owned(),
+        EndedCall::Exit(code) => format!("exit code {code}"),
+        EndedCall::Failed(_) => "failed".to_owned(),
     };
     let title: String = it.title.chars().take(MAX_HEADING).collect();
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     line(out, format_args!("### Tool {}: {}{mark}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
     fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
-    match &it.shown {
-        Some(Shown::Diff { path, before, after }) => {
+    match &it.content {
+        Some(ShownContent::Diff { path, before, after }) => {
             line(out, format_args!("\n{}\n", span(&path.to_string())));
-            fence("diff", &story::unified(*before, after), out);
+            fence("diff", &story::unified_diff(*before, after), out);
         }
-        Some(Shown::Terminal { text, exit }) => {
+        Some(ShownContent::Terminal { text, exit }) => {
             let exit = exit.map(|it| format!("Exit code {it}")).unwrap_or_default();
             line(out, format_args!("\n{exit}"));
             fence("", text, out);
         }
-        Some(Shown::Text(text)) => {
+        Some(ShownContent::Text(text)) => {
             out.push('\n');
             fence("", text, out);
         }
@@ -109,7 +111,7 @@ fn call(it: &Call<'_>, mark: &str, out: &mut String) {
         }
         None => (),
     }
-    if let Ended::Failed(why) = it.ended {
+    if let EndedCall::Failed(why) = it.end {
         out.push('\n');
         quoted("**Failed.** ", why, out);
     }

@@ -18,17 +18,17 @@ use crate::base::{
 /// A session, told.
 #[derive(Clone, Debug)]
 pub struct Story<'a> {
-    pub head: Head<'a>,
-    pub items: Vec<Item<'a>>,
+    pub head: StoryHead<'a>,
+    pub items: Vec<StoryItem<'a>>,
     /// Which items a rewind took away.
     rewound: BTreeSet<usize>,
 }
 
 /// Behind what a rewind took away.
-const MARK: &str = " (rewound)";
+const REWOUND_MARK: &str = " (rewound)";
 
 #[derive(Clone, Debug)]
-pub struct Head<'a> {
+pub struct StoryHead<'a> {
     pub id: &'a SessionId,
     /// The session that it is a copy of.
     pub parent: Option<&'a SessionId>,
@@ -36,7 +36,7 @@ pub struct Head<'a> {
     pub title: Option<&'a str>,
     pub model: &'a str,
     pub mode: Mode,
-    pub castor: &'a str,
+    pub castor_version: &'a str,
     pub created_ms: u64,
     pub updated_ms: u64,
     /// Of all model calls together.
@@ -44,15 +44,15 @@ pub struct Head<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum StorySpeaker {
     User,
     Agent,
 }
 
 #[derive(Clone, Debug)]
-pub enum Item<'a> {
-    Said {
-        who: Who,
+pub enum StoryItem<'a> {
+    Message {
+        who: StorySpeaker,
         at_ms: u64,
         message: &'a MessageId,
         /// Text that continues text is joined.
@@ -61,7 +61,7 @@ pub enum Item<'a> {
     Call(Box<Call<'a>>),
     Plan(&'a Value),
     /// Something went wrong.
-    Trouble(&'a str),
+    Error(&'a str),
     /// One line beside the conversation.
     Note(String),
 }
@@ -72,26 +72,26 @@ pub struct Call<'a> {
     pub title: &'a str,
     pub args: &'a Value,
     /// What it would have done, or did.
-    pub shown: Option<Shown<'a>>,
+    pub content: Option<ShownContent<'a>>,
     /// What the model got; what was printed, while there is nothing better.
     pub output: String,
-    pub ended: Ended<'a>,
+    pub end: EndedCall<'a>,
     /// What the user said to it, where they were asked.
     pub answer: Option<Answer>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended<'a> {
+pub enum EndedCall<'a> {
     /// Nobody saw the end.
-    No,
-    Well,
+    Unknown,
+    Succeeded,
     /// It ran as it should, and what ran says that it failed.
     Exit(i32),
     Failed(&'a str),
 }
 
 #[derive(Clone, Debug)]
-pub enum Shown<'a> {
+pub enum ShownContent<'a> {
     Text(&'a str),
     Diff { path: &'a AbsPath, before: Option<&'a str>, after: &'a str },
     Terminal { text: &'a str, exit: Option<i32> },
@@ -102,21 +102,21 @@ impl<'a> Story<'a> {
     pub fn new(entries: &'a [Entry]) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
         let Fact::Created { castor, session, cwd, mode, model, parent, .. } = &first.fact else { return None };
-        let head = Head {
+        let head = StoryHead {
             id: session,
             parent: parent.as_ref(),
             cwd,
             title: None,
             model,
             mode: *mode,
-            castor,
+            castor_version: castor,
             created_ms: first.at,
             updated_ms: entries.last().map_or(first.at, |it| it.at),
             usage: Usage::default(),
         };
-        let mut away = rewind::away(entries).into_iter().skip(1);
+        let mut away = rewind::removed_entries(entries).into_iter().skip(1);
         let story = Self { head, items: Vec::new(), rewound: BTreeSet::new() };
-        let mut teller = Teller { story, calls: BTreeMap::new() };
+        let mut teller = StoryBuilder { story, calls: BTreeMap::new() };
         for entry in rest {
             let (is_away, from) = (away.next() == Some(true), teller.story.items.len());
             let title = teller.story.head.title;
@@ -130,30 +130,30 @@ impl<'a> Story<'a> {
     }
 
     /// Each item, and what marks it if a rewind took it away.
-    pub fn told(&self) -> impl Iterator<Item = (&Item<'a>, &'static str)> {
-        let mark = |at: usize| if self.rewound.contains(&at) { MARK } else { "" };
+    pub fn marked_items(&self) -> impl Iterator<Item = (&StoryItem<'a>, &'static str)> {
+        let mark = |at: usize| if self.rewound.contains(&at) { REWOUND_MARK } else { "" };
         self.items.iter().enumerate().map(move |(at, it)| (it, mark(at)))
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
         self.items.iter().filter_map(|it| match it {
-            Item::Call(call) => Some(&**call),
+            StoryItem::Call(call) => Some(&**call),
             _ => None,
         })
     }
 
     pub fn n_prompts(&self) -> usize {
-        self.items.iter().filter(|it| matches!(it, Item::Said { who: Who::User, .. })).count()
+        self.items.iter().filter(|it| matches!(it, StoryItem::Message { who: StorySpeaker::User, .. })).count()
     }
 }
 
-struct Teller<'a> {
+struct StoryBuilder<'a> {
     story: Story<'a>,
     /// Where each call stands in the story.
     calls: BTreeMap<&'a CallId, usize>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> StoryBuilder<'a> {
     fn fact(&mut self, entry: &'a Entry) {
         match &entry.fact {
             Fact::Event { event } => self.event(entry.at, &event.kind),
@@ -187,8 +187,16 @@ impl<'a> Teller<'a> {
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.calls.insert(request_id, self.story.items.len());
                 let (shown, answer) = (None, None);
-                let (title, output, ended) = (display.title.as_str(), String::new(), Ended::No);
-                self.story.items.push(Item::Call(Box::new(Call { name, title, args, shown, output, ended, answer })));
+                let (title, output, ended) = (display.title.as_str(), String::new(), EndedCall::Unknown);
+                self.story.items.push(StoryItem::Call(Box::new(Call {
+                    name,
+                    title,
+                    args,
+                    content: shown,
+                    output,
+                    end: ended,
+                    answer,
+                })));
             }
             EventKind::ToolUpdate { request_id, update } => {
                 if let Some(call) = self.call(request_id) {
@@ -197,51 +205,53 @@ impl<'a> Teller<'a> {
             }
             EventKind::ToolResponse { request_id, content, display, error, .. } => {
                 let Some(call) = self.call(request_id) else { return };
-                call.shown = display.as_ref().map(shown).or(call.shown.take());
+                call.content = display.as_ref().map(shown_content).or(call.content.take());
                 call.output = joined_text(content);
-                call.ended = match (error, &call.shown) {
-                    (Some(it), _) => Ended::Failed(&it.message),
-                    (None, Some(Shown::Terminal { exit: Some(code), .. })) if *code != 0 => Ended::Exit(*code),
-                    (None, _) => Ended::Well,
+                call.end = match (error, &call.content) {
+                    (Some(it), _) => EndedCall::Failed(&it.message),
+                    (None, Some(ShownContent::Terminal { exit: Some(code), .. })) if *code != 0 => {
+                        EndedCall::Exit(*code)
+                    }
+                    (None, _) => EndedCall::Succeeded,
                 };
             }
             EventKind::Usage { usage, .. } => {
                 self.story.head.usage = self.story.head.usage.plus(usage);
             }
-            EventKind::Error { message, .. } => self.story.items.push(Item::Trouble(message)),
+            EventKind::Error { message, .. } => self.story.items.push(StoryItem::Error(message)),
             EventKind::AgentEnd { reason } if *reason != EndReason::Completed => {
-                self.note(format!("The turn ended early: {}", early(*reason)));
+                self.note(format!("The turn ended early: {}", early_end(*reason)));
             }
-            EventKind::Custom { kind, data } if kind == "plan" => self.story.items.push(Item::Plan(data)),
+            EventKind::Custom { kind, data } if kind == "plan" => self.story.items.push(StoryItem::Plan(data)),
             _ => (),
         }
     }
 
     fn said(&mut self, role: Speaker, at_ms: u64, message: &'a MessageId, content: &[Part]) {
-        let who = if role == Speaker::User { Who::User } else { Who::Agent };
-        let goes_on = |it: &mut Item<'a>| match it {
-            Item::Said { who: of, message: id, parts, .. } if *of == who && *id == message => {
-                content.iter().for_each(|it| join(parts, it));
+        let who = if role == Speaker::User { StorySpeaker::User } else { StorySpeaker::Agent };
+        let goes_on = |it: &mut StoryItem<'a>| match it {
+            StoryItem::Message { who: of, message: id, parts, .. } if *of == who && *id == message => {
+                content.iter().for_each(|it| join_text(parts, it));
                 true
             }
             _ => false,
         };
         if !self.story.items.last_mut().is_some_and(goes_on) {
             let mut parts = Vec::new();
-            content.iter().for_each(|it| join(&mut parts, it));
-            self.story.items.push(Item::Said { who, at_ms, message, parts });
+            content.iter().for_each(|it| join_text(&mut parts, it));
+            self.story.items.push(StoryItem::Message { who, at_ms, message, parts });
         }
     }
 
     fn call(&mut self, id: &CallId) -> Option<&mut Call<'a>> {
         match self.story.items.get_mut(*self.calls.get(id)?) {
-            Some(Item::Call(call)) => Some(call),
+            Some(StoryItem::Call(call)) => Some(call),
             _ => None,
         }
     }
 
     fn note(&mut self, text: String) {
-        self.story.items.push(Item::Note(text));
+        self.story.items.push(StoryItem::Note(text));
     }
 }
 
@@ -250,21 +260,21 @@ fn progress<'a>(call: &mut Call<'a>, update: &'a ToolProgress) {
         ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
             call.title = &display.title;
         }
-        ToolProgress::Proposed { display } => call.shown = Some(shown(display)),
+        ToolProgress::Proposed { display } => call.content = Some(shown_content(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
         ToolProgress::Started { display: None } | ToolProgress::Attached { .. } => (),
     }
 }
 
-fn shown(it: &Display) -> Shown<'_> {
+fn shown_content(it: &Display) -> ShownContent<'_> {
     match it {
-        Display::Text { text } => Shown::Text(text),
-        Display::Diff { path, before, after } => Shown::Diff { path, before: before.as_deref(), after },
-        Display::Terminal { text, exit } => Shown::Terminal { text, exit: *exit },
+        Display::Text { text } => ShownContent::Text(text),
+        Display::Diff { path, before, after } => ShownContent::Diff { path, before: before.as_deref(), after },
+        Display::Terminal { text, exit } => ShownContent::Terminal { text, exit: *exit },
     }
 }
 
-fn join(parts: &mut Vec<Part>, part: &Part) {
+fn join_text(parts: &mut Vec<Part>, part: &Part) {
     match (parts.last_mut(), part) {
         (Some(Part::Text { text, .. }), Part::Text { text: more, .. })
         | (Some(Part::Thought { thought: text, .. }), Part::Thought { thought: more, .. }) => text.push_str(more),
@@ -272,7 +282,7 @@ fn join(parts: &mut Vec<Part>, part: &Part) {
     }
 }
 
-fn early(reason: EndReason) -> &'static str {
+fn early_end(reason: EndReason) -> &'static str {
     match reason {
         EndReason::Completed => "completed",
         EndReason::Failed => "failed",
@@ -305,7 +315,7 @@ pub(super) fn tasks(plan: &Value) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Changed lines with three lines around them.
-pub(super) fn unified(before: Option<&str>, after: &str) -> String {
+pub(super) fn unified_diff(before: Option<&str>, after: &str) -> String {
     let diff = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
     diff.unified_diff().context_radius(3).to_string()
 }

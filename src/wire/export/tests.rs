@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ended, Item, Story, html, json as to_json, markdown};
+use super::{EndedCall, Story, StoryItem, html, json as to_json, markdown};
 use crate::base::log::Entry;
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\n```\n</pre></div>-->]]>\n````\n<!-- \u{1b}[31m";
@@ -126,23 +126,26 @@ fn the_story_is_whole() {
     let entries = log("t");
     let story = Story::new(&entries).unwrap();
     assert_eq!((story.head.title, story.head.model, story.head.usage.total), (Some("t"), "t", 7));
-    let ends: Vec<Ended> = story.calls().map(|it| it.ended).collect();
-    assert_eq!(ends, [Ended::No, Ended::Well, Ended::Failed("t"), Ended::Well, Ended::Well]);
+    let ends: Vec<EndedCall> = story.calls().map(|it| it.end).collect();
+    assert_eq!(
+        ends,
+        [EndedCall::Unknown, EndedCall::Succeeded, EndedCall::Failed("t"), EndedCall::Succeeded, EndedCall::Succeeded]
+    );
     assert_eq!(story.calls().next().unwrap().output, "t");
     assert_eq!(story.n_prompts(), 1);
-    assert!(story.items.iter().any(|it| matches!(it, Item::Note(text) if text.ends_with("cancelled"))));
+    assert!(story.items.iter().any(|it| matches!(it, StoryItem::Note(text) if text.ends_with("cancelled"))));
     assert!(Story::new(&entries[1..]).is_none());
     assert!(Story::new(&[]).is_none());
 }
 
 #[test]
-fn what_a_rewind_took_away_is_told_and_marked() {
+fn export_marks_rewound_turns() {
     let mut entries = log("t");
     let rewind = json!({"at": 5, "fact": "rewound", "to": "t"});
     entries.push(serde_json::from_value(rewind).unwrap());
     entries.extend(log("u").into_iter().skip(1).take(2));
     let story = Story::new(&entries).unwrap();
-    let marks: Vec<bool> = story.told().map(|(_, mark)| mark == " (rewound)").collect();
+    let marks: Vec<bool> = story.marked_items().map(|(_, mark)| mark == " (rewound)").collect();
     let n = marks.len() - 2;
     assert!(n > 10 && marks[..n].iter().all(|it| *it) && !marks[n] && !marks[n + 1], "{marks:?}");
     assert_eq!((story.head.title, story.head.model, story.head.usage.total), (None, "t", 7));

@@ -43,17 +43,21 @@ const MAX_DETAILS: usize = 16 << 10;
 
 /// -32700: not JSON. Goes out with id null.
 pub fn parse_error(why: &str) -> ErrorObjectOwned {
-    stock(ErrorCode::ParseError, "parse", &two(why, "Send one JSON-RPC message a line, as JSON in UTF-8."))
+    standard_error(
+        ErrorCode::ParseError,
+        "parse",
+        &cause_and_fix(why, "Send one JSON-RPC message a line, as JSON in UTF-8."),
+    )
 }
 
 /// -32600: JSON, but no request, or not now.
 pub fn invalid_request(cause: &str, fix: &str) -> ErrorObjectOwned {
-    stock(ErrorCode::InvalidRequest, "request", &two(cause, fix))
+    standard_error(ErrorCode::InvalidRequest, "request", &cause_and_fix(cause, fix))
 }
 
 /// -32600: the session does something else.
 pub fn busy(cause: &str, fix: &str) -> ErrorObjectOwned {
-    stock(ErrorCode::InvalidRequest, "busy", &two(cause, fix))
+    standard_error(ErrorCode::InvalidRequest, "busy", &cause_and_fix(cause, fix))
 }
 
 /// -32600: another process has the session.
@@ -69,24 +73,24 @@ pub fn locked(session: &str, holder: Value, why: &str) -> ErrorObjectOwned {
 /// -32601.
 pub fn method_not_found(method: &str) -> ErrorObjectOwned {
     let method = text::head(method, 200);
-    let message = two(&format!("Method not found: {method}"), "Call a method of ACP version 1.");
+    let message = cause_and_fix(&format!("Method not found: {method}"), "Call a method of ACP version 1.");
     new(ErrorCode::MethodNotFound, &message, json!({ "kind": "method", "method": method }))
 }
 
 /// -32602; `why` says what would be right.
 pub fn invalid_params(why: &str) -> ErrorObjectOwned {
-    stock(ErrorCode::InvalidParams, "params", why)
+    standard_error(ErrorCode::InvalidParams, "params", why)
 }
 
 /// -32602: the folder's trust does not allow this.
 pub fn untrusted(why: &str) -> ErrorObjectOwned {
-    stock(ErrorCode::InvalidParams, "untrusted", why)
+    standard_error(ErrorCode::InvalidParams, "untrusted", why)
 }
 
 /// -32603 with a word for programs. Some clients show only the message, others only `data.details`: both say
 /// everything. `why` says what to do, too.
 pub fn failed(kind: &str, why: &str) -> ErrorObjectOwned {
-    let why = text::sentence(why);
+    let why = text::end_sentence(why);
     let fits = one_line(&why).len() <= MAX_MESSAGE;
     let details = if fits { one_line(&why) } else { Cow::Borrowed(text::head(&why, MAX_DETAILS)) };
     new(ErrorCode::InternalError, &why, json!({ "details": details, "kind": kind }))
@@ -94,7 +98,7 @@ pub fn failed(kind: &str, why: &str) -> ErrorObjectOwned {
 
 /// -32603: nothing that the client did.
 pub fn internal(cause: &str, fix: &str) -> ErrorObjectOwned {
-    failed("internal", &two(cause, fix))
+    failed("internal", &cause_and_fix(cause, fix))
 }
 
 /// -32603: a mistake of ours.
@@ -116,17 +120,17 @@ pub fn auth_required(why: &str, methods: Value) -> ErrorObjectOwned {
 pub fn session_not_found(session: &str) -> ErrorObjectOwned {
     let session = text::head(session, 200);
     let fix = "Call session/list for those there are, or session/new for another one.";
-    let message = two(&format!("Session not found: {session}"), fix);
+    let message = cause_and_fix(&format!("Session not found: {session}"), fix);
     new(NOT_FOUND.into(), &message, json!({ "kind": "not_found", "sessionId": session }))
 }
 
 /// With the words that JSON-RPC has for the code before it.
-fn stock(code: ErrorCode, kind: &str, why: &str) -> ErrorObjectOwned {
+fn standard_error(code: ErrorCode, kind: &str, why: &str) -> ErrorObjectOwned {
     new(code, &format!("{}: {why}", code.message()), json!({ "kind": kind }))
 }
 
 fn new(code: ErrorCode, message: &str, data: Value) -> ErrorObjectOwned {
-    let message = text::sentence(message);
+    let message = text::end_sentence(message);
     let line = one_line(&message);
     let message = match text::head(&line, MAX_MESSAGE) {
         head if head.len() < line.len() => format!("{head}…"),
@@ -136,8 +140,8 @@ fn new(code: ErrorCode, message: &str, data: Value) -> ErrorObjectOwned {
 }
 
 /// The cause as a sentence, then what to do.
-fn two(cause: &str, fix: &str) -> String {
-    format!("{} {fix}", text::sentence(cause))
+fn cause_and_fix(cause: &str, fix: &str) -> String {
+    format!("{} {fix}", text::end_sentence(cause))
 }
 
 /// Breaks and other control characters become one space each run.

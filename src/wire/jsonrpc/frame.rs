@@ -7,7 +7,7 @@ use memchr::memchr;
 pub const MAX_LINE: usize = 32 << 20;
 
 /// A buffer larger than this is let go with the line that needed it, in bytes.
-const KEPT: usize = 256 << 10;
+const KEPT_CAPACITY: usize = 256 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -117,7 +117,7 @@ impl Framer {
         let mut line = self.buf.split_to(at + 1);
         line.truncate(at);
         self.scanned = 0;
-        if at > KEPT {
+        if at > KEPT_CAPACITY {
             // The buffer would otherwise be used again and stay as large as the largest line ever was.
             self.buf = BytesMut::from(self.buf.as_ref());
         }

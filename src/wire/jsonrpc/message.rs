@@ -39,7 +39,7 @@ pub struct RpcError {
 
 /// A line that is no message.
 #[derive(Debug, PartialEq)]
-pub enum Bad {
+pub enum InvalidMessage {
     /// Answer it so.
     Answer { id: RequestId, error: ErrorObjectOwned },
     /// Something like a response: never answered, or two peers could answer each other forever. Says why, for the log.
@@ -48,20 +48,20 @@ pub enum Bad {
 
 /// Reads one line. Only the envelope is looked at: `params` and `result` are valid JSON of any kind and depth, so
 /// that reading them into values can still fail (nesting above 128, lone surrogates), but not overflow the stack.
-pub fn parse(line: &[u8]) -> Result<Message, Bad> {
+pub fn parse(line: &[u8]) -> Result<Message, InvalidMessage> {
     let text = str::from_utf8(line).map_err(|_| unreadable("not UTF-8"))?;
     // Structs and maps that serde reads also accept arrays, so the kind is checked first.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(no_object(text));
     }
-    let head: Head = serde_json::from_str(text).map_err(|it| unreadable(&it.to_string()))?;
+    let head: MessageHead = serde_json::from_str(text).map_err(|it| unreadable(&it.to_string()))?;
     match head.method {
         Some(method) => call(&head, method),
         None => reply(&head),
     }
 }
 
-fn call(head: &Head, method: &RawValue) -> Result<Message, Bad> {
+fn call(head: &MessageHead, method: &RawValue) -> Result<Message, InvalidMessage> {
     let id = match head.id {
         None => None,
         Some(raw) => Some(read_id(raw).ok_or_else(bad_id)?),
@@ -78,16 +78,16 @@ fn call(head: &Head, method: &RawValue) -> Result<Message, Bad> {
     })
 }
 
-fn reply(head: &Head) -> Result<Message, Bad> {
+fn reply(head: &MessageHead) -> Result<Message, InvalidMessage> {
     if head.result.is_none() && head.error.is_none() {
         let id = head.id.map(|raw| read_id(raw).ok_or_else(bad_id)).transpose()?;
         return Err(invalid(id, "neither method nor result"));
     }
     let Some(id) = head.id.and_then(read_id) else {
-        return Err(Bad::Ignore("a response without a usable id"));
+        return Err(InvalidMessage::Ignore("a response without a usable id"));
     };
     if !head.is_v2() {
-        return Err(Bad::Ignore("a response whose jsonrpc is not \"2.0\""));
+        return Err(InvalidMessage::Ignore("a response whose jsonrpc is not \"2.0\""));
     }
     // Some peers send both fields, one of them null.
     let outcome = match (head.error.filter(|it| !is_null(it)), head.result) {
@@ -108,7 +108,7 @@ fn is_null(raw: &RawValue) -> bool {
 
 fn read_error(raw: &RawValue) -> RpcError {
     #[derive(Deserialize)]
-    struct Loose<'a> {
+    struct LooseValue<'a> {
         #[serde(borrow)]
         code: Option<&'a RawValue>,
         #[serde(borrow)]
@@ -116,7 +116,7 @@ fn read_error(raw: &RawValue) -> RpcError {
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
-    let Ok(loose) = serde_json::from_str::<Loose>(raw.get()) else {
+    let Ok(loose) = serde_json::from_str::<LooseValue>(raw.get()) else {
         let message = text::head(raw.get(), 200).to_owned();
         return RpcError { code: ErrorCode::InternalError.code(), message, data: None };
     };
@@ -131,7 +131,7 @@ fn value<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     raw.and_then(|it| serde_json::from_str(it.get()).ok())
 }
 
-fn no_object(text: &str) -> Bad {
+fn no_object(text: &str) -> InvalidMessage {
     match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) if text.trim_ascii_start().starts_with('[') => invalid(None, "batches are not supported"),
         Ok(_) => invalid(None, "a message is an object"),
@@ -139,22 +139,22 @@ fn no_object(text: &str) -> Bad {
     }
 }
 
-fn unreadable(why: &str) -> Bad {
-    Bad::Answer { id: RequestId::Null, error: error::parse_error(why) }
+fn unreadable(why: &str) -> InvalidMessage {
+    InvalidMessage::Answer { id: RequestId::Null, error: error::parse_error(why) }
 }
 
-fn bad_id() -> Bad {
+fn bad_id() -> InvalidMessage {
     invalid(None, "id must be a string, a whole number or null")
 }
 
-fn invalid(id: Option<RequestId>, why: &str) -> Bad {
+fn invalid(id: Option<RequestId>, why: &str) -> InvalidMessage {
     let fix = "Send one JSON-RPC 2.0 request, notification or response a line.";
-    Bad::Answer { id: id.unwrap_or(RequestId::Null), error: error::invalid_request(why, fix) }
+    InvalidMessage::Answer { id: id.unwrap_or(RequestId::Null), error: error::invalid_request(why, fix) }
 }
 
 /// The envelope, each field as it stands. A key that comes twice: the last one counts.
 #[derive(Default)]
-struct Head<'a> {
+struct MessageHead<'a> {
     jsonrpc: Option<&'a RawValue>,
     /// Null is an id.
     id: Option<&'a RawValue>,
@@ -167,7 +167,7 @@ struct Head<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl Head<'_> {
+impl MessageHead<'_> {
     fn is_v2(&self) -> bool {
         self.jsonrpc.is_some_and(|it| it.get() == "\"2.0\"")
     }
@@ -186,7 +186,7 @@ enum Key {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Head<'de> {
+impl<'de> Deserialize<'de> for MessageHead<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(HeadVisitor)
     }
@@ -195,14 +195,14 @@ impl<'de> Deserialize<'de> for Head<'de> {
 struct HeadVisitor;
 
 impl<'de> Visitor<'de> for HeadVisitor {
-    type Value = Head<'de>;
+    type Value = MessageHead<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut head = Head::default();
+        let mut head = MessageHead::default();
         while let Some(key) = map.next_key()? {
             let raw: &RawValue = map.next_value()?;
             match key {
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for HeadVisitor {
 mod tests {
     use serde_json::{Value, value::RawValue};
 
-    use super::{Bad, Message, RpcError, parse};
+    use super::{InvalidMessage, Message, RpcError, parse};
 
     fn check(line: &str, expected: &str) {
         assert_eq!(shown(line.as_bytes()), expected, "{line}");
@@ -238,8 +238,8 @@ mod tests {
             Ok(Message::Response { id, outcome: Err(RpcError { code, message, data }) }) => {
                 format!("error {id:?} {code} {message:?} {}", data.unwrap_or_default())
             }
-            Err(Bad::Answer { id, error }) => format!("bad {id:?} {}", error.code()),
-            Err(Bad::Ignore(_)) => "ignore".to_owned(),
+            Err(InvalidMessage::Answer { id, error }) => format!("bad {id:?} {}", error.code()),
+            Err(InvalidMessage::Ignore(_)) => "ignore".to_owned(),
         }
     }
 

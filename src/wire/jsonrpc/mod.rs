@@ -3,9 +3,9 @@
 pub mod error;
 pub mod frame;
 pub mod message;
-pub mod queue;
+pub mod open_requests;
 pub mod write;
 
 pub use frame::{Frame, Framer, MAX_LINE};
-pub use message::{Bad, Message, RequestId, RpcError, parse};
-pub use queue::{Incoming, Outgoing, Ticket};
+pub use message::{InvalidMessage, Message, RequestId, RpcError, parse};
+pub use open_requests::{IncomingRequests, OutgoingRequests, Ticket};

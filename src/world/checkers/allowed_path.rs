@@ -6,9 +6,9 @@ use std::io;
 use serde_json::Value;
 use url::Url;
 
-use super::{Site, texts};
+use super::{CheckSite, texts};
 use crate::{
-    base::{check::Finding, log::Decision, path::AbsPath},
+    base::{check::CheckFinding, log::Decision, path::AbsPath},
     world::disk,
 };
 
@@ -17,20 +17,20 @@ const GUARDED: &[(&str, Decision)] =
     &[(".git", Decision::Deny), (".env", Decision::Deny), ("node_modules", Decision::Deny), (".vscode", Decision::Ask)];
 
 /// The worst that is to be said of any path in the arguments.
-pub fn judge(args: &Value, config: &Value, site: &Site) -> Finding {
-    let names = Names { included: texts(config, "included_args"), excluded: texts(config, "excluded_args") };
+pub fn judge(args: &Value, config: &Value, site: &CheckSite) -> CheckFinding {
+    let names = AllowedNames { included: texts(config, "included_args"), excluded: texts(config, "excluded_args") };
     let mut found = Vec::new();
     collect(args, None, &names, &mut found);
-    let findings = found.into_iter().filter_map(|it| look(it, site));
-    findings.max_by_key(|it| it.decision).unwrap_or_else(Finding::allow)
+    let findings = found.into_iter().filter_map(|it| check_path(it, site));
+    findings.max_by_key(|it| it.decision).unwrap_or_else(CheckFinding::allow)
 }
 
-struct Names<'a> {
+struct AllowedNames<'a> {
     included: Vec<&'a str>,
     excluded: Vec<&'a str>,
 }
 
-impl Names<'_> {
+impl AllowedNames<'_> {
     /// Whether an argument of that name is a path.
     fn are_paths(&self, key: &str) -> bool {
         let lower = key.to_ascii_lowercase();
@@ -41,7 +41,7 @@ impl Names<'_> {
 }
 
 /// `key`: under which name a text stands; those of a list stand under the list's.
-fn collect<'a>(value: &'a Value, key: Option<&'a str>, names: &Names, found: &mut Vec<&'a str>) {
+fn collect<'a>(value: &'a Value, key: Option<&'a str>, names: &AllowedNames, found: &mut Vec<&'a str>) {
     match value {
         Value::String(text) if key.is_some_and(|it| names.are_paths(it)) => found.push(text),
         Value::Array(list) => list.iter().for_each(|it| collect(it, key, names, found)),
@@ -51,11 +51,11 @@ fn collect<'a>(value: &'a Value, key: Option<&'a str>, names: &Names, found: &mu
 }
 
 /// `None`: nothing against it.
-fn look(text: &str, site: &Site) -> Option<Finding> {
-    let deny = |why: &str| Some(Finding { decision: Decision::Deny, reason: format!("{text}: {why}") });
-    let Some(written) = place(text, site) else { return deny("nobody can say which file that is") };
+fn check_path(text: &str, site: &CheckSite) -> Option<CheckFinding> {
+    let deny = |why: &str| Some(CheckFinding { decision: Decision::Deny, reason: format!("{text}: {why}") });
+    let Some(written) = parse_path(text, site) else { return deny("nobody can say which file that is") };
     // `link/..` is castor's folder to castor, and the parent of what the link points to for everybody else.
-    let (Ok(ours), Ok(theirs)) = (disk::real_path(&site.cwd.join(&written)), walk(site, &written)) else {
+    let (Ok(ours), Ok(theirs)) = (disk::real_path(&site.cwd.join(&written)), resolve_parts(site, &written)) else {
         return deny("nobody can say where that leads");
     };
     let mut worst: Option<(&str, Decision)> = None;
@@ -64,14 +64,14 @@ fn look(text: &str, site: &Site) -> Option<Finding> {
             return deny("it is outside the folders of the session");
         };
         let below = real.as_path().strip_prefix(root.as_path()).unwrap_or(real.as_path()).to_string_lossy();
-        let touched = GUARDED.iter().filter(|(name, _)| has(&below, name) || has(text, name));
+        let touched = GUARDED.iter().filter(|(name, _)| has_component(&below, name) || has_component(text, name));
         worst = touched.copied().chain(worst).max_by_key(|it| it.1);
     }
-    worst.map(|(name, decision)| Finding { decision, reason: format!("{text}: it touches {name}") })
+    worst.map(|(name, decision)| CheckFinding { decision, reason: format!("{text}: it touches {name}") })
 }
 
 /// The path as it is meant: absolute, or relative to the session's folder.
-fn place(text: &str, site: &Site) -> Option<String> {
+fn parse_path(text: &str, site: &CheckSite) -> Option<String> {
     if text.contains('\0') {
         return None;
     }
@@ -86,7 +86,7 @@ fn place(text: &str, site: &Site) -> Option<String> {
 }
 
 /// Where the system would end up, part by part.
-fn walk(site: &Site, written: &str) -> io::Result<AbsPath> {
+fn resolve_parts(site: &CheckSite, written: &str) -> io::Result<AbsPath> {
     let root = AbsPath::new("/").ok_or(io::ErrorKind::InvalidInput)?;
     let start = if written.starts_with('/') { root.clone() } else { site.cwd.clone() };
     written.split('/').filter(|it| !matches!(*it, "" | ".")).try_fold(disk::real_path(&start)?, |at, part| match part {
@@ -96,7 +96,7 @@ fn walk(site: &Site, written: &str) -> io::Result<AbsPath> {
 }
 
 /// Whether a part of the path is that name to any file system: case, dots and blanks at the end, streams do not count.
-fn has(path: &str, name: &str) -> bool {
+fn has_component(path: &str, name: &str) -> bool {
     path.split(['/', '\\']).any(|part| {
         let part = part.split(':').next().unwrap_or_default();
         part.trim_end_matches(['.', ' ']).eq_ignore_ascii_case(name)
@@ -110,7 +110,7 @@ mod tests {
     use super::judge;
     use crate::{
         base::{log::Decision, path::AbsPath},
-        world::{checkers::Site, disk},
+        world::{checkers::CheckSite, disk},
     };
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         std::os::unix::fs::symlink(".git", root.join("ws/inner").as_path()).unwrap();
         let env = vec![("HOME".to_owned(), root.to_string())];
         let (cwd, roots) = (root.join("ws"), vec![root.join("ws")]);
-        let site = Site { cwd, roots, env, confined: None };
+        let site = CheckSite { cwd, roots, env, confined: None };
         let (allow, ask, deny) = (Decision::Allow, Decision::Ask, Decision::Deny);
         let ws = root.join("ws").to_string();
         let none = Value::Null;

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::Site;
+use super::CheckSite;
 use crate::{
     base::{
-        check::{Check, Finding},
+        check::{Check, CheckFinding},
         log::Decision,
         path::AbsPath,
         sandbox::Confinement,
@@ -17,12 +17,12 @@ use crate::{
     },
     world::{
         disk,
-        process::{Exit, Groups, Piped, Spawn, Stdin, sandbox},
+        process::{Exit, Groups, PipedProcess, Spawn, Stdin, sandbox},
     },
 };
 
 /// Whoever says more is not understood.
-const MAX_SAID: u64 = 64 * 1024;
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 /// Longest reason, in characters.
 const MAX_REASON: usize = 500;
 
@@ -30,24 +30,24 @@ pub async fn ask(
     check: &Check,
     program: &str,
     args: &[String],
-    site: &Site,
+    site: &CheckSite,
     groups: &Groups,
-) -> Result<Finding, String> {
+) -> Result<CheckFinding, String> {
     let program = find(program, args, site).await?.to_string();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let confined = site.confined.clone().map(|it| sandbox::settle(&Confinement { read_only: true, ..it }));
+    let confined = site.confined.clone().map(|it| sandbox::current_confinement(&Confinement { read_only: true, ..it }));
     let (cwd, env, stdin) = (&site.cwd, site.env.as_slice(), Stdin::Piped);
     let spawn = Spawn { program: &program, args: &args, cwd, env, stdin, confined: confined.as_ref() };
-    let Piped { mut life, mut stdin, stdout, stderr } =
+    let PipedProcess { mut life, mut stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("it could not be started: {it}"))?;
-    let told = told(check, site).to_string();
+    let told = request_json(check, site).to_string();
     let tell = async move {
         // Who decides without reading it may.
         _ = stdin.write_all(told.as_bytes()).await;
     };
     // What it prints there is nobody's business: it was given the conversation.
     let mute = async { _ = tokio::io::copy(&mut { stderr }, &mut tokio::io::sink()).await };
-    let read = said(stdout);
+    let read = read_answer(stdout);
     tokio::pin!(read);
     let said = tokio::select! {
         it = &mut read => it,
@@ -61,7 +61,7 @@ pub async fn ask(
 }
 
 /// The program's real place. What the agent may write must not be what judges it.
-async fn find(program: &str, args: &[String], site: &Site) -> Result<AbsPath, String> {
+async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, String> {
     let at = match (program.strip_prefix("~/"), site.home()) {
         (Some(rest), Some(home)) => Some(home.join(rest)),
         (Some(_), None) => None,
@@ -82,9 +82,9 @@ async fn find(program: &str, args: &[String], site: &Site) -> Result<AbsPath, St
     tokio::task::spawn_blocking(look).await.map_err(|it| it.to_string())?
 }
 
-fn told(check: &Check, site: &Site) -> Value {
+fn request_json(check: &Check, site: &CheckSite) -> Value {
     let mut context = serde_json::Map::new();
-    if check.checker.wants.environment {
+    if check.checker.context.environment {
         context.insert("environment".to_owned(), json!({ "cwd": site.cwd, "workspaces": site.roots }));
     }
     if let Some(turns) = &check.history {
@@ -102,47 +102,48 @@ fn told(check: &Check, site: &Site) -> Value {
     res
 }
 
-async fn said(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
+async fn read_answer(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
     let mut res = Vec::new();
-    let read = stdout.take(MAX_SAID + 1).read_to_end(&mut res).await;
+    let read = stdout.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut res).await;
     read.map_err(|it| format!("what it said could not be read: {it}"))?;
-    match res.len() as u64 > MAX_SAID {
-        true => Err(format!("it said more than {} KiB", MAX_SAID / 1024)),
+    match res.len() as u64 > MAX_ANSWER_BYTES {
+        true => Err(format!("it said more than {} KiB", MAX_ANSWER_BYTES / 1024)),
         false => Ok(res),
     }
 }
 
 #[derive(Deserialize)]
-struct Said {
-    decision: Word,
+struct CheckerAnswer {
+    decision: CheckerWord,
     #[serde(default)]
     reason: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum CheckerWord {
     Allow,
     Deny,
     AskUser,
 }
 
-fn finding(said: &[u8]) -> Result<Finding, String> {
-    let said: Said = serde_json::from_slice(said)
-        .map_err(|it| format!("what it said is no verdict ({}): {it}", shown(&String::from_utf8_lossy(said), 60)))?;
+fn finding(said: &[u8]) -> Result<CheckFinding, String> {
+    let said: CheckerAnswer = serde_json::from_slice(said).map_err(|it| {
+        format!("what it said is no verdict ({}): {it}", escape_line(&String::from_utf8_lossy(said), 60))
+    })?;
     let decision = match said.decision {
-        Word::Allow => return Ok(Finding::allow()),
-        Word::Deny => Decision::Deny,
-        Word::AskUser => Decision::Ask,
+        CheckerWord::Allow => return Ok(CheckFinding::allow()),
+        CheckerWord::Deny => Decision::Deny,
+        CheckerWord::AskUser => Decision::Ask,
     };
-    match shown(&said.reason, MAX_REASON) {
+    match escape_line(&said.reason, MAX_REASON) {
         it if it.is_empty() => Err("it gave no reason".to_owned()),
-        reason => Ok(Finding { decision, reason }),
+        reason => Ok(CheckFinding { decision, reason }),
     }
 }
 
 /// One line, with nothing in it that a terminal would obey.
-fn shown(text: &str, max: usize) -> String {
+fn escape_line(text: &str, max: usize) -> String {
     text::first_line(text, max).chars().fold(String::new(), |mut res, it| {
         match it.is_control() {
             true => _ = write!(res, "{}", it.escape_default()),

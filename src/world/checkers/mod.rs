@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     base::{
-        check::{Check, Does, Finding},
+        check::{Check, CheckFinding, CheckerAction},
         path::AbsPath,
         sandbox::Confinement,
     },
@@ -16,7 +16,7 @@ use crate::{
 
 /// Where the calls happen that are looked at.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct CheckSite {
     pub cwd: AbsPath,
     /// Canonical.
     pub roots: Vec<AbsPath>,
@@ -26,7 +26,7 @@ pub struct Site {
     pub confined: Option<Confinement>,
 }
 
-impl Site {
+impl CheckSite {
     fn home(&self) -> Option<AbsPath> {
         self.env.iter().rev().find(|(name, _)| name == "HOME").and_then(|(_, it)| AbsPath::new(it))
     }
@@ -36,13 +36,13 @@ impl Site {
 ///
 /// # Errors
 /// Why nothing was said, or nothing that can be understood.
-pub async fn ask(check: Check, site: Site, groups: &Groups) -> Result<Finding, String> {
-    match &check.checker.does {
-        Does::AllowedPath => {
+pub async fn ask(check: Check, site: CheckSite, groups: &Groups) -> Result<CheckFinding, String> {
+    match &check.checker.action {
+        CheckerAction::AllowedPath => {
             let judge = move || allowed_path::judge(&check.call.args, &check.checker.config, &site);
             tokio::task::spawn_blocking(judge).await.map_err(|it| it.to_string())
         }
-        Does::External { program, args } => external::ask(&check, program, args, &site, groups).await,
+        CheckerAction::External { program, args } => external::ask(&check, program, args, &site, groups).await,
     }
 }
 

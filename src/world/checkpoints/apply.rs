@@ -13,7 +13,7 @@ use std::{
 use rustix::fs::{Mode, fchmod, mkdirat, renameat, symlinkat};
 
 use super::{
-    Change, Journal, Kind, Mark, Node, RelPath, Store, beneath, beneath::if_there, blobs::hash_of_file, fault,
+    Change, DiskMark, Journal, Kind, Node, RelPath, Store, blobs::hash_of_file, dirfd, dirfd::if_exists, fault,
     in_parallel, node, refs,
 };
 
@@ -26,7 +26,7 @@ pub struct Apply<'a> {
     /// What does not stay a folder.
     moves: HashSet<&'a [u8]>,
     /// What somebody else changed meanwhile.
-    passed: Vec<RelPath>,
+    skipped: Vec<RelPath>,
 }
 
 /// With the name of its new content until that takes its place.
@@ -35,14 +35,14 @@ type Due<'a> = (Vec<u8>, &'a Change);
 /// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
 pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
     let moves = journal.steps.iter().filter(|it| !it.old.is_dir() || !it.new.is_dir()).map(|it| &*it.path).collect();
-    let mut apply = Apply { store, journal, again, moves, passed: Vec::new() };
+    let mut apply = Apply { store, journal, again, moves, skipped: Vec::new() };
     let due = apply.due()?;
     let res = apply.run(&due);
     if res.is_err() {
         // What is left is found by the next try.
         _ = apply.all().try_for_each(|it| apply.remove_temp(&it));
     }
-    res.map(|()| apply.passed)
+    res.map(|()| apply.skipped)
 }
 
 impl<'a> Apply<'a> {
@@ -52,7 +52,7 @@ impl<'a> Apply<'a> {
         due.iter().try_for_each(|it| self.put(it))?;
         for step in &self.journal.refs {
             match refs::apply(&self.store.root, step, &self.temp(usize::MAX)) {
-                Err(_) if self.again => self.passed.push(step.path.clone()),
+                Err(_) if self.again => self.skipped.push(step.path.clone()),
                 it => it?,
             }
         }
@@ -92,10 +92,10 @@ impl<'a> Apply<'a> {
             match is_old || is_begun {
                 true => res.push(due),
                 false if self.again => passed.push(step.path.clone()),
-                false => return Err(changed(&step.path)),
+                false => return Err(changed_error(&step.path)),
             }
         }
-        self.passed = passed;
+        self.skipped = passed;
         Ok(res)
     }
 
@@ -103,15 +103,15 @@ impl<'a> Apply<'a> {
     fn is_at(&self, path: &[u8], node: &Node, with_mode: bool) -> io::Result<bool> {
         let root = &self.store.root;
         let Some(stat) = root.stat(path)? else { return Ok(node.is_absent()) };
-        let (mark, found) = (Mark::of(&stat), node::type_of(&stat));
+        let (mark, found) = (DiskMark::of(&stat), node::file_type(&stat));
         let has_mode = !with_mode || node.mode == node::bits(&stat);
         Ok(match &node.kind {
             Kind::Absent => false,
             Kind::Dir => found.is_dir() && has_mode,
-            Kind::Link(to) => found.is_symlink() && root.at(path, beneath::link).is_ok_and(|it| it == *to),
+            Kind::Link(to) => found.is_symlink() && root.at(path, dirfd::read_link).is_ok_and(|it| it == *to),
             Kind::File(_) if !found.is_file() || mark.size != node.mark.size || !has_mode => false,
             Kind::File(_) if mark == node.mark && !node.young => true,
-            Kind::File(hash) => match if_there(root.at(path, beneath::owners_file)) {
+            Kind::File(hash) => match if_exists(root.at(path, dirfd::open_owner_file)) {
                 Ok(Some(it)) => hash_of_file(&it)? == *hash,
                 Ok(None) => false,
                 Err(it) => return Err(it),
@@ -129,7 +129,7 @@ impl<'a> Apply<'a> {
         match &step.new.kind {
             Kind::Link(to) => symlinkat(&**to, &dir, &**temp)?,
             Kind::File(_) => {
-                let file = beneath::create_new(dir.as_fd(), temp, 0o600)?;
+                let file = dirfd::create_new(dir.as_fd(), temp, 0o600)?;
                 fault::step("apply: write")?;
                 blobs.copy_to(&step.held_as().unwrap_or_default(), &file)?;
                 fchmod(&file, Mode::from_raw_mode(step.new.mode.into()))?;
@@ -147,9 +147,9 @@ impl<'a> Apply<'a> {
         }
         fault::step("apply: remove")?;
         if !self.is_at(&step.path, &step.old, false)? {
-            return if self.again { Ok(()) } else { Err(changed(&step.path)) };
+            return if self.again { Ok(()) } else { Err(changed_error(&step.path)) };
         }
-        match self.store.root.at(&step.path, if is_dir { beneath::remove_dir } else { beneath::remove }) {
+        match self.store.root.at(&step.path, if is_dir { dirfd::remove_dir } else { dirfd::remove }) {
             // Somebody put something into it meanwhile: it stays, and so does that.
             Err(it) if self.again && it.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             it => it,
@@ -164,7 +164,7 @@ impl<'a> Apply<'a> {
         fault::step("apply: put")?;
         match &step.new.kind {
             Kind::Dir if step.old.is_dir() || self.again => {
-                root.at(&step.path, |dir, name| beneath::make_dir(dir, name, 0o700))
+                root.at(&step.path, |dir, name| dirfd::make_dir(dir, name, 0o700))
             }
             Kind::Dir => root.at(&step.path, |dir, name| Ok(mkdirat(dir, name, Mode::RWXU)?)),
             Kind::File(_) if !step.is_new_content() => self.chmod(&step.path, step.new.mode),
@@ -176,28 +176,28 @@ impl<'a> Apply<'a> {
     fn rename(&mut self, (temp, step): &Due) -> io::Result<()> {
         let (root, from) = (&self.store.root, self.stage_folder(&step.path)?);
         if step.old.is_absent() || step.old.is_dir() {
-            return root.at(&step.path, |dir, name| beneath::rename_new((from.as_fd(), temp), (dir, name)));
+            return root.at(&step.path, |dir, name| dirfd::rename_noreplace((from.as_fd(), temp), (dir, name)));
         }
         let is_free = self.again && self.is_at(&step.path, &Node::default(), false)?;
         if is_free || self.is_at(&step.path, &step.old, false)? {
             return root.at(&step.path, |dir, name| Ok(renameat(&from, &**temp, dir, name)?));
         }
         if !self.again {
-            return Err(changed(&step.path));
+            return Err(changed_error(&step.path));
         }
-        self.passed.push(step.path.clone());
-        beneath::remove(from.as_fd(), temp)
+        self.skipped.push(step.path.clone());
+        dirfd::remove(from.as_fd(), temp)
     }
 
     /// Of what stands there, whatever its own mode is; a link is not followed.
     fn chmod(&self, path: &[u8], mode: u16) -> io::Result<()> {
-        self.store.root.at(path, |dir, name| beneath::chmod(dir, name, mode.into()))
+        self.store.root.at(path, |dir, name| dirfd::chmod(dir, name, mode.into()))
     }
 
     /// The nearest folder above that stays one: what is written there survives what is done on the way.
     fn stage_folder(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let stays = |it: &&[u8]| !node::ancestors(it).chain([*it]).any(|it| self.moves.contains(it));
-        self.store.root.dir(node::ancestors(path).find(stays).unwrap_or_default())
+        self.store.root.open_dir(node::ancestors(path).find(stays).unwrap_or_default())
     }
 
     fn temp(&self, idx: usize) -> Vec<u8> {
@@ -206,11 +206,11 @@ impl<'a> Apply<'a> {
     }
 
     fn remove_temp(&self, (temp, step): &Due) -> io::Result<()> {
-        let dir = if_there(self.stage_folder(&step.path))?;
-        dir.map_or(Ok(()), |it| beneath::remove(it.as_fd(), temp))
+        let dir = if_exists(self.stage_folder(&step.path))?;
+        dir.map_or(Ok(()), |it| dirfd::remove(it.as_fd(), temp))
     }
 }
 
-fn changed(path: &[u8]) -> io::Error {
+fn changed_error(path: &[u8]) -> io::Error {
     io::Error::other(format!("{} was changed while it was restored", String::from_utf8_lossy(path)))
 }

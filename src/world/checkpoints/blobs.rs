@@ -11,10 +11,10 @@ use std::{
 use ring::digest::{Context, Digest, SHA256, digest};
 use rustix::fs::{self as at, AtFlags, SeekFrom};
 
-use super::{Beneath, Failure, Hash, beneath, fault};
+use super::{DirFd, Failure, Hash, dirfd, fault};
 
 pub struct Blobs {
-    dir: Beneath,
+    dir: DirFd,
     next: AtomicU64,
     /// Bytes that the store may still take.
     pub left: u64,
@@ -45,8 +45,8 @@ fn whole(digest: &Digest) -> Hash {
 }
 
 impl Blobs {
-    pub fn open(store: &Beneath) -> io::Result<Self> {
-        let dir = store.make(b"blobs")?;
+    pub fn open(store: &DirFd) -> io::Result<Self> {
+        let dir = store.open_or_create(b"blobs")?;
         Ok(Self { dir, next: AtomicU64::new(0), left: u64::MAX, limit: 0, added: AtomicU64::new(0) })
     }
 
@@ -90,7 +90,7 @@ impl Blobs {
         let is_new = if len > max { Ok(false) } else { self.is_new(&hash, len) };
         match is_new {
             Ok(true) => self.name_it(&temp, &hash)?,
-            _ => beneath::remove(self.dir.fd(), &temp)?,
+            _ => dirfd::remove(self.dir.fd(), &temp)?,
         }
         is_new.map(|_| (len <= max).then_some(hash))
     }
@@ -105,7 +105,7 @@ impl Blobs {
         if link(dir, name).is_err() && !self.is_sound(&own) {
             at::seek(file, SeekFrom::Start(0)).map_err(io::Error::from)?;
             self.put_file(file, len, u64::MAX)?;
-            beneath::remove(self.dir.fd(), own.as_bytes())?;
+            dirfd::remove(self.dir.fd(), own.as_bytes())?;
             link(self.dir.fd(), Self::name(&hash, false).as_bytes())?;
         }
         Ok(hash)
@@ -118,13 +118,13 @@ impl Blobs {
 
     /// Whether the content is there and is what its name says.
     pub fn is_sound(&self, name: &str) -> bool {
-        let found = self.dir.file(name.as_bytes()).and_then(|it| hash_of_file(&it));
+        let found = self.dir.open_file(name.as_bytes()).and_then(|it| hash_of_file(&it));
         found.is_ok_and(|it| name.starts_with(&Self::name(&it, false)))
     }
 
     /// Copies a content into an open, empty file.
     pub fn copy_to(&self, name: &str, mut out: &File) -> io::Result<()> {
-        io::copy(&mut self.dir.file(name.as_bytes())?, &mut out).map(drop)
+        io::copy(&mut self.dir.open_file(name.as_bytes())?, &mut out).map(drop)
     }
 
     /// Removes what is not in `live`; how many bytes went.
@@ -134,8 +134,8 @@ impl Blobs {
         let mut freed = 0;
         for name in self.dir.list(b"")?.into_iter().filter(|it| !live.contains(it)) {
             fault::step("blob: collect")?;
-            let len = beneath::stat(self.dir.fd(), &name)?.map_or(0, |it| it.st_size);
-            beneath::remove(self.dir.fd(), &name)?;
+            let len = dirfd::stat(self.dir.fd(), &name)?.map_or(0, |it| it.st_size);
+            dirfd::remove(self.dir.fd(), &name)?;
             // What is linked, or has no name yet, was never counted.
             freed += if name.len() == 64 { u64::try_from(len).unwrap_or_default() } else { 0 };
         }
@@ -145,7 +145,7 @@ impl Blobs {
     /// Whether a content is to be taken in; then it is counted. One of another length is a torn one, from a machine that
     /// lost its power.
     fn is_new(&self, hash: &Hash, len: u64) -> Result<bool, Failure> {
-        let found = beneath::stat(self.dir.fd(), Self::name(hash, false).as_bytes())?;
+        let found = dirfd::stat(self.dir.fd(), Self::name(hash, false).as_bytes())?;
         if found.is_some_and(|it| u64::try_from(it.st_size) == Ok(len)) {
             return Ok(false);
         }
@@ -160,7 +160,7 @@ impl Blobs {
     fn temp(&self) -> io::Result<(File, Vec<u8>)> {
         let name = format!("t{}-{}", std::process::id(), self.next.fetch_add(1, Relaxed)).into_bytes();
         fault::step("blob: temp")?;
-        let file = beneath::create(self.dir.fd(), &name, 0o600)?;
+        let file = dirfd::create(self.dir.fd(), &name, 0o600)?;
         fault::step("blob: write")?;
         Ok((file, name))
     }

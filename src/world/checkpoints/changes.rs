@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    Change, Delta, Failure, FileDiff, Kind, Node, Part, RelPath, Store, Why, git, plan::absolute, plan::shown,
+    Change, Delta, Failure, FileDiff, Kind, Node, NotHeld, Part, RelPath, Store, git, plan::absolute, plan::shown_path,
 };
 use crate::base::checkpoint::{ChangeKind, Changes, FileChange, MAX_CHANGES};
 
@@ -18,7 +18,7 @@ const MAX_SHOWN: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The net effect of deltas, sorted by path.
-pub fn net(deltas: &[Delta]) -> Vec<Change> {
+pub fn net_changes(deltas: &[Delta]) -> Vec<Change> {
     let mut res: BTreeMap<RelPath, Change> = BTreeMap::new();
     for change in deltas.iter().flat_map(|it| &it.changes) {
         res.entry(change.path.clone()).or_insert_with(|| change.clone()).new.clone_from(&change.new);
@@ -32,13 +32,13 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
     let mut files: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
     for (store, changes) in roots {
         for change in changes {
-            if is_unheld(change) {
+            if is_lost(change) {
                 res.not_kept.push(absolute(&store.path, &change.path));
                 continue;
             }
-            let Some((path, kind)) = told(change) else { continue };
+            let Some((path, kind)) = shown_kind(change) else { continue };
             let path = absolute(&store.path, path);
-            let (added, removed) = lines(store, change, &mut budget);
+            let (added, removed) = count_lines(store, change, &mut budget);
             res.added += added;
             res.removed += removed;
             let it = files.entry(path.clone()).or_insert(FileChange { path, change: kind, added, removed });
@@ -55,23 +55,23 @@ pub fn describe<'a>(roots: impl Iterator<Item = (&'a Store, &'a [Change])>) -> C
 }
 
 /// Whether a change cannot be taken back. That something was built is no loss.
-fn is_unheld(change: &Change) -> bool {
-    !matches!((change.old.why(), change.new.why()), (None, None | Some(Why::Exempt)))
+fn is_lost(change: &Change) -> bool {
+    !matches!((change.old.why(), change.new.why()), (None, None | Some(NotHeld::Exempt)))
 }
 
 /// What is told of one change; `None`: nothing.
-fn told(change: &Change) -> Option<(&[u8], ChangeKind)> {
+fn shown_kind(change: &Change) -> Option<(&[u8], ChangeKind)> {
     let is_dir = |it: &Node| it.is_absent() || it.is_dir() || it.why().is_some();
     let (part, kind) = (git::part(&change.path), change.kind());
     match part {
         Some(Part::Top) => Some((&change.path, kind)),
-        Some(Part::Index | Part::Object | Part::ObjectDir | Part::Passing) => None,
+        Some(Part::Index | Part::Object | Part::ObjectDir | Part::Temporary) => None,
         Some(_) if git::is_placeholder(change) => None,
         None if change.old.is_dir() && change.new.is_dir() => Some((&change.path, kind)),
         // Folders are told by the files in them, unless they are all that changed.
         _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,
         None | Some(Part::Config) => Some((&change.path, kind)),
-        Some(_) => Some((shown(&change.path), ChangeKind::Changed)),
+        Some(_) => Some((shown_path(&change.path), ChangeKind::Changed)),
     }
 }
 
@@ -80,7 +80,7 @@ fn is_own(change: &Change) -> bool {
     git::part(&change.path).is_none_or(|it| it == Part::Config)
 }
 
-fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
+fn count_lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
     let size = |it: &Node| it.hash().map_or(0, |_| it.mark.size);
     let (old, new) = (size(&change.old), size(&change.new));
     if !is_own(change) || old > MAX_TEXT || new > MAX_TEXT || old + new > *budget {
@@ -101,7 +101,7 @@ fn lines(store: &Store, change: &Change, budget: &mut u64) -> (u64, u64) {
 pub fn diff(store: &Store, changes: &[Change]) -> Result<Vec<FileDiff>, Failure> {
     let mut res = Vec::new();
     for change in changes {
-        let Some((path, kind)) = told(change) else { continue };
+        let Some((path, kind)) = shown_kind(change) else { continue };
         let path = absolute(&store.path, path);
         let too_long = change.old.mark.size.max(change.new.mark.size) > MAX_SHOWN;
         let damaged = |_| Failure::Damaged { path: path.clone() };

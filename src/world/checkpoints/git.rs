@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, iter};
 
-use super::{Change, Kind, Node, blobs::hash_of, node::ancestors, node::below, node::split};
+use super::{Change, Kind, Node, blobs::hash_of, node::ancestors, node::split, node::strip_dir};
 use crate::{
     base::sandbox::GIT_CONFIG,
     world::disk::git_index::{MODE, SIZE, entries},
@@ -18,7 +18,7 @@ pub enum Part {
     /// A folder of those.
     ObjectDir,
     /// Half written by git, or held by it for a moment.
-    Passing,
+    Temporary,
     /// `HEAD`, `packed-refs`, and what lies below `refs`.
     Ref,
     Index,
@@ -43,10 +43,10 @@ const OWN: &str = "HEAD ORIG_HEAD FETCH_HEAD config description hooks index info
 pub fn git_path(path: &[u8]) -> Option<GitPath<'_>> {
     let mut above = iter::once(path).chain(ancestors(path));
     let mut dir = above.find(|it| split(it).is_some_and(|it| it.1 == b".git"))?;
-    while let Some(len) = module(below(path, dir)) {
+    while let Some(len) = module(strip_dir(path, dir)) {
         dir = path.get(..dir.len() + 1 + len)?;
     }
-    Some(GitPath { dir, inner: below(path, dir) })
+    Some(GitPath { dir, inner: strip_dir(path, dir) })
 }
 
 /// How long the way to a submodule's own folder is: `modules`, then its name, which may have slashes in it.
@@ -73,8 +73,8 @@ impl GitPath<'_> {
             [b"objects", dir] if is_hex(dir, &[2]) || dir == b"pack" => Part::ObjectDir,
             [b"objects", dir, name] if is_hex(dir, &[2]) && is_hex(name, &[38, 62]) => Part::Object,
             [b"objects", b"pack", name] if name.starts_with(b"pack-") => Part::Object,
-            [b"objects", ..] if name.starts_with(b"tmp_") || name.starts_with(b".tmp") => Part::Passing,
-            _ if name.ends_with(b".lock") => Part::Passing,
+            [b"objects", ..] if name.starts_with(b"tmp_") || name.starts_with(b".tmp") => Part::Temporary,
+            _ if name.ends_with(b".lock") => Part::Temporary,
             [b"HEAD" | b"packed-refs"] | [b"refs", ..] => Part::Ref,
             [b"index"] => Part::Index,
             [b"config" | b"config.worktree" | b"description"] | [b"hooks" | b"info", ..] => Part::Config,

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Node, RelPath, Why, git, node};
+use super::{Kind, Node, NotHeld, RelPath, git, node};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -42,7 +42,7 @@ impl Manifest {
 
     /// Whether it lies in a folder that is not held, and so is held by itself if it is held.
     pub fn is_single(&self, path: &[u8]) -> bool {
-        node::ancestors(path).any(|it| self.get(it).why() == Some(Why::Exempt))
+        node::ancestors(path).any(|it| self.get(it).why() == Some(NotHeld::Exempt))
     }
 
     /// All that is below a folder, sorted by bytes.
@@ -66,12 +66,12 @@ impl Manifest {
     }
 
     /// As `get`; it is there still.
-    pub fn see(&self, path: &[u8]) -> &Node {
+    pub fn mark_seen(&self, path: &[u8]) -> &Node {
         let entry = self.entries.get(path).inspect(|it| it.seen.store(self.walk, Ordering::Relaxed));
         entry.map_or(&self.nothing, |it| &it.node)
     }
 
-    pub fn see_below(&self, dir: &[u8]) {
+    pub fn mark_seen_below(&self, dir: &[u8]) {
         self.range(dir).for_each(|it| it.1.seen.store(self.walk, Ordering::Relaxed));
     }
 

@@ -6,13 +6,13 @@
 mod apply;
 mod blobs;
 mod changes;
+mod conflicts;
 mod fault;
+mod folders;
 mod git;
-mod judge;
 mod manifest;
 mod node;
-mod own;
-mod place;
+mod own_files;
 mod plan;
 mod record;
 mod refs;
@@ -22,12 +22,12 @@ mod rules;
 mod store;
 #[cfg(test)]
 mod tests;
+mod types;
 mod walk;
-mod words;
 
 pub use retention::{forget_session, recover, recover_all, sweep};
-pub use words::{
-    Buffers, Failure, FileDiff, Limits, Opened, PlannedPath, RestoreOutcome, RestorePlan, Retention, Swept,
+pub use types::{
+    Buffers, Failure, FileDiff, FirstWalk, Limits, PlannedPath, RestoreOutcome, RestorePlan, Result, Retention, Sweep,
 };
 
 use std::{
@@ -37,27 +37,27 @@ use std::{
 
 use crate::{
     base::{
-        checkpoint::{Changes, Held, RestoreOrder, Scope},
+        checkpoint::{Changes, CheckpointResult, RestoreOrder, Scope},
         ids::{CheckpointId, SessionId},
         path::AbsPath,
     },
     world::disk::{
-        beneath::{self, Beneath},
+        dirfd::{self, DirFd},
         parallel::in_parallel,
     },
 };
 // What all files here speak of.
 use git::Part;
-use node::{Hash, Kind, Mark, Node, RelPath, Why};
+use node::{DiskMark, Hash, Kind, Node, NotHeld, RelPath};
 use record::{Call, Cause, Change, Delta, Journal, Value};
-use store::{Lock, Session, Sight, Store};
+use store::{Lock, Session, Store, WalkScope};
 
 /// Whether the caller wants a long walk to end.
 pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The content of one file that a client holds; `None`: it is not there.
 pub type Content = (AbsPath, Option<Vec<u8>>);
-type Said<'a> = Option<&'a [Content]>;
+type ClientFiles<'a> = Option<&'a [Content]>;
 
 /// The checkpoints of one session. Making one touches nothing.
 pub struct Checkpoints {
@@ -90,17 +90,17 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When any step fails: then the session has no checkpoints.
-    pub fn open(&self, cancel: Cancel) -> Result<Opened, Failure> {
+    pub fn open(&self, cancel: Cancel) -> Result<FirstWalk> {
         let mut state = self.state();
         let notices = self.open_stores(&mut state, cancel)?;
-        Ok(Opened { notices, held: held(&state.stores) })
+        Ok(FirstWalk { notices, held: not_held(&state.stores) })
     }
 
     /// Holds what a call may write, before it runs.
     ///
     /// # Errors
     /// When any step fails: then there is no checkpoint.
-    pub fn before(&self, id: &CheckpointId, scope: &Scope, cancel: Cancel) -> Result<Held, Failure> {
+    pub fn before(&self, id: &CheckpointId, scope: &Scope, cancel: Cancel) -> Result<CheckpointResult> {
         self.begin(id, scope, None, cancel)
     }
 
@@ -108,7 +108,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the roots cannot be read, or the store cannot be written.
-    pub fn after(&self, id: &CheckpointId) -> Result<Changes, Failure> {
+    pub fn after(&self, id: &CheckpointId) -> Result<Changes> {
         self.end(id, None)
     }
 
@@ -116,7 +116,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// As [`Checkpoints::before`].
-    pub fn before_content(&self, id: &CheckpointId, files: &[Content]) -> Result<Held, Failure> {
+    pub fn before_content(&self, id: &CheckpointId, files: &[Content]) -> Result<CheckpointResult> {
         let scope = Scope::Files(files.iter().map(|it| it.0.clone()).collect());
         self.begin(id, &scope, Some(files), &|| false)
     }
@@ -125,16 +125,16 @@ impl Checkpoints {
     ///
     /// # Errors
     /// As [`Checkpoints::after`].
-    pub fn after_content(&self, id: &CheckpointId, files: &[Content]) -> Result<Changes, Failure> {
+    pub fn after_content(&self, id: &CheckpointId, files: &[Content]) -> Result<Changes> {
         self.end(id, Some(files))
     }
 
-    fn begin(&self, id: &CheckpointId, scope: &Scope, said: Said, cancel: Cancel) -> Result<Held, Failure> {
+    fn begin(&self, id: &CheckpointId, scope: &Scope, said: ClientFiles, cancel: Cancel) -> Result<CheckpointResult> {
         let mut state = self.state();
         self.open_stores(&mut state, cancel)?;
         let (mut locks, mut opened) = (Vec::new(), Vec::new());
         for store in &mut state.stores {
-            let Some(sight) = sight(store, scope, said) else { continue };
+            let Some(sight) = scope_in(store, scope, said) else { continue };
             locks.push(store.lock(cancel)?);
             store.look(&sight, said.map(|_| Cause::User), cancel)?;
             opened.push(store);
@@ -144,12 +144,12 @@ impl Checkpoints {
         }
         state.scopes.insert(id.clone(), scope.clone());
         Ok(match scope {
-            Scope::Roots => held(&state.stores),
-            Scope::Files(files) => unheld(&state.stores, files, said.is_none()),
+            Scope::Roots => not_held(&state.stores),
+            Scope::Files(files) => files_not_held(&state.stores, files, said.is_none()),
         })
     }
 
-    fn end(&self, id: &CheckpointId, said: Said) -> Result<Changes, Failure> {
+    fn end(&self, id: &CheckpointId, said: ClientFiles) -> Result<Changes> {
         let mut state = self.state();
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
         let mut nets = Vec::new();
@@ -157,12 +157,12 @@ impl Checkpoints {
             let _lock = store.lock(&|| false)?;
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
             let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
-            let sight = sight(store, &scope, said).unwrap_or(Sight::Root);
+            let sight = scope_in(store, &scope, said).unwrap_or(WalkScope::Root);
             let seen = store.look(&sight, cause, &|| false);
             // Where it failed, the call is over all the same: what comes is not its own.
             let deltas = store.end_call(id)?;
             seen?;
-            nets.push((&*store, changes::net(&deltas)));
+            nets.push((&*store, changes::net_changes(&deltas)));
         }
         Ok(changes::describe(nets.iter().map(|(store, it)| (*store, it.as_slice()))))
     }
@@ -171,7 +171,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the roots or the store cannot be read.
-    pub fn plan(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestorePlan, Failure> {
+    pub fn plan(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestorePlan> {
         self.with_all(|stores| Ok(restore::describe(stores, &restore::plan_all(stores, order, buffers)?)))
     }
 
@@ -179,7 +179,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the store does not have it any more, or has other bytes.
-    pub fn content(&self, path: &PlannedPath) -> Result<Option<Vec<u8>>, Failure> {
+    pub fn content(&self, path: &PlannedPath) -> Result<Option<Vec<u8>>> {
         let Some((root, hash)) = &path.file else { return Ok(None) };
         let state = self.state();
         let bytes = state.stores.iter().find(|it| it.path == *root).and_then(|it| it.blobs.read(hash).ok());
@@ -191,7 +191,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When any step fails: then the roots are as they were, or the next [`Checkpoints::open`] makes them so.
-    pub fn restore(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome, Failure> {
+    pub fn restore(&self, order: &RestoreOrder, buffers: &Buffers) -> Result<RestoreOutcome> {
         self.with_all(|stores| restore::restore(stores, order, buffers))
     }
 
@@ -199,14 +199,14 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the store cannot be read, or has nothing of them.
-    pub fn diff(&self, ids: &[CheckpointId]) -> Result<Vec<FileDiff>, Failure> {
+    pub fn diff(&self, ids: &[CheckpointId]) -> Result<Vec<FileDiff>> {
         let (mut res, mut is_known) = (Vec::new(), ids.is_empty());
         for root in &self.roots {
             let (store, _lock) = Store::open(&self.session, root, &|| false)?;
             let mut history = store.history()?;
             history.retain(|it| it.calls().iter().any(|it| it.session == self.session.id && ids.contains(&it.id)));
             is_known |= !history.is_empty();
-            res.extend(changes::diff(&store, &changes::net(&history))?);
+            res.extend(changes::diff(&store, &changes::net_changes(&history))?);
         }
         res.sort_by(|a, b| a.path.cmp(&b.path));
         is_known.then_some(res).ok_or(Failure::Gone)
@@ -225,7 +225,7 @@ impl Checkpoints {
     }
 
     /// What there is to say about it.
-    fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>, Failure> {
+    fn open_stores(&self, state: &mut State, cancel: Cancel) -> Result<Vec<String>> {
         let mut notices = Vec::new();
         // Somebody may have removed one: what is held from now on is held in a new one.
         let is_there = |it: &Store| it.dir.stat(b"lock").is_ok_and(|it| it.is_some());
@@ -246,13 +246,13 @@ impl Checkpoints {
     }
 
     /// Looks at all roots, and does something with them while nobody else can.
-    fn with_all<T>(&self, act: impl FnOnce(&mut [Store]) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with_all<T>(&self, act: impl FnOnce(&mut [Store]) -> Result<T>) -> Result<T, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, &|| false)?;
         let mut locks = Vec::new();
         for store in &mut state.stores {
             locks.push(store.lock(&|| false)?);
-            store.look(&Sight::Root, None, &|| false)?;
+            store.look(&WalkScope::Root, None, &|| false)?;
         }
         act(&mut state.stores)
     }
@@ -265,28 +265,28 @@ impl Drop for Checkpoints {
 }
 
 /// What a scope has in a root; `None`: nothing.
-fn sight<'a>(store: &Store, scope: &Scope, said: Said<'a>) -> Option<Sight<'a>> {
-    let Scope::Files(files) = scope else { return Some(Sight::Root) };
+fn scope_in<'a>(store: &Store, scope: &Scope, said: ClientFiles<'a>) -> Option<WalkScope<'a>> {
+    let Scope::Files(files) = scope else { return Some(WalkScope::Root) };
     let paths: Vec<_> = files.iter().filter_map(|it| store.relative(it)).collect();
-    (!paths.is_empty()).then(|| said.map_or(Sight::Paths(paths), Sight::Contents))
+    (!paths.is_empty()).then(|| said.map_or(WalkScope::Paths(paths), WalkScope::Contents))
 }
 
 /// What lies in the roots and is not held; what is built again is no loss.
-fn held(stores: &[Store]) -> Held {
+fn not_held(stores: &[Store]) -> CheckpointResult {
     let all = stores.iter().flat_map(|store| store.manifest.below(b"").map(move |it| (store, it)));
-    let lost = all.filter(|it| it.1.1.why().is_some_and(|it| it != Why::Exempt));
-    Held { not_kept: lost.map(|(store, it)| plan::absolute(&store.path, it.0)).collect() }
+    let lost = all.filter(|it| it.1.1.why().is_some_and(|it| it != NotHeld::Exempt));
+    CheckpointResult { not_kept: lost.map(|(store, it)| plan::absolute(&store.path, it.0)).collect() }
 }
 
 /// Files of a scope that are not held, or lie in what is not, or in no root. What a client has is held all the same.
-fn unheld(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> Held {
+fn files_not_held(stores: &[Store], files: &[AbsPath], is_on_disk: bool) -> CheckpointResult {
     let is_held = |file: &AbsPath| {
         stores.iter().filter_map(|it| Some((it, it.relative(file)?))).any(|(store, path)| {
             let why = |it: &[u8]| store.manifest.get(it).why();
-            let is_kept = || node::ancestors(&path).filter_map(why).all(|it| it == Why::Exempt);
+            let is_kept = || node::ancestors(&path).filter_map(why).all(|it| it == NotHeld::Exempt);
             !is_on_disk || (why(&path).is_none() && is_kept())
         })
     };
     let lost = files.iter().filter(|it| !is_held(it)).map(|it| it.as_path().to_owned());
-    Held { not_kept: lost.collect() }
+    CheckpointResult { not_kept: lost.collect() }
 }

@@ -3,7 +3,7 @@
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
-pub use crate::world::disk::beneath::{ancestors, below, is_within, join, split, type_of};
+pub use crate::world::disk::dirfd::{ancestors, file_type, is_within, join, split, strip_dir};
 
 /// SHA-256 of a file's bytes.
 pub type Hash = [u8; 32];
@@ -20,12 +20,12 @@ pub enum Kind {
     Dir,
     /// Where it leads, as it says.
     Link(Box<[u8]>),
-    Skipped(Why),
+    Skipped(NotHeld),
 }
 
 /// Why something is not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Why {
+pub enum NotHeld {
     /// One file with more bytes than the limit.
     Big,
     /// The root has more than the limit.
@@ -39,7 +39,7 @@ pub enum Why {
 
 /// How the disk describes an entry: what stays the same while nobody changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct DiskMark {
     pub size: u64,
     pub mtime: (i64, u32),
     pub ctime: (i64, u32),
@@ -51,7 +51,7 @@ pub struct Node {
     pub kind: Kind,
     /// Permission bits; never set-uid or set-gid.
     pub mode: u16,
-    pub mark: Mark,
+    pub mark: DiskMark,
     /// It was so young when it was looked at that a later change may leave the same mark.
     pub young: bool,
 }
@@ -59,7 +59,7 @@ pub struct Node {
 /// Seconds in which a disk's clock may not tell two changes apart.
 const YOUNG: i64 = 2;
 
-impl Mark {
+impl DiskMark {
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // The types differ between systems.
     pub fn of(stat: &Stat) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Mark {
 
 impl Node {
     pub fn new(kind: Kind, stat: &Stat, now: i64) -> Self {
-        let mark = Mark::of(stat);
+        let mark = DiskMark::of(stat);
         let mode = match kind {
             Kind::Dir => bits(stat),
             Kind::Link(_) => 0,
@@ -84,7 +84,7 @@ impl Node {
 
     /// A file as a client or a plan has it: the disk is asked again at the next look.
     pub fn unseen(kind: Kind, mode: u16, size: u64) -> Self {
-        Self { kind, mode, mark: Mark { size, ..Mark::default() }, young: true }
+        Self { kind, mode, mark: DiskMark { size, ..DiskMark::default() }, young: true }
     }
 
     pub fn hash(&self) -> Option<Hash> {
@@ -107,7 +107,7 @@ impl Node {
         self.is_dir() && self.mode & 0o700 != 0o700
     }
 
-    pub fn why(&self) -> Option<Why> {
+    pub fn why(&self) -> Option<NotHeld> {
         match self.kind {
             Kind::Skipped(it) => Some(it),
             _ => None,
@@ -118,7 +118,7 @@ impl Node {
     /// that is known.
     pub fn is_same(&self, other: &Self) -> bool {
         let known = match &self.kind {
-            Kind::Skipped(Why::Big | Why::Full | Why::Unreadable) => self.mark == other.mark,
+            Kind::Skipped(NotHeld::Big | NotHeld::Full | NotHeld::Unreadable) => self.mark == other.mark,
             Kind::Absent | Kind::Link(_) | Kind::Skipped(_) => true,
             Kind::File(_) | Kind::Dir => self.mode == other.mode,
         };

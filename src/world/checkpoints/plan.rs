@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
-    AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, Part, RelPath, Store, Value, Why,
-    blobs::hash_of, git, in_parallel, judge::Link, judge::SINCE, judge::Who, judge::judge, node, refs,
+    AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, NotHeld, Part, RelPath, Store, Value,
+    blobs::hash_of, conflicts::Author, conflicts::SINCE, conflicts::StateChange, conflicts::judge, git, in_parallel,
+    node, refs,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
@@ -31,23 +32,23 @@ pub struct Plan {
 
 const DAMAGED: &str = "what was held is damaged";
 
-type Chains = BTreeMap<RelPath, Vec<Link<Node>>>;
+type Chains = BTreeMap<RelPath, Vec<StateChange<Node>>>;
 
 /// The calls of an order, against the log of a root.
 pub struct Undo<'a> {
     pub store: &'a Store,
     order: &'a RestoreOrder,
     buffers: &'a Buffers,
-    pub history: Vec<(Who, Delta)>,
+    pub history: Vec<(Author, Delta)>,
     pub forced: bool,
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
-    let who = |it: Delta| Some((Who::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
+    let who = |it: Delta| Some((Author::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
     let history = store.history()?.into_iter().filter_map(who).collect();
     let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
-    let gits = undo.gits(&chains);
+    let gits = undo.git_dirs(&chains);
     let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
     let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
@@ -84,7 +85,7 @@ impl Undo<'_> {
         for (who, delta) in &self.history {
             for change in &delta.changes {
                 if let Some(links) = res.get_mut(&change.path) {
-                    links.push(Link { old: change.old.clone(), new: change.new.clone(), who: *who });
+                    links.push(StateChange { old: change.old.clone(), new: change.new.clone(), who: *who });
                 }
             }
         }
@@ -99,7 +100,7 @@ impl Undo<'_> {
     }
 
     /// Folders of git's whose refs are restored one by one: they are there now, and are to stay.
-    fn gits(&self, chains: &Chains) -> BTreeSet<RelPath> {
+    fn git_dirs(&self, chains: &Chains) -> BTreeSet<RelPath> {
         let dirs = chains.keys().filter_map(|it| git::git_path(it)).map(|it| RelPath::from(it.dir));
         let stays = |dir: &RelPath| {
             let was = chains.get(dir).and_then(|it| it.iter().find(|it| it.who.is_undone()));
@@ -108,7 +109,7 @@ impl Undo<'_> {
         dirs.filter(stays).collect()
     }
 
-    fn plan_path(&self, path: &RelPath, links: &[Link<Node>], gits: &BTreeSet<RelPath>, plan: &mut Plan) {
+    fn plan_path(&self, path: &RelPath, links: &[StateChange<Node>], gits: &BTreeSet<RelPath>, plan: &mut Plan) {
         let found = git::git_path(path);
         let part = found.map(|it| it.part());
         // Of a repository that comes or goes as a whole every file counts.
@@ -128,7 +129,7 @@ impl Undo<'_> {
             return;
         }
         match step.new.why() {
-            Some(Why::Exempt) if !step.old.is_absent() => return,
+            Some(NotHeld::Exempt) if !step.old.is_absent() => return,
             Some(_) => return plan.not_kept.push(path.clone()),
             None => (),
         }
@@ -144,7 +145,7 @@ impl Undo<'_> {
     }
 
     /// A file that a client has. Whether it wrote its buffer to the disk is no change of anybody's.
-    fn plan_open(&self, path: &RelPath, links: &[Link<Node>], buffer: Node, plan: &mut Plan) {
+    fn plan_open(&self, path: &RelPath, links: &[StateChange<Node>], buffer: Node, plan: &mut Plan) {
         let is_same = |a: &Node, b: &Node| a.hash() == b.hash() && (a.hash().is_some() || a.is_same(b));
         let last = links.iter().rposition(|it| it.who.is_undone()).unwrap_or_default();
         let links = links.get(..=last).unwrap_or_default();
@@ -232,7 +233,7 @@ impl Undo<'_> {
     fn drop_homeless(&self, plan: &mut Plan) {
         let planned: HashMap<RelPath, bool> = plan.steps.iter().map(|it| (it.path.clone(), it.new.is_dir())).collect();
         let now = |it: &[u8]| self.store.manifest.get(it);
-        let is_there = |it: &[u8]| now(it).is_dir() || now(it).why() == Some(Why::Exempt);
+        let is_there = |it: &[u8]| now(it).is_dir() || now(it).why() == Some(NotHeld::Exempt);
         let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| is_there(it));
         let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
         let homeless = plan.steps.extract_if(.., |it| is_homeless(it));
@@ -245,7 +246,7 @@ pub fn absolute(root: &AbsPath, path: &[u8]) -> PathBuf {
 }
 
 /// What people are shown of a path: of git's folder only what git obeys, and the rest as the folder.
-pub fn shown(path: &[u8]) -> &[u8] {
+pub fn shown_path(path: &[u8]) -> &[u8] {
     match git::git_path(path) {
         Some(it) if it.part() != Part::Config => it.dir,
         _ => path,

@@ -12,8 +12,8 @@ use rustix::{
 };
 
 use super::{
-    Beneath, Change, Delta, Hash, Part, RelPath, Value, beneath, fault, git, git::Refs, judge::Link, judge::judge,
-    node, plan::Plan, plan::Undo,
+    Change, Delta, DirFd, Hash, Part, RelPath, Value, conflicts::StateChange, conflicts::judge, dirfd, fault, git,
+    git::Refs, node, plan::Plan, plan::Undo,
 };
 
 type Files = BTreeMap<RelPath, Hash>;
@@ -26,7 +26,7 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Option<()> {
     let mut read = HashMap::new();
     let now = refs(undo, dir, &files, &mut read)?;
     // From now back to the first of the calls.
-    let (mut after, mut chains) = (now.clone(), BTreeMap::<Vec<u8>, Vec<Link<Value>>>::new());
+    let (mut after, mut chains) = (now.clone(), BTreeMap::<Vec<u8>, Vec<StateChange<Value>>>::new());
     let touched = |it: &Delta| it.changes.iter().any(|it| is_ref(&it.path));
     for (who, delta) in undo.history.iter().rev().filter(|it| touched(&it.1)) {
         for change in delta.changes.iter().filter(|it| is_ref(&it.path)) {
@@ -36,7 +36,7 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Option<()> {
         let before = refs(undo, dir, &files, &mut read)?;
         let names: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
         for name in names.into_iter().filter(|it| before.get(*it) != after.get(*it)) {
-            let link = Link { old: before.get(name).cloned(), new: after.get(name).cloned(), who: *who };
+            let link = StateChange { old: before.get(name).cloned(), new: after.get(name).cloned(), who: *who };
             chains.entry(name.clone()).or_default().push(link);
         }
         after = before;
@@ -76,12 +76,12 @@ fn refs(undo: &Undo, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>
             read.insert(*hash, undo.store.blobs.read(hash).ok()?);
         }
     }
-    let known = files.iter().filter_map(|(path, hash)| Some((node::below(path, dir), read.get(hash)?.as_slice())));
+    let known = files.iter().filter_map(|(path, hash)| Some((node::strip_dir(path, dir), read.get(hash)?.as_slice())));
     Some(git::refs(known))
 }
 
 /// What a ref is on the disk.
-fn current(root: &Beneath, path: &[u8]) -> io::Result<Value> {
+fn current(root: &DirFd, path: &[u8]) -> io::Result<Value> {
     let Some(at) = git::git_path(path) else { return Ok(None) };
     let mut files = Vec::new();
     for file in [b"packed-refs".as_slice(), at.inner] {
@@ -91,7 +91,7 @@ fn current(root: &Beneath, path: &[u8]) -> io::Result<Value> {
 }
 
 /// Sets or deletes a ref, if it is still what it has to be. `temp` is a name that nobody else uses.
-pub fn apply(root: &Beneath, step: &Change<Value>, temp: &[u8]) -> io::Result<()> {
+pub fn apply(root: &DirFd, step: &Change<Value>, temp: &[u8]) -> io::Result<()> {
     if current(root, &step.path)? == step.new {
         return unlock(root, step);
     }
@@ -99,22 +99,22 @@ pub fn apply(root: &Beneath, step: &Change<Value>, temp: &[u8]) -> io::Result<()
     root.at(&step.path, |folder, name| {
         // A lock that has its content from the start can be told from git's own after a crash.
         fault::step("ref: temp")?;
-        beneath::create(folder, temp, 0o644)?.write_all(&content(step))?;
+        dirfd::create(folder, temp, 0o644)?.write_all(&content(step))?;
         fault::step("ref: lock")?;
         unlock(root, step)?;
         let lock = [name, b".lock"].concat();
         let locked = linkat(folder, temp, folder, &*lock, AtFlags::empty());
-        beneath::remove(folder, temp)?;
+        dirfd::remove(folder, temp)?;
         locked.map_err(|it| match it {
             Errno::EXIST => io::Error::other("git is at work in this repository: it holds a lock on a ref"),
             it => it.into(),
         })?;
-        set(root, step, (folder, name, &lock)).inspect_err(|_| _ = beneath::remove(folder, &lock))
+        set(root, step, (folder, name, &lock)).inspect_err(|_| _ = dirfd::remove(folder, &lock))
     })
 }
 
 /// Under the lock.
-fn set(root: &Beneath, step: &Change<Value>, (folder, name, lock): (BorrowedFd, &[u8], &[u8])) -> io::Result<()> {
+fn set(root: &DirFd, step: &Change<Value>, (folder, name, lock): (BorrowedFd, &[u8], &[u8])) -> io::Result<()> {
     if current(root, &step.path)? != step.old {
         return Err(io::Error::other("a ref was changed by somebody else meanwhile"));
     }
@@ -123,18 +123,18 @@ fn set(root: &Beneath, step: &Change<Value>, (folder, name, lock): (BorrowedFd, 
         return Ok(renameat(folder, lock, folder, name)?);
     }
     delete_packed(root, &step.path)?;
-    beneath::remove(folder, name)?;
+    dirfd::remove(folder, name)?;
     fault::step("ref: unlock")?;
-    beneath::remove(folder, lock)
+    dirfd::remove(folder, lock)
 }
 
-fn delete_packed(root: &Beneath, path: &[u8]) -> io::Result<()> {
+fn delete_packed(root: &DirFd, path: &[u8]) -> io::Result<()> {
     let Some(at) = git::git_path(path) else { return Ok(()) };
     let packed = node::join(at.dir, b"packed-refs");
     let rest = root.read(&packed)?.and_then(|it| git::without_ref(&it, at.inner));
     rest.map_or(Ok(()), |rest| {
         root.at(&packed, |folder, name| {
-            beneath::create_new(folder, b"packed-refs.lock", 0o644)?.write_all(&rest)?;
+            dirfd::create_new(folder, b"packed-refs.lock", 0o644)?.write_all(&rest)?;
             Ok(renameat(folder, "packed-refs.lock", folder, name)?)
         })
     })
@@ -146,17 +146,17 @@ fn content(step: &Change<Value>) -> Vec<u8> {
 }
 
 /// Removes a lock that a killed castor left: one with the content that this step gives it.
-fn unlock(root: &Beneath, step: &Change<Value>) -> io::Result<()> {
+fn unlock(root: &DirFd, step: &Change<Value>) -> io::Result<()> {
     let lock = [&*step.path, b".lock"].concat();
     let is_own = root.read(&lock)? == Some(content(step));
-    if is_own { root.at(&lock, beneath::remove) } else { Ok(()) }
+    if is_own { root.at(&lock, dirfd::remove) } else { Ok(()) }
 }
 
 /// Folders above a ref; empty ones in its place go.
-fn make_folders(root: &Beneath, path: &[u8]) -> io::Result<()> {
+fn make_folders(root: &DirFd, path: &[u8]) -> io::Result<()> {
     let above: Vec<&[u8]> = node::ancestors(path).filter(|it| !it.is_empty()).collect();
     for dir in above.into_iter().rev() {
-        root.at(dir, |folder, name| beneath::make_dir(folder, name, 0o755))?;
+        root.at(dir, |folder, name| dirfd::make_dir(folder, name, 0o755))?;
     }
     root.remove_empty(path)
 }

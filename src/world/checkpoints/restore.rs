@@ -4,10 +4,10 @@ use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
     AbsPath, Buffers, Cause, Change, CheckpointId, Failure, Journal, Part, PlannedPath, RelPath, RestoreOutcome,
-    RestorePlan, Sight, Store, apply::apply, beneath, fault, git, node, plan::Plan, plan::absolute, plan::plan,
-    plan::shown, record::frame,
+    RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, git, node, plan::Plan, plan::absolute, plan::plan,
+    plan::shown_path, record::frame,
 };
-use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, Restored};
+use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, RestoreResult};
 
 /// What is to be done in each root, in the order of `stores`.
 pub fn plan_all(stores: &[Store], order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<Plan>, Failure> {
@@ -26,8 +26,8 @@ pub fn describe(stores: &[Store], plans: &[Plan]) -> RestorePlan {
             file: it.new.hash().filter(|_| !git::is_object(&it.path)).map(|it| (store.path.clone(), it)),
         };
         let steps = plan.steps.iter().filter(|it| !it.is_still()).chain(&plan.to_client);
-        res.paths.extend(steps.map(|it| planned(shown(&it.path), it, None)));
-        res.paths.extend(plan.refs.iter().map(|it| planned(shown(&it.path), &Change::default(), None)));
+        res.paths.extend(steps.map(|it| planned(shown_path(&it.path), it, None)));
+        res.paths.extend(plan.refs.iter().map(|it| planned(shown_path(&it.path), &Change::default(), None)));
         res.paths.extend(plan.conflicts.iter().map(|(it, why)| planned(&it.path, it, Some(why.clone()))));
         res.files.extend(plan.files.iter().filter_map(|it| AbsPath::new(absolute(&store.path, it))));
         res.not_kept.extend(plan.not_kept.iter().map(|it| absolute(&store.path, it)));
@@ -59,7 +59,7 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
     res.notes.extend((n_known < order.undo.len()).then(|| "Of some of the calls nothing is held.".to_owned()));
-    res.restored = Restored { restored: Vec::new(), conflicts, not_kept: found.not_kept };
+    res.restored = RestoreResult { restored: Vec::new(), conflicts, not_kept: found.not_kept };
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
@@ -103,7 +103,7 @@ fn act(stores: &[Store], journals: &[Journal]) -> Result<(), Failure> {
 
 fn remove_journal(store: &Store) -> io::Result<()> {
     fault::step("journal: remove")?;
-    beneath::remove(store.dir.fd(), Journal::NAME)
+    dirfd::remove(store.dir.fd(), Journal::NAME)
 }
 
 /// Writes down what the restore changed: what it did, what the client is to do, and what became of refs.
@@ -113,7 +113,7 @@ fn finish(store: &mut Store, journal: &Journal, to_client: Vec<Change>) -> Resul
     let packed = journal.refs.iter().filter_map(|it| Some(node::join(git::git_path(&it.path)?.dir, b"packed-refs")));
     let steps = journal.steps.iter().map(|it| &it.path).chain(journal.refs.iter().map(|it| &it.path));
     let paths: Vec<RelPath> = steps.cloned().chain(packed.map(RelPath::from)).collect();
-    store.look(&Sight::Paths(paths), Some(cause()), &|| false)?;
+    store.look(&WalkScope::Paths(paths), Some(cause()), &|| false)?;
     Ok(remove_journal(store)?)
 }
 

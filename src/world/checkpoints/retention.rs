@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
 use super::{
-    AbsPath, Beneath, Delta, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Swept, place, restore,
+    AbsPath, Delta, DirFd, Failure, Limits, Lock, Node, Retention, Session, SessionId, Store, Sweep, folders, restore,
 };
 
 /// Finishes, or takes back, what a crash left half done in a root; what there is to say about it.
@@ -21,7 +21,7 @@ pub fn recover(home: &AbsPath, root: &AbsPath) -> Result<Vec<String>, Failure> {
 /// As [`recover`].
 pub fn recover_all(home: &AbsPath) -> Result<Vec<String>, Failure> {
     let mut res = Vec::new();
-    for root in place::all(home)?.into_iter().filter_map(|it| it.1) {
+    for root in folders::all_stores(home)?.into_iter().filter_map(|it| it.1) {
         res.extend(recover(home, &root)?);
     }
     Ok(res)
@@ -32,7 +32,7 @@ pub fn recover_all(home: &AbsPath) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// When the store cannot be read or written.
 pub fn forget_session(home: &AbsPath, session: &SessionId) -> Result<(), Failure> {
-    for (name, root) in place::all(home)? {
+    for (name, root) in folders::all_stores(home)? {
         match root {
             Some(root) => {
                 let (mut store, _lock) = open(home, &root)?;
@@ -49,11 +49,11 @@ pub fn forget_session(home: &AbsPath, session: &SessionId) -> Result<(), Failure
 ///
 /// # Errors
 /// When the store cannot be read or written.
-pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) -> bool) -> Result<Swept, Failure> {
-    let mut res = Swept::default();
+pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) -> bool) -> Result<Sweep, Failure> {
+    let mut res = Sweep::default();
     let mut closed: Vec<(i64, Option<SessionId>, String, AbsPath)> = Vec::new();
     let since = retention.used_since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
-    for (name, root) in place::all(home)? {
+    for (name, root) in folders::all_stores(home)? {
         let Some(root) = root else {
             res.bytes += remove_store(home, &name)?;
             continue;
@@ -63,7 +63,7 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
         let gone: Vec<SessionId> = gone.into_iter().map(|it| it.0).collect();
         res.n_sessions += gone.len();
         res.bytes += forget(&mut store, &gone)?;
-        if place::others(&store.dir, &store.session.id)?.others {
+        if folders::other_calls(&store.dir, &store.session.id)?.others {
             continue;
         }
         if kept.is_empty() && store.used_at() < since {
@@ -77,10 +77,10 @@ pub fn sweep(home: &AbsPath, retention: &Retention, keep: &dyn Fn(&SessionId) ->
     closed.sort();
     for (_, session, name, root) in closed {
         let (mut store, _lock) = open(home, &root)?;
-        if place::used(&store.dir)? <= retention.store {
+        if folders::used_bytes(&store.dir)? <= retention.store {
             break;
         }
-        if place::others(&store.dir, &store.session.id)?.others {
+        if folders::other_calls(&store.dir, &store.session.id)?.others {
             continue;
         }
         match session {
@@ -123,14 +123,14 @@ fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     let nodes = history.iter().flat_map(|it| &it.changes).flat_map(|it| [&it.old, &it.new]);
     let live = nodes.chain(store.manifest.below(b"").map(|it| it.1)).filter_map(Node::hash).collect();
     let freed = store.blobs.collect(&live)?;
-    place::add_used(&store.dir, -freed.cast_signed())?;
+    folders::add_used(&store.dir, -freed.cast_signed())?;
     Ok(freed)
 }
 
 /// Removes a store with all that is in it.
 fn remove_store(home: &AbsPath, name: &str) -> Result<u64, Failure> {
-    let all = Beneath::open(place::folder(home).as_path())?;
-    let size = place::read_size(&all, format!("{name}/size").as_bytes())?;
+    let all = DirFd::open(folders::folder(home).as_path())?;
+    let size = folders::read_size(&all, format!("{name}/size").as_bytes())?;
     all.remove_tree(name.as_bytes())?;
     Ok(size)
 }

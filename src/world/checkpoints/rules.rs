@@ -10,7 +10,7 @@ use std::{
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{Beneath, RelPath, git, node};
+use super::{DirFd, RelPath, git, node};
 
 /// Names of folders that programs build, and can build again.
 const BUILT: &str = ".angular .cache .dart_tool .eggs .gradle .mypy_cache .next .nox .nuxt .output .parcel-cache \
@@ -27,7 +27,7 @@ pub type Lists = BTreeMap<RelPath, Vec<u8>>;
 
 /// The lists as they stood when the first of the sessions that are open began.
 #[derive(Default)]
-pub struct Rules {
+pub struct IgnoreLists {
     /// `None`: nothing is decided yet, so they are read where they are needed.
     lists: Option<Lists>,
     read: Mutex<HashMap<RelPath, Arc<List>>>,
@@ -39,7 +39,7 @@ struct List {
     tracked: Vec<u8>,
 }
 
-impl Rules {
+impl IgnoreLists {
     pub fn new(lists: Option<Lists>) -> Self {
         Self { lists, ..Self::default() }
     }
@@ -60,7 +60,7 @@ impl Rules {
     }
 
     /// Whether a folder with this path is not held.
-    pub fn is_exempt(&self, root: &Beneath, path: &[u8]) -> bool {
+    pub fn is_exempt(&self, root: &DirFd, path: &[u8]) -> bool {
         node::split(path).is_some_and(|it| is_built(it.1))
             && git::git_path(path).is_none()
             && self.is_ignored(root, path)
@@ -68,30 +68,28 @@ impl Rules {
     }
 
     /// By the nearest list that says something.
-    fn is_ignored(&self, root: &Beneath, path: &[u8]) -> bool {
+    fn is_ignored(&self, root: &DirFd, path: &[u8]) -> bool {
         let lists = node::ancestors(path).flat_map(|dir| IGNORES.map(|it| (dir, it)));
         let mut said = lists.map(|(dir, name)| {
-            let below = Path::new(OsStr::from_bytes(node::below(path, dir)));
+            let below = Path::new(OsStr::from_bytes(node::strip_dir(path, dir)));
             self.list(root, dir, name).ignores.matched_path_or_any_parents(below, true).map(drop)
         });
         said.find(|it| !it.is_none()).is_some_and(|it| it.is_ignore())
     }
 
     /// Whether the repository of `path` has files in it all the same.
-    fn has_tracked(&self, root: &Beneath, path: &[u8]) -> bool {
+    fn has_tracked(&self, root: &DirFd, path: &[u8]) -> bool {
         let mut lists = node::ancestors(path).map(|dir| (dir, self.list(root, dir, INDEX)));
         let nearest = lists.find(|it| !it.1.tracked.is_empty());
-        let is_in = |dir, name: &[u8]| node::is_within(name, node::below(path, dir));
+        let is_in = |dir, name: &[u8]| node::is_within(name, node::strip_dir(path, dir));
         nearest.is_some_and(|(dir, it)| it.tracked.split(|it| *it == 0).any(|it| is_in(dir, it)))
     }
 
-    fn list(&self, root: &Beneath, dir: &[u8], name: &[u8]) -> Arc<List> {
+    fn list(&self, root: &DirFd, dir: &[u8], name: &[u8]) -> Arc<List> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let list = read.entry(node::join(dir, name).into()).or_insert_with_key(|path| {
-            let bytes = match &self.lists {
-                Some(it) => it.get(path).cloned(),
-                None => root.read(path).ok().flatten().map(|it| Self::digest(path, it)),
-            };
+            let read = || root.read(path).ok().flatten().map(|it| Self::digest(path, it));
+            let bytes = self.lists.as_ref().map_or_else(read, |it| it.get(path).cloned());
             Arc::new(List::new(name == INDEX, bytes.unwrap_or_default()))
         });
         Arc::clone(list)
@@ -105,10 +103,8 @@ impl List {
         }
         let text = String::from_utf8_lossy(bytes.get(..MAX_IGNORES).unwrap_or(&bytes));
         let mut builder = GitignoreBuilder::new("");
-        for line in text.trim_start_matches('\u{feff}').lines() {
-            // A line that is no pattern ignores nothing.
-            _ = builder.add_line(None, line);
-        }
+        // A line that is no pattern ignores nothing.
+        text.trim_start_matches('\u{feff}').lines().for_each(|it| _ = builder.add_line(None, it));
         Self { ignores: builder.build().unwrap_or_else(|_| Gitignore::empty()), tracked: Vec::new() }
     }
 }

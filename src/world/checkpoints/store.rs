@@ -13,9 +13,10 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    AbsPath, Beneath, Call, Cancel, Cause, Change, CheckpointId, Content, Delta, Failure, Kind, Limits, Mark, Node,
-    RelPath, SessionId, Why, blobs::Blobs, fault, manifest::Manifest, node, place, place::Register, place::try_lock,
-    record::frame, record::unframe, restore, rules::Lists, rules::Rules, walk::Look, walk::Seen,
+    AbsPath, Call, Cancel, Cause, Change, CheckpointId, Content, Delta, DirFd, DiskMark, Failure, Kind, Limits, Node,
+    NotHeld, RelPath, SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock,
+    manifest::Manifest, node, record::frame, record::unframe, restore, rules::IgnoreLists, rules::Lists,
+    walk::ChangedPaths, walk::WalkClock,
 };
 
 /// Whose checkpoints they are, and how much they may hold.
@@ -30,34 +31,34 @@ pub struct Session {
 /// The store of a root, as one session has it open.
 pub struct Store {
     pub path: AbsPath,
-    pub root: Beneath,
-    pub dir: Beneath,
+    pub root: DirFd,
+    pub dir: DirFd,
     pub blobs: Blobs,
     pub manifest: Manifest,
     pub session: Session,
     /// castor's own folder, by device and inode.
     pub home: Option<(u64, u64)>,
-    pub rules: Rules,
-    register: Option<Register>,
+    pub rules: IgnoreLists,
+    register: Option<SessionRegister>,
     /// Calls that a killed castor of this session left running.
-    left: Vec<Call>,
-    log: Log,
+    stopped: Vec<Call>,
+    log: LogFile,
 }
 
 #[derive(Default)]
-struct Log {
+struct LogFile {
     /// Of the file as it was read last.
     ino: u64,
     /// Whole frames, in bytes.
     len: u64,
     /// About how many bytes of what the store knows are not in `index`.
-    beyond: u64,
+    unsaved: u64,
     /// What calls of this session changed that are running still, whoever looked.
     recent: Vec<Delta>,
 }
 
 /// What is looked at.
-pub enum Sight<'a> {
+pub enum WalkScope<'a> {
     Root,
     Paths(Vec<RelPath>),
     /// Files that a client has: they are what it says.
@@ -80,8 +81,8 @@ pub fn now() -> i64 {
 }
 
 /// `None`: the store was removed meanwhile.
-fn lock(dir: &Beneath, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, Failure> {
-    let file = match dir.own(b"lock", OFlags::CREATE) {
+fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, Failure> {
+    let file = match dir.open_own(b"lock", OFlags::CREATE) {
         // Nothing can be made in a folder that is gone.
         Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
@@ -106,8 +107,8 @@ impl Store {
     pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
         let mut tries = 0..8;
         loop {
-            let at = || place::folder(&session.home).to_string();
-            let dir = match place::make(&session.home, root) {
+            let at = || folders::folder(&session.home).to_string();
+            let dir = match folders::make(&session.home, root) {
                 // A sweep of another castor takes away what is not whole yet.
                 Err(it) if it.kind() == io::ErrorKind::NotFound && tries.next().is_some() => continue,
                 other => other.map_err(|it| Failure::from(it).at(at))?,
@@ -115,16 +116,16 @@ impl Store {
             let Some(lock) = lock(&dir, root, cancel)? else { continue };
             let mut res = Self {
                 path: root.clone(),
-                root: Beneath::open_real(root).map_err(|it| Failure::from(it).at(|| root.to_string()))?,
+                root: DirFd::open_real(root).map_err(|it| Failure::from(it).at(|| root.to_string()))?,
                 blobs: Blobs::open(&dir)?,
                 dir,
                 manifest: Manifest::default(),
                 session: session.clone(),
                 home: session.home.as_path().symlink_metadata().ok().map(|it| (it.dev(), it.ino())),
-                rules: Rules::default(),
+                rules: IgnoreLists::default(),
                 register: None,
-                left: Vec::new(),
-                log: Log::default(),
+                stopped: Vec::new(),
+                log: LogFile::default(),
             };
             res.load()?;
             return Ok((res, lock));
@@ -135,7 +136,7 @@ impl Store {
     pub fn lock(&mut self, cancel: Cancel) -> Result<Lock, Failure> {
         let lock = lock(&self.dir, &self.path, cancel)?.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
         // The folder may be another one by now.
-        self.root = Beneath::open_real(&self.path)?;
+        self.root = DirFd::open_real(&self.path)?;
         self.load()?;
         // Another castor may have been killed in a restore.
         restore::recover(self)?.iter().for_each(|it| tracing::warn!("{it}"));
@@ -144,29 +145,29 @@ impl Store {
 
     /// Puts the session into the store.
     pub fn register(&mut self) -> Result<(), Failure> {
-        let found = Register::open(&self.dir, &self.session.id)?;
+        let found = SessionRegister::open(&self.dir, &self.session.id)?;
         let (register, left) = found.ok_or_else(|| Failure::Busy { root: self.path.clone() })?;
-        (self.register, self.left) = (Some(register), left);
+        (self.register, self.stopped) = (Some(register), left);
         Ok(())
     }
 
     /// The first look of a session. What other sessions decided about folders that are built counts; with none of them,
     /// what git ignores from now on is what it ignores now.
     pub fn begin(&mut self, cancel: Cancel) -> Result<(), Failure> {
-        let others = place::others(&self.dir, &self.session.id)?;
+        let others = folders::other_calls(&self.dir, &self.session.id)?;
         // Calls of those that are gone are asked about.
-        self.left.extend(others.stopped);
+        self.stopped.extend(others.stopped);
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
         let is_decided = others.others;
-        self.rules = Rules::new(decided);
-        self.look(&Sight::Root, None, cancel)?;
+        self.rules = IgnoreLists::new(decided);
+        self.look(&WalkScope::Root, None, cancel)?;
         if !is_decided {
-            let paths = self.manifest.below(b"").filter(|it| Rules::is_list(it.0));
+            let paths = self.manifest.below(b"").filter(|it| IgnoreLists::is_list(it.0));
             // What cannot be read ignores nothing.
-            let read = |path: &RelPath, it: &Node| Some(Rules::digest(path, self.blobs.read(&it.hash()?).ok()?));
+            let read = |path: &RelPath, it: &Node| Some(IgnoreLists::digest(path, self.blobs.read(&it.hash()?).ok()?));
             let lists: Lists = paths.filter_map(|(path, it)| Some((path.clone(), read(path, it)?))).collect();
             self.dir.replace(b"rules", &frame(&lists)?, false)?;
-            self.rules = Rules::new(Some(lists));
+            self.rules = IgnoreLists::new(Some(lists));
         }
         Ok(self.save_index()?)
     }
@@ -176,22 +177,23 @@ impl Store {
         let meta = self.log_file()?.metadata()?;
         if meta.ino() != self.log.ino || meta.len() < self.log.len {
             let index = self.dir.read_frame(b"index")?;
-            self.log = Log { ino: meta.ino(), beyond: if index.is_some() { 0 } else { MAX_BEYOND }, ..Log::default() };
+            let unsaved = if index.is_some() { 0 } else { MAX_BEYOND };
+            self.log = LogFile { ino: meta.ino(), unsaved, ..LogFile::default() };
             self.manifest = index.unwrap_or_default();
         }
         if meta.len() > self.log.len {
             let (deltas, len) = self.read_from(self.log.len)?;
             self.log.len = len;
-            deltas.into_iter().for_each(|it| self.take_in(it));
+            deltas.into_iter().for_each(|it| self.add_delta(it));
         }
         Ok(())
     }
 
     fn log_file(&self) -> io::Result<File> {
-        self.dir.own(b"log", OFlags::CREATE)
+        self.dir.open_own(b"log", OFlags::CREATE)
     }
 
-    fn take_in(&mut self, delta: Delta) {
+    fn add_delta(&mut self, delta: Delta) {
         if delta.seq > self.manifest.seq {
             self.manifest.seq = delta.seq;
             for change in &delta.changes {
@@ -223,37 +225,37 @@ impl Store {
     }
 
     /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
-    pub fn look(&mut self, at: &Sight, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
+    pub fn look(&mut self, at: &WalkScope, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
         self.blobs.limit = self.session.limits.store;
-        self.blobs.left = self.session.limits.store.saturating_sub(place::used(&self.dir)?);
+        self.blobs.left = self.session.limits.store.saturating_sub(folders::used_bytes(&self.dir)?);
         self.manifest.begin();
         let seen = match at {
-            Sight::Root => Look::new(self, cancel).walk(),
-            Sight::Paths(it) => Look::new(self, cancel).look_at(it),
-            Sight::Contents(it) => self.take_contents(it),
+            WalkScope::Root => WalkClock::new(self, cancel).walk(),
+            WalkScope::Paths(it) => WalkClock::new(self, cancel).look_at(it),
+            WalkScope::Contents(it) => self.take_contents(it),
         };
-        place::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
+        folders::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
         let seen = seen?;
         let (rules, changes) = self.compare(&seen, cause.is_none());
         let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
         self.append(Cause::Rules, rules)?;
         self.append(cause, changes.clone())?;
         for (path, node) in seen {
-            self.log.beyond += MARK;
+            self.log.unsaved += MARK;
             self.manifest.set(&path, node);
         }
         Ok(changes)
     }
 
     /// What was changed by nobody, because what is held was decided anew; and what was changed.
-    fn compare(&self, seen: &Seen, between: bool) -> (Vec<Change>, Vec<Change>) {
+    fn compare(&self, seen: &ChangedPaths, between: bool) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
         let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
         for (path, old, new) in all.filter(|it| !it.1.is_same(it.2)) {
             let both = !old.is_absent() && !new.is_absent();
             let is_turned = both && old.why().is_some() != new.why().is_some();
-            if is_turned && [old, new].iter().any(|it| it.why() == Some(Why::Exempt)) {
+            if is_turned && [old, new].iter().any(|it| it.why() == Some(NotHeld::Exempt)) {
                 anew = Some(path);
             }
             let is_single = between && old.is_absent() && self.manifest.is_single(path);
@@ -266,12 +268,12 @@ impl Store {
     }
 
     /// Files as a client has them.
-    fn take_contents(&self, files: &[Content]) -> Result<Seen, Failure> {
-        let mut seen = Seen::new();
+    fn take_contents(&self, files: &[Content]) -> Result<ChangedPaths, Failure> {
+        let mut seen = ChangedPaths::new();
         for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
             let old = self.manifest.get(&path);
             let kind = match content {
-                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(Why::Big),
+                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(NotHeld::Big),
                 Some(it) => Kind::File(self.blobs.put(it)?),
                 None => Kind::Absent,
             };
@@ -299,7 +301,7 @@ impl Store {
         }
         let delta = Delta { seq: self.manifest.seq + 1, at: now(), cause, changes };
         self.write(&frame(&delta)?)?;
-        self.take_in(delta);
+        self.add_delta(delta);
         Ok(())
     }
 
@@ -315,25 +317,25 @@ impl Store {
             return Err(it);
         }
         self.log.len += bytes.len() as u64;
-        self.log.beyond += bytes.len() as u64;
+        self.log.unsaved += bytes.len() as u64;
         Ok(())
     }
 
     /// Writes the manifest anew where the old one is missing or far behind.
     fn save_index(&mut self) -> io::Result<()> {
-        if self.log.beyond >= MAX_BEYOND {
+        if self.log.unsaved >= MAX_BEYOND {
             self.dir.replace(b"index", &frame(&self.manifest)?, false)?;
-            self.log.beyond = 0;
+            self.log.unsaved = 0;
         }
         Ok(())
     }
 
     /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
     fn cause_between(&mut self) -> io::Result<Cause> {
-        let others = place::others(&self.dir, &self.session.id)?;
-        let own = self.register.iter().flat_map(Register::wide);
+        let others = folders::other_calls(&self.dir, &self.session.id)?;
+        let own = self.register.iter().flat_map(SessionRegister::wide);
         let live: Vec<Call> = own.chain(others.live).collect();
-        let mut stopped = std::mem::take(&mut self.left);
+        let mut stopped = std::mem::take(&mut self.stopped);
         stopped.extend(others.stopped);
         Ok(match (live.is_empty(), stopped.is_empty()) {
             (true, true) => Cause::User,
@@ -367,18 +369,18 @@ impl Store {
 
     /// Writes the log anew; the manifest has all that goes.
     pub fn replace_log(&mut self, history: &[Delta]) -> io::Result<()> {
-        self.log.beyond = MAX_BEYOND;
+        self.log.unsaved = MAX_BEYOND;
         self.save_index()?;
         let frames = history.iter().map(frame).collect::<io::Result<Vec<_>>>()?;
         self.dir.replace(b"log", &frames.concat(), false)?;
-        self.log = Log::default();
+        self.log = LogFile::default();
         self.load()
     }
 
     /// When somebody used it last, in seconds since 1970.
     pub fn used_at(&self) -> i64 {
         let stats = [b"index".as_slice(), b"log", b"rules"].into_iter().filter_map(|it| self.dir.stat(it).ok()?);
-        stats.map(|it| Mark::of(&it).mtime.0).max().unwrap_or_default()
+        stats.map(|it| DiskMark::of(&it).mtime.0).max().unwrap_or_default()
     }
 
     pub fn close(&mut self) -> io::Result<()> {

@@ -11,12 +11,12 @@ use std::{
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, Failure, Kind, Mark, Node, Part, RelPath, Store, Why, beneath, beneath::Unlocked, beneath::if_there,
-    beneath::is_gone, fault, git, in_parallel, node, store::now,
+    Cancel, DiskMark, Failure, Kind, Node, NotHeld, Part, RelPath, Store, dirfd, dirfd::ModeOverride, dirfd::if_exists,
+    dirfd::is_missing, fault, git, in_parallel, node, store::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
-pub struct Look<'a> {
+pub struct WalkClock<'a> {
     store: &'a Store,
     now: i64,
     cancel: Cancel<'a>,
@@ -24,11 +24,11 @@ pub struct Look<'a> {
     bytes: AtomicU64,
     n: AtomicUsize,
     /// Folders that their owner may not look into, until the look is over.
-    unlocked: Mutex<Vec<Unlocked>>,
+    unlocked: Mutex<Vec<ModeOverride>>,
 }
 
 /// Paths that are not as the manifest has them.
-pub type Seen = BTreeMap<RelPath, Node>;
+pub type ChangedPaths = BTreeMap<RelPath, Node>;
 
 /// An entry of an open folder.
 struct Entry<'a> {
@@ -40,19 +40,19 @@ struct Entry<'a> {
 
 /// What was found in one folder.
 #[derive(Default)]
-struct Found {
-    seen: Seen,
+struct FolderListing {
+    seen: ChangedPaths,
     dirs: Vec<RelPath>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> WalkClock<'a> {
     pub fn new(store: &'a Store, cancel: Cancel<'a>) -> Self {
         Self { store, now: now(), cancel, bytes: 0.into(), n: 0.into(), unlocked: Mutex::default() }
     }
 
     /// Everything below the root: what is not as the manifest has it.
-    pub fn walk(self) -> Result<Seen, Failure> {
-        let mut seen = Seen::new();
+    pub fn walk(self) -> Result<ChangedPaths, Failure> {
+        let mut seen = ChangedPaths::new();
         self.top(&mut seen)?;
         let mut dirs = vec![RelPath::default()];
         while !dirs.is_empty() {
@@ -74,37 +74,37 @@ impl<'a> Look<'a> {
     }
 
     /// These paths alone, and the folders above them.
-    pub fn look_at(&self, paths: &[RelPath]) -> Result<Seen, Failure> {
+    pub fn look_at(&self, paths: &[RelPath]) -> Result<ChangedPaths, Failure> {
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
-        let mut found = Found::default();
+        let mut found = FolderListing::default();
         self.top(&mut found.seen)?;
         let all: BTreeSet<&[u8]> = paths.iter().flat_map(|it| node::ancestors(it).chain([&**it])).collect();
         for (path, (dir, name)) in all.into_iter().filter_map(|it| Some((it, node::split(it)?))) {
-            match if_there(self.dir(dir))? {
+            match if_exists(self.dir(dir))? {
                 Some(dir) => self.look(dir.as_fd(), name, path, &mut found)?,
-                None => self.gone(path, &mut found.seen),
+                None => self.note_gone(path, &mut found.seen),
             }
         }
         Ok(found.seen)
     }
 
-    fn top(&self, seen: &mut Seen) -> io::Result<()> {
+    fn top(&self, seen: &mut ChangedPaths) -> io::Result<()> {
         let node = Node::new(Kind::Dir, &fstat(self.store.root.fd())?, self.now);
-        self.keep(b"", None, node, seen);
+        self.add_node(b"", None, node, seen);
         Ok(())
     }
 
     /// One folder; the folders in it come later.
-    fn enter(&self, path: &RelPath) -> Result<Found, Failure> {
+    fn enter(&self, path: &RelPath) -> Result<FolderListing, Failure> {
         fault::step("walk: folder")?;
-        let mut found = Found::default();
-        let (names, dir) = match self.dir(path).and_then(|it| Ok((beneath::names(&it)?, it))) {
+        let mut found = FolderListing::default();
+        let (names, dir) = match self.dir(path).and_then(|it| Ok((dirfd::names(&it)?, it))) {
             Ok(it) => it,
-            Err(it) if is_gone(&it) => return Ok(found),
+            Err(it) if is_missing(&it) => return Ok(found),
             // Somebody else's: what it held is not held any more.
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                let node = |it| Node::new(Kind::Skipped(Why::Unreadable), &it, self.now);
+                let node = |it| Node::new(Kind::Skipped(NotHeld::Unreadable), &it, self.now);
                 found.seen.extend(self.store.root.stat(path)?.map(|it| (path.clone(), node(it))));
                 return Ok(found);
             }
@@ -122,10 +122,10 @@ impl<'a> Look<'a> {
     /// A folder to look into; its owner opens it.
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         // Names alone can be read where nothing behind them can.
-        let open = || self.store.root.dir(path).and_then(|it| beneath::stat(it.as_fd(), b"./.").map(|_| it));
+        let open = || self.store.root.open_dir(path).and_then(|it| dirfd::stat(it.as_fd(), b"./.").map(|_| it));
         match open() {
             Err(it) if it.kind() == io::ErrorKind::PermissionDenied => {
-                let unlocked = self.store.root.at(path, Unlocked::new)?;
+                let unlocked = self.store.root.at(path, ModeOverride::new)?;
                 self.unlocked.lock().unwrap_or_else(PoisonError::into_inner).push(unlocked);
                 open()
             }
@@ -134,27 +134,27 @@ impl<'a> Look<'a> {
     }
 
     /// One entry, again if it changes under our eyes.
-    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut Found) -> Result<(), Failure> {
+    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut FolderListing) -> Result<(), Failure> {
         let at = &Entry { dir, name, path, part: git::part(path) };
         for is_last in [false, false, true] {
-            let Some(stat) = beneath::stat(at.dir, at.name)? else { break };
-            if at.part == Some(Part::Passing) || self.is_home(&stat) {
+            let Some(stat) = dirfd::stat(at.dir, at.name)? else { break };
+            if at.part == Some(Part::Temporary) || self.is_home(&stat) {
                 break;
             }
-            let old = self.store.manifest.see(at.path);
+            let old = self.store.manifest.mark_seen(at.path);
             let node = self.node(at, &stat, old, is_last).map_err(|it| it.at(|| shown(at.path)))?;
             let Some(node) = node else { continue };
             let is_as_it_was = old.is_dir() && !old.young && old.mark == node.mark;
             // Git only adds to these, and takes away.
             if at.part == Some(Part::ObjectDir) && is_as_it_was {
-                self.store.manifest.see_below(at.path);
+                self.store.manifest.mark_seen_below(at.path);
             } else if node.is_dir() {
                 found.dirs.push(at.path.into());
             }
-            self.keep(at.path, at.part, node, &mut found.seen);
+            self.add_node(at.path, at.part, node, &mut found.seen);
             return Ok(());
         }
-        self.gone(at.path, &mut found.seen);
+        self.note_gone(at.path, &mut found.seen);
         Ok(())
     }
 
@@ -162,22 +162,23 @@ impl<'a> Look<'a> {
     fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
         let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
         let mut stat = *stat;
-        let kind = match node::type_of(&stat) {
-            FileType::Directory if self.store.rules.is_exempt(&self.store.root, at.path) => Kind::Skipped(Why::Exempt),
-            FileType::Directory if is_full() => Kind::Skipped(Why::Full),
+        let is_exempt = || self.store.rules.is_exempt(&self.store.root, at.path);
+        let kind = match node::file_type(&stat) {
+            FileType::Directory if is_exempt() => Kind::Skipped(NotHeld::Exempt),
+            FileType::Directory if is_full() => Kind::Skipped(NotHeld::Full),
             FileType::Directory => Kind::Dir,
-            FileType::Symlink => beneath::link(at.dir, at.name).map_or(Kind::Absent, Kind::Link),
+            FileType::Symlink => dirfd::read_link(at.dir, at.name).map_or(Kind::Absent, Kind::Link),
             FileType::RegularFile if is_as_it_was(at.part, old, &stat) => return Ok(Some(old.clone())),
             FileType::RegularFile => self.read(at, old, &mut stat)?,
-            _ => Kind::Skipped(Why::Special),
+            _ => Kind::Skipped(NotHeld::Special),
         };
         // Something else stands there by now.
         if kind == Kind::Absent {
             return Ok(None);
         }
         let mut node = Node::new(kind, &stat, self.now);
-        let again = || beneath::stat(at.dir, at.name).ok().flatten();
-        if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(Mark::of) != Some(node.mark) {
+        let again = || dirfd::stat(at.dir, at.name).ok().flatten();
+        if matches!(node.kind, Kind::File(_) | Kind::Link(_)) && again().as_ref().map(DiskMark::of) != Some(node.mark) {
             // An object has another name by now.
             if !is_last && at.part != Some(Part::Object) {
                 return Ok(None);
@@ -196,20 +197,20 @@ impl<'a> Look<'a> {
 
     /// The content of a file, and its times when it was opened. Absent: look again.
     fn read(&self, at: &Entry, old: &Node, stat: &mut Stat) -> Result<Kind, Failure> {
-        let len = Mark::of(stat).size;
+        let len = DiskMark::of(stat).size;
         let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
         let is_more = self.n.load(Relaxed) >= limits.root_files && old.hash().is_none();
         let is_beyond = is_more || self.bytes.load(Relaxed) + len > limits.root_bytes;
         match is_object {
-            false if len > limits.file => return Ok(Kind::Skipped(Why::Big)),
-            false if is_beyond => return Ok(Kind::Skipped(Why::Full)),
+            false if len > limits.file => return Ok(Kind::Skipped(NotHeld::Big)),
+            false if is_beyond => return Ok(Kind::Skipped(NotHeld::Full)),
             _ => fault::step("walk: file")?,
         }
-        let file = match beneath::owners_file(at.dir, at.name) {
+        let file = match dirfd::open_owner_file(at.dir, at.name) {
             Ok(it) => it,
-            Err(it) if is_gone(&it) => return Ok(Kind::Absent),
-            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => return Ok(Kind::Skipped(Why::Unreadable)),
+            Err(it) if is_missing(&it) => return Ok(Kind::Absent),
+            Err(it) if it.kind() == io::ErrorKind::PermissionDenied => return Ok(Kind::Skipped(NotHeld::Unreadable)),
             Err(it) => return Err(it.into()),
         };
         *stat = fstat(&file).map_err(io::Error::from)?;
@@ -217,22 +218,22 @@ impl<'a> Look<'a> {
             true => Some(blobs.put_object(at.dir, at.name, &file, len)?),
             false => blobs.put_file(&file, len, limits.file)?,
         };
-        Ok(hash.map_or(Kind::Skipped(Why::Big), Kind::File))
+        Ok(hash.map_or(Kind::Skipped(NotHeld::Big), Kind::File))
     }
 
-    fn gone(&self, path: &[u8], seen: &mut Seen) {
+    fn note_gone(&self, path: &[u8], seen: &mut ChangedPaths) {
         if !self.store.manifest.get(path).is_absent() {
             seen.insert(path.into(), Node::default());
             seen.extend(self.store.manifest.below(path).map(|it| (it.0.clone(), Node::default())));
         }
     }
 
-    fn keep(&self, path: &[u8], part: Option<Part>, node: Node, seen: &mut Seen) {
+    fn add_node(&self, path: &[u8], part: Option<Part>, node: Node, seen: &mut ChangedPaths) {
         if node.why().is_none() && part != Some(Part::Object) {
             self.n.fetch_add(1, Relaxed);
             self.bytes.fetch_add(node.hash().map_or(0, |_| node.mark.size), Relaxed);
         }
-        let old = self.store.manifest.see(path);
+        let old = self.store.manifest.mark_seen(path);
         if !old.is_same(&node) || old.mark != node.mark || old.young != node.young {
             seen.insert(path.into(), node);
         }
@@ -240,10 +241,10 @@ impl<'a> Look<'a> {
 }
 
 fn is_as_it_was(part: Option<Part>, old: &Node, stat: &Stat) -> bool {
-    let mark = Mark::of(stat);
+    let mark = DiskMark::of(stat);
     let is_same = match part {
         // To link it is to change it, for the disk.
-        Some(Part::Object) => Mark { ctime: mark.ctime, ..old.mark } == mark,
+        Some(Part::Object) => DiskMark { ctime: mark.ctime, ..old.mark } == mark,
         _ => old.mark == mark && !old.young,
     };
     is_same && old.hash().is_some() && old.mode == node::bits(stat) & 0o777

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::base::trust::Bound;
+use crate::base::trust::ScriptHashes;
 
 /// What is read of a file before it runs: more of them together is not trusted.
 const MAX_BOUND: u64 = 64 << 20;
@@ -13,7 +13,7 @@ pub fn hash(bytes: &[u8]) -> String {
 }
 
 /// Why something must not run: the first of its files that is no longer what it was. Blocks.
-pub fn changed(bound: &Bound) -> Option<String> {
+pub fn changed_file(bound: &ScriptHashes) -> Option<String> {
     let is_same = |path, hashed: &str| super::read_head(path, MAX_BOUND).is_ok_and(|it| hash(&it) == hashed);
     let other = bound.iter().find(|(path, hash)| !is_same(path, hash))?;
     Some(format!("{} is not as it was when it was trusted", other.0))

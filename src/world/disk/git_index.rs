@@ -8,7 +8,7 @@ pub const MODE: std::ops::Range<usize> = 24..28;
 pub const SIZE: std::ops::Range<usize> = 36..40;
 
 /// A path stands behind this much; two bytes more of flags may be in front of it.
-const HEAD: usize = 62;
+const HEADER_LEN: usize = 62;
 const MORE_FLAGS: u8 = 0x40;
 
 /// The entries of an index; `None`: nobody can say. Longer names of objects are rare, and so is the fourth form, whose
@@ -20,7 +20,7 @@ pub fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
     let n = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let (mut res, mut rest) = (Vec::new(), bytes.get(12..)?);
     for _ in 0..n {
-        let start = if rest.get(HEAD - 2)? & MORE_FLAGS == 0 { HEAD } else { HEAD + 2 };
+        let start = if rest.get(HEADER_LEN - 2)? & MORE_FLAGS == 0 { HEADER_LEN } else { HEADER_LEN + 2 };
         let path = rest.get(start..)?.split(|it| *it == 0).next()?;
         res.push((rest.get(..start)?, path));
         // Filled up to eight bytes, with one at least.

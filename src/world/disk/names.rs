@@ -6,7 +6,7 @@ use std::fs;
 use crate::base::path::AbsPath;
 
 /// Whether something has that name, also a link that leads nowhere.
-pub fn is_there(path: &AbsPath) -> bool {
+pub fn path_exists(path: &AbsPath) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
@@ -14,7 +14,7 @@ pub fn is_there(path: &AbsPath) -> bool {
 pub type FileId = (u64, u64);
 
 /// Of a regular file that has more than one name. Elsewhere than on Unix nobody knows.
-pub fn shared_id(path: &AbsPath) -> Option<FileId> {
+pub fn hard_link_id(path: &AbsPath) -> Option<FileId> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -39,7 +39,7 @@ pub struct Stamp {
 }
 
 /// Of a regular file, and of no link to one.
-pub fn stamp(path: &AbsPath) -> Option<Stamp> {
+pub fn read_stamp(path: &AbsPath) -> Option<Stamp> {
     let it = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     #[cfg(unix)]
     {

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{mode_of, must_be_file};
+use super::{must_be_file, permission_bits};
 use crate::base::path::AbsPath;
 
 /// Longest file of secrets that is read, in bytes.
@@ -36,15 +36,15 @@ pub fn create_append_private(path: &AbsPath) -> io::Result<File> {
 pub fn open_private_log(path: &AbsPath) -> io::Result<File> {
     // Opening a pipe would block.
     if let Ok(meta) = fs::metadata(path) {
-        must_be_private(&must_be_file(meta)?, path)?;
+        check_private(&must_be_file(meta)?, path)?;
     }
     let file = open_append_private(path)?;
-    must_be_private(&file.metadata()?, path)?;
+    check_private(&file.metadata()?, path)?;
     Ok(file)
 }
 
-fn must_be_private(meta: &Metadata, path: &AbsPath) -> io::Result<()> {
-    match mode_of(meta) & 0o077 {
+fn check_private(meta: &Metadata, path: &AbsPath) -> io::Result<()> {
+    match permission_bits(meta) & 0o077 {
         0 => Ok(()),
         _ => {
             let why = format!("others can read it; run: chmod 600 '{path}'");
@@ -66,7 +66,7 @@ fn open_private(path: &AbsPath, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// The nearest of the folders that a path needs, where that is there and no folder.
-pub fn file_in_the_way(path: &AbsPath) -> Option<AbsPath> {
+pub fn blocking_file(path: &AbsPath) -> Option<AbsPath> {
     let nearest =
         std::iter::successors(path.parent(), AbsPath::parent).find(|it| it.as_path().symlink_metadata().is_ok());
     nearest.filter(|it| !fs::metadata(it).is_ok_and(|it| it.is_dir()))
@@ -74,12 +74,12 @@ pub fn file_in_the_way(path: &AbsPath) -> Option<AbsPath> {
 
 /// Takes from others what an older version, a copied home or a hand left open to them. What is not ours stays as it is:
 /// nobody who may not change it is hindered.
-pub fn close_to_others(_path: &AbsPath) {
+pub fn make_private(_path: &AbsPath) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let Ok(meta) = fs::metadata(_path) else { return };
-        let mode = mode_of(&meta) & 0o777;
+        let mode = permission_bits(&meta) & 0o777;
         if mode & 0o077 != 0 {
             _ = fs::set_permissions(_path, fs::Permissions::from_mode(mode & 0o700));
         }
@@ -92,7 +92,7 @@ pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
     must_be_file(fs::metadata(path)?)?;
     let file = File::open(path)?;
     let meta = must_be_file(file.metadata()?)?;
-    must_be_private(&meta, path)?;
+    check_private(&meta, path)?;
     let mut res = Vec::new();
     file.take(MAX_PRIVATE).read_to_end(&mut res)?;
     Ok(res)
@@ -103,7 +103,7 @@ pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
 pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let parent = path.parent().ok_or(ErrorKind::IsADirectory)?;
     create_private_dir(&parent)?;
-    if mode_of(&fs::metadata(&parent)?) & 0o022 != 0 {
+    if permission_bits(&fs::metadata(&parent)?) & 0o022 != 0 {
         let why = format!("others can put their own files into this folder; run: chmod 700 '{parent}'");
         return Err(io::Error::new(ErrorKind::PermissionDenied, why));
     }
@@ -116,7 +116,7 @@ pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// As [`write_private`], but neither in one step nor for good: for notes that nobody misses.
-pub fn note_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
+pub fn write_private_note(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     open_private(path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(bytes)
 }
 

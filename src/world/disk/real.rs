@@ -45,7 +45,7 @@ pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
         other => other?,
     };
     let old = old_file(&dir, name)?;
-    let new = New::create(&dir)?;
+    let new = UnnamedFile::create(&dir)?;
     let mut file = &new.file;
     file.write_all(bytes)?;
     if let Some(it) = &old {
@@ -55,7 +55,7 @@ pub fn write(real: &AbsPath, bytes: &[u8]) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         keep_attributes(file, it)?;
     }
-    new.name_it(name)
+    new.link_as(name)
 }
 
 /// Whether the way to a folder, and the folder, are what they seem.
@@ -90,7 +90,7 @@ fn old_file(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     match kind {
         SFlag::S_IFREG => (),
         SFlag::S_IFDIR => return Err(ErrorKind::IsADirectory.into()),
-        SFlag::S_IFLNK => return Err(swapped()),
+        SFlag::S_IFLNK => return Err(link_error()),
         _ => return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
     }
     let file = File::from(step(dir, name, OFlag::O_WRONLY | OFlag::O_NONBLOCK)?);
@@ -128,13 +128,13 @@ fn keep_attributes(new: &File, old: &File) -> io::Result<()> {
 }
 
 /// A file that has no lasting name yet; gone when it never gets one.
-struct New<'a> {
+struct UnnamedFile<'a> {
     dir: &'a OwnedFd,
     file: File,
     name: Option<OsString>,
 }
 
-impl<'a> New<'a> {
+impl<'a> UnnamedFile<'a> {
     fn create(dir: &'a OwnedFd) -> io::Result<Self> {
         let name = OsString::from(format!(".castor-{}", uuid::Uuid::now_v7().simple()));
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -143,7 +143,7 @@ impl<'a> New<'a> {
         Ok(Self { dir, file: File::from(file), name: Some(name) })
     }
 
-    fn name_it(mut self, name: &OsStr) -> io::Result<()> {
+    fn link_as(mut self, name: &OsStr) -> io::Result<()> {
         if let Some(own) = &self.name {
             // A link that stands at `name` by now is replaced, not followed.
             fcntl::renameat(self.dir, &**own, self.dir, name)?;
@@ -153,7 +153,7 @@ impl<'a> New<'a> {
     }
 }
 
-impl Drop for New<'_> {
+impl Drop for UnnamedFile<'_> {
     fn drop(&mut self) {
         if let Some(it) = self.name.take() {
             _ = unistd::unlinkat(self.dir, &*it, UnlinkatFlags::NoRemoveDir);
@@ -199,8 +199,8 @@ fn step(dir: impl AsFd, name: &OsStr, flags: OFlag) -> io::Result<OwnedFd> {
     match fcntl::openat(&dir, name, flags, Mode::empty()) {
         Ok(it) => Ok(it),
         // With O_DIRECTORY a link is told as "no folder".
-        Err(Errno::ENOTDIR) if is_link(&dir, name) => Err(swapped()),
-        Err(it) => Err(named(it)),
+        Err(Errno::ENOTDIR) if is_link(&dir, name) => Err(link_error()),
+        Err(it) => Err(to_io_error(it)),
     }
 }
 
@@ -216,7 +216,7 @@ fn open_whole(real: &AbsPath, flags: OFlag) -> Option<io::Result<OwnedFd>> {
     let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     match fcntl::openat2(fcntl::AT_FDCWD, real.as_path(), how) {
         Err(Errno::ENOSYS | Errno::EPERM | Errno::E2BIG) => None,
-        it => Some(it.map_err(named)),
+        it => Some(it.map_err(to_io_error)),
     }
 }
 
@@ -225,16 +225,16 @@ fn open_whole(_real: &AbsPath, _flags: OFlag) -> Option<io::Result<OwnedFd>> {
     None
 }
 
-fn named(errno: Errno) -> io::Error {
+fn to_io_error(errno: Errno) -> io::Error {
     match errno {
-        Errno::ELOOP => swapped(),
+        Errno::ELOOP => link_error(),
         // A pipe that nobody reads, a device without a driver.
         Errno::ENXIO => io::Error::new(ErrorKind::InvalidInput, "not a regular file"),
         it => it.into(),
     }
 }
 
-fn swapped() -> io::Error {
+fn link_error() -> io::Error {
     io::Error::other("a symbolic link took the place of this path after it was looked at; nothing was done")
 }
 

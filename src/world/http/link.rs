@@ -11,10 +11,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Larger files hold no certificates.
 const MAX_CA_BYTES: u64 = 4 << 20;
 /// A proxy cannot reach this machine as it is seen from here.
-const LOCAL: &str = "localhost,.localhost,127.0.0.0/8,::1";
+const LOCAL_HOSTS: &str = "localhost,.localhost,127.0.0.0/8,::1";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct HttpLink {
     pub proxies: Proxies,
     /// Files of certificates that count beside the system's.
     pub ca_files: Vec<AbsPath>,
@@ -30,18 +30,18 @@ pub struct Proxies {
     pub http: Option<String>,
     pub https: Option<String>,
     /// Hosts that are asked without one, as in NO_PROXY.
-    pub none_for: Option<String>,
+    pub no_proxy: Option<String>,
 }
 
-impl Default for Link {
+impl Default for HttpLink {
     fn default() -> Self {
-        Self { proxies: Proxies::default(), ca_files: Vec::new(), connect: CONNECT_TIMEOUT, idle: Self::IDLE }
+        Self { proxies: Proxies::default(), ca_files: Vec::new(), connect: CONNECT_TIMEOUT, idle: Self::IDLE_TIMEOUT }
     }
 }
 
-impl Link {
+impl HttpLink {
     /// How long a server may be silent unless told otherwise.
-    pub const IDLE: Duration = Duration::from_secs(120);
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
     /// Fails with what in the settings cannot be used; never with a part of an address, which may hold a password.
     pub(super) fn client(&self) -> Result<Client, String> {
@@ -72,15 +72,15 @@ impl Link {
 
 impl Proxies {
     /// As the usual variables say, in capitals or not.
-    pub fn of_env<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
+    pub fn from_env<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let either = |name: &str| get(name).or_else(|| get(&name.to_lowercase())).map(str::to_owned);
         let one = |name: &str| either(name).or_else(|| either("ALL_PROXY"));
-        Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), none_for: either("NO_PROXY") }
+        Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), no_proxy: either("NO_PROXY") }
     }
 
     fn read(&self) -> Result<Vec<Proxy>, String> {
-        let hosts = self.none_for.as_deref().unwrap_or_default();
-        let direct = NoProxy::from_string(&format!("{LOCAL},{hosts}"));
+        let hosts = self.no_proxy.as_deref().unwrap_or_default();
+        let direct = NoProxy::from_string(&format!("{LOCAL_HOSTS},{hosts}"));
         let one = |name: &str, it: reqwest::Result<Proxy>| match it {
             Ok(it) => Ok(it.no_proxy(direct.clone())),
             Err(_) => Err(format!("the {name} proxy's address cannot be used; write http://host:port")),
@@ -96,7 +96,7 @@ impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |it: &Option<String>| if it.is_some() { "set" } else { "none" };
         let (http, https) = (shown(&self.http), shown(&self.https));
-        f.debug_struct("Proxies").field("http", &http).field("https", &https).field("none_for", &self.none_for).finish()
+        f.debug_struct("Proxies").field("http", &http).field("https", &https).field("none_for", &self.no_proxy).finish()
     }
 }
 
@@ -111,7 +111,7 @@ fn certificates(file: &AbsPath) -> Result<Vec<Certificate>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Link, Proxies};
+    use super::{HttpLink, Proxies};
     use crate::base::path::AbsPath;
 
     #[test]
@@ -122,8 +122,8 @@ mod tests {
             (&[("ALL_PROXY", "a"), ("https_proxy", "b")], [Some("a"), Some("b"), None]),
         ] {
             let get = |name: &str| vars.iter().find(|(it, _)| *it == name).map(|(_, value)| *value);
-            let it = Proxies::of_env(get);
-            assert_eq!([it.http.as_deref(), it.https.as_deref(), it.none_for.as_deref()], expected, "{vars:?}");
+            let it = Proxies::from_env(get);
+            assert_eq!([it.http.as_deref(), it.https.as_deref(), it.no_proxy.as_deref()], expected, "{vars:?}");
         }
     }
 
@@ -135,10 +135,10 @@ mod tests {
             std::fs::write(path.as_path(), text).unwrap();
             path
         };
-        let trusting = |it: AbsPath| Link { ca_files: vec![it], ..Link::default() };
-        let through = |it: &str| Link {
+        let trusting = |it: AbsPath| HttpLink { ca_files: vec![it], ..HttpLink::default() };
+        let through = |it: &str| HttpLink {
             proxies: Proxies { https: Some(it.to_owned()), ..Proxies::default() },
-            ..Link::default()
+            ..HttpLink::default()
         };
         let absent = AbsPath::new(folder.path()).unwrap().join("absent.pem");
         for (link, words) in [

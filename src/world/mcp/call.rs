@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{found::Found, line::Line, output, server::plain};
+use super::{connection::ServerLink, output, sandbox_findings::PendingFindings, server::result_json};
 use crate::{
     base::{
         content::Part,
@@ -37,22 +37,22 @@ const CANCELLING: Duration = Duration::from_millis(500);
 /// A server that answers, or is started again when it is called. Cheap to clone.
 #[derive(Clone)]
 pub struct Connection {
-    line: Line,
+    line: ServerLink,
     progress: broadcast::Sender<ProgressNotificationParam>,
     /// How many questions of the server are open.
-    asks: watch::Receiver<usize>,
-    held: Hold,
+    open_questions: watch::Receiver<usize>,
+    process_hold: ProcessHold,
 }
 
 /// What holds the server's process.
 #[derive(Clone, Default)]
-pub struct Hold {
+pub struct ProcessHold {
     pub confined: Option<Arc<Confinement>>,
-    pub(super) found: Found,
+    pub(super) findings: PendingFindings,
 }
 
 /// What to call, and how.
-pub struct Call<'a> {
+pub struct ServerCall<'a> {
     /// The server's own name for it.
     pub tool: &'a str,
     pub args: &'a Value,
@@ -65,20 +65,22 @@ pub struct Call<'a> {
 
 impl Connection {
     pub fn new(
-        line: Line,
+        line: ServerLink,
         progress: broadcast::Sender<ProgressNotificationParam>,
         asks: watch::Receiver<usize>,
-        held: Hold,
+        held: ProcessHold,
     ) -> Self {
-        Self { line, progress, asks, held }
+        Self { line, progress, open_questions: asks, process_hold: held }
     }
 
     /// What appears meanwhile that somebody would obey is put aside: it may be the server's. What was found under its
     /// process before is told, too.
-    pub async fn call(&self, call: Call<'_>) -> ToolOutput {
-        let Hold { confined: Some(confined), found } = self.held.clone() else { return self.answer(call).await };
-        let before = spawn_blocking(move || sandbox::look(&confined)).await;
-        let mut res = self.answer(call).await;
+    pub async fn call(&self, call: ServerCall<'_>) -> ToolOutput {
+        let ProcessHold { confined: Some(confined), findings: found } = self.process_hold.clone() else {
+            return self.send_request(call).await;
+        };
+        let before = spawn_blocking(move || sandbox::snapshot_config(&confined)).await;
+        let mut res = self.send_request(call).await;
         let look =
             move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
         if let Ok(before) = before
@@ -95,14 +97,14 @@ impl Connection {
         res
     }
 
-    async fn answer(&self, call: Call<'_>) -> ToolOutput {
+    async fn send_request(&self, call: ServerCall<'_>) -> ToolOutput {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
-        let mut asks = self.asks.clone();
+        let mut asks = self.open_questions.clone();
         let mut line = self.line.clone();
         let peer = match line.peer(call.cancel).await {
             Ok(it) => it,
-            Err(why) => return wrong(call.tool, &why),
+            Err(why) => return failed_output(call.tool, &why),
         };
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
@@ -110,7 +112,7 @@ impl Connection {
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut handle = match sent {
             Ok(it) => it,
-            Err(it) => return failed(call.tool, &mut line, &it).await,
+            Err(it) => return error_output(call.tool, &mut line, &it).await,
         };
         let mut deadline = Instant::now() + call.timeout;
         let mut next_show = Instant::now();
@@ -120,7 +122,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
-                answer = &mut handle.rx => return answered(call.tool, &mut line, answer).await,
+                answer = &mut handle.rx => return answer_output(call.tool, &mut line, answer).await,
                 Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
                 () = sleep_until(deadline), if !asks_somebody => {
                     let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
@@ -133,7 +135,7 @@ impl Connection {
                     deadline = Instant::now() + call.timeout;
                     if next_show <= Instant::now() {
                         next_show = Instant::now() + SHOW_EVERY;
-                        (call.show)(in_words(&report)).await;
+                        (call.show)(progress_text(&report)).await;
                     }
                 }
             }
@@ -146,35 +148,35 @@ async fn cancel(handle: RequestHandle<RoleClient>, why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("mcp_tool_error", why))
 }
 
-async fn answered(
+async fn answer_output(
     tool: &str,
-    line: &mut Line,
+    line: &mut ServerLink,
     answer: Result<Result<ServerResult, ServiceError>, RecvError>,
 ) -> ToolOutput {
     match answer {
-        Ok(Ok(result)) => output::output(tool, &plain(&result)),
-        Ok(Err(error)) => failed(tool, line, &error).await,
-        Err(_) => failed(tool, line, &ServiceError::TransportClosed).await,
+        Ok(Ok(result)) => output::output(tool, &result_json(&result)),
+        Ok(Err(error)) => error_output(tool, line, &error).await,
+        Err(_) => error_output(tool, line, &ServiceError::TransportClosed).await,
     }
 }
 
-async fn failed(tool: &str, line: &mut Line, error: &ServiceError) -> ToolOutput {
+async fn error_output(tool: &str, line: &mut ServerLink, error: &ServiceError) -> ToolOutput {
     match error {
-        ServiceError::McpError(it) => wrong(tool, &it.message),
+        ServiceError::McpError(it) => failed_output(tool, &it.message),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            let why = line.last_words().await.map(|it| format!(": {it}")).unwrap_or_default();
-            wrong(tool, &format!("its server is gone{why}; whether the call took effect is unknown"))
+            let why = line.end_reason().await.map(|it| format!(": {it}")).unwrap_or_default();
+            failed_output(tool, &format!("its server is gone{why}; whether the call took effect is unknown"))
         }
-        other => wrong(tool, &other.to_string()),
+        other => failed_output(tool, &other.to_string()),
     }
 }
 
-fn wrong(tool: &str, why: &str) -> ToolOutput {
+fn failed_output(tool: &str, why: &str) -> ToolOutput {
     let why = text::first_line(why, 1_000);
     ToolOutput::failed(ToolError::new("mcp_tool_error", format!("MCP tool '{tool}' failed: {why}")))
 }
 
-fn in_words(it: &ProgressNotificationParam) -> String {
+fn progress_text(it: &ProgressNotificationParam) -> String {
     let count = match it.total {
         Some(total) => format!("{}/{total}", it.progress),
         None => it.progress.to_string(),

@@ -41,7 +41,7 @@ fn tool(it: &Value) -> Option<ServerTool> {
     let description = said("description").or_else(|| said("title")).or_else(title).unwrap_or(name);
     Some(ServerTool {
         name: name.to_owned(),
-        description: text::head(&text::visible(description), MAX_DESCRIPTION).to_owned(),
+        description: text::head(&text::strip_hidden(description), MAX_DESCRIPTION).to_owned(),
         parameters: parameters(it.get("inputSchema")).into(),
         annotations: annotations(it.get("annotations")),
     })
@@ -89,7 +89,7 @@ fn is_plain(schema: &mut Value) -> bool {
     match schema {
         Value::Object(members) => members.iter_mut().all(|(name, it)| {
             if let (true, Value::String(said)) = (EXPLAINS.contains(&name.as_str()), &mut *it) {
-                *said = text::head(&text::visible(said), MAX_DESCRIPTION).to_owned();
+                *said = text::head(&text::strip_hidden(said), MAX_DESCRIPTION).to_owned();
             }
             !name.chars().any(text::is_hidden) && is_plain(it)
         }),

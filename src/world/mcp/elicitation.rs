@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::base::{
     ansi,
-    elicitation::{Wanted, page},
+    elicitation::{ElicitationRequest, check_page_url},
     question::{Choice, Field, FieldKind, Form, TextFormat},
     text::is_deceptive,
 };
@@ -26,21 +26,21 @@ const MAX_URL: usize = 4 * 1024;
 ///
 /// # Errors
 /// For the server: what castor does not ask, and why.
-pub fn read(params: &Value) -> Result<Wanted, String> {
+pub fn parse(params: &Value) -> Result<ElicitationRequest, String> {
     if params.to_string().len() > MAX_REQUEST {
         return Err(format!("a question has {MAX_REQUEST} bytes at most"));
     }
     let message = plain(required(params, "message")?, MAX_MESSAGE);
     match params.get("mode").map(Value::as_str) {
-        None | Some(Some("form")) => form(message, params.get("requestedSchema")).map(Wanted::Form),
+        None | Some(Some("form")) => form(message, params.get("requestedSchema")).map(ElicitationRequest::Form),
         Some(Some("url")) => {
             let (url, id) = (required(params, "url")?, params.get("elicitationId").and_then(Value::as_str));
             let (url, id) = (url.to_owned(), id.unwrap_or_default().to_owned());
             if url.len() > MAX_URL || id.len() > MAX_NAME {
                 return Err(format!("`url` has {MAX_URL} bytes at most, `elicitationId` {MAX_NAME}"));
             }
-            let url = page(&url).map_err(|why| format!("`url` {why}"))?;
-            Ok(Wanted::Page { message, url, id })
+            let url = check_page_url(&url).map_err(|why| format!("`url` {why}"))?;
+            Ok(ElicitationRequest::Page { message, url, id })
         }
         Some(_) => Err("`mode` is `form` or `url`".to_owned()),
     }
@@ -62,7 +62,7 @@ fn form(message: String, schema: Option<&Value>) -> Result<Form, String> {
         field(name, it, required.contains(&name.as_str())).map_err(|why| format!("field `{}`: {why}", plain(name, 50)))
     };
     let form = Form { message, fields: fields.iter().map(field).collect::<Result<_, _>>()? };
-    match form.secret() {
+    match form.secret_field() {
         None => Ok(form),
         Some(it) => {
             let name = plain(&it.name, 50);
@@ -177,14 +177,14 @@ fn plain(text: &str, max: usize) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{MAX_MESSAGE, read};
-    use crate::base::elicitation::Wanted;
+    use super::{MAX_MESSAGE, parse};
+    use crate::base::elicitation::ElicitationRequest;
 
     /// What the one field of a form is read as, or what is wrong with it.
     fn field(it: Value) -> String {
         let schema = json!({"type": "object", "properties": {"x": it}, "required": ["x"]});
-        match read(&json!({"message": "m", "requestedSchema": schema})) {
-            Ok(Wanted::Form(form)) => format!("{:?} {:?}", form.fields[0].kind, form.fields[0].default),
+        match parse(&json!({"message": "m", "requestedSchema": schema})) {
+            Ok(ElicitationRequest::Form(form)) => format!("{:?} {:?}", form.fields[0].kind, form.fields[0].default),
             Ok(other) => format!("{other:?}"),
             Err(why) => why,
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn check(params: Value, expected: &str) {
-        assert_eq!(read(&params).unwrap_err(), expected, "{params}");
+        assert_eq!(parse(&params).unwrap_err(), expected, "{params}");
     }
 
     #[test]
@@ -269,16 +269,17 @@ mod tests {
         let odd = json!({"type": "object", "properties": {"a\u{7}b": {"type": "boolean"}}});
         let why = "field `ab`: a name has 1 to 200 bytes, and no control characters";
         check(json!({"message": "m", "requestedSchema": odd}), why);
-        let page = read(&json!({"mode": "url", "message": "m", "url": "https://a.b", "elicitationId": "e"}));
-        let expected = Wanted::Page { message: "m".to_owned(), url: "https://a.b/".to_owned(), id: "e".to_owned() };
+        let page = parse(&json!({"mode": "url", "message": "m", "url": "https://a.b", "elicitationId": "e"}));
+        let expected =
+            ElicitationRequest::Page { message: "m".to_owned(), url: "https://a.b/".to_owned(), id: "e".to_owned() };
         assert_eq!(page, Ok(expected));
     }
 
     #[test]
     fn texts_are_what_they_look_like() {
         let schema = json!({"type": "object", "properties": {}});
-        let message = |it: &str| match read(&json!({"message": it, "requestedSchema": schema})) {
-            Ok(Wanted::Form(form)) => form.message,
+        let message = |it: &str| match parse(&json!({"message": it, "requestedSchema": schema})) {
+            Ok(ElicitationRequest::Form(form)) => form.message,
             other => format!("{other:?}"),
         };
         assert_eq!(message(" a\u{1b}[2Jb\u{202e}c\u{7}\r\nd\u{200b} "), "abc\nd");

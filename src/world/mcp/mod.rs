@@ -1,13 +1,13 @@
 //! MCP servers: connected, listed, called, closed. The crate rmcp speaks the protocol; its types stay in here.
 
-mod asking;
 mod call;
 mod catalog;
+mod connection;
 pub mod elicitation;
-mod found;
-mod line;
+mod elicitation_call;
 mod names;
 mod output;
+mod sandbox_findings;
 mod server;
 mod sse;
 mod stdio;
@@ -17,27 +17,27 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::oneshot;
 
-pub use call::{Call, Connection, Hold};
+pub use call::{Connection, ProcessHold, ServerCall};
 pub use catalog::ServerTool;
-pub use line::line;
-pub use names::Names;
-pub use server::serve;
+pub use connection::open_link;
+pub use names::ToolNames;
+pub use server::run_server;
 
 use crate::{
     base::{
-        elicitation::{Reply, Shows, Wanted},
+        elicitation::{ElicitationRequest, ElicitationSupport, Reply},
         fs::BoxFuture,
         mcp::McpLink,
         path::AbsPath,
         sandbox::Confinement,
-        trust::Bound,
+        trust::ScriptHashes,
     },
     world::{http::Http, process::Groups},
 };
 
 /// What makes two servers the same one.
 #[derive(Clone, PartialEq)]
-pub struct Launch {
+pub struct ServerIdentity {
     pub link: McpLink,
     /// Where a process works; two sessions in different folders do not share one.
     pub cwd: AbsPath,
@@ -46,33 +46,33 @@ pub struct Launch {
     /// What a process may do; `None`: what the user may.
     pub confined: Option<Arc<Confinement>>,
     /// What a process runs of a workspace: it starts while that is what was trusted.
-    pub scripts: Bound,
+    pub scripts: ScriptHashes,
     /// For connecting and for listing.
     pub timeout: Duration,
 }
 
 /// The hands that servers are reached with.
 #[derive(Clone)]
-pub struct Doors {
+pub struct HostHandles {
     pub groups: Groups,
     pub http: Arc<Http>,
     /// What servers may ask the user for.
-    pub shows: Shows,
+    pub elicitation: ElicitationSupport,
 }
 
 /// What becomes of a server: `Ready` and `Down` in turn, `Changed` any number of times between them, `Lost` at most once
 /// and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
-pub enum News {
+pub enum ServerEvent {
     Ready {
         connection: Connection,
         tools: Vec<ServerTool>,
     },
-    Changed(Vec<ServerTool>),
-    Asks(Ask),
+    ToolsChanged(Vec<ServerTool>),
+    Question(ServerQuestion),
     /// The question of that number is no longer asked.
-    TakesBack(u64),
+    QuestionWithdrawn(u64),
     /// What the user went to the page of that name for is done.
-    Completed(String),
+    PageCompleted(String),
     /// It is gone: why, in one line for people. The next call starts it again, and `Ready` or `Lost` follows.
     Down(String),
     /// It could not be reached, or is gone for good: why, in one line for people.
@@ -80,12 +80,12 @@ pub enum News {
 }
 
 /// A question to the user. Dropped: nobody can be asked.
-pub struct Ask {
+pub struct ServerQuestion {
     /// Of this server's.
     pub number: u64,
-    pub wanted: Wanted,
+    pub request: ElicitationRequest,
     pub reply: oneshot::Sender<Reply>,
 }
 
 /// Where news go.
-pub type Tell = Arc<dyn Fn(News) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(ServerEvent) -> BoxFuture<'static, ()> + Send + Sync>;

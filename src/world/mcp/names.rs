@@ -13,13 +13,13 @@ const PREFIX: &str = "mcp_";
 /// The names of one session: `mcp_<server>_<tool>`. Of equal names the first one stays, the others end in a hash of
 /// server and tool. A name is never given to another tool, also when its own is gone: the user's yes goes by names.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct ToolNames {
     /// By server and tool.
     given: BTreeMap<(String, String), String>,
     taken: BTreeSet<String>,
 }
 
-impl Names {
+impl ToolNames {
     pub fn name(&mut self, server: &str, tool: &str) -> String {
         let key = (server.to_owned(), tool.to_owned());
         if let Some(known) = self.given.get(&key) {
@@ -58,10 +58,10 @@ fn marked(plain: &str, server: &str, tool: &str, round: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::ToolNames;
 
     fn check(tools: &[(&str, &str)], expected: &[&str]) {
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let actual: Vec<String> = tools.iter().map(|(server, tool)| names.name(server, tool)).collect();
         assert_eq!(actual, expected);
         assert!(actual.iter().all(|it| it.len() <= 63), "{actual:?}");
@@ -89,7 +89,7 @@ mod tests {
         // The mark does not depend on who else is there.
         check(&[("x", "b_c"), ("a", "b_c"), ("a_b", "c")], &["mcp_x_b_c", "mcp_a_b_c", "mcp_a_b_c_baef76bb"]);
         let (one, two) = ("x".repeat(80), format!("{}y{}", "x".repeat(40), "x".repeat(39)));
-        let mut names = Names::default();
+        let mut names = ToolNames::default();
         let (one, two, again) = (names.name("s", &one), names.name("s", &two), names.name("s", &one));
         assert!(one == again && one != two && two.len() <= 63, "{one} {two}");
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::base::{
     content::Part,
-    text::{self, untrusted},
+    text::{self, wrap_untrusted},
     tool::{Display, ToolError, ToolOutput},
 };
 
@@ -67,7 +67,7 @@ impl Parts {
     }
 
     fn text(&mut self, text: &str) {
-        self.content.extend(untrusted(text).map(Part::text));
+        self.content.extend(wrap_untrusted(text).map(Part::text));
         self.shown.push(text.to_owned());
     }
 

@@ -23,16 +23,16 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection, Doors, Launch, News, ServerTool, Tell,
-    asking::Asking,
-    call::Hold,
+    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity, ServerTool,
+    call::ProcessHold,
     catalog,
-    found::Found,
-    line::{MAX_RESTARTS, line},
+    connection::{MAX_RESTARTS, open_link},
+    elicitation_call::ServerAsker,
+    sandbox_findings::PendingFindings,
     stdio::{self, Process},
     web,
 };
-use crate::base::{mcp::McpLink, terminal::Findings};
+use crate::base::{mcp::McpLink, terminal::ObeyedFindings};
 
 /// Pages of one listing: a server that never comes to an end is cut off.
 const MAX_PAGES: usize = 100;
@@ -47,60 +47,64 @@ const ELICIT: &str = "elicitation/create";
 const ELICITED: &str = "notifications/elicitation/complete";
 
 /// A connection that works, and what must live as long as it does.
-pub(super) struct Open {
+pub(super) struct OpenConnection {
     service: RunningService<RoleClient, Listener>,
     process: Option<Process>,
     /// What was found at its start.
-    found: Option<Findings>,
+    startup_findings: Option<ObeyedFindings>,
 }
 
 /// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
-pub async fn serve(launch: Launch, doors: Doors, stop: CancellationToken, tell: Tell) {
+pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: CancellationToken, tell: EventSink) {
     // A server that is still starting is dropped with the future, and its process with it.
-    stop.run_until_cancelled(lives(&launch, &doors, &tell)).await;
+    stop.run_until_cancelled(run_with_restarts(&launch, &doors, &tell)).await;
 }
 
 /// One life after the other; why it is gone for good is told last.
-async fn lives(launch: &Launch, doors: &Doors, tell: &Tell) {
-    let listener = Listener::new(Asking::new(doors.shows, tell.clone()));
+async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &EventSink) {
+    let listener = Listener::new(ServerAsker::new(doors.elicitation, tell.clone()));
     let (mut open, tools) = match start(launch, doors, listener.clone()).await {
         Ok(it) => it,
-        Err(why) => return tell(News::Lost(why)).await,
+        Err(why) => return tell(ServerEvent::Lost(why)).await,
     };
-    let (mut plug, line) = line(open.service.peer().clone());
+    let (mut plug, line) = open_link(open.service.peer().clone());
     let confined = launch.confined.clone();
-    let held = Hold { confined, found: Found::default() };
-    let connection = Connection::new(line, listener.progress.clone(), listener.asking.open.subscribe(), held.clone());
+    let held = ProcessHold { confined, findings: PendingFindings::default() };
+    let connection = Connection::new(line, listener.progress.clone(), listener.asking.n_open.subscribe(), held.clone());
     let mut ready = tools;
     let lost = loop {
-        open.found.take().into_iter().for_each(|it| held.found.started(&it));
-        tell(News::Ready { connection: connection.clone(), tools: ready.clone() }).await;
-        let why = open.live(&listener.changed, launch.timeout, ready, tell).await;
-        plug.down(&why);
+        open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
+        tell(ServerEvent::Ready { connection: connection.clone(), tools: ready.clone() }).await;
+        let why = open.run_until_gone(&listener.changed, launch.timeout, ready, tell).await;
+        plug.mark_down(&why);
         if !plug.may_restart() {
             break format!("{why}, and it was started again {MAX_RESTARTS} times");
         }
-        tell(News::Down(why.clone())).await;
-        plug.is_wanted().await;
+        tell(ServerEvent::Down(why.clone())).await;
+        plug.wait_until_wanted().await;
         (open, ready) = match start(launch, doors, listener.clone()).await {
             Ok(it) => it,
             Err(again) => break format!("{why}; it was started again, but {again}"),
         };
-        plug.up(open.service.peer().clone());
+        plug.mark_up(open.service.peer().clone());
     };
-    plug.cut(&lost);
-    tell(News::Lost(lost)).await;
+    plug.close(&lost);
+    tell(ServerEvent::Lost(lost)).await;
 }
 
-async fn start(launch: &Launch, doors: &Doors, listener: Listener) -> Result<(Open, Vec<ServerTool>), String> {
+async fn start(
+    launch: &ServerIdentity,
+    doors: &HostHandles,
+    listener: Listener,
+) -> Result<(OpenConnection, Vec<ServerTool>), String> {
     let starting = async {
         let open = match &launch.link {
             McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
             McpLink::Web { url, headers, speech } => web::open(url, headers, *speech, &doors.http, listener).await,
         }?;
-        let tools = match list(open.service.peer()).await {
+        let tools = match list_tools(open.service.peer()).await {
             Ok(tools) => tools,
-            Err(why) => return Err(open.failed(why).await),
+            Err(why) => return Err(open.failure_reason(why).await),
         };
         Ok((open, tools))
     };
@@ -111,14 +115,20 @@ async fn start(launch: &Launch, doors: &Doors, listener: Listener) -> Result<(Op
 }
 
 /// Lists again whenever the server says that its tools changed. Never ends by itself.
-async fn follow(peer: &Peer<RoleClient>, changed: &Notify, limit: Duration, mut known: Vec<ServerTool>, tell: &Tell) {
+async fn follow_tools(
+    peer: &Peer<RoleClient>,
+    changed: &Notify,
+    limit: Duration,
+    mut known: Vec<ServerTool>,
+    tell: &EventSink,
+) {
     loop {
         changed.notified().await;
         sleep(SETTLE).await;
-        match timeout(limit, list(peer)).await {
+        match timeout(limit, list_tools(peer)).await {
             Ok(Ok(tools)) if tools != known => {
                 known.clone_from(&tools);
-                tell(News::Changed(tools)).await;
+                tell(ServerEvent::ToolsChanged(tools)).await;
             }
             Ok(Ok(_)) => (),
             Ok(Err(why)) => tracing::warn!("an MCP server's changed tools could not be listed: {why}"),
@@ -127,7 +137,7 @@ async fn follow(peer: &Peer<RoleClient>, changed: &Notify, limit: Duration, mut 
     }
 }
 
-async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
+async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
     let has_tools = peer.peer_info().is_none_or(|it| it.capabilities.tools.is_some());
     if !has_tools {
         return Ok(Vec::new());
@@ -138,7 +148,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
         let request =
             ListToolsRequest { method: Default::default(), params: Some(params), extensions: Default::default() };
         let result = match peer.send_request(ClientRequest::ListToolsRequest(request)).await {
-            Ok(it) => plain(&it),
+            Ok(it) => result_json(&it),
             Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
             Err(it) => return Err(format!("its tools could not be listed: {it}")),
         };
@@ -154,69 +164,79 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
 }
 
 /// As JSON: rmcp's types take a result for another one, or refuse it whole, where a server is a little off.
-pub(super) fn plain(result: &ServerResult) -> Value {
+pub(super) fn result_json(result: &ServerResult) -> Value {
     serde_json::to_value(result).unwrap_or_default()
 }
 
-impl Open {
+impl OpenConnection {
     /// Follows its tools until it is gone; returns why.
-    async fn live(self, changed: &Notify, limit: Duration, tools: Vec<ServerTool>, tell: &Tell) -> String {
-        let Self { service, mut process, found: _ } = self;
+    async fn run_until_gone(
+        self,
+        changed: &Notify,
+        limit: Duration,
+        tools: Vec<ServerTool>,
+        tell: &EventSink,
+    ) -> String {
+        let Self { service, mut process, startup_findings: _ } = self;
         let peer = service.peer().clone();
         tokio::select! {
             _ = service.waiting() => (),
-            () = ended(process.as_mut()) => (),
-            () = follow(&peer, changed, limit, tools, tell) => (),
+            () = wait_for_exit(process.as_mut()) => (),
+            () = follow_tools(&peer, changed, limit, tools, tell) => (),
         }
         match process {
-            Some(it) => it.last_words().await,
+            Some(it) => it.exit_reason().await,
             None => "the connection was closed".to_owned(),
         }
     }
 
     /// Shakes hands over a transport. The error says why in one line.
-    pub(super) async fn shake<T>(transport: T, mut listener: Listener, process: Option<Process>) -> Result<Self, String>
+    pub(super) async fn handshake<T>(
+        transport: T,
+        mut listener: Listener,
+        process: Option<Process>,
+    ) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
     {
-        listener.asking.gone = CancellationToken::new();
-        let watched = Watched { transport, gone: listener.asking.gone.clone() };
+        listener.asking.closed = CancellationToken::new();
+        let watched = WatchedTransport { transport, closed: listener.asking.closed.clone() };
         match serve_client(listener, watched).await {
             Ok(service) => {
-                let found = process.as_ref().map(Process::has_started);
-                Ok(Self { service, process, found })
+                let found = process.as_ref().map(Process::startup_findings);
+                Ok(Self { service, process, startup_findings: found })
             }
             Err(it) => match process {
-                Some(process) => Err(process.last_words().await),
-                None => Err(web::in_words(&it)),
+                Some(process) => Err(process.exit_reason().await),
+                None => Err(web::connect_error(&it)),
             },
         }
     }
 
-    async fn failed(self, why: String) -> String {
+    async fn failure_reason(self, why: String) -> String {
         match self.process {
-            Some(it) if self.service.peer().is_transport_closed() => it.last_words().await,
+            Some(it) if self.service.peer().is_transport_closed() => it.exit_reason().await,
             _ => why,
         }
     }
 }
 
 /// Never, where somebody else runs the server.
-async fn ended(process: Option<&mut Process>) {
+async fn wait_for_exit(process: Option<&mut Process>) {
     match process {
-        Some(it) => it.ended().await,
+        Some(it) => it.wait_for_exit().await,
         None => std::future::pending().await,
     }
 }
 
 /// A transport that says when nothing more will come. rmcp says so only after every question was answered, or some
 /// seconds later.
-struct Watched<T> {
+struct WatchedTransport<T> {
     transport: T,
-    gone: CancellationToken,
+    closed: CancellationToken,
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -229,7 +249,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.transport.receive().await;
         if message.is_none() {
-            self.gone.cancel();
+            self.closed.cancel();
         }
         message
     }
@@ -244,11 +264,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 pub(super) struct Listener {
     changed: Arc<Notify>,
     progress: broadcast::Sender<ProgressNotificationParam>,
-    asking: Asking,
+    asking: ServerAsker,
 }
 
 impl Listener {
-    fn new(asking: Asking) -> Self {
+    fn new(asking: ServerAsker) -> Self {
         Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE), asking }
     }
 }
@@ -285,7 +305,7 @@ impl ClientHandler for Listener {
 
     async fn on_custom_notification(&self, it: CustomNotification, _: NotificationContext<RoleClient>) {
         if it.method == ELICITED {
-            self.asking.completed(it.params.as_ref()).await;
+            self.asking.report_completion(it.params.as_ref()).await;
         }
     }
 

@@ -11,14 +11,14 @@ use tokio::{
 };
 
 use super::{
-    Launch,
-    server::{Listener, Open},
+    ServerIdentity,
+    server::{Listener, OpenConnection},
 };
 use crate::{
     base::{mcp::McpLink, sandbox::Confinement, text},
     world::{
         disk,
-        process::{Exit, Findings, Groups, Life, Piped, Spawn, Stdin},
+        process::{Exit, Groups, ObeyedFindings, PipedProcess, ProcessGuard, Spawn, Stdin},
         secrets::{name_looks_secret, value_looks_secret},
     },
 };
@@ -35,17 +35,21 @@ const MIN_SECRET: usize = 6;
 
 /// The process of a server. Dropping it ends all its processes.
 pub(super) struct Process {
-    life: Life,
+    life: ProcessGuard,
     exit: Option<Exit>,
     /// Ends with stderr; returns its last line.
     log: JoinHandle<String>,
 }
 
-pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -> Result<Open, String> {
+pub(super) async fn open(
+    launch: &ServerIdentity,
+    groups: &Groups,
+    listener: Listener,
+) -> Result<OpenConnection, String> {
     let McpLink::Stdio { command, args, env, cwd } = &launch.link else { return Err("it is no process".to_owned()) };
     sleep(HEAD_START).await;
     let scripts = launch.scripts.clone();
-    let changed = tokio::task::spawn_blocking(move || disk::changed(&scripts)).await;
+    let changed = tokio::task::spawn_blocking(move || disk::changed_file(&scripts)).await;
     if let Some(why) = changed.unwrap_or_else(|it| Some(it.to_string())) {
         return Err(why);
     }
@@ -57,26 +61,26 @@ pub(super) async fn open(launch: &Launch, groups: &Groups, listener: Listener) -
     let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
     let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
-    let Piped { life, stdin, stdout, stderr } =
+    let PipedProcess { life, stdin, stdout, stderr } =
         spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
     let process = Process { life, exit: None, log: tokio::spawn(log(stderr, secrets)) };
-    Open::shake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
+    OpenConnection::handshake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
 }
 
 /// Programs that fetch servers keep them below the home folder, which a confined one cannot write.
 fn caches(it: &Confinement) -> Vec<(String, String)> {
-    let below = |name: &str| it.own.tmp.join(name).to_string();
+    let below = |name: &str| it.own_folders.tmp.join(name).to_string();
     vec![("XDG_CACHE_HOME".to_owned(), below("cache")), ("npm_config_cache".to_owned(), below("npm"))]
 }
 
 impl Process {
     /// What it made at its start is put aside; what appears between its calls may be the user's.
-    pub(super) fn has_started(&self) -> Findings {
+    pub(super) fn startup_findings(&self) -> ObeyedFindings {
         self.life.settle()
     }
 
     /// Waits for its end, and for what it said before. A child of its may hold its stdout open: that says nothing more.
-    pub(super) async fn ended(&mut self) {
+    pub(super) async fn wait_for_exit(&mut self) {
         if self.exit.is_none() {
             self.exit = Some(self.life.wait().await);
         }
@@ -84,7 +88,7 @@ impl Process {
     }
 
     /// Why it is gone, as far as it said so.
-    pub(super) async fn last_words(mut self) -> String {
+    pub(super) async fn exit_reason(mut self) -> String {
         if self.exit.is_none() {
             self.exit = timeout(FAREWELL, self.life.wait()).await.ok();
         }

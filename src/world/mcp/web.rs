@@ -15,39 +15,39 @@ use rmcp::{
 };
 
 use super::{
-    server::{Listener, Open},
+    server::{Listener, OpenConnection},
     sse::Sse,
 };
 use crate::{
-    base::{mcp::McpSpeech, text},
+    base::{mcp::McpTransport, text},
     world::http::Http,
 };
 
 pub(super) async fn open(
     url: &str,
     headers: &[(String, String)],
-    speech: McpSpeech,
+    speech: McpTransport,
     http: &Http,
     listener: Listener,
-) -> Result<Open, String> {
+) -> Result<OpenConnection, String> {
     let headers = header_map(headers)?;
     let url = Url::parse(url).map_err(|it| format!("its URL is not valid: {it}"))?;
     let client = http.client().map_err(|it| it.message)?.clone();
-    if speech == McpSpeech::Sse {
+    if speech == McpTransport::Sse {
         let transport = Sse::connect(client, url, headers).await?;
-        return Open::shake(transport, listener, None).await;
+        return OpenConnection::handshake(transport, listener, None).await;
     }
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     config.custom_headers = HashMap::from_iter(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
     let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-    let first = Open::shake(transport, listener.clone(), None).await;
+    let first = OpenConnection::handshake(transport, listener.clone(), None).await;
     let Err(why) = first else { return first };
-    if speech == McpSpeech::Http {
+    if speech == McpTransport::Http {
         return Err(why);
     }
     // The first failure is the one to tell: nearly all servers speak the newer form.
     let Ok(transport) = Sse::connect(client, url, headers).await else { return Err(why) };
-    Open::shake(transport, listener, None).await.map_err(|_| why)
+    OpenConnection::handshake(transport, listener, None).await.map_err(|_| why)
 }
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
@@ -67,7 +67,7 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
 }
 
 /// Why the handshake failed, in one line: the innermost cause says most.
-pub(super) fn in_words(error: &ClientInitializeError) -> String {
+pub(super) fn connect_error(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
         return "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token"
             .to_owned();

@@ -8,7 +8,7 @@ mod tests;
 use reqwest::{Url, header::HeaderName};
 
 use super::{
-    fault,
+    error_body,
     remote::{Decode, Dialect},
 };
 use crate::base::model::{Failure, ModelRequest};
@@ -34,7 +34,7 @@ impl Dialect for Anthropic {
         Some(url)
     }
 
-    fn key(&self, key: &str) -> (HeaderName, String) {
+    fn key_header(&self, key: &str) -> (HeaderName, String) {
         (HeaderName::from_static("x-api-key"), key.to_owned())
     }
 
@@ -47,11 +47,11 @@ impl Dialect for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::Decoder::new(&request.tools, request.params.schema.is_some()))
+        Box::new(response::AnthropicDecoder::new(&request.tools, request.params.schema.is_some()))
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        fault::from_answer(status, body, retry_after_ms)
+        error_body::from_answer(status, body, retry_after_ms)
     }
 }
 

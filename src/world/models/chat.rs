@@ -11,7 +11,7 @@ use reqwest::{
 };
 
 use super::{
-    fault,
+    error_body,
     remote::{Decode, Dialect},
 };
 use crate::base::model::{Failure, ModelRequest};
@@ -42,7 +42,7 @@ impl Dialect for Chat {
         Some(base)
     }
 
-    fn key(&self, key: &str) -> (HeaderName, String) {
+    fn key_header(&self, key: &str) -> (HeaderName, String) {
         (header::AUTHORIZATION, format!("Bearer {key}"))
     }
 
@@ -51,10 +51,10 @@ impl Dialect for Chat {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::Decoder::new(&request.tools, self.signer()))
+        Box::new(response::ChatDecoder::new(&request.tools, self.signer()))
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        fault::from_answer(status, body, retry_after_ms)
+        error_body::from_answer(status, body, retry_after_ms)
     }
 }

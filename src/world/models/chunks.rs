@@ -1,6 +1,6 @@
 //! The pieces of an answer, as every dialect's decoder passes them on.
 
-use super::legal::{self, Names};
+use super::provider_limits::{self, LegalNames};
 use crate::base::model::Chunk;
 
 /// `None`: it says nothing.
@@ -15,11 +15,11 @@ pub fn thought(text: String) -> Option<Chunk> {
 
 /// What is to come back with the thoughts, marked as this provider's.
 pub fn signature(signer: &str, data: &str) -> Chunk {
-    Chunk::Thought { text: String::new(), signature: Some(legal::sign(signer, data).into()) }
+    Chunk::Thought { text: String::new(), signature: Some(provider_limits::sign(signer, data).into()) }
 }
 
 /// A call that is whole, under the tool's own name.
-pub fn call(names: &Names, id: String, name: String, arguments: &str) -> Chunk {
+pub fn call(names: &LegalNames, id: String, name: String, arguments: &str) -> Chunk {
     let (id, name) = (Some(id).filter(|it| !it.is_empty()), names.restore(name));
-    Chunk::Call { id, name, args: legal::read_arguments(arguments), signature: None }
+    Chunk::Call { id, name, args: provider_limits::parse_arguments(arguments), signature: None }
 }

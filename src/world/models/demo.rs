@@ -16,7 +16,7 @@ use crate::base::{
 use intent::Intent;
 
 /// Pieces of an answer are about this long, in bytes: people should see it stream.
-const PIECE: usize = 24;
+const PIECE_LEN: usize = 24;
 
 /// A pure function of the request's contents.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ impl Generator for Demo {
 }
 
 /// What the model does next: says something, or calls tools.
-enum Step {
+enum DemoStep {
     Say(String),
     Call(Vec<(&'static str, Value)>),
 }
@@ -45,11 +45,11 @@ fn answer(request: &ModelRequest) -> Vec<Vec<Chunk>> {
     let mut output = thought.len();
     let mut res = vec![vec![Chunk::Thought { text: thought, signature: None }]];
     match step {
-        Step::Say(text) => {
+        DemoStep::Say(text) => {
             output += text.len();
             res.extend(pieces(&text).map(|it| vec![Chunk::Text { text: it.to_owned(), signature: None }]));
         }
-        Step::Call(calls) => res.extend(calls.into_iter().map(|(name, args)| {
+        DemoStep::Call(calls) => res.extend(calls.into_iter().map(|(name, args)| {
             output += name.len() + args.to_string().len();
             vec![Chunk::Call { id: None, name: name.to_owned(), args, signature: None }]
         })),
@@ -58,36 +58,36 @@ fn answer(request: &ModelRequest) -> Vec<Vec<Chunk>> {
     res
 }
 
-fn next_step(request: &ModelRequest) -> (String, Step) {
+fn next_step(request: &ModelRequest) -> (String, DemoStep) {
     let (prompt, results) = last_prompt(&request.contents);
     match intent::of(&prompt) {
         Intent::Run(command) => run(request, &results, command),
         Intent::Write(file) => write(request, &results, file),
-        Intent::Look => look(request, &results),
+        Intent::Describe => describe(request, &results),
     }
 }
 
-fn run(request: &ModelRequest, results: &[&CallResult], command: String) -> (String, Step) {
+fn run(request: &ModelRequest, results: &[&CallResult], command: String) -> (String, DemoStep) {
     if let Some(it) = result_of(results, "run_shell_command") {
         let said = report::quoted(&joined_text(&it.content));
         let text = match it.is_error {
             true => format!("The command `{command}` did not run. What came back:\n\n{said}"),
             false => format!("I ran `{command}`. What came back:\n\n{said}"),
         };
-        return ("**Reading the result**\nThe command is over.".to_owned(), Step::Say(text));
+        return ("**Reading the result**\nThe command is over.".to_owned(), DemoStep::Say(text));
     }
     let thought = format!("**Running a command**\nYou want to see what `{command}` does.");
     (thought, call(request, "run_shell_command", json!({ "command": command })))
 }
 
-fn write(request: &ModelRequest, results: &[&CallResult], file: String) -> (String, Step) {
+fn write(request: &ModelRequest, results: &[&CallResult], file: String) -> (String, DemoStep) {
     if let Some(it) = result_of(results, "write_file") {
         let said = report::quoted(&joined_text(&it.content));
         let text = match it.is_error {
             true => format!("I did not write `{file}`. What came back:\n\n{said}"),
             false => format!("I wrote `{file}`. What came back:\n\n{said}"),
         };
-        return ("**Checking**\nThe write was answered.".to_owned(), Step::Say(text));
+        return ("**Checking**\nThe write was answered.".to_owned(), DemoStep::Say(text));
     }
     let Some(listing) = result_of(results, "list_directory") else {
         let thought = "**Looking around**\nWhat I write should be true, so I look first.".to_owned();
@@ -99,12 +99,12 @@ fn write(request: &ModelRequest, results: &[&CallResult], file: String) -> (Stri
     (format!("**Writing a file**\nNow I can write `{file}`."), write_call(request, &file, Some(listing)))
 }
 
-fn write_call(request: &ModelRequest, file: &str, listing: Option<&CallResult>) -> Step {
+fn write_call(request: &ModelRequest, file: &str, listing: Option<&CallResult>) -> DemoStep {
     let content = report::note(listing.filter(|it| !it.is_error).map(|it| joined_text(&it.content)).as_deref());
     call(request, "write_file", json!({ "file_path": file, "content": content }))
 }
 
-fn look(request: &ModelRequest, results: &[&CallResult]) -> (String, Step) {
+fn describe(request: &ModelRequest, results: &[&CallResult]) -> (String, DemoStep) {
     let Some(listing) = result_of(results, "list_directory") else {
         let thought = "**Looking around**\nI list the workspace before I say anything about it.".to_owned();
         return (thought, call(request, "list_directory", json!({ "dir_path": "." })));
@@ -112,7 +112,7 @@ fn look(request: &ModelRequest, results: &[&CallResult]) -> (String, Step) {
     let text = joined_text(&listing.content);
     let thought = || "**Summing up**\nI have seen enough.".to_owned();
     if listing.is_error {
-        return (thought(), Step::Say(report::unseen(&text)));
+        return (thought(), DemoStep::Say(report::unreadable(&text)));
     }
     let entries = report::Entries::parse(&text);
     let wanted = entries.worth_reading();
@@ -120,7 +120,7 @@ fn look(request: &ModelRequest, results: &[&CallResult]) -> (String, Step) {
     if read.is_empty() && !wanted.is_empty() && offers(request, "read_file") {
         let thought = format!("**Reading**\n{} should tell what this is.", wanted.join(" and "));
         let calls = wanted.iter().map(|it| ("read_file", json!({ "file_path": it })));
-        return (thought, Step::Call(calls.collect()));
+        return (thought, DemoStep::Call(calls.collect()));
     }
     // Results come in the order of their calls.
     let files: Vec<(&str, Result<String, String>)> = wanted
@@ -131,13 +131,13 @@ fn look(request: &ModelRequest, results: &[&CallResult]) -> (String, Step) {
             (name, if it.is_error { Err(joined_text(&it.content)) } else { Ok(joined_text(&it.content)) })
         })
         .collect();
-    (thought(), Step::Say(report::workspace(&entries, &files)))
+    (thought(), DemoStep::Say(report::workspace(&entries, &files)))
 }
 
-fn call(request: &ModelRequest, name: &'static str, args: Value) -> Step {
+fn call(request: &ModelRequest, name: &'static str, args: Value) -> DemoStep {
     match offers(request, name) {
-        true => Step::Call(vec![(name, args)]),
-        false => Step::Say(format!("I would call `{name}`, but I was not given that tool. {}", report::REAL_MODEL)),
+        true => DemoStep::Call(vec![(name, args)]),
+        false => DemoStep::Say(format!("I would call `{name}`, but I was not given that tool. {}", report::REAL_MODEL)),
     }
 }
 
@@ -181,7 +181,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         let end = rest
             .char_indices()
             .map(|(at, it)| at + it.len_utf8())
-            .find(|end| *end >= PIECE && rest.get(..*end).is_some_and(|it| it.ends_with(char::is_whitespace)));
+            .find(|end| *end >= PIECE_LEN && rest.get(..*end).is_some_and(|it| it.ends_with(char::is_whitespace)));
         let (piece, after) = rest.split_at_checked(end.unwrap_or(rest.len()))?;
         rest = after;
         Some(piece)

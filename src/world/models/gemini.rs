@@ -12,12 +12,12 @@ use reqwest::{
     header::{self, HeaderName},
 };
 
-pub use response::{Decoder, decode, finish_word};
+pub use response::{GeminiDecoder, decode, finish_word};
 #[cfg(test)]
 pub use tests::turns as conversation;
 
 use super::{
-    fault,
+    error_body,
     remote::{Decode, Dialect},
 };
 use crate::base::model::{Failure, ModelRequest};
@@ -83,7 +83,7 @@ impl Dialect for Gemini {
         Some(base)
     }
 
-    fn key(&self, key: &str) -> (HeaderName, String) {
+    fn key_header(&self, key: &str) -> (HeaderName, String) {
         match self.bearer {
             true => (header::AUTHORIZATION, format!("Bearer {key}")),
             false => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
@@ -95,10 +95,10 @@ impl Dialect for Gemini {
     }
 
     fn decoder(&self, _: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(Decoder::default())
+        Box::new(GeminiDecoder::default())
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        fault::from_answer(status, body, retry_after_ms)
+        error_body::from_answer(status, body, retry_after_ms)
     }
 }

@@ -28,7 +28,7 @@ use crate::{
         text,
     },
     world::{
-        http::{self, Http, shown_host},
+        http::{self, Http, safe_host},
         secrets::google::Credentials,
     },
 };
@@ -86,7 +86,7 @@ impl Tokens {
     }
 
     /// A service did not take this token: it is not used again.
-    pub async fn refused(&self, token: &SecretString) {
+    pub async fn invalidate(&self, token: &SecretString) {
         let mut kept = self.kept.lock().await;
         if kept.as_ref().is_some_and(|it| it.value.expose_secret() == token.expose_secret()) {
             *kept = None;
@@ -95,7 +95,7 @@ impl Tokens {
 
     async fn fetch(&self, now: u64) -> Result<Token, Failure> {
         let (url, request) = self.request(now)?;
-        let mut response = self.http.send(request, &url).await.map_err(|it| self.unreached(it))?;
+        let mut response = self.http.send(request, &url).await.map_err(|it| self.explain_unreached(it))?;
         let status = response.status();
         let body = http::read_head(&mut response, MAX_ANSWER).await;
         if !status.is_success() {
@@ -103,7 +103,7 @@ impl Tokens {
         }
         let answer: Answer = serde_json::from_slice(&body).map_err(|_| {
             // The answer may hold a token: nothing of it is shown.
-            let host = shown_host(&url);
+            let host = safe_host(&url);
             Failure::new(FailureKind::Garbage, format!("{host} answered with something that is no access token."))
         })?;
         Ok(Token { value: answer.access_token, ends: now.saturating_add(answer.expires_in) })
@@ -113,17 +113,17 @@ impl Tokens {
         let client = self.http.client()?;
         match &self.credentials {
             Credentials::User { client_id, client_secret, refresh_token, token_url } => {
-                let url = checked(token_url)?;
+                let url = parse_secure_url(token_url)?;
                 let form = form(&[
                     ("grant_type", "refresh_token"),
                     ("client_id", client_id),
                     ("client_secret", client_secret.expose_secret()),
                     ("refresh_token", refresh_token.expose_secret()),
                 ]);
-                Ok((url.clone(), posted(client.post(url), form)))
+                Ok((url.clone(), post_form(client.post(url), form)))
             }
-            Credentials::Service { email, key, key_id, token_url } => {
-                let url = checked(token_url)?;
+            Credentials::ServiceAccount { email, key, key_id, token_url } => {
+                let url = parse_secure_url(token_url)?;
                 let claims = json!({
                     "iss": email, "scope": SCOPE, "aud": token_url, "iat": now, "exp": now.saturating_add(SIGNED_FOR),
                 });
@@ -131,24 +131,29 @@ impl Tokens {
                     Some(it) => json!({ "alg": "RS256", "typ": "JWT", "kid": it }),
                     None => json!({ "alg": "RS256", "typ": "JWT" }),
                 };
-                let assertion = signed(&format!("{}.{}", part(&head.to_string()), part(&claims.to_string())), key)?;
+                let assertion = sign_text(
+                    &format!("{}.{}", encode_part(&head.to_string()), encode_part(&claims.to_string())),
+                    key,
+                )?;
                 let form = form(&[("grant_type", JWT_GRANT), ("assertion", &assertion)]);
-                Ok((url.clone(), posted(client.post(url), form)))
+                Ok((url.clone(), post_form(client.post(url), form)))
             }
-            Credentials::Machine { host } => {
+            Credentials::MetadataServer { host } => {
                 let url = format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
-                let url = Url::parse(&url).map_err(|_| unusable(format!("GCE_METADATA_HOST: {host:?} is no host.")))?;
+                let url =
+                    Url::parse(&url).map_err(|_| auth_failure(format!("GCE_METADATA_HOST: {host:?} is no host.")))?;
                 Ok((url.clone(), client.get(url).header("metadata-flavor", "Google")))
             }
         }
     }
 
     /// Nothing says that this is a machine of Google's: mostly it is none, and there are no credentials at all.
-    fn unreached(&self, failure: Failure) -> Failure {
+    fn explain_unreached(&self, failure: Failure) -> Failure {
         match &self.credentials {
-            Credentials::Machine { .. } => {
-                unusable(format!("There are no Google credentials, and no metadata server: {} {HINT}", failure.message))
-            }
+            Credentials::MetadataServer { .. } => auth_failure(format!(
+                "There are no Google credentials, and no metadata server: {} {HINT}",
+                failure.message
+            )),
             _ => failure,
         }
     }
@@ -166,35 +171,35 @@ struct Answer {
     expires_in: u64,
 }
 
-fn unusable(message: String) -> Failure {
+fn auth_failure(message: String) -> Failure {
     Failure::new(FailureKind::Auth, message)
 }
 
 /// Secrets travel there: plain http is for this machine only.
-fn checked(url: &str) -> Result<Url, Failure> {
+fn parse_secure_url(url: &str) -> Result<Url, Failure> {
     let parsed = Url::parse(url).ok().filter(|it| match it.scheme() {
         "https" => true,
         "http" => it.host_str().and_then(|it| it.parse::<IpAddr>().ok()).is_some_and(|it| it.is_loopback()),
         _ => false,
     });
-    parsed.ok_or_else(|| unusable("The credentials' token_uri is no https address.".to_owned()))
+    parsed.ok_or_else(|| auth_failure("The credentials' token_uri is no https address.".to_owned()))
 }
 
 fn form(fields: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-fn posted(request: RequestBuilder, form: String) -> RequestBuilder {
+fn post_form(request: RequestBuilder, form: String) -> RequestBuilder {
     request.header("content-type", "application/x-www-form-urlencoded").body(form)
 }
 
-fn part(text: &str) -> String {
+fn encode_part(text: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(text)
 }
 
 /// The text with its RS256 signature.
-fn signed(text: &str, key: &SecretString) -> Result<String, Failure> {
-    let broken = || unusable("The service account's private_key is no RSA key in PEM (PKCS #8).".to_owned());
+fn sign_text(text: &str, key: &SecretString) -> Result<String, Failure> {
+    let broken = || auth_failure("The service account's private_key is no RSA key in PEM (PKCS #8).".to_owned());
     let der = PrivatePkcs8KeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| broken())?;
     let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| broken())?;
     let mut signature = vec![0; pair.public().modulus_len()];
@@ -219,8 +224,9 @@ fn refusal(status: u16, body: &[u8]) -> Failure {
             status: Some(status),
             ..Failure::new(FailureKind::Status, format!("Google gave no access token: {why}."))
         },
-        _ => {
-            Failure { status: Some(status), ..unusable(format!("Google did not take the credentials ({why}). {HINT}")) }
-        }
+        _ => Failure {
+            status: Some(status),
+            ..auth_failure(format!("Google did not take the credentials ({why}). {HINT}"))
+        },
     }
 }

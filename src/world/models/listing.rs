@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::remote::Remote;
 use crate::{
     base::model::{Failure, FailureKind},
-    world::http::{self, shown_host},
+    world::http::{self, safe_host},
 };
 
 /// Lists are long: OpenRouter's has hundreds of models with their descriptions. In bytes.
@@ -14,7 +14,7 @@ const MAX_LIST: usize = 16 << 20;
 /// Models of one list, at most.
 const MAX_MODELS: usize = 2_000;
 /// What servers call the context window, in tokens.
-const WINDOWS: &[&str] = &[
+const WINDOW_KEYS: &[&str] = &[
     "/inputTokenLimit",
     "/max_input_tokens",
     "/context_length",
@@ -26,7 +26,7 @@ const WINDOWS: &[&str] = &[
 
 /// A model as its provider knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedModel {
     pub id: String,
     pub name: Option<String>,
     /// How much it reads at once, in tokens.
@@ -38,12 +38,12 @@ impl Remote {
     ///
     /// # Errors
     /// As any request; also where this service has no list.
-    pub async fn list(&self) -> Result<Vec<Listed>, Failure> {
-        let token = self.token().await.map_err(|it| self.shown(it, None))?;
-        self.ask(token.as_ref()).await.map_err(|it| self.shown(it, token.as_ref()))
+    pub async fn list(&self) -> Result<Vec<ListedModel>, Failure> {
+        let token = self.token().await.map_err(|it| self.redact_failure(it, None))?;
+        self.fetch_list(token.as_ref()).await.map_err(|it| self.redact_failure(it, token.as_ref()))
     }
 
-    async fn ask(&self, token: Option<&SecretString>) -> Result<Vec<Listed>, Failure> {
+    async fn fetch_list(&self, token: Option<&SecretString>) -> Result<Vec<ListedModel>, Failure> {
         let none = || Failure::new(FailureKind::Auth, "This service lists no models; name one with --model.");
         let url = self.dialect.list_url(self.base()?).ok_or_else(none)?;
         let get = self.http.client()?.get(url.clone()).headers(self.headers(token)?);
@@ -53,28 +53,28 @@ impl Remote {
         if !status.is_success() {
             return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), None));
         }
-        let found = serde_json::from_slice(&body).ok().and_then(|it| read(&it));
+        let found = serde_json::from_slice(&body).ok().and_then(|it| parse_list(&it));
         found.ok_or_else(|| {
-            let text = format!("{} answered with something that is no list of models.", shown_host(&url));
+            let text = format!("{} answered with something that is no list of models.", safe_host(&url));
             Failure::new(FailureKind::Garbage, text)
         })
     }
 }
 
 /// `{"models":[…]}` is Gemini's form, `{"data":[…]}` everybody else's. What cannot hold a conversation is left out.
-fn read(list: &Value) -> Option<Vec<Listed>> {
+fn parse_list(list: &Value) -> Option<Vec<ListedModel>> {
     let items = list.get("models").or_else(|| list.get("data"))?.as_array()?;
-    Some(items.iter().filter(|it| converses(it)).filter_map(one).take(MAX_MODELS).collect())
+    Some(items.iter().filter(|it| is_chat_model(it)).filter_map(parse_model).take(MAX_MODELS).collect())
 }
 
-fn converses(it: &Value) -> bool {
+fn is_chat_model(it: &Value) -> bool {
     match it.get("supportedGenerationMethods").and_then(Value::as_array) {
         Some(methods) => methods.iter().any(|it| it == "generateContent"),
         None => true,
     }
 }
 
-fn one(it: &Value) -> Option<Listed> {
+fn parse_model(it: &Value) -> Option<ListedModel> {
     let text = |key: &str| it.get(key).and_then(Value::as_str).filter(|it| !it.trim().is_empty());
     let id = text("id").or_else(|| text("name"))?;
     let id = id.strip_prefix("models/").unwrap_or(id);
@@ -84,18 +84,18 @@ fn one(it: &Value) -> Option<Listed> {
     }
     let name = text("displayName").or_else(|| text("display_name")).or_else(|| text("id").and_then(|_| text("name")));
     let name = name.map(str::to_owned).filter(|it| it != id && it.len() <= 200);
-    let window = WINDOWS.iter().find_map(|path| it.pointer(path)?.as_u64()).filter(|it| *it > 0);
-    Some(Listed { id: id.to_owned(), name, window })
+    let window = WINDOW_KEYS.iter().find_map(|path| it.pointer(path)?.as_u64()).filter(|it| *it > 0);
+    Some(ListedModel { id: id.to_owned(), name, window })
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::read;
+    use super::parse_list;
 
     fn check(list: Value, expected: &[&str]) {
-        let found = read(&list).unwrap().into_iter();
+        let found = parse_list(&list).unwrap().into_iter();
         let found: Vec<String> =
             found.map(|it| format!("{} {:?} {:?}", it.id, it.name.unwrap_or_default(), it.window)).collect();
         assert_eq!(found, expected, "{list}");
@@ -133,7 +133,7 @@ mod tests {
         );
         check(json!({ "data": [] }), &[]);
         for other in [json!([]), json!({}), json!({ "data": {} })] {
-            assert_eq!(read(&other), None, "{other}");
+            assert_eq!(parse_list(&other), None, "{other}");
         }
     }
 }

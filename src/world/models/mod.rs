@@ -4,16 +4,15 @@ pub mod anthropic;
 pub mod chat;
 mod chunks;
 pub mod demo;
-pub mod fault;
+pub mod error_body;
 pub mod gemini;
 pub mod google;
 mod json;
-mod legal;
 mod lenient;
 pub mod listing;
-mod pieces;
+mod message_pieces;
+mod provider_limits;
 pub mod recording;
-pub mod refused;
 pub mod remote;
 pub mod responses;
 pub mod script;
@@ -22,6 +21,7 @@ pub mod switch;
 mod tests_caching;
 #[cfg(test)]
 mod tests_streams;
+pub mod unreachable_model;
 
 use crate::base::{
     fs::BoxFuture,

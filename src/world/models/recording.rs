@@ -121,7 +121,7 @@ mod tests {
     use crate::{
         base::{
             fs::BoxFuture,
-            model::{Chunk, Failure, Finish, ModelRequest, Params, Usage},
+            model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Usage},
         },
         world::models::{
             Generator, Sink,
@@ -143,7 +143,7 @@ mod tests {
     fn request() -> ModelRequest {
         let (model, system) = ("m".into(), "".into());
         let contents = conversation("user text hi");
-        ModelRequest { model, system, contents, tools: [].into(), params: Params::default() }
+        ModelRequest { model, system, contents, tools: [].into(), params: ModelParams::default() }
     }
 
     async fn play(model: &dyn Generator) -> Result<Vec<Chunk>, Failure> {

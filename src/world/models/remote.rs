@@ -14,7 +14,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, fault, google::Tokens};
+use super::{Generator, Sink, error_body, google::Tokens};
 use crate::{
     base::{
         fs::BoxFuture,
@@ -23,7 +23,7 @@ use crate::{
     },
     world::http::{self, Http},
 };
-use answer::{Answer, no_stream};
+use answer::{Answer, not_a_stream};
 
 /// Of an error's body, or of an answer that is none, no more is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -54,7 +54,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn list_url(&self, base: Url) -> Option<Url>;
 
     /// The header that carries the key.
-    fn key(&self, key: &str) -> (HeaderName, String);
+    fn key_header(&self, key: &str) -> (HeaderName, String);
 
     /// Headers of every request.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -73,7 +73,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 /// Reads the events of one answer.
 pub trait Decode: Send {
     /// Whether the answer is complete. More may still come.
-    fn finished(&self) -> bool;
+    fn is_finished(&self) -> bool;
 
     /// Appends the chunks of one event. `name` is its `event:` field.
     ///
@@ -102,7 +102,7 @@ impl Remote {
     }
 
     /// Models are asked for as `NAME/MODEL`, which the service knows as `MODEL`.
-    pub fn serving(self, name: &str) -> Self {
+    pub fn with_prefix(self, name: &str) -> Self {
         Self { prefix: format!("{name}/"), ..self }
     }
 
@@ -121,7 +121,7 @@ impl Remote {
         let status = response.status();
         if !status.is_success() {
             if let (StatusCode::UNAUTHORIZED, Some(tokens), Some(token)) = (status, &self.endpoint.tokens, token) {
-                tokens.refused(token).await;
+                tokens.invalidate(token).await;
             }
             let retry_after = retry_after(status.as_u16(), response.headers());
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
@@ -129,7 +129,7 @@ impl Remote {
         }
         if !is_stream(response.headers()) {
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(no_stream(&body));
+            return Err(not_a_stream(&body));
         }
         Answer::new(response, &self.http, decoder).deliver(sink).await
     }
@@ -150,19 +150,19 @@ impl Remote {
     }
 
     fn url(&self, model: &str) -> Result<Url, Failure> {
-        self.dialect.url(self.base()?, model).ok_or_else(invalid)
+        self.dialect.url(self.base()?, model).ok_or_else(invalid_endpoint)
     }
 
     pub(super) fn base(&self) -> Result<Url, Failure> {
         let base = Url::parse(&self.endpoint.base_url).ok();
-        base.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host()).ok_or_else(invalid)
+        base.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host()).ok_or_else(invalid_endpoint)
     }
 
     pub(super) fn headers(&self, token: Option<&SecretString>) -> Result<HeaderMap, Failure> {
         let key = self.endpoint.key.expose_secret();
         let key = match token {
             Some(it) => Some((header::AUTHORIZATION, format!("Bearer {}", it.expose_secret()))),
-            None => (!key.is_empty()).then(|| self.dialect.key(key)),
+            None => (!key.is_empty()).then(|| self.dialect.key_header(key)),
         };
         let mut res = HeaderMap::new();
         res.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -190,7 +190,7 @@ impl Remote {
     }
 
     /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
-    pub(super) fn shown(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
+    pub(super) fn redact_failure(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
         let mut message = failure.message;
         let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
         let token = token.map(SecretString::expose_secret);
@@ -209,13 +209,13 @@ impl Remote {
 impl Generator for Remote {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let token = self.token().await.map_err(|it| self.shown(it, None))?;
-            self.answer(request, token.as_ref(), sink).await.map_err(|it| self.shown(it, token.as_ref()))
+            let token = self.token().await.map_err(|it| self.redact_failure(it, None))?;
+            self.answer(request, token.as_ref(), sink).await.map_err(|it| self.redact_failure(it, token.as_ref()))
         })
     }
 }
 
-fn invalid() -> Failure {
+fn invalid_endpoint() -> Failure {
     Failure::new(FailureKind::Auth, "The model's base URL is invalid: it must be http(s)://host.")
 }
 
@@ -228,5 +228,5 @@ fn is_stream(headers: &HeaderMap) -> bool {
 fn retry_after(status: u16, headers: &HeaderMap) -> Option<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    fault::asked_to_wait(status, |name| headers.get(name)?.to_str().ok(), now_ms)
+    error_body::wait_from_headers(status, |name| headers.get(name)?.to_str().ok(), now_ms)
 }

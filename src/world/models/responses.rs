@@ -11,7 +11,7 @@ use reqwest::{
 };
 
 use super::{
-    fault,
+    error_body,
     remote::{Decode, Dialect},
 };
 use crate::base::model::{Failure, ModelRequest};
@@ -33,7 +33,7 @@ impl Dialect for Responses {
         Some(base)
     }
 
-    fn key(&self, key: &str) -> (HeaderName, String) {
+    fn key_header(&self, key: &str) -> (HeaderName, String) {
         (header::AUTHORIZATION, format!("Bearer {key}"))
     }
 
@@ -42,10 +42,10 @@ impl Dialect for Responses {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
-        Box::new(response::Decoder::new(&request.tools))
+        Box::new(response::ResponsesDecoder::new(&request.tools))
     }
 
     fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        fault::from_answer(status, body, retry_after_ms)
+        error_body::from_answer(status, body, retry_after_ms)
     }
 }

@@ -21,12 +21,12 @@ pub const STREAM: &str = "generateContentStream";
 /// A file of responses and the position in it, which all sessions of the process share.
 #[derive(Debug)]
 pub struct Script {
-    lines: Vec<Line>,
+    lines: Vec<ScriptLine>,
     next: AtomicUsize,
 }
 
 #[derive(Debug, Deserialize)]
-struct Line {
+struct ScriptLine {
     method: String,
     response: Box<RawValue>,
 }
@@ -37,7 +37,7 @@ impl Script {
     pub fn parse(text: &str, strict: bool) -> Result<Self, Failure> {
         let mut lines = Vec::new();
         for (at, line) in text.lines().enumerate().filter(|(_, it)| !it.trim().is_empty()) {
-            let line: Line = serde_json::from_str(line)
+            let line: ScriptLine = serde_json::from_str(line)
                 .map_err(|it| failure(format!("Line {} of the responses file is not usable: {it}", at + 1)))?;
             if strict || line.method == STREAM {
                 lines.push(line);
@@ -63,7 +63,7 @@ impl Generator for Script {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             check(&request.contents).map_err(|it| failure(format!("The request is broken: {it}")))?;
-            let mut decoder = gemini::Decoder::default();
+            let mut decoder = gemini::GeminiDecoder::default();
             for chunk in self.next()? {
                 let mut chunks = Vec::new();
                 decoder.event(b"", chunk.get().as_bytes(), &mut chunks)?;
@@ -131,7 +131,7 @@ mod tests {
     use crate::{
         base::{
             fs::BoxFuture,
-            model::{Chunk, Failure, FailureKind, ModelRequest, Params},
+            model::{Chunk, Failure, FailureKind, ModelParams, ModelRequest},
         },
         world::models::{Generator, Sink, gemini::conversation},
     };
@@ -152,7 +152,7 @@ mod tests {
     async fn next(script: &Script, contents: &str) -> Result<String, Failure> {
         let contents = conversation(contents);
         let (model, system) = ("m".into(), "".into());
-        let request = ModelRequest { model, system, contents, tools: [].into(), params: Params::default() };
+        let request = ModelRequest { model, system, contents, tools: [].into(), params: ModelParams::default() };
         let mut texts = Texts(String::new());
         script.generate(request, &mut texts).await?;
         Ok(texts.0)

@@ -9,13 +9,13 @@ use crate::base::{
 };
 
 /// A model, and others that may take its place in the middle of a turn.
-pub struct Switch {
+pub struct ModelSwitch {
     pub main: Arc<dyn Generator>,
     /// By the names that requests have.
     pub others: Vec<(String, Arc<dyn Generator>)>,
 }
 
-impl Generator for Switch {
+impl Generator for ModelSwitch {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
         let other = self.others.iter().find(|(model, _)| **model == *request.model);
         other.map_or(&self.main, |(_, it)| it).generate(request, sink)

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::{
     history::Turn,
-    model::{ModelRequest, Params, Thinking},
+    model::{ModelParams, ModelRequest, Thinking},
     tool::{ToolKind, ToolSpec},
 };
 
@@ -85,10 +85,10 @@ fn request(model: &str, contents: &[Arc<Turn>]) -> ModelRequest {
         system: "Be kind.".into(),
         contents: contents.to_vec(),
         tools: [tool("read"), tool("mcp.look")].into(),
-        params: Params {
+        params: ModelParams {
             include_thoughts: true,
             thinking: Some(Thinking::Level("low".to_owned())),
-            ..Params::default()
+            ..ModelParams::default()
         },
     }
 }

@@ -12,7 +12,7 @@ use super::{
     responses::Responses,
 };
 use crate::{
-    base::model::{Chunk, ModelRequest, Params},
+    base::model::{Chunk, ModelParams, ModelRequest},
     wire::sse,
 };
 
@@ -23,7 +23,7 @@ fn decode(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Vec<Chunk> {
         system: "".into(),
         contents: conversation("user text hi"),
         tools: [].into(),
-        params: Params::default(),
+        params: ModelParams::default(),
     };
     let (mut events, mut decoder, mut chunks) = (sse::Decoder::default(), dialect.decoder(&request), Vec::new());
     for piece in pieces {
@@ -33,7 +33,7 @@ fn decode(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Vec<Chunk> {
         }
     }
     decoder.end(&mut chunks);
-    assert!(decoder.finished());
+    assert!(decoder.is_finished());
     chunks
 }
 

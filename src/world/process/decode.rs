@@ -4,11 +4,11 @@ use std::str::from_utf8;
 
 /// Decodes a stream piece by piece. Holds back at most three bytes.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct Utf8Decoder {
     held: Vec<u8>,
 }
 
-impl Decoder {
+impl Utf8Decoder {
     /// The text of what was held back and `bytes`, up to a character that is not complete yet.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut joined = std::mem::take(&mut self.held);
@@ -52,7 +52,7 @@ fn is_beginning(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Decoder;
+    use super::Utf8Decoder;
 
     #[test]
     fn every_split_gives_the_same_text() {
@@ -60,7 +60,7 @@ mod tests {
         let whole = String::from_utf8_lossy(bytes);
         for first in 0..=bytes.len() {
             for second in first..=bytes.len() {
-                let mut decoder = Decoder::default();
+                let mut decoder = Utf8Decoder::default();
                 let mut text = decoder.push(&bytes[..first]);
                 text += &decoder.push(&bytes[first..second]);
                 text += &decoder.push(&bytes[second..]);

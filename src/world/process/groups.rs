@@ -18,8 +18,8 @@ use nix::sys::signal::Signal;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    sandbox::{Gone, Placeholders, placeholder_records},
-    table::{Process, Table, send},
+    sandbox::{Placeholders, RemovedPlaceholders, placeholder_records},
+    table::{Process, Table, send_signal},
 };
 
 /// From TERM to KILL.
@@ -31,7 +31,7 @@ const REMOVING: Duration = Duration::from_millis(300);
 /// How often those are looked for who go on after their command: placeholders stand as long as they do.
 const LOOK: Duration = Duration::from_millis(500);
 /// The variable by which those are found who left both their session and their parents.
-pub(super) const MARK: &str = "CASTOR_COMMAND";
+pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
 /// Who is being started at castor's end is waited for, but no longer.
 const STARTING: Duration = Duration::from_secs(1);
 /// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
@@ -41,17 +41,17 @@ const GIVE_UP: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     /// Started with the first child.
-    reaper: Arc<OnceLock<Option<Sender<Order>>>>,
+    reaper: Arc<OnceLock<Option<Sender<GroupOrder>>>>,
     /// How all marks of these groups begin.
     prefix: Arc<OnceLock<String>>,
 }
 
 #[derive(Debug)]
-enum Order {
+enum GroupOrder {
     /// A process is being started, and things are made that stand in for it.
-    Begins,
+    StartBegins,
     /// It was added by now, or did not come to be.
-    Began,
+    StartEnded,
     Add(Process, String, Placeholders),
     /// Nobody is left in it; told when all that was held for it is let go.
     Forget(u32, oneshot::Sender<()>),
@@ -63,11 +63,11 @@ enum Order {
 
 /// A process that is being started, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Starting(Groups);
+pub(super) struct StartingProcess(Groups);
 
-impl Drop for Starting {
+impl Drop for StartingProcess {
     fn drop(&mut self) {
-        self.0.order(Order::Began);
+        self.0.send_order(GroupOrder::StartEnded);
     }
 }
 
@@ -78,20 +78,20 @@ impl Groups {
     pub async fn kill_all(&self) {
         let Some(Some(reaper)) = self.reaper.get() else { return };
         let (done, all_gone) = oneshot::channel();
-        if reaper.send(Order::EndAll(done)).is_ok() {
+        if reaper.send(GroupOrder::EndAll(done)).is_ok() {
             // An error means that the reaper is gone, and with it all groups.
             _ = timeout(STARTING + GRACE + GIVE_UP, all_gone).await;
         }
     }
 
     /// To be held while a process is started: until it is added nobody else knows what was made for it.
-    pub(super) fn starts(&self) -> Starting {
-        self.order(Order::Begins);
-        Starting(self.clone())
+    pub(super) fn hold_start(&self) -> StartingProcess {
+        self.send_order(GroupOrder::StartBegins);
+        StartingProcess(self.clone())
     }
 
-    fn order(&self, order: Order) {
-        if let Some(it) = self.reaper.get_or_init(|| start(self.prefix().to_owned())) {
+    fn send_order(&self, order: GroupOrder) {
+        if let Some(it) = self.reaper.get_or_init(|| start_reaper(self.prefix().to_owned())) {
             // Without a reaper there is nobody to hear of it.
             _ = it.send(order);
         }
@@ -108,37 +108,37 @@ impl Groups {
 
     /// `placeholders` are let go when nobody is left in the group.
     pub(super) fn add(&self, pid: u32, mark: String, placeholders: Placeholders) {
-        self.tell(pid, Order::Add(Process::now(pid), mark, placeholders));
+        self.send_or_kill(pid, GroupOrder::Add(Process::now(pid), mark, placeholders));
     }
 
     pub(super) fn end(&self, pid: u32) {
-        self.tell(pid, Order::End(pid));
+        self.send_or_kill(pid, GroupOrder::End(pid));
     }
 
     /// The group's first process is dead: who is left? Returns when nothing stands in for anything any more, unless
     /// somebody is. Dropping the future loses nothing: it can be asked again.
-    pub(super) async fn exited(&self, pid: u32) -> Vec<u32> {
+    pub(super) async fn leader_exited(&self, pid: u32) -> Vec<u32> {
         let (done, left) = oneshot::channel();
-        self.tell(pid, Order::Exited(pid, done));
+        self.send_or_kill(pid, GroupOrder::Exited(pid, done));
         // An error means that the reaper is gone, and with it all groups.
         left.await.unwrap_or_default()
     }
 
     /// Lets go what was made for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
-    pub(super) async fn let_go(&self, pid: u32) {
+    pub(super) async fn release_group(&self, pid: u32) {
         let (done, gone) = oneshot::channel();
-        self.tell(pid, Order::Forget(pid, done));
+        self.send_or_kill(pid, GroupOrder::Forget(pid, done));
         // An error means that the reaper is gone, and with it what it held.
         _ = gone.await;
     }
 
-    fn tell(&self, pid: u32, order: Order) {
-        let reaper = self.reaper.get_or_init(|| start(self.prefix().to_owned()));
+    fn send_or_kill(&self, pid: u32, order: GroupOrder) {
+        let reaper = self.reaper.get_or_init(|| start_reaper(self.prefix().to_owned()));
         let told = reaper.as_ref().is_some_and(|it| it.send(order).is_ok());
         if !told {
             // No thread could be started: better a hard end than nobody who would end it.
             let leader = Process { pid, start: 0 };
-            send(Signal::SIGKILL, leader, &[leader]);
+            send_signal(Signal::SIGKILL, leader, &[leader]);
         }
     }
 }
@@ -152,7 +152,7 @@ fn is_helper(pid: u32) -> bool {
     return pid == 0;
 }
 
-fn start(prefix: String) -> Option<Sender<Order>> {
+fn start_reaper(prefix: String) -> Option<Sender<GroupOrder>> {
     let (sender, orders) = channel();
     let (groups, tmps, records) = Default::default();
     let reaper = Reaper { prefix, groups, waiting: Vec::new(), closing: false, starting: 0, tmps, records };
@@ -162,7 +162,7 @@ fn start(prefix: String) -> Option<Sender<Order>> {
 }
 
 /// Removes folders with all that is in them. Who put very much there does not keep castor from its end.
-fn remove(folders: BTreeSet<PathBuf>) {
+fn remove_folders(folders: BTreeSet<PathBuf>) {
     if folders.is_empty() {
         return;
     }
@@ -188,9 +188,9 @@ struct Group {
     /// Who was seen in it: found again also when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
-    ending: Option<Instant>,
+    term_sent: Option<Instant>,
     /// Nobody tells when the last of it is gone.
-    left: bool,
+    outlives_leader: bool,
 }
 
 struct Reaper {
@@ -208,55 +208,55 @@ struct Reaper {
 }
 
 impl Reaper {
-    fn run(mut self, orders: &Receiver<Order>) {
+    fn run(mut self, orders: &Receiver<GroupOrder>) {
         loop {
-            let busy = self.groups.values().any(|it| it.ending.is_some());
-            let left = self.groups.values().any(|it| it.left);
+            let busy = self.groups.values().any(|it| it.term_sent.is_some());
+            let left = self.groups.values().any(|it| it.outlives_leader);
             let order = match (busy, left) {
                 (true, _) => orders.recv_timeout(TICK),
                 (false, true) => orders.recv_timeout(LOOK),
                 (false, false) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match order {
-                Ok(it) => self.follow(it),
+                Ok(it) => self.handle_order(it),
                 Err(RecvTimeoutError::Timeout) if !busy => self.forget_empty(),
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.look();
+            self.reap();
         }
         self.end_all();
         while !self.groups.is_empty() {
             thread::sleep(TICK);
-            self.look();
+            self.reap();
         }
     }
 
-    fn follow(&mut self, order: Order) {
+    fn handle_order(&mut self, order: GroupOrder) {
         match order {
-            Order::Begins => self.starting += 1,
-            Order::Began => self.starting = self.starting.saturating_sub(1),
-            Order::Add(leader, mark, placeholders) => {
+            GroupOrder::StartBegins => self.starting += 1,
+            GroupOrder::StartEnded => self.starting = self.starting.saturating_sub(1),
+            GroupOrder::Add(leader, mark, placeholders) => {
                 self.forget_empty();
                 self.tmps.extend(placeholders.temporary());
                 self.records.extend(placeholders.records());
                 self.groups.insert(
                     leader.pid,
-                    Group { leader, mark, placeholders, known: Vec::new(), ending: None, left: false },
+                    Group { leader, mark, placeholders, known: Vec::new(), term_sent: None, outlives_leader: false },
                 );
                 if self.closing {
                     self.end(leader.pid);
                 }
             }
-            Order::Forget(pid, done) => {
-                let gone = self.forget(pid);
+            GroupOrder::Forget(pid, done) => {
+                let gone = self.remove_group(pid);
                 // Who asked may not care any more.
                 _ = done.send(());
                 drop(gone);
             }
-            Order::Exited(pid, done) => {
-                let mut left = self.left(pid);
-                let gone = left.is_empty().then(|| self.forget(pid));
+            GroupOrder::Exited(pid, done) => {
+                let mut left = self.survivors(pid);
+                let gone = left.is_empty().then(|| self.remove_group(pid));
                 if let Some(helper) = left.iter().position(|it| is_helper(*it)) {
                     left.remove(helper);
                 }
@@ -264,8 +264,8 @@ impl Reaper {
                 _ = done.send(left);
                 drop(gone);
             }
-            Order::End(pid) => self.end(pid),
-            Order::EndAll(done) => {
+            GroupOrder::End(pid) => self.end(pid),
+            GroupOrder::EndAll(done) => {
                 self.closing = true;
                 self.waiting.push(done);
                 self.end_all();
@@ -274,22 +274,22 @@ impl Reaper {
     }
 
     /// Who goes on when a group's first process is dead.
-    fn left(&mut self, pid: u32) -> Vec<u32> {
+    fn survivors(&mut self, pid: u32) -> Vec<u32> {
         let group = self.groups.get_mut(&pid);
-        if group.as_ref().is_some_and(|it| it.placeholders.is_over()) {
+        if group.as_ref().is_some_and(|it| it.placeholders.is_sandbox_empty()) {
             return Vec::new();
         }
         // It was reaped, so nobody has its id unless the session is over: any start time will do.
         let left = Table::read().members(Process { pid, start: 0 }, &[]);
         if let Some(it) = group {
-            it.left = !left.is_empty();
+            it.outlives_leader = !left.is_empty();
         }
         left.iter().map(|it| it.pid).collect()
     }
 
     /// Lets go what was made for a group.
-    fn forget(&mut self, pid: u32) -> Option<Gone> {
-        self.groups.remove(&pid).map(|mut it| it.placeholders.let_go())
+    fn remove_group(&mut self, pid: u32) -> Option<RemovedPlaceholders> {
+        self.groups.remove(&pid).map(|mut it| it.placeholders.release())
     }
 
     fn end_all(&mut self) {
@@ -301,7 +301,8 @@ impl Reaper {
         for leader in strays {
             if !self.groups.values().any(|it| it.known.contains(&leader)) {
                 let (mark, placeholders) = (String::new(), Placeholders::default());
-                let group = Group { leader, mark, placeholders, known: vec![leader], ending: None, left: false };
+                let group =
+                    Group { leader, mark, placeholders, known: vec![leader], term_sent: None, outlives_leader: false };
                 self.groups.insert(leader.pid, group);
                 self.end(leader.pid);
             }
@@ -311,27 +312,27 @@ impl Reaper {
     fn end(&mut self, pid: u32) {
         let Some(group) = self.groups.get_mut(&pid) else { return };
         // A second TERM means "now!" to some programs.
-        if group.ending.is_none() {
-            group.ending = Some(Instant::now());
+        if group.term_sent.is_none() {
+            group.term_sent = Some(Instant::now());
             let table = Table::read();
             if !group.mark.is_empty() {
                 group.known.extend(table.marked(&group.mark));
             }
             group.known = table.members(group.leader, &group.known);
-            send(Signal::SIGTERM, group.leader, &group.known);
+            send_signal(Signal::SIGTERM, group.leader, &group.known);
         }
     }
 
     /// Sends KILL where it is due and forgets who is gone.
-    fn look(&mut self) {
-        if self.groups.values().any(|it| it.ending.is_some()) {
+    fn reap(&mut self) {
+        if self.groups.values().any(|it| it.term_sent.is_some()) {
             let table = Table::read();
-            self.groups.retain(|_, it| it.ending.is_none_or(|since| it.remains(since, &table)));
+            self.groups.retain(|_, it| it.term_sent.is_none_or(|since| it.remains(since, &table)));
         }
         if self.groups.is_empty() && self.starting == 0 {
             if self.closing {
-                remove(std::mem::take(&mut self.tmps));
-                placeholder_records::end(&std::mem::take(&mut self.records));
+                remove_folders(std::mem::take(&mut self.tmps));
+                placeholder_records::remove_records(&std::mem::take(&mut self.records));
             }
             self.waiting.drain(..).for_each(|it| _ = it.send(()));
         }
@@ -352,7 +353,7 @@ impl Group {
         self.known = table.members(self.leader, &self.known);
         let waited = since.elapsed();
         if waited >= GRACE {
-            send(Signal::SIGKILL, self.leader, &self.known);
+            send_signal(Signal::SIGKILL, self.leader, &self.known);
         }
         !self.known.is_empty() && waited < GRACE + GIVE_UP
     }

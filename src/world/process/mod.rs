@@ -30,11 +30,11 @@ use tokio::{
 
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-pub use crate::base::terminal::{Exit, Findings, Happening};
-pub use decode::Decoder;
+pub use crate::base::terminal::{CommandEvent, Exit, ObeyedFindings};
+pub use decode::Utf8Decoder;
 pub use groups::Groups;
-pub use pipes::{Life, Piped};
-use sandbox::{Placeholders, Quarantine, Rest};
+pub use pipes::{PipedProcess, ProcessGuard};
+use sandbox::{AfterSpawn, Placeholders, Quarantine};
 pub use terminal::OwnTerminal;
 
 /// How much is read at once: a pipe holds no more than this by default.
@@ -80,7 +80,7 @@ enum State {
     Over,
 }
 
-enum Woken {
+enum ChildEvent {
     Read(io::Result<usize>),
     Died(Option<ExitStatus>),
     Drained,
@@ -93,7 +93,7 @@ pub struct Child {
     groups: Groups,
     pipe: Option<pipe::Receiver>,
     buffer: Box<[u8]>,
-    decoder: Decoder,
+    decoder: Utf8Decoder,
     state: State,
     quarantine: Arc<Quarantine>,
 }
@@ -123,10 +123,10 @@ impl Spawn<'_> {
 
     fn start_with(&self, pipe: pipe::Receiver, output: OwnedFd, groups: &Groups) -> io::Result<Child> {
         // Castor's end waits for it: what is made for it must not stay.
-        let _starting = groups.starts();
+        let _starting = groups.hold_start();
         let mark = groups.mark();
         let (command, rest) = self.command(output, &mark)?;
-        let (mut child, placeholders) = begin(command, rest)?;
+        let (mut child, placeholders) = spawn_child(command, rest)?;
         let Some(pid) = child.id() else {
             _ = child.start_kill();
             return Err(io::Error::other("the process ended before it had an id"));
@@ -135,10 +135,10 @@ impl Spawn<'_> {
         groups.add(pid, mark, placeholders);
         let buffer = vec![0; READ_SIZE].into_boxed_slice();
         let (groups, state) = (groups.clone(), State::Running);
-        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Decoder::default(), state, quarantine })
+        Ok(Child { child, pid, groups, pipe: Some(pipe), buffer, decoder: Utf8Decoder::default(), state, quarantine })
     }
 
-    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, Rest<'_>)> {
+    fn command(&self, output: OwnedFd, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
         let (mut res, rest) = self.bare_command(mark)?;
         res.stdin(if self.stdin == Stdin::Piped { Stdio::piped() } else { Stdio::null() });
         res.stdout(output.try_clone()?).stderr(output);
@@ -146,23 +146,23 @@ impl Spawn<'_> {
     }
 
     /// All but the three streams.
-    fn bare_command(&self, mark: &str) -> io::Result<(Command, Rest<'_>)> {
-        let (mut res, rest, life): (_, Rest<'_>, _) = match self.confined {
+    fn bare_command(&self, mark: &str) -> io::Result<(Command, AfterSpawn<'_>)> {
+        let (mut res, rest, life): (_, AfterSpawn<'_>, _) = match self.confined {
             None => {
                 let mut res = Command::new(self.program);
                 res.args(self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
                 (res, Box::new(|| Ok(Placeholders::default())), None)
             }
             Some(it) => {
-                let door = sandbox::door(it, self.program, self.args, self.cwd, self.env)?;
+                let door = sandbox::prepare_start(it, self.program, self.args, self.cwd, self.env)?;
                 let mut res = Command::new(door.program);
                 res.args(door.args).env_clear().envs(sandbox::scrubbed(it, self.env));
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(groups::MARK, mark);
+        res.current_dir(self.cwd).env(groups::MARK_VARIABLE, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
-        unsafe { res.pre_exec(move || leave(life.as_ref())) };
+        unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
         Ok((res, rest))
     }
 }
@@ -185,32 +185,32 @@ impl Child {
 
     /// Waits for the next thing. Dropping the future loses nothing. After `Exited`, goes on with what children that
     /// were left print: whoever stops reading then ends them with SIGPIPE at their next word.
-    pub async fn next(&mut self) -> Happening {
+    pub async fn next(&mut self) -> CommandEvent {
         loop {
             if self.pipe.is_none() {
                 match self.state {
-                    State::Over => return Happening::Closed,
-                    State::Draining { .. } => return self.exited().await,
+                    State::Over => return CommandEvent::Closed,
+                    State::Draining { .. } => return self.finish_exit().await,
                     State::Running => (),
                 }
             }
             match self.wait().await {
-                Woken::Read(count) => match self.take(count.unwrap_or(0)) {
+                ChildEvent::Read(count) => match self.take(count.unwrap_or(0)) {
                     text if text.is_empty() => (),
-                    text => return Happening::Output(text),
+                    text => return CommandEvent::Output(text),
                 },
-                Woken::Died(status) => {
+                ChildEvent::Died(status) => {
                     let now = Instant::now();
                     self.state = State::Draining { status, quiet: now + QUIET, last: now + DRAIN };
                 }
-                Woken::Drained => return self.exited().await,
+                ChildEvent::Drained => return self.finish_exit().await,
             }
         }
     }
 
     /// What is found when the last of it is gone. Its exit tells nothing of that any more.
-    pub fn gone(&mut self) -> impl Future<Output = Findings> + Send + use<> {
-        std::mem::take(&mut self.quarantine).gone()
+    pub fn final_findings(&mut self) -> impl Future<Output = ObeyedFindings> + Send + use<> {
+        std::mem::take(&mut self.quarantine).final_findings()
     }
 
     /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
@@ -218,16 +218,16 @@ impl Child {
         self.groups.end(self.pid);
     }
 
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> ChildEvent {
         let running = matches!(self.state, State::Running);
         let drained = match self.state {
             State::Draining { quiet, last, .. } => Some(quiet.min(last)),
             _ => None,
         };
         tokio::select! {
-            count = read(self.pipe.as_mut(), &mut self.buffer) => Woken::Read(count),
-            status = self.child.wait(), if running => Woken::Died(status.ok()),
-            () = at(drained) => Woken::Drained,
+            count = read(self.pipe.as_mut(), &mut self.buffer) => ChildEvent::Read(count),
+            status = self.child.wait(), if running => ChildEvent::Died(status.ok()),
+            () = at(drained) => ChildEvent::Drained,
         }
     }
 
@@ -242,18 +242,18 @@ impl Child {
         self.decoder.push(self.buffer.get(..count).unwrap_or_default())
     }
 
-    async fn exited(&mut self) -> Happening {
-        let State::Draining { status, .. } = self.state else { return Happening::Closed };
-        let mut left = self.groups.exited(self.pid).await;
+    async fn finish_exit(&mut self) -> CommandEvent {
+        let State::Draining { status, .. } = self.state else { return CommandEvent::Closed };
+        let mut left = self.groups.leader_exited(self.pid).await;
         let ended = !left.is_empty() && self.quarantine.is_open();
         if ended {
-            self.groups.let_go(self.pid).await;
+            self.groups.release_group(self.pid).await;
             left.clear();
         }
         self.state = State::Over;
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let findings = Findings { ended, ..self.quarantine.findings() };
-        Happening::Exited(Exit { code: status.and_then(|it| it.code()), signal, left, findings })
+        let findings = ObeyedFindings { ended_leftovers: ended, ..self.quarantine.findings() };
+        CommandEvent::Exited(Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings })
     }
 }
 
@@ -266,7 +266,7 @@ impl Drop for Child {
 }
 
 /// Starts it, and does what it waits for.
-fn begin(mut command: Command, rest: Rest<'_>) -> io::Result<(tokio::process::Child, Placeholders)> {
+fn spawn_child(mut command: Command, rest: AfterSpawn<'_>) -> io::Result<(tokio::process::Child, Placeholders)> {
     let mut child = command.spawn()?;
     // It owns the new process's ends of all pipes. With them here, output would never be at its end, and nobody would
     // notice that the helper is gone.
@@ -281,7 +281,7 @@ fn begin(mut command: Command, rest: Rest<'_>) -> io::Result<(tokio::process::Ch
 }
 
 /// What the new process does before it becomes the program. Only async-signal-safe calls here.
-fn leave(life: Option<&OwnedFd>) -> io::Result<()> {
+fn prepare_child(life: Option<&OwnedFd>) -> io::Result<()> {
     // Ours close by themselves, but not those that castor was started with: an editor's sockets and locks.
     #[cfg(target_os = "linux")]
     // SAFETY: marks descriptors, by number; an old kernel knows no such call and does nothing.

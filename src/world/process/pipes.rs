@@ -4,18 +4,18 @@ use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Exit, Findings, Groups, Spawn, begin, sandbox::Quarantine, signal_name};
+use super::{Exit, Groups, ObeyedFindings, Spawn, sandbox::Quarantine, signal_name, spawn_child};
 
 /// A process that we started, and its streams.
-pub struct Piped {
-    pub life: Life,
+pub struct PipedProcess {
+    pub life: ProcessGuard,
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
 }
 
 /// The life of a process. Dropping it ends the process with all its children.
-pub struct Life {
+pub struct ProcessGuard {
     child: tokio::process::Child,
     pid: u32,
     groups: Groups,
@@ -31,11 +31,11 @@ impl Spawn<'_> {
     ///
     /// # Errors
     /// When the system cannot start it.
-    pub fn start_piped(&self, groups: &Groups) -> io::Result<Piped> {
+    pub fn start_piped(&self, groups: &Groups) -> io::Result<PipedProcess> {
         let mark = groups.mark();
         let (mut command, rest) = self.bare_command(&mark)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, placeholders) = begin(command, rest)?;
+        let (mut child, placeholders) = spawn_child(command, rest)?;
         let streams = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = streams else {
             _ = child.start_kill();
@@ -43,42 +43,42 @@ impl Spawn<'_> {
         };
         let quarantine = placeholders.quarantine();
         groups.add(pid, mark, placeholders);
-        let life = Life { child, pid, groups: groups.clone(), over: false, quarantine };
-        Ok(Piped { life, stdin, stdout, stderr })
+        let life = ProcessGuard { child, pid, groups: groups.clone(), over: false, quarantine };
+        Ok(PipedProcess { life, stdin, stdout, stderr })
     }
 }
 
-impl Life {
+impl ProcessGuard {
     /// Waits for its end. Dropping the future loses nothing.
     pub async fn wait(&mut self) -> Exit {
         let status = self.child.wait().await.ok();
-        let left = self.groups.exited(self.pid).await;
+        let left = self.groups.leader_exited(self.pid).await;
         // Children that it left behind are ended with this value.
         self.over = left.is_empty();
         let signal = status.and_then(|it| it.signal()).map(signal_name);
-        let findings = logged(self.quarantine.findings());
-        Exit { code: status.and_then(|it| it.code()), signal, left, findings }
+        let findings = log_findings(self.quarantine.findings());
+        Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings }
     }
 
     /// What is found when the last of it is gone, beside what was told by then.
-    pub fn gone(&self) -> impl Future<Output = Findings> + Send + use<> {
-        self.quarantine.clone().gone()
+    pub fn final_findings(&self) -> impl Future<Output = ObeyedFindings> + Send + use<> {
+        self.quarantine.clone().final_findings()
     }
 
     /// It goes on for long: what it made by now is put aside, and what comes later may be the user's.
-    pub fn settle(&self) -> Findings {
-        logged(self.quarantine.settle())
+    pub fn settle(&self) -> ObeyedFindings {
+        log_findings(self.quarantine.settle())
     }
 }
 
-fn logged(findings: Findings) -> Findings {
+fn log_findings(findings: ObeyedFindings) -> ObeyedFindings {
     if let Some(it) = findings.in_words(WHO) {
         tracing::warn!("{it}");
     }
     findings
 }
 
-impl Drop for Life {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         if !self.over {
             self.groups.end(self.pid);

@@ -7,7 +7,7 @@ use nix::{
     unistd::{Pid, getpgid},
 };
 
-use super::groups::MARK;
+use super::groups::MARK_VARIABLE;
 
 /// More than fifty numbers and a name of at most 64 bytes take.
 const STAT: usize = 2048;
@@ -74,7 +74,7 @@ impl Table {
 
     /// The living whose environment has a mark in it that begins so: daemons that left session and parents, too.
     pub fn marked(&self, prefix: &str) -> Vec<Process> {
-        let wanted = format!("{MARK}={prefix}");
+        let wanted = format!("{MARK_VARIABLE}={prefix}");
         let has = |it: &&Row| {
             let environ = std::fs::read(format!("/proc/{}/environ", it.process.pid)).unwrap_or_default();
             environ.split(|it| *it == 0).any(|it| it.starts_with(wanted.as_bytes()))
@@ -85,7 +85,7 @@ impl Table {
 }
 
 /// Sends `signal` to the leader's group at one stroke, and to those `members` who left the group.
-pub fn send(signal: Signal, leader: Process, members: &[Process]) {
+pub fn send_signal(signal: Signal, leader: Process, members: &[Process]) {
     let group = pid_of(leader.pid);
     let (inside, outside): (Vec<Pid>, Vec<Pid>) =
         members.iter().map(|it| pid_of(it.pid)).partition(|it| getpgid(Some(*it)) == Ok(group));

@@ -2,12 +2,12 @@
 
 use std::{io, sync::Arc};
 
-use super::{Child, Groups, Happening, Spawn, Stdin};
+use super::{Child, CommandEvent, Groups, Spawn, Stdin};
 use crate::base::{
     fs::BoxFuture,
     path::AbsPath,
     sandbox::Confinement,
-    terminal::{CommandLine, Findings, Running, Screen, Terminal},
+    terminal::{CommandLine, ObeyedFindings, RunningCommand, Screen, Terminal},
 };
 
 /// Runs command lines with bash, or with sh where there is none.
@@ -17,19 +17,19 @@ pub struct OwnTerminal {
     /// All that commands see, but for what a command line adds.
     pub env: Arc<Vec<(String, String)>>,
     /// In a pseudo-terminal, whose output the client draws.
-    pub drawn: bool,
+    pub use_pty: bool,
     pub confined: Option<Arc<Confinement>>,
 }
 
 impl OwnTerminal {
-    fn spawn(&self, line: CommandLine<'_>) -> io::Result<Box<dyn Running>> {
+    fn spawn(&self, line: CommandLine<'_>) -> io::Result<Box<dyn RunningCommand>> {
         let mut env = self.env.to_vec();
         env.extend(line.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         // The dashes keep a command that begins with one from being read as options.
         let args = ["-c", "--", line.text];
         let confined = self.confined.as_deref();
         let spawn = Spawn { program: "bash", args: &args, cwd: line.cwd, env: &env, stdin: Stdin::Null, confined };
-        let start = |it: &Spawn<'_>| match self.drawn {
+        let start = |it: &Spawn<'_>| match self.use_pty {
             true => it.start_in_pty(&self.groups),
             false => it.start(&self.groups),
         };
@@ -37,24 +37,24 @@ impl OwnTerminal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => start(&Spawn { program: "sh", ..spawn })?,
             it => it?,
         };
-        Ok(Box::new(Own { child, drawn: self.drawn.then(|| line.cwd.clone()) }))
+        Ok(Box::new(OwnProcess { child, drawn: self.use_pty.then(|| line.cwd.clone()) }))
     }
 }
 
 impl Terminal for OwnTerminal {
-    fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn Running>>> {
+    fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn RunningCommand>>> {
         Box::pin(async move { self.spawn(line) })
     }
 }
 
-struct Own {
+struct OwnProcess {
     child: Child,
     /// The folder that it runs in, if the client draws it.
     drawn: Option<AbsPath>,
 }
 
-impl Running for Own {
-    fn next(&mut self) -> BoxFuture<'_, Happening> {
+impl RunningCommand for OwnProcess {
+    fn next(&mut self) -> BoxFuture<'_, CommandEvent> {
         Box::pin(self.child.next())
     }
 
@@ -71,8 +71,8 @@ impl Running for Own {
         self.child.is_open()
     }
 
-    fn gone(&mut self) -> BoxFuture<'static, Findings> {
-        Box::pin(self.child.gone())
+    fn final_findings(&mut self) -> BoxFuture<'static, ObeyedFindings> {
+        Box::pin(self.child.final_findings())
     }
 
     fn screen(&self) -> Option<Screen> {

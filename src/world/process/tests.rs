@@ -9,7 +9,7 @@ use std::{
 
 use tokio::io::AsyncWriteExt;
 
-use super::{Child, Exit, Findings, Groups, Happening, Spawn, Stdin};
+use super::{Child, CommandEvent, Exit, Groups, ObeyedFindings, Spawn, Stdin};
 use crate::base::path::AbsPath;
 
 /// Far more than anything here takes on a slow machine.
@@ -35,8 +35,8 @@ async fn run(child: &mut Child) -> (String, Exit) {
     let mut text = String::new();
     loop {
         match in_time(child.next()).await {
-            Happening::Output(it) => text += &it,
-            Happening::Exited(exit) => return (text, exit),
+            CommandEvent::Output(it) => text += &it,
+            CommandEvent::Exited(exit) => return (text, exit),
             it => panic!("{it:?} before the exit"),
         }
     }
@@ -47,7 +47,7 @@ async fn ids(child: &mut Child, count: usize) -> Vec<u32> {
     let mut text = String::new();
     while text.matches('\n').count() < count {
         match in_time(child.next()).await {
-            Happening::Output(it) => text += &it,
+            CommandEvent::Output(it) => text += &it,
             it => panic!("{it:?} after {text:?}"),
         }
     }
@@ -74,8 +74,8 @@ async fn both_streams_in_order_and_the_code() {
     let mut child = shell(&Groups::default(), "echo one; echo two >&2; printf 'thr\\303'; printf '\\261e'; exit 3");
     let (text, exit) = run(&mut child).await;
     assert_eq!(text, "one\ntwo\nthrñe");
-    assert_eq!(exit, Exit { code: Some(3), signal: None, left: vec![], findings: Findings::default() });
-    assert_eq!(in_time(child.next()).await, Happening::Closed);
+    assert_eq!(exit, Exit { code: Some(3), signal: None, left_running: vec![], findings: ObeyedFindings::default() });
+    assert_eq!(in_time(child.next()).await, CommandEvent::Closed);
 }
 
 #[tokio::test]
@@ -83,7 +83,12 @@ async fn ended_by_a_signal() {
     let (_, exit) = run(&mut shell(&Groups::default(), "kill -9 $$")).await;
     assert_eq!(
         exit,
-        Exit { code: None, signal: Some("SIGKILL".to_owned()), left: vec![], findings: Findings::default() }
+        Exit {
+            code: None,
+            signal: Some("SIGKILL".to_owned()),
+            left_running: vec![],
+            findings: ObeyedFindings::default()
+        }
     );
 }
 
@@ -97,7 +102,7 @@ async fn size_limits_end_commands_and_not_castor() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_so() {
+async fn missing_program_fails_with_not_found() {
     let cwd = AbsPath::new("/").unwrap();
     let spawn =
         Spawn { program: "no-such-program", args: &[], cwd: &cwd, env: &[], stdin: Stdin::Null, confined: None };
@@ -114,7 +119,7 @@ async fn stdin_reaches_it() {
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_given() {
+async fn child_sees_only_the_passed_environment() {
     assert!(std::env::vars_os().count() > 1, "there must be something that could leak");
     let env = [("A", "1"), ("PATH", "/usr/bin:/bin"), ("A", "2")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let cwd = AbsPath::new("/").unwrap();
@@ -198,7 +203,7 @@ async fn a_background_child_does_not_hold_us() {
     let (text, exit) = run(&mut child).await;
     assert!(begin.elapsed() < Duration::from_secs(5));
     let pid: u32 = text.trim().parse().unwrap();
-    assert_eq!((exit.code, &exit.left[..]), (Some(0), &[pid][..]));
+    assert_eq!((exit.code, &exit.left_running[..]), (Some(0), &[pid][..]));
     assert!(child.is_open());
     drop(child);
     assert!(is_alive(pid), "it ended before it was dropped: what it left may live");
@@ -211,10 +216,10 @@ async fn a_talkative_background_child_does_not_hold_us() {
     let groups = Groups::default();
     let mut child = shell(&groups, "(while :; do echo x; done) & exit 7");
     let (_, exit) = run(&mut child).await;
-    assert_eq!((exit.code, exit.left.len()), (Some(7), 1));
-    assert!(matches!(in_time(child.next()).await, Happening::Output(_)), "it can still be heard");
+    assert_eq!((exit.code, exit.left_running.len()), (Some(7), 1));
+    assert!(matches!(in_time(child.next()).await, CommandEvent::Output(_)), "it can still be heard");
     child.end();
-    all_dead(&exit.left).await;
+    all_dead(&exit.left_running).await;
 }
 
 #[tokio::test]
@@ -223,22 +228,22 @@ async fn silent_background_children_are_found() {
     let mut child = shell(&groups, "set -m; sleep 300 >/dev/null 2>&1 & echo $!");
     let (text, exit) = run(&mut child).await;
     let pid: u32 = text.trim().parse().unwrap();
-    assert_eq!(exit.left, [pid]);
+    assert_eq!(exit.left_running, [pid]);
     child.end();
     all_dead(&[pid]).await;
 }
 
 /// Else what was made for it would stay: nobody knows of it before it is added.
 #[tokio::test]
-async fn kill_all_waits_for_who_is_being_started() {
+async fn kill_all_waits_for_starting_processes() {
     let groups = Groups::default();
-    let starting = groups.starts();
+    let starting = groups.hold_start();
     let mut end = std::pin::pin!(groups.kill_all());
     for _ in 0..2 {
         let ended = std::future::poll_fn(|cx| std::task::Poll::Ready(end.as_mut().poll(cx).is_ready())).await;
         assert!(!ended);
         // Orders are followed one after the other: by then that of the end was.
-        groups.exited(0).await;
+        groups.leader_exited(0).await;
     }
     let child = shell(&groups, "sleep 300");
     drop(starting);
@@ -273,9 +278,9 @@ async fn the_last_handle_takes_all_with_it() {
     let mut child = shell(&groups, "sleep 300 & echo $!");
     let (_, exit) = run(&mut child).await;
     drop(child);
-    assert!(is_alive(exit.left[0]));
+    assert!(is_alive(exit.left_running[0]));
     drop(groups);
-    all_dead(&exit.left).await;
+    all_dead(&exit.left_running).await;
 }
 
 #[tokio::test]
@@ -310,7 +315,7 @@ async fn a_terminal_of_its_own_to_print_to() {
                   (: </dev/tty) 2>/dev/null || echo nobody to ask; echo last >&2; exit 3";
     let (text, exit) = run(&mut in_pty(&Groups::default(), script)).await;
     assert_eq!(text, "out\r\nno in\r\n40 120\r\nnobody to ask\r\nlast\r\n");
-    assert_eq!(exit, Exit { code: Some(3), signal: None, left: vec![], findings: Findings::default() });
+    assert_eq!(exit, Exit { code: Some(3), signal: None, left_running: vec![], findings: ObeyedFindings::default() });
 }
 
 #[tokio::test]
@@ -332,12 +337,12 @@ async fn in_a_terminal_all_are_ended_too() {
 }
 
 #[tokio::test]
-async fn what_is_left_behind_survives_its_terminal() {
+async fn background_process_survives_its_terminal() {
     let groups = Groups::default();
     let mut child = in_pty(&groups, "sleep 300 & echo $!");
     let (text, exit) = run(&mut child).await;
     let pid: u32 = text.trim().parse().unwrap();
-    assert_eq!(exit.left, [pid]);
+    assert_eq!(exit.left_running, [pid]);
     drop(child);
     assert!(is_alive(pid), "no SIGHUP");
     in_time(groups.kill_all()).await;
@@ -346,7 +351,7 @@ async fn what_is_left_behind_survives_its_terminal() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn it_ends_with_those_who_started_it() {
+fn process_ends_with_its_parent_thread() {
     let pid = std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::values;
 use crate::{
-    base::{guarded::SECRETS, path::AbsPath},
+    base::{guarded_names::SECRETS, path::AbsPath},
     world::disk,
 };
 
@@ -16,7 +16,7 @@ const MAX_OF_FOLDER: usize = 50;
 /// Of a file, in bytes. Larger ones are stores of programs.
 const MAX_BYTES: u64 = 256 << 10;
 /// Folders with too much in them.
-const PASSED_BY: &[&str] = &["node_modules", ".git", "target", ".venv", "dist", "build", "__pycache__"];
+const SKIPPED_FOLDERS: &[&str] = &["node_modules", ".git", "target", ".venv", "dist", "build", "__pycache__"];
 /// What is published in the place of a file of secrets.
 const TEMPLATES: &[&str] = &["example", "sample", "template", "dist"];
 
@@ -26,14 +26,14 @@ pub struct Files {
     /// Real paths.
     pub secrets: BTreeSet<AbsPath>,
     /// Values that stand in templates: nobody keeps a secret there.
-    pub published: BTreeSet<String>,
+    pub template_values: BTreeSet<String>,
 }
 
 /// Names are looked at, and what is in templates. Blocks. `since_s`: templates that changed since then (Unix, seconds) may have been made by a command of the session.
 pub fn find(roots: &[AbsPath], home: Option<&AbsPath>, since_s: i64) -> Files {
     let mut res = Files { since_s, ..Files::default() };
     roots.iter().for_each(|it| res.walk(it));
-    home.into_iter().for_each(|it| res.look_home(it));
+    home.into_iter().for_each(|it| res.scan_home(it));
     res
 }
 
@@ -57,7 +57,7 @@ impl Files {
                 let path = folder.join(&name);
                 let name = name.to_string_lossy();
                 match kind.is_dir() {
-                    true if PASSED_BY.contains(&&*name) => (),
+                    true if SKIPPED_FOLDERS.contains(&&*name) => (),
                     true => folders.push_back(path),
                     false if is_template(&name) => self.take_template(&path),
                     false => self.take(root, &path, kind.is_symlink()),
@@ -78,14 +78,14 @@ impl Files {
     }
 
     fn take_template(&mut self, path: &AbsPath) {
-        if disk::stamp(path).is_none_or(|it| it.changed_s >= self.since_s) {
+        if disk::read_stamp(path).is_none_or(|it| it.changed_s >= self.since_s) {
             return;
         }
-        self.published.extend(text_of(path).iter().flat_map(|it| values::published(it)));
+        self.template_values.extend(text_of(path).iter().flat_map(|it| values::template_values(it)));
     }
 
     /// The home folder is not walked: the names are known.
-    fn look_home(&mut self, home: &AbsPath) {
+    fn scan_home(&mut self, home: &AbsPath) {
         let paths = SECRETS.paths.iter().filter(|it| !it.starts_with('/'));
         for path in SECRETS.names.iter().chain(paths).map(|it| home.join(it)).filter(|it| !is_history(it)) {
             match disk::metadata(&path) {

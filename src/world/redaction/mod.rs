@@ -6,8 +6,8 @@
 
 mod files;
 mod forms;
+mod git_tracked;
 mod stream;
-mod tracked;
 mod values;
 
 use std::{
@@ -30,7 +30,7 @@ const MAX_VALUES: usize = 64 << 10;
 /// So much to find, in bytes, is found by a table of some megabytes; more of it by a smaller one that is slower.
 const MAX_TABLE: usize = 8 << 10;
 /// As much of a beginning tells nearly all texts apart from what is looked for.
-const HEAD: usize = 3;
+const PREFIX_LEN: usize = 3;
 
 /// Where a session's secrets are.
 pub struct Secrets {
@@ -38,11 +38,11 @@ pub struct Secrets {
     home: Option<AbsPath>,
     /// When the session began (Unix, seconds).
     since_s: i64,
-    known: Mutex<Known>,
+    known: Mutex<KnownValues>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownValues {
     looked: bool,
     /// Its real path.
     home: Option<AbsPath>,
@@ -66,13 +66,13 @@ impl Secrets {
     }
 
     /// What is known by now, with what known files say since. `anew`: a command ended, there may be other files. Blocks.
-    pub fn look(&self, anew: bool) -> Arc<Redactor> {
+    pub fn current_redactor(&self, anew: bool) -> Arc<Redactor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let paths: Vec<AbsPath> = match anew || !known.looked {
             true => {
                 known.home = self.home.as_ref().and_then(|it| disk::real_path(it).ok());
                 let found = files::find(&self.roots, known.home.as_ref(), self.since_s);
-                known.public.extend(found.published);
+                known.public.extend(found.template_values);
                 found.secrets.into_iter().collect()
             }
             false => known.files.keys().cloned().collect(),
@@ -80,7 +80,7 @@ impl Secrets {
         known.looked = true;
         let mut is_other = false;
         for path in paths {
-            let Some(stamp) = disk::stamp(&path) else { continue };
+            let Some(stamp) = disk::read_stamp(&path) else { continue };
             let file = known.files.entry(path.clone()).or_default();
             if file.stamp != Some(stamp) {
                 is_other = true;
@@ -89,18 +89,18 @@ impl Secrets {
             }
         }
         if is_other {
-            self.gather(&mut known);
+            self.rebuild_redactor(&mut known);
         }
         known.redactor.clone()
     }
 
-    fn gather(&self, known: &mut Known) {
+    fn rebuild_redactor(&self, known: &mut KnownValues) {
         let values = || known.files.values().flat_map(|it| &it.values);
         let open = values().filter(|it| !known.public.contains(*it)).cloned().collect();
-        let public = tracked::among(&open, &self.roots, self.since_s);
+        let public = git_tracked::tracked_values(&open, &self.roots, self.since_s);
         known.public.extend(public);
         let mut left = MAX_VALUES;
-        let mut redactor = Plan::default();
+        let mut redactor = RedactionPlan::default();
         for (path, file) in &known.files {
             let source = redactor.sources.len();
             redactor.sources.push(Source { path: path.clone(), mark: mark(&self.name(path, known.home.as_ref())) });
@@ -117,8 +117,8 @@ impl Secrets {
     /// As people know the file.
     fn name(&self, path: &AbsPath, home: Option<&AbsPath>) -> String {
         let root = self.roots.iter().find(|it| path.is_within(it));
-        let of_home = || Some(format!("~/{}", path.shown_from(home.filter(|it| path.is_within(it))?)));
-        root.map(|it| path.shown_from(it)).or_else(of_home).unwrap_or_else(|| path.to_string())
+        let of_home = || Some(format!("~/{}", path.relative_to(home.filter(|it| path.is_within(it))?)));
+        root.map(|it| path.relative_to(it)).or_else(of_home).unwrap_or_else(|| path.to_string())
     }
 }
 
@@ -135,18 +135,18 @@ pub struct Redactor {
     matcher: Option<AhoCorasick>,
     /// What it finds, sorted, each with its files.
     texts: Vec<(String, Vec<usize>)>,
-    heads: HashSet<[u8; HEAD]>,
+    heads: HashSet<[u8; PREFIX_LEN]>,
     longest: usize,
     sources: Vec<Source>,
 }
 
 #[derive(Default)]
-struct Plan {
+struct RedactionPlan {
     texts: BTreeMap<String, Vec<usize>>,
     sources: Vec<Source>,
 }
 
-impl Plan {
+impl RedactionPlan {
     fn add(&mut self, value: &str, source: usize) {
         for it in forms::forms(value) {
             let sources = self.texts.entry(it).or_default();
@@ -200,8 +200,8 @@ impl Redactor {
     }
 
     /// What can be said of a text that goes on, whatever comes, and how much of it that is.
-    fn begin(&self, text: &str) -> (String, usize) {
-        let (mut res, mut at, mut open) = (String::new(), 0, self.open_from(text, 0));
+    fn redact_prefix(&self, text: &str) -> (String, usize) {
+        let (mut res, mut at, mut open) = (String::new(), 0, self.partial_match_start(text, 0));
         for it in self.matcher.iter().flat_map(|it| it.find_iter(text)) {
             // A longer one may begin in its place.
             if it.start() >= open {
@@ -211,7 +211,7 @@ impl Redactor {
             res.push_str(self.mark_of(it.pattern().as_usize(), &[]).unwrap_or_default());
             at = it.end();
             if open < at {
-                open = self.open_from(text, at);
+                open = self.partial_match_start(text, at);
             }
         }
         res.push_str(text.get(at..open).unwrap_or_default());
@@ -219,7 +219,7 @@ impl Redactor {
     }
 
     /// Where the first of the texts that are looked for may begin, and go on behind the end; at `from` or later.
-    fn open_from(&self, text: &str, from: usize) -> usize {
+    fn partial_match_start(&self, text: &str, from: usize) -> usize {
         let last = text.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         let begins = |at: &usize| {
             let Some(end) = text.get(*at..).filter(|it| !it.is_empty()) else { return false };

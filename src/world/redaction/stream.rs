@@ -18,7 +18,7 @@ impl Stream {
     }
 
     fn redactor(&self) -> &Redactor {
-        self.redactor.get_or_init(|| self.secrets.look(false))
+        self.redactor.get_or_init(|| self.secrets.current_redactor(false))
     }
 
     /// What can be shown by now.
@@ -28,7 +28,7 @@ impl Stream {
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let text = std::mem::take(&mut *held) + &text;
-        let (shown, len) = self.redactor().begin(&text);
+        let (shown, len) = self.redactor().redact_prefix(&text);
         text.get(len..).unwrap_or_default().clone_into(&mut held);
         shown
     }

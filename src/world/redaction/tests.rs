@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Plan, Redactor, Secrets, Source, Stream};
+use super::{RedactionPlan, Redactor, Secrets, Source, Stream};
 use crate::{base::path::AbsPath, world::disk};
 
 struct Ground {
@@ -32,7 +32,7 @@ impl Ground {
 }
 
 fn redactor(values: &[&str]) -> Redactor {
-    let mut plan = Plan::default();
+    let mut plan = RedactionPlan::default();
     for (at, it) in values.iter().enumerate() {
         plan.sources.push(Source { path: AbsPath::new(format!("/{at}")).unwrap(), mark: format!("[{at}]") });
         plan.add(it, at);
@@ -55,7 +55,7 @@ fn values_of_files_are_marked_with_their_names() {
         ("out/key.pem", "A_KEY=outside-of-all"),
     ]);
     std::os::unix::fs::symlink(ground.root.join("out/key.pem"), ground.root.join("w/key.pem")).unwrap();
-    let redactor = ground.secrets(i64::MAX).look(false);
+    let redactor = ground.secrets(i64::MAX).current_redactor(false);
     for (text, want) in [
         ("x one-two-three y", "x [secret from .env] y"),
         ("one-two-four changeme-please not-looked-for outside-of-all", ""),
@@ -66,7 +66,7 @@ fn values_of_files_are_marked_with_their_names() {
         assert_eq!(redactor.redact(text, &[]), if want.is_empty() { text } else { want });
     }
     // A template that a command of the session made publishes nothing.
-    assert_eq!(ground.secrets(0).look(false).redact("changeme-please", &[]), "[secret from .env.local]");
+    assert_eq!(ground.secrets(0).current_redactor(false).redact("changeme-please", &[]), "[secret from .env.local]");
     let shown = ground.root.join("w/.env");
     assert_eq!(redactor.redact("one-two-three open-sesame", &[shown]), "one-two-three [secret from ~/.netrc]");
 }
@@ -76,7 +76,8 @@ fn values_of_files_are_marked_with_their_names() {
 fn files_are_read_again_when_they_are_others() {
     let ground = Ground::new(&[("w/.env", "A_KEY=first-value")]);
     let secrets = ground.secrets(0);
-    let said = |anew: bool| secrets.look(anew).redact("first-value second-value third-value", &[]).into_owned();
+    let said =
+        |anew: bool| secrets.current_redactor(anew).redact("first-value second-value third-value", &[]).into_owned();
     assert_eq!(said(false), "[secret from .env] second-value third-value");
     ground.write("w/.env", b"A_KEY=second-value\n");
     ground.write("w/new/.env", b"A_KEY=third-value");
@@ -84,7 +85,7 @@ fn files_are_read_again_when_they_are_others() {
     assert_eq!(said(false), "[secret from .env] [secret from .env] third-value");
     fs::remove_file(ground.root.join("w/.env")).unwrap();
     assert_eq!(said(true), "[secret from .env] [secret from .env] [secret from new/.env]");
-    assert!(Ground::new(&[("w/x", "")]).secrets(0).look(false).is_idle());
+    assert!(Ground::new(&[("w/x", "")]).secrets(0).current_redactor(false).is_idle());
 }
 
 /// An index in git's second form with these files.
@@ -105,7 +106,7 @@ fn index(files: &[(&str, usize)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_stands_in_a_tracked_file_is_no_secret() {
+fn value_in_a_tracked_file_is_no_secret() {
     let ground = Ground::new(&[
         ("w/.env", "A_KEY=postgres-dev\nB_KEY=function\nC_KEY=only-in-notes\nD_KEY=in-the-parent"),
         ("w/compose.yml", "password: postgres-dev"),
@@ -114,7 +115,7 @@ fn what_stands_in_a_tracked_file_is_no_secret() {
         ("top.txt", "in-the-parent"),
     ]);
     let all = "postgres-dev function only-in-notes in-the-parent";
-    let said = |since_s: i64| ground.secrets(since_s).look(false).redact(all, &[]).into_owned();
+    let said = |since_s: i64| ground.secrets(since_s).current_redactor(false).redact(all, &[]).into_owned();
     let mark = "[secret from .env]";
     let every = [mark; 4].join(" ");
     assert_eq!(said(i64::MAX), every, "no repository");
@@ -129,10 +130,10 @@ fn what_stands_in_a_tracked_file_is_no_secret() {
     // What was public when it was looked at stays so.
     ground.write(".git/index", &index(&[("w/src/a.rs", 8)]));
     let secrets = ground.secrets(i64::MAX);
-    secrets.look(false);
+    secrets.current_redactor(false);
     ground.write("w/src/a.rs", b"other");
     ground.write("w/.env", b"B_KEY=function\nE_KEY=another-one");
-    assert_eq!(secrets.look(false).redact("function another-one", &[]), format!("function {mark}"));
+    assert_eq!(secrets.current_redactor(false).redact("function another-one", &[]), format!("function {mark}"));
 }
 
 /// Wherever it is cut, a stream says what the whole text says, and keeps back nothing that cannot be a beginning.

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 12;
 
 /// The secrets in a file with this text.
 pub fn secrets(text: &str) -> BTreeSet<String> {
-    let mut found = Found::default();
+    let mut found = FoundValue::default();
     match serde_json::from_str::<Value>(text) {
         Ok(it @ (Value::Object(_) | Value::Array(_))) => found.json("", &it, MAX_DEPTH),
         _ => {
@@ -33,14 +33,14 @@ pub fn secrets(text: &str) -> BTreeSet<String> {
 }
 
 /// Every value of a file that is published in the place of a secret one.
-pub fn published(text: &str) -> impl Iterator<Item = String> {
+pub fn template_values(text: &str) -> impl Iterator<Item = String> {
     dotenv::parse(text).into_iter().map(|it| it.1)
 }
 
 #[derive(Default)]
-struct Found(BTreeSet<String>);
+struct FoundValue(BTreeSet<String>);
 
-impl Found {
+impl FoundValue {
     fn json(&mut self, name: &str, value: &Value, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
@@ -99,13 +99,13 @@ impl Found {
             self.value("", word);
         }
         let pairs = words.windows(2).filter_map(|it| Some((*it.first()?, *it.last()?)));
-        pairs.filter(|it| says_secret(it.0)).for_each(|(name, value)| self.value(name, value));
+        pairs.filter(|it| is_secret_name(it.0)).for_each(|(name, value)| self.value(name, value));
     }
 
     fn value(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.contains('\n') {
-            let is_plain = says_secret(name) && !value.contains("-----BEGIN ");
+            let is_plain = is_secret_name(name) && !value.contains("-----BEGIN ");
             return if is_plain { value.lines().for_each(|it| self.value(name, it)) } else { self.lines(value) };
         }
         if let Some((_, rest)) = value.split_once("://").filter(|it| is_scheme(it.0)) {
@@ -118,7 +118,7 @@ impl Found {
             return parts.for_each(|it| self.line(it));
         }
         let is_long = value.chars().count() >= MIN;
-        if is_long && !is_public(value) && (says_secret(name) || is_mixed(value)) {
+        if is_long && !is_public(value) && (is_secret_name(name) || is_mixed(value)) {
             self.0.insert(value.to_owned());
         }
     }
@@ -165,7 +165,7 @@ fn is_scheme(text: &str) -> bool {
 }
 
 /// Whether a name says that its value is a secret. An author is nobody's.
-fn says_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace("AUTHOR", "");
     NAMES.iter().any(|it| name.contains(it))
 }

@@ -9,10 +9,10 @@ use super::Env;
 use crate::{base::path::AbsPath, world::disk};
 
 /// Names a file in place of the one that `gcloud` writes.
-pub const FILE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+pub const CREDENTIALS_VAR: &str = "GOOGLE_APPLICATION_CREDENTIALS";
 /// Names the metadata server of a machine of Google's.
-const METADATA_HOST: &str = "GCE_METADATA_HOST";
-const METADATA: &str = "metadata.google.internal";
+const METADATA_HOST_VAR: &str = "GCE_METADATA_HOST";
+const DEFAULT_METADATA_HOST: &str = "metadata.google.internal";
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 /// Larger files hold something else.
 const MAX_BYTES: u64 = 1 << 20;
@@ -22,9 +22,9 @@ pub enum Credentials {
     /// As `gcloud auth application-default login` leaves them.
     User { client_id: String, client_secret: SecretString, refresh_token: SecretString, token_url: String },
     /// `key` is PEM.
-    Service { email: String, key: SecretString, key_id: Option<String>, token_url: String },
+    ServiceAccount { email: String, key: SecretString, key_id: Option<String>, token_url: String },
     /// Those of the machine that castor runs on, from the server of this name.
-    Machine { host: String },
+    MetadataServer { host: String },
 }
 
 /// What is there: the file that is named, else gcloud's, else the machine's.
@@ -32,10 +32,10 @@ pub enum Credentials {
 /// # Errors
 /// A file that cannot be read or used; never with a part of it.
 pub fn find(env: &Env) -> Result<Credentials, String> {
-    if let Some(name) = env.get(FILE) {
-        let path = AbsPath::new(name).ok_or_else(|| format!("{FILE}: {name} is not an absolute path"))?;
-        let bytes = disk::read_head(&path, MAX_BYTES).map_err(|it| format!("{FILE}: {path}: {it}"))?;
-        return read(&bytes).map_err(|it| format!("{FILE}: {path}: {it}"));
+    if let Some(name) = env.get(CREDENTIALS_VAR) {
+        let path = AbsPath::new(name).ok_or_else(|| format!("{CREDENTIALS_VAR}: {name} is not an absolute path"))?;
+        let bytes = disk::read_head(&path, MAX_BYTES).map_err(|it| format!("{CREDENTIALS_VAR}: {path}: {it}"))?;
+        return read(&bytes).map_err(|it| format!("{CREDENTIALS_VAR}: {path}: {it}"));
     }
     if let Some(path) = gcloud(env) {
         match disk::read_head(&path, MAX_BYTES) {
@@ -44,7 +44,7 @@ pub fn find(env: &Env) -> Result<Credentials, String> {
             Err(it) => return Err(format!("{path}: {it}")),
         }
     }
-    Ok(Credentials::Machine { host: env.get(METADATA_HOST).unwrap_or(METADATA).to_owned() })
+    Ok(Credentials::MetadataServer { host: env.get(METADATA_HOST_VAR).unwrap_or(DEFAULT_METADATA_HOST).to_owned() })
 }
 
 fn gcloud(env: &Env) -> Option<AbsPath> {
@@ -78,7 +78,7 @@ fn read(bytes: &[u8]) -> Result<Credentials, String> {
             refresh_token: it.refresh_token.ok_or_else(|| missing("refresh_token"))?,
             token_url,
         }),
-        "service_account" => Ok(Credentials::Service {
+        "service_account" => Ok(Credentials::ServiceAccount {
             email: it.client_email.ok_or_else(|| missing("client_email"))?,
             key: it.private_key.ok_or_else(|| missing("private_key"))?,
             key_id: it.private_key_id,
@@ -108,11 +108,13 @@ mod tests {
             assert!(!res.contains("CANARY"), "{res}");
             res.replace(path, "H")
         };
-        assert_eq!(found(&[]), r#"Machine { host: "metadata.google.internal" }"#);
-        assert_eq!(found(&[("GCE_METADATA_HOST", "127.0.0.1:9")]), r#"Machine { host: "127.0.0.1:9" }"#);
+        assert_eq!(found(&[]), r#"MetadataServer { host: "metadata.google.internal" }"#);
+        assert_eq!(found(&[("GCE_METADATA_HOST", "127.0.0.1:9")]), r#"MetadataServer { host: "127.0.0.1:9" }"#);
         write("service.json", r#"{"type":"service_account","client_email":"me@x","private_key":"CANARY"}"#);
         let service = format!("{path}/.config/gcloud/service.json");
-        assert!(found(&[("GOOGLE_APPLICATION_CREDENTIALS", &service)]).starts_with(r#"Service { email: "me@x""#));
+        assert!(
+            found(&[("GOOGLE_APPLICATION_CREDENTIALS", &service)]).starts_with(r#"ServiceAccount { email: "me@x""#)
+        );
         let user = r#"{"type":"authorized_user","client_id":"i","client_secret":"CANARY","refresh_token":"CANARY"}"#;
         write("application_default_credentials.json", user);
         assert!(found(&[]).starts_with(r#"User { client_id: "i""#));

@@ -13,7 +13,7 @@ use crate::{
     },
     world::{
         disk,
-        store::{Store, StoreError, io_error, read},
+        store::{SessionStore, StoreError, io_error, read},
     },
 };
 
@@ -22,7 +22,7 @@ pub const EXPORT_FORMAT: &str = "castor-session";
 
 /// A conversation that can become a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedConversation {
     pub id: SessionId,
     pub entries: Vec<Entry>,
     /// Lines of the file that could not be read.
@@ -33,67 +33,67 @@ pub struct Imported {
 
 /// Where a conversation belongs that does not say it, and which model it goes on with.
 #[derive(Clone, Copy, Debug)]
-pub struct Defaults<'a> {
+pub struct ImportDefaults<'a> {
     pub cwd: &'a AbsPath,
     pub model: &'a str,
 }
 
 /// What became of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum ImportOutcome {
     New,
     /// The log is there already, with these facts and perhaps more.
-    There,
+    Exists,
     /// A log of this id is there that does not begin with these facts.
-    Differs,
+    Conflict,
 }
 
 /// Reads a file of one of the kinds that can be imported.
 ///
 /// # Errors
 /// One line that says why it is none of them.
-pub fn parse(bytes: &[u8], defaults: Defaults<'_>) -> Result<Imported, String> {
+pub fn parse(bytes: &[u8], defaults: ImportDefaults<'_>) -> Result<ImportedConversation, String> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let whole: Option<Value> = serde_json::from_slice(bytes).ok();
     if whole.as_ref().and_then(|it| it.get("format")).is_some_and(|it| it == EXPORT_FORMAT) {
-        return exported(whole.unwrap_or_default());
+        return parse_export(whole.unwrap_or_default());
     }
-    let facts = read::facts(bytes);
+    let facts = read::parse_facts(bytes);
     if !facts.is_empty() {
-        return own(facts);
+        return check_export(facts);
     }
     let transcript = match whole {
-        Some(it) if it.get("messages").is_some() => transcript::legacy(it)?,
-        _ => transcript::lines(bytes)?,
+        Some(it) if it.get("messages").is_some() => transcript::parse_legacy(it)?,
+        _ => transcript::parse_lines(bytes)?,
     };
     Ok(convert::convert(&transcript, defaults))
 }
 
-fn exported(mut value: Value) -> Result<Imported, String> {
+fn parse_export(mut value: Value) -> Result<ImportedConversation, String> {
     let entries = value.get_mut("entries").map(Value::take).unwrap_or_default();
-    own(serde_json::from_value(entries).map_err(|it| format!("an export of castor, but damaged: {it}"))?)
+    check_export(serde_json::from_value(entries).map_err(|it| format!("an export of castor, but damaged: {it}"))?)
 }
 
-fn own(entries: Vec<Entry>) -> Result<Imported, String> {
+fn check_export(entries: Vec<Entry>) -> Result<ImportedConversation, String> {
     let id = match entries.first().map(|it| &it.fact) {
         Some(Fact::Created { session, .. }) if session.is_safe() => session.clone(),
         _ => return Err("an export of castor, but its first entry does not say what session it is".to_owned()),
     };
-    Ok(Imported { id, entries, n_bad: 0, is_folder_guessed: false })
+    Ok(ImportedConversation { id, entries, n_bad: 0, is_folder_guessed: false })
 }
 
-impl Store {
+impl SessionStore {
     /// Makes a log of facts, unless it is there.
     ///
     /// # Errors
     /// When the disk does not take it: then nothing of it stays.
-    pub fn admit(&self, it: &Imported) -> Result<Admission, StoreError> {
+    pub fn import(&self, it: &ImportedConversation) -> Result<ImportOutcome, StoreError> {
         match self.read(&it.id) {
             Ok(known) => return Ok(compare(&known, &it.entries)),
             Err(StoreError::NotFound { .. }) => (),
             Err(other) => return Err(other),
         }
-        let path = self.path(&it.id)?;
+        let path = self.log_path(&it.id)?;
         let mut log = self.create(&it.id)?;
         let written = log.append(&it.entries).and_then(|()| disk::sync_data(&log.file));
         if let Err(why) = written {
@@ -101,15 +101,15 @@ impl Store {
             _ = disk::remove_file(&path);
             return Err(io_error(&it.id, why));
         }
-        Ok(Admission::New)
+        Ok(ImportOutcome::New)
     }
 }
 
-fn compare(known: &[Entry], imported: &[Entry]) -> Admission {
+fn compare(known: &[Entry], imported: &[Entry]) -> ImportOutcome {
     // The first fact also says which castor wrote it, which may have been another one.
     let is_same = |(n, (a, b)): (usize, (&Entry, &Entry))| n == 0 || a == b;
     let same = known.len() >= imported.len() && known.iter().zip(imported).enumerate().all(is_same);
-    if same { Admission::There } else { Admission::Differs }
+    if same { ImportOutcome::Exists } else { ImportOutcome::Conflict }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::{
 const HEAD: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct SessionSummary {
     pub id: SessionId,
     pub cwd: AbsPath,
     pub title: Option<String>,
@@ -31,10 +31,10 @@ pub struct Summary {
 
 /// What a listing found, for the next one: by the time of change and the length of each log.
 #[derive(Debug, Default)]
-pub struct Cache(HashMap<SessionId, (u64, u64, Option<Summary>)>);
+pub struct ListCache(HashMap<SessionId, (u64, u64, Option<SessionSummary>)>);
 
 /// Newest first.
-pub fn all(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut Cache) -> Vec<Summary> {
+pub fn list_logs(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
     let files = disk::read_dir(folder).unwrap_or_default();
     let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
     let mut fresh = HashMap::new();
@@ -46,11 +46,15 @@ pub fn all(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut Cache) -> Vec<Su
     }
     // Deleted ones go with the old table.
     cache.0 = fresh;
-    res.sort_by(|a: &Summary, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
+    res.sort_by(|a: &SessionSummary, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
     res
 }
 
-fn known_or_read(folder: &AbsPath, id: &SessionId, cache: &mut Cache) -> Option<((u64, u64), Option<Summary>)> {
+fn known_or_read(
+    folder: &AbsPath,
+    id: &SessionId,
+    cache: &mut ListCache,
+) -> Option<((u64, u64), Option<SessionSummary>)> {
     let path = folder.join(format!("{id}.jsonl"));
     let meta = disk::metadata(&path).ok()?;
     let key = (meta.modified_ms, meta.len);
@@ -60,7 +64,7 @@ fn known_or_read(folder: &AbsPath, id: &SessionId, cache: &mut Cache) -> Option<
     }
 }
 
-fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<Summary> {
+fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSummary> {
     let head = disk::read_head(path, HEAD).ok()?;
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
@@ -71,11 +75,11 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<Summary> {
     // A first prompt may be larger than the head: then the head ends within it.
     let mut has_prompts = head.len() as u64 == HEAD;
     let mut last = None;
-    for entry in rewind::remaining(&entries) {
+    for entry in rewind::remaining_entries(&entries) {
         last = title(entry).or(last);
-        has_prompts |= rewind::prompt(entry).is_some();
+        has_prompts |= rewind::user_message(entry).is_some();
     }
-    Some(Summary { id, cwd, title: last, updated_ms, has_prompts })
+    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts })
 }
 
 fn entry(line: &[u8]) -> Option<Entry> {

@@ -1,16 +1,16 @@
 //! Session logs: one file of JSON lines each, appended to by one process at a time.
 
-mod hold;
 pub mod import;
 mod list;
 mod read;
 mod remove;
 mod repair;
+mod session_lock;
 
-pub use hold::Holder;
-pub use list::{Cache, Summary};
-pub use remove::{Retention, Swept};
-pub use repair::{Dropped, Repair};
+pub use list::{ListCache, SessionSummary};
+pub use remove::{SessionRetention, SessionSweep};
+pub use repair::{DroppedLine, RepairReport};
+pub use session_lock::LockHolder;
 
 use std::{
     fs::{File, TryLockError},
@@ -21,11 +21,11 @@ use crate::{
     base::{ids::SessionId, log::Entry, path::AbsPath},
     world::disk,
 };
-use hold::Note;
+use session_lock::LockNote;
 
 /// The folder of all sessions. Making one touches nothing.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct SessionStore {
     home: AbsPath,
     /// Whom this process serves, for others that want one of its sessions.
     client: Option<String>,
@@ -40,41 +40,41 @@ pub enum StoreError {
     #[error("session {id} was not found")]
     NotFound { id: SessionId },
     #[error("session {id} is open in another castor process{}; close it there first", in_brackets(.holder))]
-    Locked { id: SessionId, holder: Option<Holder> },
+    Locked { id: SessionId, holder: Option<LockHolder> },
     #[error("the log of session {id} cannot be repaired: {why}")]
-    Beyond { id: SessionId, why: String },
+    Unrepairable { id: SessionId, why: String },
     #[error("{place} is a file, where castor has its folder")]
-    NoFolder { place: AbsPath },
+    NotAFolder { place: AbsPath },
     #[error("the log of session {id}: {source}")]
     Io { id: SessionId, source: io::Error },
 }
 
 /// An open log. Only its holder appends.
 #[derive(Debug)]
-pub struct Log {
+pub struct SessionLog {
     path: AbsPath,
     file: File,
     /// Whole lines so far, in bytes; what lies beyond is a torn line, and is cut off before the next write.
     len: u64,
-    torn: bool,
+    has_torn_line: bool,
     buffer: Vec<u8>,
     write: Append,
-    note: Note,
+    note: LockNote,
 }
 
-impl Store {
+impl SessionStore {
     /// `home` is castor's own folder.
     pub fn new(home: AbsPath) -> Self {
-        Self::writing(home, |file, bytes| file.write_all(bytes))
+        Self::with_append(home, |file, bytes| file.write_all(bytes))
     }
 
     /// As [`Store::new`], on another disk.
-    pub fn writing(home: AbsPath, write: Append) -> Self {
+    pub fn with_append(home: AbsPath, write: Append) -> Self {
         Self { home, client: None, write }
     }
 
     /// Says whom this process serves; for the sessions that it opens from now on.
-    pub fn serve(&mut self, client: &str) {
+    pub fn set_client(&mut self, client: &str) {
         self.client = Some(client.to_owned()).filter(|it| !it.is_empty());
     }
 
@@ -86,23 +86,23 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn create(&self, id: &SessionId) -> Result<Log, StoreError> {
-        let path = self.path(id)?;
+    pub fn create(&self, id: &SessionId) -> Result<SessionLog, StoreError> {
+        let path = self.log_path(id)?;
         // Here "not found" speaks of castor's own folder, not of the session.
-        let file = disk::create_append_private(&path).map_err(|source| match disk::file_in_the_way(&path) {
-            Some(place) => StoreError::NoFolder { place },
+        let file = disk::create_append_private(&path).map_err(|source| match disk::blocking_file(&path) {
+            Some(place) => StoreError::NotAFolder { place },
             None => StoreError::Io { id: id.clone(), source },
         })?;
-        disk::close_to_others(&self.folder());
-        let note = self.hold(id, &file)?;
-        Ok(Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note })
+        disk::make_private(&self.folder());
+        let note = self.lock_log(id, &file)?;
+        Ok(SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note })
     }
 
     /// A whole log, which nobody holds.
     ///
     /// # Errors
     /// When it cannot be written; then there is none.
-    pub fn put(&self, id: &SessionId, entries: &[Entry]) -> Result<(), StoreError> {
+    pub fn create_with(&self, id: &SessionId, entries: &[Entry]) -> Result<(), StoreError> {
         let mut log = self.create(id)?;
         let done = log.append(entries).map_err(|it| io_error(id, it));
         drop(log);
@@ -113,18 +113,19 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, or another process holds it.
-    pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, Log), StoreError> {
-        let path = self.path(id)?;
+    pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, SessionLog), StoreError> {
+        let path = self.log_path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
-        disk::close_to_others(&self.folder());
-        disk::close_to_others(&path);
-        let note = self.hold(id, &file)?;
-        let mut log = Log { path, file, len: 0, torn: false, buffer: Vec::new(), write: self.write, note };
-        let read = read::all(&mut log.file).map_err(|it| io_error(id, it))?;
+        disk::make_private(&self.folder());
+        disk::make_private(&path);
+        let note = self.lock_log(id, &file)?;
+        let mut log =
+            SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note };
+        let read = read::read_log(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
         }
-        (log.len, log.torn) = (read.whole, read.torn);
+        (log.len, log.has_torn_line) = (read.whole_len, read.has_torn_line);
         Ok((read.entries, log))
     }
 
@@ -133,33 +134,33 @@ impl Store {
     /// # Errors
     /// When there is no such session.
     pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        let path = self.path(id)?;
+        let path = self.log_path(id)?;
         let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
-        Ok(read::all(&mut file).map_err(|it| io_error(id, it))?.entries)
+        Ok(read::read_log(&mut file).map_err(|it| io_error(id, it))?.entries)
     }
 
     /// All sessions of a folder (of all folders without one), newest first. What cannot be read is left out.
-    pub fn list(&self, cwd: Option<&AbsPath>) -> Vec<Summary> {
-        list::all(&self.folder(), cwd, &mut Cache::default())
+    pub fn list(&self, cwd: Option<&AbsPath>) -> Vec<SessionSummary> {
+        list::list_logs(&self.folder(), cwd, &mut ListCache::default())
     }
 
     /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
-    pub fn list_again(&self, cwd: Option<&AbsPath>, cache: &mut Cache) -> Vec<Summary> {
-        list::all(&self.folder(), cwd, cache)
+    pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
+        list::list_logs(&self.folder(), cwd, cache)
     }
 
     /// Where the log of a session lies; `None` for what can be no session's id.
     pub fn log_file(&self, id: &SessionId) -> Option<AbsPath> {
-        self.path(id).ok()
+        self.log_path(id).ok()
     }
 
-    fn hold(&self, id: &SessionId, file: &File) -> Result<Note, StoreError> {
-        let note = self.note(id);
-        hold::lock(id, file, &note)?;
-        Ok(Note::write(note, &Holder { pid: std::process::id(), client: self.client.clone() }))
+    fn lock_log(&self, id: &SessionId, file: &File) -> Result<LockNote, StoreError> {
+        let note = self.note_path(id);
+        session_lock::lock_file(id, file, &note)?;
+        Ok(LockNote::write(note, &LockHolder { pid: std::process::id(), client: self.client.clone() }))
     }
 
-    fn note(&self, id: &SessionId) -> AbsPath {
+    fn note_path(&self, id: &SessionId) -> AbsPath {
         self.folder().join(format!("{id}.lock"))
     }
 
@@ -168,7 +169,7 @@ impl Store {
     }
 
     /// Ids come from clients: one that is no plain name names no session.
-    fn path(&self, id: &SessionId) -> Result<AbsPath, StoreError> {
+    fn log_path(&self, id: &SessionId) -> Result<AbsPath, StoreError> {
         match id.is_safe() {
             true => Ok(self.folder().join(format!("{id}.jsonl"))),
             false => Err(StoreError::NotFound { id: id.clone() }),
@@ -176,7 +177,7 @@ impl Store {
     }
 }
 
-impl Log {
+impl SessionLog {
     /// Appends facts with one write. On an error nothing of them stays in the file.
     ///
     /// # Errors
@@ -190,16 +191,16 @@ impl Log {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        if !disk::has_name(&self.file) {
-            self.restore()?;
+        if !disk::is_linked(&self.file) {
+            self.restore_file()?;
         }
-        if self.torn {
+        if self.has_torn_line {
             self.file.set_len(self.len)?;
-            self.torn = false;
+            self.has_torn_line = false;
         }
         if let Err(it) = (self.write)(&mut self.file, &self.buffer) {
             // Half a line must not be followed by a whole one; if even this fails, the next write tries again.
-            self.torn = self.file.set_len(self.len).is_err();
+            self.has_torn_line = self.file.set_len(self.len).is_err();
             return Err(it);
         }
         self.len += self.buffer.len() as u64;
@@ -208,7 +209,7 @@ impl Log {
 
     /// Somebody removed the file while we hold it: what was shown comes back under its name. castor's own delete asks
     /// for the lock first.
-    fn restore(&mut self) -> io::Result<()> {
+    fn restore_file(&mut self) -> io::Result<()> {
         let mut file = disk::create_append_private(&self.path)?;
         let copied = rewind(&mut self.file).and_then(|()| io::copy(&mut (&self.file).take(self.len), &mut file));
         let locked = copied.and_then(|_| match file.try_lock() {
@@ -219,7 +220,7 @@ impl Log {
         // Half a log under this name would stand in the way of the next try.
         locked.inspect_err(|_| _ = disk::remove_file(&self.path))?;
         tracing::warn!("{} had been removed and was written again", self.path);
-        (self.file, self.torn) = (file, false);
+        (self.file, self.has_torn_line) = (file, false);
         Ok(())
     }
 
@@ -237,7 +238,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for SessionLog {
     fn drop(&mut self) {
         self.note.remove();
         // Handles for syncing share the lock and may live longer.
@@ -245,7 +246,7 @@ impl Drop for Log {
     }
 }
 
-fn in_brackets(holder: &Option<Holder>) -> String {
+fn in_brackets(holder: &Option<LockHolder>) -> String {
     holder.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }
 

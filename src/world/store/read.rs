@@ -7,27 +7,27 @@ use std::{
 
 use crate::base::log::{Entry, Fact};
 
-pub struct Facts {
+pub struct LogFacts {
     /// Empty unless the first one is `Created`.
     pub entries: Vec<Entry>,
     /// Bytes up to the end of the last whole line.
-    pub whole: u64,
+    pub whole_len: u64,
     /// Whether half a line follows.
-    pub torn: bool,
+    pub has_torn_line: bool,
 }
 
 /// Every line that can be read. A line that cannot costs only itself.
-pub fn all(file: &mut File) -> io::Result<Facts> {
+pub fn read_log(file: &mut File) -> io::Result<LogFacts> {
     super::rewind(file)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
-    let entries = facts(bytes.get(..whole).unwrap_or_default());
-    Ok(Facts { entries, whole: whole as u64, torn: whole < bytes.len() })
+    let entries = parse_facts(bytes.get(..whole).unwrap_or_default());
+    Ok(LogFacts { entries, whole_len: whole as u64, has_torn_line: whole < bytes.len() })
 }
 
 /// The facts in `lines`; none unless the first is `Created`.
-pub fn facts(lines: &[u8]) -> Vec<Entry> {
+pub fn parse_facts(lines: &[u8]) -> Vec<Entry> {
     let mut res: Vec<Entry> = Vec::new();
     let mut n_bad = 0;
     for line in lines.split(|it| *it == b'\n').map(without_nul).filter(|it| !it.is_empty()) {

@@ -6,13 +6,13 @@ use crate::{
     base::{ids::SessionId, path::AbsPath},
     world::{
         disk,
-        store::{Store, StoreError, hold, io_error},
+        store::{SessionStore, StoreError, io_error, session_lock},
     },
 };
 
 /// How long sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retention {
+pub struct SessionRetention {
     /// Since the last change, in milliseconds.
     pub max_age_ms: Option<u64>,
     /// The newest so many.
@@ -23,21 +23,21 @@ pub struct Retention {
 
 /// What a sweep removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SessionSweep {
     pub sessions: Vec<SessionId>,
     /// Folders with long outputs, and notes, of sessions that are gone.
     pub n_leftovers: usize,
 }
 
-impl Store {
+impl SessionStore {
     /// Removes a session for good: log, copies of it, and what its tools put aside.
     ///
     /// # Errors
     /// When there is none, when a process has it open, this one included, or when the disk refuses.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let path = self.path(id)?;
+        let path = self.log_path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
-        hold::lock(id, &file, &self.note(id))?;
+        session_lock::lock_file(id, &file, &self.note_path(id))?;
         disk::remove_file(&path).map_err(|it| io_error(id, it))?;
         // Without its log the session is gone: what of it cannot be removed now, a sweep will.
         self.remove_rest(id);
@@ -45,15 +45,15 @@ impl Store {
     }
 
     /// Where a session's tools keep what is too long for the model.
-    pub fn scratch(&self, id: &SessionId) -> AbsPath {
-        self.scratches().join(id.as_str())
+    pub fn scratch_dir(&self, id: &SessionId) -> AbsPath {
+        self.scratch_root().join(id.as_str())
     }
 
     /// Removes what is older or more than `keep` says. Logs that any process has open stay, whatever their age.
-    pub fn sweep(&self, keep: &Retention, now_ms: u64) -> Swept {
+    pub fn sweep(&self, keep: &SessionRetention, now_ms: u64) -> SessionSweep {
         let mut logs: Vec<(u64, SessionId)> = self.logs();
         logs.sort_by(|a, b| b.cmp(a));
-        let mut res = Swept::default();
+        let mut res = SessionSweep::default();
         for (rank, (changed_ms, id)) in logs.into_iter().enumerate() {
             let too_old = keep.max_age_ms.is_some_and(|it| now_ms.saturating_sub(changed_ms) > it);
             let too_many = keep.max_count.is_some_and(|it| rank >= it);
@@ -83,11 +83,11 @@ impl Store {
 
     /// Folders in `tmp` that bear the name of a session that is not there. A session's log is made before its folder.
     fn sweep_leftovers(&self, min_age_ms: u64, now_ms: u64) -> usize {
-        let folder = self.scratches();
+        let folder = self.scratch_root();
         let mut n = 0;
         for entry in disk::read_dir(&folder).unwrap_or_default().into_iter().filter(|it| it.is_dir) {
             let id = SessionId::from(entry.name);
-            let Ok(log) = self.path(&id) else { continue };
+            let Ok(log) = self.log_path(&id) else { continue };
             let gone = disk::metadata(&log).is_err_and(|it| it.kind() == ErrorKind::NotFound);
             let changed_ms = disk::metadata(&folder.join(id.as_str())).map_or(now_ms, |it| it.modified_ms);
             if gone && now_ms.saturating_sub(changed_ms) > min_age_ms {
@@ -103,8 +103,8 @@ impl Store {
         let folder = self.folder();
         let files = disk::read_dir(&folder).unwrap_or_default();
         let copies = files.iter().filter(|it| it.name.starts_with(&prefix)).map(|it| folder.join(&it.name));
-        let results = copies.chain([self.note(id)]).map(|it| disk::remove_file(&it));
-        for it in results.chain([disk::remove_tree(&self.scratch(id))]) {
+        let results = copies.chain([self.note_path(id)]).map(|it| disk::remove_file(&it));
+        for it in results.chain([disk::remove_tree(&self.scratch_dir(id))]) {
             match it {
                 Err(it) if it.kind() != ErrorKind::NotFound => tracing::warn!("a rest of session {id}: {it}"),
                 _ => (),
@@ -112,7 +112,7 @@ impl Store {
         }
     }
 
-    fn scratches(&self) -> AbsPath {
+    fn scratch_root(&self) -> AbsPath {
         self.home().join("tmp")
     }
 }

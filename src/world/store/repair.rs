@@ -13,17 +13,17 @@ use crate::{
     },
     world::{
         disk,
-        store::{Store, StoreError, hold, io_error, read},
+        store::{SessionStore, StoreError, io_error, read, session_lock},
     },
 };
 
 /// What a repair found, and did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Repair {
+pub struct RepairReport {
     pub n_kept: usize,
     /// Of the kept lines, those that only a newer castor understands.
     pub n_unknown: usize,
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedLine>,
     /// Whether the first line was lost and made anew from what follows.
     pub rebuilt: bool,
     /// The log as it was; `None`: there was nothing to repair.
@@ -32,30 +32,30 @@ pub struct Repair {
 
 /// A line that is in the copy only.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dropped {
+pub struct DroppedLine {
     /// From 1.
     pub line: usize,
     pub len: usize,
     pub why: String,
 }
 
-impl Store {
+impl SessionStore {
     /// Rewrites a damaged log with the lines that can be read. A sound log is not touched.
     ///
     /// # Errors
     /// When there is no such log, another process holds it, nothing in it says what session it is, or the disk fails:
     /// then the log is as it was.
-    pub fn repair(&self, id: &SessionId) -> Result<Repair, StoreError> {
-        let path = self.path(id)?;
+    pub fn repair(&self, id: &SessionId) -> Result<RepairReport, StoreError> {
+        let path = self.log_path(id)?;
         let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
-        hold::lock(id, &file, &self.note(id))?;
+        session_lock::lock_file(id, &file, &self.note_path(id))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|it| io_error(id, it))?;
-        let (mut report, lines) = sort(id, &bytes)?;
+        let (mut report, lines) = sort_lines(id, &bytes)?;
         if report.dropped.is_empty() && !report.rebuilt && bytes.ends_with(b"\n") {
             return Ok(report);
         }
-        let backup = self.set_aside(id, &bytes).map_err(|it| io_error(id, it))?;
+        let backup = self.write_backup(id, &bytes).map_err(|it| io_error(id, it))?;
         disk::write_atomic(&path, &lines).map_err(|it| io_error(id, it))?;
         report.backup = Some(backup);
         Ok(report)
@@ -65,16 +65,16 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such log.
-    pub fn damage(&self, id: &SessionId) -> Result<usize, StoreError> {
-        let path = self.path(id)?;
+    pub fn count_damage(&self, id: &SessionId) -> Result<usize, StoreError> {
+        let path = self.log_path(id)?;
         let bytes = disk::read(&path).map_err(|it| io_error(id, it))?;
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
-        let (report, _) = sort(id, bytes.get(..whole).unwrap_or_default())?;
+        let (report, _) = sort_lines(id, bytes.get(..whole).unwrap_or_default())?;
         Ok(report.dropped.len())
     }
 
     /// Under the first number that is free.
-    fn set_aside(&self, id: &SessionId, bytes: &[u8]) -> std::io::Result<AbsPath> {
+    fn write_backup(&self, id: &SessionId, bytes: &[u8]) -> std::io::Result<AbsPath> {
         let mut n = 1;
         loop {
             let path = self.folder().join(format!("{id}.jsonl.bak-{n}"));
@@ -87,21 +87,21 @@ impl Store {
 }
 
 /// What there is, and the log as it should be.
-fn sort(id: &SessionId, bytes: &[u8]) -> Result<(Repair, Vec<u8>), StoreError> {
-    let mut report = Repair::default();
+fn sort_lines(id: &SessionId, bytes: &[u8]) -> Result<(RepairReport, Vec<u8>), StoreError> {
+    let mut report = RepairReport::default();
     let mut kept: Vec<(&[u8], Option<Entry>)> = Vec::new();
     for (at, whole) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
         let line = whole.strip_suffix(b"\n").unwrap_or(whole);
         let text = read::without_nul(line);
         let cut = text.len() < line.len();
-        match fact(text) {
+        match parse_fact(text) {
             Ok(entry) => kept.push((text, entry)),
             Err(_) if line.trim_ascii().is_empty() => (),
-            Err(why) => report.dropped.push(Dropped { line: at + 1, len: line.len(), why }),
+            Err(why) => report.dropped.push(DroppedLine { line: at + 1, len: line.len(), why }),
         }
         if cut && !text.is_empty() {
             let why = "zero bytes before the fact, which stays".to_owned();
-            report.dropped.push(Dropped { line: at + 1, len: line.len() - text.len(), why });
+            report.dropped.push(DroppedLine { line: at + 1, len: line.len() - text.len(), why });
         }
     }
     report.n_kept = kept.len();
@@ -115,7 +115,7 @@ fn sort(id: &SessionId, bytes: &[u8]) -> Result<(Repair, Vec<u8>), StoreError> {
                 let (line, _) = kept.remove(at);
                 push(&mut res, line);
             }
-            None => push(&mut res, &beginning(id, &kept)?),
+            None => push(&mut res, &rebuild_first_line(id, &kept)?),
         }
     }
     kept.iter().for_each(|(line, _)| push(&mut res, line));
@@ -128,7 +128,7 @@ fn push(lines: &mut Vec<u8>, line: &[u8]) {
 }
 
 /// `None`: a fact that this castor does not understand, which is no reason to drop it.
-fn fact(line: &[u8]) -> Result<Option<Entry>, String> {
+fn parse_fact(line: &[u8]) -> Result<Option<Entry>, String> {
     let error = match serde_json::from_slice::<Entry>(line) {
         Ok(entry) => return Ok(Some(entry)),
         Err(it) => it,
@@ -139,7 +139,7 @@ fn fact(line: &[u8]) -> Result<Option<Entry>, String> {
 }
 
 /// The first line, from what the others say.
-fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>, StoreError> {
+fn rebuild_first_line(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>, StoreError> {
     let entries = || kept.iter().filter_map(|(_, it)| it.as_ref());
     let place = entries().find_map(|it| match &it.fact {
         Fact::Event { event } => match &event.kind {
@@ -154,7 +154,7 @@ fn beginning(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result<Vec<u8>,
     });
     let lost = || {
         let why = "its first line is lost, and no other line says in which folder the session was".to_owned();
-        StoreError::Beyond { id: id.clone(), why }
+        StoreError::Unrepairable { id: id.clone(), why }
     };
     let (at, cwd) = place.ok_or_else(lost)?;
     let fact = Fact::Created {

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use super::{Cache, Retention, Store, StoreError};
+use super::{ListCache, SessionRetention, SessionStore, StoreError};
 use crate::base::{
     content::Part,
     event::*,
@@ -11,19 +11,19 @@ use crate::base::{
     log::*,
     model::{Failure, FailureKind, Usage},
     path::AbsPath,
-    tool::{Display, Seen, ToolError, ToolKind},
+    tool::{Display, FileKnowledge, ToolError, ToolKind},
 };
 
 struct Bed {
     _dir: tempfile::TempDir,
-    store: Store,
+    store: SessionStore,
     home: AbsPath,
 }
 
 fn bed() -> Bed {
     let dir = tempfile::tempdir().unwrap();
     let home = AbsPath::new(dir.path().join("home")).unwrap();
-    Bed { _dir: dir, store: Store::new(home.clone()), home }
+    Bed { _dir: dir, store: SessionStore::new(home.clone()), home }
 }
 
 impl Bed {
@@ -97,7 +97,11 @@ fn everything(id: &SessionId) -> Vec<Entry> {
             summary: Some("s".to_owned()),
             error: Some(ToolError::new("k", "m")),
             data: serde_json::json!({"exitCode": 1}),
-            seen: Some(Box::new(Seen { path: AbsPath::new("/w/a").unwrap(), hash: "00".to_owned(), before: None })),
+            seen: Some(Box::new(FileKnowledge {
+                path: AbsPath::new("/w/a").unwrap(),
+                hash: "00".to_owned(),
+                before: None,
+            })),
         },
         EventKind::Usage {
             model: "m".to_owned(),
@@ -208,8 +212,8 @@ fn one_process_holds_a_log() {
 fn the_holder_is_named_with_its_client_and_a_stale_note_holds_nothing() {
     let (bed, id) = (bed(), SessionId::from("a"));
     let note = bed.file(&id).with_extension("lock");
-    let mut serving = Store::new(bed.home.clone());
-    serving.serve("zed");
+    let mut serving = SessionStore::new(bed.home.clone());
+    serving.set_client("zed");
     let mut log = serving.create(&id).unwrap();
     log.append(&[created(&id, "/w")]).unwrap();
     let why = bed.store.open(&id).unwrap_err().to_string();
@@ -256,7 +260,7 @@ fn deleting_takes_everything_of_one_session() {
     let (id, other) = (SessionId::from("a"), SessionId::from("a-b"));
     for id in [&id, &other] {
         bed.store.create(id).unwrap().append(&[created(id, "/w")]).unwrap();
-        let scratch = bed.store.scratch(id);
+        let scratch = bed.store.scratch_dir(id);
         fs::create_dir_all(scratch.join("deep")).unwrap();
         fs::write(scratch.join("deep/out.txt"), "x").unwrap();
         fs::write(bed.file(id).with_extension("jsonl.bak-1"), "x").unwrap();
@@ -288,7 +292,7 @@ fn a_sweep_keeps_what_is_young_few_or_open() {
     let make = |id: &str, s: u64| {
         let id = SessionId::from(id);
         bed.store.create(&id).unwrap().append(&[created(&id, "/w")]).unwrap();
-        fs::create_dir_all(bed.store.scratch(&id)).unwrap();
+        fs::create_dir_all(bed.store.scratch_dir(&id)).unwrap();
         set_time(&bed.file(&id), s);
     };
     for (n, id) in ["a", "b", "c", "d", "open"].into_iter().enumerate() {
@@ -300,8 +304,8 @@ fn a_sweep_keeps_what_is_young_few_or_open() {
         set_time(path.as_path(), s);
     }
     let _log = bed.store.open(&SessionId::from("open")).unwrap().1;
-    let keep = |max_age_ms, max_count| Retention { max_age_ms, max_count, min_age_ms: 10_000 };
-    let sweep = |it: &Retention| {
+    let keep = |max_age_ms, max_count| SessionRetention { max_age_ms, max_count, min_age_ms: 10_000 };
+    let sweep = |it: &SessionRetention| {
         let swept = bed.store.sweep(it, 100_000);
         (swept.sessions.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), swept.n_leftovers)
     };
@@ -356,21 +360,21 @@ fn a_lost_first_line_is_made_anew_where_the_rest_tells_it() {
 }
 
 #[test]
-fn what_did_not_change_is_not_read_again() {
+fn unchanged_logs_are_not_read_again() {
     let (bed, id) = (bed(), SessionId::from("a"));
     let mut log = bed.store.create(&id).unwrap();
     log.append(&[created(&id, "/w")]).unwrap();
-    let mut cache = Cache::default();
-    let first = bed.store.list_again(None, &mut cache);
-    assert_eq!(bed.store.list_again(None, &mut cache), first);
+    let mut cache = ListCache::default();
+    let first = bed.store.list_cached(None, &mut cache);
+    assert_eq!(bed.store.list_cached(None, &mut cache), first);
     let other = AbsPath::new("/v").unwrap();
-    assert!(bed.store.list_again(Some(&other), &mut cache).is_empty());
+    assert!(bed.store.list_cached(Some(&other), &mut cache).is_empty());
     let said = EventKind::SessionUpdate { title: Some("New".to_owned()), model: None };
     log.append(&[event(1, said)]).unwrap();
-    assert_eq!(bed.store.list_again(None, &mut cache)[0].title.as_deref(), Some("New"));
+    assert_eq!(bed.store.list_cached(None, &mut cache)[0].title.as_deref(), Some("New"));
     drop(log);
     bed.store.delete(&id).unwrap();
-    assert!(bed.store.list_again(None, &mut cache).is_empty());
+    assert!(bed.store.list_cached(None, &mut cache).is_empty());
 }
 
 #[test]
@@ -404,7 +408,7 @@ fn lists_newest_first_and_by_folder() {
 }
 
 #[test]
-fn the_list_says_the_last_title_and_whether_anything_was_asked() {
+fn list_shows_the_last_title_and_prompt_flag() {
     let bed = bed();
     let title = |text: &str| EventKind::SessionUpdate { title: Some(text.to_owned()), model: None };
     let said = |role, text: &str| EventKind::Message {
@@ -439,7 +443,7 @@ fn the_list_says_the_last_title_and_whether_anything_was_asked() {
 }
 
 #[test]
-fn what_is_no_file_is_no_log() {
+fn pipe_is_not_listed_as_a_log() {
     let bed = bed();
     let id = SessionId::from("a");
     bed.store.create(&id).unwrap();
@@ -451,6 +455,6 @@ fn what_is_no_file_is_no_log() {
 
 #[test]
 fn a_home_that_cannot_be_made_is_no_missing_session() {
-    let store = Store::new(AbsPath::new("/proc/nowhere").unwrap());
+    let store = SessionStore::new(AbsPath::new("/proc/nowhere").unwrap());
     assert!(matches!(store.create(&SessionId::from("a")), Err(StoreError::Io { .. })));
 }

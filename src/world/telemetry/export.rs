@@ -17,19 +17,19 @@ use tracing_subscriber::{Layer, filter::filter_fn};
 use super::{
     Boxed, is_ours, otlp,
     settings::{self, Settings},
-    spans::{Ended, Spans},
+    spans::{EndedSpan, SpanLayer},
 };
 use crate::world::{http::Http, secrets::Env};
 
 /// Spans that wait; more are dropped.
-const QUEUE: usize = 2_048;
+const QUEUE_LEN: usize = 2_048;
 /// Spans of one post.
-const BATCH: usize = 256;
+const BATCH_SIZE: usize = 256;
 /// How long a span waits for others.
-const LINGER: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 pub enum Item {
-    Span(Box<Ended>),
+    Span(Box<EndedSpan>),
     /// Post what there is, then say so.
     Flush(SyncSender<()>),
 }
@@ -63,28 +63,28 @@ pub fn wanted(env: &Env) -> Option<(Exporter, Boxed)> {
 
 /// # Errors
 /// When there is no thread to be had.
-fn start(settings: Settings) -> io::Result<(Exporter, Spans)> {
-    let (queue, items) = sync_channel(QUEUE);
+fn start(settings: Settings) -> io::Result<(Exporter, SpanLayer)> {
+    let (queue, items) = sync_channel(QUEUE_LEN);
     let n_lost = Arc::new(AtomicU64::new(0));
-    let post = Post { http: Http::new(settings.link.clone()), settings, n_lost: n_lost.clone(), has_failed: false };
+    let post = Poster { http: Http::new(settings.link.clone()), settings, n_lost: n_lost.clone(), has_failed: false };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || run(&items, post, &runtime);
     std::thread::Builder::new().name("castor-spans".to_owned()).spawn(run)?;
-    Ok((Exporter { queue: queue.clone() }, Spans { queue, n_lost }))
+    Ok((Exporter { queue: queue.clone() }, SpanLayer { queue, n_lost }))
 }
 
 /// Until the last sender is gone.
-fn run(items: &Receiver<Item>, mut post: Post, runtime: &tokio::runtime::Runtime) {
+fn run(items: &Receiver<Item>, mut post: Poster, runtime: &tokio::runtime::Runtime) {
     while let Ok(first) = items.recv() {
         let (mut spans, mut asked) = (Vec::new(), None);
-        let until = Instant::now() + LINGER;
+        let until = Instant::now() + BATCH_DELAY;
         let mut next = Some(first);
         while let Some(item) = next.take() {
             match item {
                 Item::Span(it) => spans.push(*it),
                 Item::Flush(done) => asked = Some(done),
             }
-            if spans.len() < BATCH && asked.is_none() {
+            if spans.len() < BATCH_SIZE && asked.is_none() {
                 next = items.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
             }
         }
@@ -97,16 +97,16 @@ fn run(items: &Receiver<Item>, mut post: Post, runtime: &tokio::runtime::Runtime
     }
 }
 
-struct Post {
+struct Poster {
     http: Http,
     settings: Settings,
     n_lost: Arc<AtomicU64>,
     has_failed: bool,
 }
 
-impl Post {
+impl Poster {
     /// Once: a collector that is away is no reason to keep anything.
-    async fn post(&mut self, spans: &[Ended]) {
+    async fn post(&mut self, spans: &[EndedSpan]) {
         let n_lost = self.n_lost.swap(0, Ordering::Relaxed);
         if n_lost > 0 {
             tracing::warn!("{n_lost} spans were dropped: the collector is too slow");
@@ -122,7 +122,7 @@ impl Post {
         }
     }
 
-    async fn try_post(&self, spans: &[Ended]) -> Result<(), String> {
+    async fn try_post(&self, spans: &[EndedSpan]) -> Result<(), String> {
         let body = otlp::body(&self.settings.resource, spans);
         let client = self.http.client().map_err(|it| it.message)?;
         let mut request = client.post(self.settings.url.clone()).json(&body);

@@ -42,9 +42,9 @@ use crate::{
 pub use export::Exporter;
 
 /// What decides which lines are logged: tracing's filters, such as `debug` or `castor::world=trace`.
-pub const FILTER: &str = "CASTOR_LOG";
+pub const LOG_VAR: &str = "CASTOR_LOG";
 /// Where the log goes instead of stderr; it is appended to.
-pub const FILE: &str = "CASTOR_LOG_FILE";
+pub const LOG_FILE_VAR: &str = "CASTOR_LOG_FILE";
 
 type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
 
@@ -62,9 +62,9 @@ pub fn start(env: &Env) -> Option<Exporter> {
 }
 
 fn log_layer(env: &Env) -> Boxed {
-    let text = env.get(FILTER).unwrap_or("warn");
+    let text = env.get(LOG_VAR).unwrap_or("warn");
     let filter = EnvFilter::try_new(text).unwrap_or_else(|it| {
-        eprintln!("castor: {FILTER}: {it}; write a level such as debug, or castor::world=trace");
+        eprintln!("castor: {LOG_VAR}: {it}; write a level such as debug, or castor::world=trace");
         EnvFilter::new("warn")
     });
     // The crate rmcp says whole addresses when one cannot be reached, and keys are in those of many servers. What is worth
@@ -74,11 +74,11 @@ fn log_layer(env: &Env) -> Boxed {
     let filter = filter.and(ours.with_max_level_hint(LevelFilter::TRACE));
     // What cannot be written to stderr cannot be complained about there: that would be a panic, of the loop itself.
     let layer = tracing_subscriber::fmt::layer().with_span_events(FmtSpan::CLOSE).log_internal_errors(false);
-    match env.get(FILE).map(open) {
-        Some(Ok(file)) => layer.with_writer(Arc::new(Log::new(file))).with_ansi(false).with_filter(filter).boxed(),
+    match env.get(LOG_FILE_VAR).map(open) {
+        Some(Ok(file)) => layer.with_writer(Arc::new(TextLog::new(file))).with_ansi(false).with_filter(filter).boxed(),
         other => {
             if let Some(Err(it)) = other {
-                eprintln!("castor: {FILE}: {it}; the log is here");
+                eprintln!("castor: {LOG_FILE_VAR}: {it}; the log is here");
             }
             // Editors and `run` read lines from a pipe: no colours there.
             let ansi = io::stderr().is_terminal();
@@ -88,25 +88,25 @@ fn log_layer(env: &Env) -> Boxed {
 }
 
 /// A log file. What it cannot take is lost, which is said once.
-struct Log {
+struct TextLog {
     file: File,
     is_broken: AtomicBool,
 }
 
-impl Log {
+impl TextLog {
     fn new(file: File) -> Self {
         Self { file, is_broken: AtomicBool::new(false) }
     }
 }
 
-impl io::Write for &Log {
+impl io::Write for &TextLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = (&self.file).write(bytes);
         if let Err(it) = &written
             && !self.is_broken.swap(true, Ordering::Relaxed)
         {
             // Not with a macro, which would panic where nobody reads stderr.
-            _ = writeln!(io::stderr(), "castor: {FILE}: {it}; what is logged is lost");
+            _ = writeln!(io::stderr(), "castor: {LOG_FILE_VAR}: {it}; what is logged is lost");
         }
         written
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
-use super::spans::{Ended, Value};
+use super::spans::{EndedSpan, SpanValue};
 
 /// The body of one export.
-pub fn body(resource: &[(String, String)], spans: &[Ended]) -> Json {
+pub fn body(resource: &[(String, String)], spans: &[EndedSpan]) -> Json {
     let resource: Vec<Json> =
         resource.iter().map(|(key, it)| json!({ "key": key, "value": { "stringValue": it } })).collect();
     json!({ "resourceSpans": [{
@@ -19,10 +19,10 @@ pub fn body(resource: &[(String, String)], spans: &[Ended]) -> Json {
 
 /// Requests are served, model calls are asked of others, the rest is our own.
 const KINDS: &[(&str, u8)] = &[("request", 2), ("model", 3)];
-const INTERNAL: u8 = 1;
-const FAILED: u8 = 2;
+const KIND_INTERNAL: u8 = 1;
+const STATUS_ERROR: u8 = 2;
 
-fn span(it: &Ended) -> Json {
+fn span(it: &EndedSpan) -> Json {
     let attributes: Vec<Json> =
         it.attributes.iter().map(|(key, it)| json!({ "key": key, "value": value(it) })).collect();
     let failed = it.attributes.iter().any(|(key, _)| *key == "error.type");
@@ -32,19 +32,19 @@ fn span(it: &Ended) -> Json {
         "parentSpanId": it.parent.map(|it| format!("{it:016x}")).unwrap_or_default(),
         "traceState": it.tracestate.as_deref().unwrap_or_default(),
         "name": it.name,
-        "kind": KINDS.iter().find(|(name, _)| *name == it.name).map_or(INTERNAL, |(_, kind)| *kind),
+        "kind": KINDS.iter().find(|(name, _)| *name == it.name).map_or(KIND_INTERNAL, |(_, kind)| *kind),
         "startTimeUnixNano": it.start_ns.to_string(),
         "endTimeUnixNano": it.end_ns.to_string(),
         "attributes": attributes,
-        "status": if failed { json!({ "code": FAILED }) } else { json!({}) },
+        "status": if failed { json!({ "code": STATUS_ERROR }) } else { json!({}) },
     })
 }
 
 /// Whole numbers of 64 bits are text in protobuf's JSON.
-fn value(it: &Value) -> Json {
+fn value(it: &SpanValue) -> Json {
     match it {
-        Value::Text(it) => json!({ "stringValue": it }),
-        Value::Int(it) => json!({ "intValue": it.to_string() }),
-        Value::Bool(it) => json!({ "boolValue": it }),
+        SpanValue::Text(it) => json!({ "stringValue": it }),
+        SpanValue::Int(it) => json!({ "intValue": it.to_string() }),
+        SpanValue::Bool(it) => json!({ "boolValue": it }),
     }
 }

@@ -6,7 +6,7 @@ use reqwest::Url;
 use secrecy::SecretString;
 
 use crate::world::{
-    http::{Link, Proxies},
+    http::{HttpLink, Proxies},
     secrets::Env,
 };
 
@@ -17,11 +17,11 @@ pub struct Settings {
     pub headers: Vec<(String, SecretString)>,
     /// What the spans are of: `service.name` and more.
     pub resource: Vec<(String, String)>,
-    pub link: Link,
+    pub link: HttpLink,
 }
 
 /// Where the standard says a collector is.
-const LOCAL: &str = "http://localhost:4318";
+const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const MAX_TIMEOUT_MS: u64 = 10_000;
 
 /// `None`: nobody asked for spans.
@@ -45,27 +45,27 @@ pub fn read(env: &Env) -> Result<Option<Settings>, String> {
     }
     let url = match of_traces("ENDPOINT") {
         Some(it) => it.to_owned(),
-        None => format!("{}/v1/traces", either("ENDPOINT").unwrap_or(LOCAL).trim_end_matches('/')),
+        None => format!("{}/v1/traces", either("ENDPOINT").unwrap_or(DEFAULT_ENDPOINT).trim_end_matches('/')),
     };
     let url = Url::parse(&url).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
     let url = url.ok_or("OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318")?;
-    let headers = pairs(either("HEADERS").unwrap_or_default());
+    let headers = parse_pairs(either("HEADERS").unwrap_or_default());
     let timeout = either("TIMEOUT").and_then(|it| it.parse().ok()).unwrap_or(MAX_TIMEOUT_MS);
     Ok(Some(Settings {
         url,
         headers: headers.into_iter().map(|(name, value)| (name, value.into())).collect(),
         resource: resource(env),
-        link: Link {
-            proxies: Proxies::of_env(|name| env.get(name)),
+        link: HttpLink {
+            proxies: Proxies::from_env(|name| env.get(name)),
             idle: Duration::from_millis(timeout.min(MAX_TIMEOUT_MS)),
-            ..Link::default()
+            ..HttpLink::default()
         },
     }))
 }
 
 fn resource(env: &Env) -> Vec<(String, String)> {
     let mut res = vec![("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-    res.extend(pairs(env.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default()));
+    res.extend(parse_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default()));
     let name = env.get("OTEL_SERVICE_NAME").map(str::to_owned);
     let named = res.iter().position(|(key, _)| key == "service.name").map(|at| res.remove(at).1);
     res.push(("service.name".to_owned(), name.or(named).unwrap_or_else(|| "castor".to_owned())));
@@ -73,17 +73,17 @@ fn resource(env: &Env) -> Vec<(String, String)> {
 }
 
 /// `a=b,c=d`, values percent-encoded as in W3C baggage.
-fn pairs(text: &str) -> Vec<(String, String)> {
+fn parse_pairs(text: &str) -> Vec<(String, String)> {
     let pair = |it: &str| {
         let (name, value) = it.split_once('=')?;
         let name = name.trim();
-        (!name.is_empty()).then(|| (name.to_owned(), decoded(value.trim())))
+        (!name.is_empty()).then(|| (name.to_owned(), percent_decode(value.trim())))
     };
     text.split(',').filter_map(pair).collect()
 }
 
 /// What is no escape stays as it is.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let (mut res, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, more)) = rest.split_first() {
         let hex = more.get(..2).filter(|_| *first == b'%').and_then(|it| str::from_utf8(it).ok());

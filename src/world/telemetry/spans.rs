@@ -25,27 +25,27 @@ const MAX_TEXT: usize = 512;
 
 /// A span that ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct EndedSpan {
     pub name: &'static str,
-    pub place: Place,
+    pub place: SpanPlace,
     pub parent: Option<u64>,
     pub start_ns: u128,
     pub end_ns: u128,
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, SpanValue)>,
     pub tracestate: Option<String>,
 }
 
 /// Which span of which trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SpanPlace {
     pub trace: u128,
     pub span: u64,
     /// Whoever began the trace decides whether it is kept.
-    pub kept: bool,
+    pub sampled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SpanValue {
     Text(String),
     Int(i64),
     Bool(bool),
@@ -53,18 +53,18 @@ pub enum Value {
 
 /// Never waits: what finds the queue full is counted and dropped.
 #[derive(Clone)]
-pub struct Spans {
+pub struct SpanLayer {
     pub queue: SyncSender<Item>,
     pub n_lost: Arc<AtomicU64>,
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let parent = span.parent().and_then(|it| it.extensions().get::<Ended>().map(|it| it.place));
-        let mut ended = Ended {
+        let parent = span.parent().and_then(|it| it.extensions().get::<EndedSpan>().map(|it| it.place));
+        let mut ended = EndedSpan {
             name: span.name(),
-            place: Place { trace: random(), span: random() as u64, kept: true },
+            place: SpanPlace { trace: random(), span: random() as u64, sampled: true },
             parent: parent.map(|it| it.span),
             start_ns: now_ns(),
             end_ns: 0,
@@ -72,7 +72,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
             tracestate: None,
         };
         if let Some(it) = parent {
-            ended.place = Place { span: ended.place.span, ..it };
+            ended.place = SpanPlace { span: ended.place.span, ..it };
         }
         attributes.record(&mut ended);
         span.extensions_mut().insert(ended);
@@ -80,14 +80,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        if let Some(it) = span.extensions_mut().get_mut::<Ended>() {
+        if let Some(it) = span.extensions_mut().get_mut::<EndedSpan>() {
             values.record(it);
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(mut ended) = span.extensions_mut().remove::<Ended>().filter(|it| it.place.kept) else { return };
+        let Some(mut ended) = span.extensions_mut().remove::<EndedSpan>().filter(|it| it.place.sampled) else { return };
         ended.end_ns = now_ns();
         if self.queue.try_send(Item::Span(Box::new(ended))).is_err() {
             self.n_lost.fetch_add(1, Ordering::Relaxed);
@@ -95,12 +95,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-impl Ended {
-    fn add(&mut self, field: &Field, value: Value) {
+impl EndedSpan {
+    fn add(&mut self, field: &Field, value: SpanValue) {
         match (field.name(), value) {
             // Recorded before the span has children.
-            ("traceparent", Value::Text(it)) => self.adopt(&it),
-            ("tracestate", Value::Text(it)) => self.tracestate = Some(it),
+            ("traceparent", SpanValue::Text(it)) => self.join_trace(&it),
+            ("tracestate", SpanValue::Text(it)) => self.tracestate = Some(it),
             // For others down the line, of which we have none.
             ("baggage", _) => (),
             (name, value) => self.attributes.push((name, value)),
@@ -108,37 +108,37 @@ impl Ended {
     }
 
     /// The span becomes one of the client's trace; `traceparent` was checked where it was read.
-    fn adopt(&mut self, traceparent: &str) {
+    fn join_trace(&mut self, traceparent: &str) {
         let mut parts = traceparent.split('-').skip(1);
         let trace = parts.next().and_then(|it| u128::from_str_radix(it, 16).ok());
         let parent = parts.next().and_then(|it| u64::from_str_radix(it, 16).ok());
         let flags = parts.next().and_then(|it| u8::from_str_radix(it, 16).ok());
         if let (Some(trace), Some(parent), Some(flags)) = (trace, parent, flags) {
-            self.place = Place { trace, kept: flags & 1 == 1, ..self.place };
+            self.place = SpanPlace { trace, sampled: flags & 1 == 1, ..self.place };
             self.parent = Some(parent);
         }
     }
 }
 
-impl Visit for Ended {
+impl Visit for EndedSpan {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.record_str(field, &format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.add(field, Value::Text(text::head(value, MAX_TEXT).to_owned()));
+        self.add(field, SpanValue::Text(text::head(value, MAX_TEXT).to_owned()));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field, Value::Int(value));
+        self.add(field, SpanValue::Int(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, Value::Int(i64::try_from(value).unwrap_or(i64::MAX)));
+        self.add(field, SpanValue::Int(i64::try_from(value).unwrap_or(i64::MAX)));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, Value::Bool(value));
+        self.add(field, SpanValue::Bool(value));
     }
 }
 

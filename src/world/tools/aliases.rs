@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, ffi::OsStr};
 
 use crate::{
-    base::{guarded::SECRETS, path::AbsPath},
+    base::{guarded_names::SECRETS, path::AbsPath},
     world::disk::{self, FileId},
 };
 
@@ -21,7 +21,7 @@ pub struct Aliases {
 
 impl Aliases {
     /// Names are looked at, and no content. Blocks.
-    pub fn look(roots: &[AbsPath]) -> Self {
+    pub fn scan(roots: &[AbsPath]) -> Self {
         let (mut res, mut put_off) = (Self { secrets: Vec::new() }, VecDeque::new());
         for root in roots {
             res.walk([root.clone()].into(), Some(&mut put_off));
@@ -32,7 +32,7 @@ impl Aliases {
 
     /// The file of secrets that `path` is another name of. Blocks.
     pub fn secret_of(&self, path: &AbsPath) -> Option<&AbsPath> {
-        let id = disk::shared_id(path)?;
+        let id = disk::hard_link_id(path)?;
         self.secrets.iter().find(|(it, _)| *it == id).map(|(_, it)| it).filter(|it| *it != path)
     }
 
@@ -44,11 +44,11 @@ impl Aliases {
                 n += 1;
                 let path = folder.join(&name);
                 match &mut put_off {
-                    Some(it) if kind.is_dir() && is_put_off(&name) => it.push_back(path),
+                    Some(it) if kind.is_dir() && is_deferred(&name) => it.push_back(path),
                     _ if kind.is_dir() => folders.push_back(path),
                     _ if kind.is_file() && n_found < MAX_FOUND && SECRETS.find(path.as_path()).is_some() => {
                         n_found += 1;
-                        self.secrets.extend(disk::shared_id(&path).map(|id| (id, path)));
+                        self.secrets.extend(disk::hard_link_id(&path).map(|id| (id, path)));
                     }
                     _ => (),
                 }
@@ -57,7 +57,7 @@ impl Aliases {
     }
 }
 
-fn is_put_off(name: &OsStr) -> bool {
+fn is_deferred(name: &OsStr) -> bool {
     name.to_str().is_some_and(|it| PUT_OFF.contains(&it))
 }
 
@@ -68,10 +68,10 @@ mod tests {
     use std::fs;
 
     use super::{Aliases, MAX_ENTRIES};
-    use crate::world::tools::testing::Ground;
+    use crate::world::tools::testing::ToolFixture;
 
-    fn ground() -> Ground {
-        let ground = Ground::new(&[(".env", "x"), ("build/.env", "x"), ("src/target/id_rsa", "x")]);
+    fn ground() -> ToolFixture {
+        let ground = ToolFixture::new(&[(".env", "x"), ("build/.env", "x"), ("src/target/id_rsa", "x")]);
         fs::hard_link(ground.cwd.join("build/.env"), ground.cwd.join("hard")).unwrap();
         ground
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn another_name_of_a_secret_in_a_folder_that_is_put_off() {
         let ground = ground();
-        let aliases = Aliases::look(&ground.ctx().roots);
+        let aliases = Aliases::scan(&ground.ctx().roots);
         assert_eq!(aliases.secret_of(&ground.cwd.join("hard")), Some(&ground.cwd.join("build/.env")));
         assert_eq!(aliases.secret_of(&ground.cwd.join("build/.env")), None);
     }
@@ -89,7 +89,7 @@ mod tests {
     fn what_lies_higher_is_looked_at_first() {
         let ground = ground();
         (0..MAX_ENTRIES).for_each(|it| ground.write(&format!("build/a/{it}"), b""));
-        let aliases = Aliases::look(&ground.ctx().roots);
+        let aliases = Aliases::scan(&ground.ctx().roots);
         assert!(aliases.secret_of(&ground.cwd.join("hard")).is_some());
     }
 }

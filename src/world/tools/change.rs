@@ -6,16 +6,16 @@ use crate::{
     base::{
         path::AbsPath,
         secret,
-        tool::{BaseHash, Display, Preview, Seen, ToolError, ToolOutput},
+        tool::{BaseHash, Display, FileKnowledge, Preview, ToolError, ToolOutput},
     },
     world::tools::{
         ToolContext, paths, snippet,
-        text_file::{self, Loaded},
+        text_file::{self, LoadedFile},
     },
 };
 
 /// Whole texts, as the file has or gets them.
-pub struct Change {
+pub struct TextChange {
     pub path: AbsPath,
     /// Where it is written.
     pub real: AbsPath,
@@ -28,20 +28,20 @@ pub struct Change {
     /// It was worked out from the editor's text, and the disk had another.
     pub unsaved: bool,
     /// The rest of the file stays as it is, whether the model knows it or not.
-    pub in_part: bool,
+    pub is_partial: bool,
 }
 
 const UNSAVED: &str =
     " The editor had unsaved changes of this file: the edit was made to them; the file on disk was different.";
 
-impl Change {
+impl TextChange {
     pub fn display(&self) -> Display {
         Display::Diff { path: self.path.clone(), before: self.before.clone(), after: self.after.clone() }
     }
 
     /// What the model was not shown cannot be written by it.
-    pub fn without_marks(self) -> Result<Self, ToolError> {
-        let Some(mark) = secret::new_mark(&self.after, self.before.as_deref().unwrap_or_default()) else {
+    pub fn check_marks(self) -> Result<Self, ToolError> {
+        let Some(mark) = secret::find_new_mark(&self.after, self.before.as_deref().unwrap_or_default()) else {
             return Ok(self);
         };
         let message = format!(
@@ -58,14 +58,14 @@ impl Change {
     }
 
     /// Writes it and says so: `done`, and what the changed places look like now.
-    pub async fn make(mut self, ctx: &ToolContext, mut done: String) -> Result<ToolOutput, ToolError> {
+    pub async fn write(mut self, ctx: &ToolContext, mut done: String) -> Result<ToolOutput, ToolError> {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::new("cancelled", format!("Cancelled; {} was not written.", self.path)));
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let before = self.before.is_some().then(|| self.base.to_hex()).flatten().filter(|_| self.in_part);
-        let written = Loaded { real: self.real.clone(), bytes: Some(bytes), unsaved: false };
-        let seen = text_file::seen(&written).map(|it| Box::new(Seen { before, ..*it }));
+        let before = self.before.is_some().then(|| self.base.to_hex()).flatten().filter(|_| self.is_partial);
+        let written = LoadedFile { real: self.real.clone(), bytes: Some(bytes), unsaved: false };
+        let seen = text_file::file_knowledge(&written).map(|it| Box::new(FileKnowledge { before, ..*it }));
         let bytes = written.bytes.unwrap_or_default();
         if self.unsaved {
             done.push_str(UNSAVED);
@@ -77,10 +77,15 @@ impl Change {
             // The model has just written all of a new file.
             None => done.clone(),
             Some(before) => {
-                let shown = paths::blocking(move || snippet::changed(&before, &after)).await?;
+                let shown = paths::run_blocking(move || snippet::changed_lines(&before, &after)).await?;
                 format!("{done} Here is the updated code:\n{shown}")
             }
         };
-        Ok(ToolOutput { display: Some(self.display()), summary: Some(done), seen, ..ToolOutput::text(text) })
+        Ok(ToolOutput {
+            display: Some(self.display()),
+            summary: Some(done),
+            file_knowledge: seen,
+            ..ToolOutput::text(text)
+        })
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         disk,
         tools::{
             Builtin, Task, ToolContext,
-            params::{Params, invalid},
+            params::{CallArguments, invalid},
             paths,
             schema::{self, text},
             text_file,
@@ -41,9 +41,9 @@ impl Builtin for ExitPlanMode {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let path = plan_of(args, ctx)?;
-            let target = paths::target(ctx, &path, Access::Read, None).await?;
+            let target = paths::resolve_target(ctx, &path, Access::Read, None).await?;
             let folder = ctx.scratch.join(FOLDER);
-            let real_folder = paths::blocking(move || disk::real_path(&folder).unwrap_or(folder)).await?;
+            let real_folder = paths::run_blocking(move || disk::real_path(&folder).unwrap_or(folder)).await?;
             if !target.real.is_within(&real_folder) {
                 let why = format!(
                     "Access denied: plan path ({path}) must be within the designated plans directory ({real_folder})."
@@ -51,7 +51,7 @@ impl Builtin for ExitPlanMode {
                 return Err(ToolError::new("invalid_tool_params", why));
             }
             Ok(Targets {
-                title: format!("Plan {}", path.shown_from(&real_folder)),
+                title: format!("Plan {}", path.relative_to(&real_folder)),
                 paths: vec![target],
                 ..Targets::default()
             })
@@ -83,7 +83,7 @@ impl Builtin for ExitPlanMode {
 }
 
 fn plan_of(args: &Value, ctx: &ToolContext) -> Result<AbsPath, ToolError> {
-    let name = Params::of(args)?.text("plan_filename")?.trim();
+    let name = CallArguments::of(args)?.text("plan_filename")?.trim();
     match name.trim_start_matches("./").trim_start_matches("plans/") {
         "" => Err(invalid("The 'plan_filename' parameter must be non-empty.".to_owned())),
         name => Ok(ctx.scratch.join(FOLDER).join(name)),

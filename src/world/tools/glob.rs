@@ -14,10 +14,10 @@ use crate::{
         disk,
         tools::{
             Builtin, Task, ToolContext,
-            params::{Params, invalid, not_empty},
+            params::{CallArguments, invalid, not_empty},
             paths,
             schema::{self, flag, text},
-            walk::{self, Excludes, Plan, Rules},
+            walk::{self, Excludes, IgnoreRules, WalkPlan},
         },
     },
 };
@@ -35,17 +35,17 @@ struct Call {
     /// Folders to search, and what their files' paths must look like from there.
     places: Vec<(AbsPath, String)>,
     case_sensitive: bool,
-    rules: Rules,
+    rules: IgnoreRules,
     within: String,
 }
 
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let pattern = not_empty("pattern", params.text("pattern")?.trim().replace('\0', ""))?;
         let dir = params.opt_path("dir_path", ctx)?;
         let case_sensitive = params.flag("case_sensitive")?.unwrap_or(false);
-        let rules = Rules::of(ctx).wished(params)?;
+        let rules = IgnoreRules::of(ctx).with_arguments(params)?;
         let within = match &dir {
             None if ctx.roots.len() > 1 => format!("across {} workspace directories", ctx.roots.len()),
             _ => format!("within {}", dir.as_ref().unwrap_or(&ctx.cwd)),
@@ -114,11 +114,11 @@ impl Builtin for Glob {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let mut res = Targets { title: format!("'{}'", call.pattern), ..Targets::default() };
-            if let Some(dir) = Params::of(args)?.opt_path("dir_path", ctx)? {
-                _ = write!(res.title, " within {}", dir.shown_from(&ctx.cwd));
+            if let Some(dir) = CallArguments::of(args)?.opt_path("dir_path", ctx)? {
+                _ = write!(res.title, " within {}", dir.relative_to(&ctx.cwd));
             }
             for (dir, _) in &call.places {
-                res.paths.push(paths::target(ctx, dir, Access::Read, None).await?);
+                res.paths.push(paths::resolve_target(ctx, dir, Access::Read, None).await?);
             }
             Ok(res)
         })
@@ -127,12 +127,12 @@ impl Builtin for Glob {
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
             let (call, ctx) = (Call::parse(args, ctx)?, ctx.clone());
-            paths::blocking(move || find(&call, &ctx)).await?
+            paths::run_blocking(move || find(&call, &ctx)).await?
         })
     }
 }
 
-struct Found {
+struct FoundFile {
     path: AbsPath,
     modified_ms: u64,
 }
@@ -141,7 +141,12 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let cancel = &ctx.cancel;
     let (mut found, mut secrets) = (Vec::new(), 0);
     for (dir, pattern) in &call.places {
-        let plan = Plan::new(dir.clone(), paths::real_now(&ctx.known.places, dir)?, ctx, call.rules.clone())?;
+        let plan = WalkPlan::new(
+            dir.clone(),
+            paths::call_real_path_now(&ctx.known.decided_targets, dir)?,
+            ctx,
+            call.rules.clone(),
+        )?;
         if !plan.is_dir {
             let message = format!("Search path is not a directory: {dir}");
             return Err(ToolError::new("search_path_not_a_directory", message));
@@ -161,11 +166,11 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
             }
         }
     }
-    walk::not_cancelled(cancel)?;
+    walk::check_cancelled(cancel)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
     sort(&mut found, now);
     found.dedup_by(|a, b| a.path == b.path);
-    Ok(report(call, &found, &paths::left_out(secrets)))
+    Ok(report(call, &found, &paths::omitted_secrets_note(secrets)))
 }
 
 /// The folder of the last entry. The walk opens folders by name, and one that was swapped for a link meanwhile would tell
@@ -173,7 +178,7 @@ fn find(call: &Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
 #[derive(Default)]
 struct Folder {
     #[cfg(unix)]
-    open: Option<(std::path::PathBuf, Option<disk::beneath::Beneath>)>,
+    open: Option<(std::path::PathBuf, Option<disk::dirfd::DirFd>)>,
 }
 
 #[cfg(unix)]
@@ -181,7 +186,7 @@ impl Folder {
     fn has(&mut self, real: &Path) -> bool {
         let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return true };
         if self.open.as_ref().is_none_or(|it| it.0 != parent) {
-            let folder = AbsPath::new(parent).and_then(|it| disk::beneath::Beneath::open_real(&it).ok());
+            let folder = AbsPath::new(parent).and_then(|it| disk::dirfd::DirFd::open_real(&it).ok());
             self.open = Some((parent.to_owned(), folder));
         }
         let folder = self.open.as_ref().and_then(|it| it.1.as_ref());
@@ -197,20 +202,20 @@ impl Folder {
 }
 
 /// Links count as what they point to.
-fn regular(path: AbsPath) -> Option<Found> {
+fn regular(path: AbsPath) -> Option<FoundFile> {
     let meta = disk::metadata(&path).ok().filter(|it| !it.is_dir)?;
-    Some(Found { path, modified_ms: meta.modified_ms })
+    Some(FoundFile { path, modified_ms: meta.modified_ms })
 }
 
-fn sort(found: &mut [Found], now_ms: u64) {
+fn sort(found: &mut [FoundFile], now_ms: u64) {
     let oldest = now_ms.saturating_sub(RECENT_MS);
     found.sort_by(|a, b| {
-        let recent = |it: &Found| if it.modified_ms > oldest { it.modified_ms } else { 0 };
+        let recent = |it: &FoundFile| if it.modified_ms > oldest { it.modified_ms } else { 0 };
         recent(b).cmp(&recent(a)).then_with(|| a.path.cmp(&b.path))
     });
 }
 
-fn report(call: &Call, found: &[Found], left_out: &str) -> ToolOutput {
+fn report(call: &Call, found: &[FoundFile], left_out: &str) -> ToolOutput {
     if found.is_empty() {
         let text = format!("No files found matching pattern \"{}\" {}{left_out}", call.pattern, call.within);
         return ToolOutput { summary: Some("No files found".to_owned()), ..ToolOutput::text(text) };
@@ -249,22 +254,22 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Glob;
-    use crate::world::tools::testing::Ground;
+    use crate::world::tools::testing::ToolFixture;
 
-    fn ground(files: &[&str]) -> Ground {
-        let ground = Ground::new(&files.iter().map(|it| (*it, "")).collect::<Vec<_>>());
+    fn ground(files: &[&str]) -> ToolFixture {
+        let ground = ToolFixture::new(&files.iter().map(|it| (*it, "")).collect::<Vec<_>>());
         files.iter().for_each(|it| age(&ground, it, 48));
         ground
     }
 
     #[allow(clippy::disallowed_methods)]
-    fn age(ground: &Ground, path: &str, hours: u64) {
+    fn age(ground: &ToolFixture, path: &str, hours: u64) {
         let file = std::fs::File::options().write(true).open(ground.cwd.join(path)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
     }
 
-    fn check(ground: &Ground, args: Value, expected: &str) {
-        let said = ground.said(&Glob, &args);
+    fn check(ground: &ToolFixture, args: Value, expected: &str) {
+        let said = ground.result_text(&Glob, &args);
         let files: Vec<_> = said.lines().skip(1).map(|it| it.trim_start_matches("$W/")).collect();
         assert_eq!(files.join(" "), expected, "{args}: {said}");
     }
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn says() {
         let ground = ground(&["a.rs", "dir/b"]);
-        let check = |args, expected: &str| assert_eq!(ground.said(&Glob, &args), expected);
+        let check = |args, expected: &str| assert_eq!(ground.result_text(&Glob, &args), expected);
         check(
             json!({"pattern": "*.rs"}),
             "Found 1 file(s) matching \"*.rs\" within $W, sorted by modification time (newest first):\n$W/a.rs",
@@ -326,14 +331,14 @@ mod tests {
     #[test]
     fn secrets_are_counted_not_told() {
         let ground = ground(&["a.txt", ".env", ".env.example", "keys/server.pem", ".aws/config"]);
-        let said = ground.said(&Glob, &json!({"pattern": "**/*"}));
+        let said = ground.result_text(&Glob, &json!({"pattern": "**/*"}));
         assert!(
             said.ends_with(
                 ":\n$W/.env.example\n$W/a.txt\n(3 file(s) left out: they may hold secrets. To look into one, name it.)"
             ),
             "{said}"
         );
-        let said = ground.said(&Glob, &json!({"pattern": "*", "dir_path": ".aws"}));
+        let said = ground.result_text(&Glob, &json!({"pattern": "*", "dir_path": ".aws"}));
         assert!(said.ends_with("\n$W/.aws/config"), "{said}");
     }
 
@@ -357,7 +362,7 @@ mod tests {
                 }
             });
             for _ in 0..300 {
-                let said = ground.said(&Glob, &json!({"pattern": "*/*"}));
+                let said = ground.result_text(&Glob, &json!({"pattern": "*/*"}));
                 told += usize::from(said.contains("theirs"));
             }
             done.store(true, Ordering::Relaxed);
@@ -376,12 +381,12 @@ mod tests {
 
     #[test]
     fn is_bounded_and_cancellable() {
-        let ground = Ground::new(&[]);
+        let ground = ToolFixture::new(&[]);
         let long = "x".repeat(180);
         (0..1500).for_each(|it| ground.write(&format!("{it}{long}"), b""));
-        let said = ground.said(&Glob, &json!({"pattern": "*"}));
+        let said = ground.result_text(&Glob, &json!({"pattern": "*"}));
         assert!(said.len() < 250 * 1024 && said.ends_with("more files not shown; use a narrower pattern)"));
         ground.cancel.cancel();
-        assert_eq!(ground.said(&Glob, &json!({"pattern": "*"})), "cancelled: The search was cancelled.");
+        assert_eq!(ground.result_text(&Glob, &json!({"pattern": "*"})), "cancelled: The search was cancelled.");
     }
 }

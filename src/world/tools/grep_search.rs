@@ -23,11 +23,11 @@ use crate::{
     world::tools::{
         Builtin, Task, ToolContext,
         aliases::Aliases,
-        grep_search::search::{Query, Stop},
-        params::{Params, invalid, not_empty},
+        grep_search::search::{SearchBound, SearchQuery},
+        params::{CallArguments, invalid, not_empty},
         paths,
         schema::{self, count, flag, text},
-        walk::{self, Excludes, Plan, Rules},
+        walk::{self, Excludes, IgnoreRules, WalkPlan},
     },
 };
 
@@ -51,15 +51,15 @@ struct Call {
     /// No context parameter was given.
     auto_context: bool,
     no_ignore: bool,
-    query: Query,
+    query: SearchQuery,
 }
 
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let pattern = not_empty("pattern", params.text("pattern")?)?;
         let dir = params.opt_path("dir_path", ctx)?;
-        let dir_shown = dir.as_ref().map_or_else(|| ".".to_owned(), |it| it.shown_from(&ctx.cwd));
+        let dir_shown = dir.as_ref().map_or_else(|| ".".to_owned(), |it| it.relative_to(&ctx.cwd));
         let include = params.opt_text("include_pattern")?.filter(|it| !it.is_empty()).map(str::to_owned);
         let case_sensitive = params.flag("case_sensitive")?.unwrap_or(false);
         let fixed = params.flag("fixed_strings")?.unwrap_or(false);
@@ -69,7 +69,7 @@ impl Call {
         let (context, before, after) = (lines("context")?, lines("before")?, lines("after")?);
         let total = params.count("total_max_matches", 1)?.unwrap_or(DEFAULT_MATCHES).min(MOST_MATCHES);
         let around = |it: Option<usize>| if names_only { 0 } else { it.or(context).unwrap_or(0) };
-        let query = Query {
+        let query = SearchQuery {
             matcher: matcher(pattern, case_sensitive, fixed)?,
             exclude: exclude.map(|it| matcher(it, case_sensitive, false)).transpose()?,
             before: around(before),
@@ -153,24 +153,25 @@ impl Builtin for GrepSearch {
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
             let (call, ctx) = (Call::parse(args, ctx)?, ctx.clone());
-            paths::blocking(move || run(call, &ctx)).await?
+            paths::run_blocking(move || run(call, &ctx)).await?
         })
     }
 }
 
 fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
-    let mut rules = Rules::of(ctx);
+    let mut rules = IgnoreRules::of(ctx);
     // `.geminiignore` is what the user wants hidden: `no_ignore` is the model's wish and does not lift it.
     rules.git &= !call.no_ignore;
-    let plan = Plan::new(call.dir.clone(), paths::real_now(&ctx.known.places, &call.dir)?, ctx, rules)?;
+    let plan =
+        WalkPlan::new(call.dir.clone(), paths::call_real_path_now(&ctx.known.decided_targets, &call.dir)?, ctx, rules)?;
     let include = call.include(&plan.start)?;
     let excludes = if call.no_ignore { Excludes::None } else { Excludes::Search };
-    let stop = Stop { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
+    let stop = SearchBound { cancel: ctx.cancel.clone(), at: Instant::now() + TIMEOUT };
     let secrets = Cell::new(0);
     let aliases = OnceCell::new();
     let is_alias = |it: &Path| {
-        let path = AbsPath::new(it).filter(|it| plan.is_dir && disk::shared_id(it).is_some());
-        path.is_some_and(|it| aliases.get_or_init(|| Aliases::look(&ctx.roots)).secret_of(&it).is_some())
+        let path = AbsPath::new(it).filter(|it| plan.is_dir && disk::hard_link_id(it).is_some());
+        path.is_some_and(|it| aliases.get_or_init(|| Aliases::scan(&ctx.roots)).secret_of(&it).is_some())
     };
     let is_secret = |it: &Path| (plan.is_secret(it) || is_alias(it)).then(|| secrets.set(secrets.get() + 1)).is_some();
     let files = search::files(&plan, excludes, include.as_ref(), &stop).filter(|it| !is_secret(it));
@@ -178,11 +179,11 @@ fn run(mut call: Call, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     if let Some((_, lines)) = AUTO_CONTEXT.iter().find(|it| (1..=it.0).contains(&found.hits) && call.auto_context) {
         (call.query.before, call.query.after) = (*lines, *lines);
         let files: Vec<_> = found.files.iter().map(|it| it.path.clone()).collect();
-        found = search::Found { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
+        found = search::SearchResult { cut: found.cut, ..search::search(&call.query, files.into_iter(), &stop) };
     }
-    walk::not_cancelled(&ctx.cancel)?;
+    walk::check_cancelled(&ctx.cancel)?;
     let mut output = report::report(&call, &plan, &ctx.cwd, &found);
-    output.content.extend(Some(paths::left_out(secrets.get())).filter(|it| !it.is_empty()).map(Part::text));
+    output.content.extend(Some(paths::omitted_secrets_note(secrets.get())).filter(|it| !it.is_empty()).map(Part::text));
     Ok(output)
 }
 

@@ -14,10 +14,10 @@ use crate::{
         disk::{self, DirEntry},
         tools::{
             Builtin, Task, ToolContext,
-            params::{Params, invalid},
+            params::{CallArguments, invalid},
             paths,
             schema::{self, text},
-            walk::{self, Matcher, Rules},
+            walk::{self, IgnoreRules, Matcher},
         },
     },
 };
@@ -29,20 +29,20 @@ pub struct ListDirectory;
 struct Call {
     dir: AbsPath,
     ignore: GlobSet,
-    rules: Rules,
+    rules: IgnoreRules,
 }
 
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let mut ignore = GlobSetBuilder::new();
         for pattern in params.texts("ignore")? {
             ignore.add(Glob::new(pattern).map_err(|it| invalid(format!("Invalid glob in 'ignore': {it}")))?);
         }
         let ignore = ignore.build().map_err(|it| invalid(it.to_string()))?;
         let rules = match params.object("file_filtering_options")? {
-            Some(it) => Rules::of(ctx).wished(it)?,
-            None => Rules::of(ctx),
+            Some(it) => IgnoreRules::of(ctx).with_arguments(it)?,
+            None => IgnoreRules::of(ctx),
         };
         Ok(Self { dir: params.path("dir_path", ctx)?, ignore, rules })
     }
@@ -75,15 +75,15 @@ impl Builtin for ListDirectory {
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
-            let target = paths::target(ctx, &call.dir, Access::Read, None).await?;
-            Ok(Targets { title: call.dir.shown_from(&ctx.cwd), paths: vec![target], ..Targets::default() })
+            let target = paths::resolve_target(ctx, &call.dir, Access::Read, None).await?;
+            Ok(Targets { title: call.dir.relative_to(&ctx.cwd), paths: vec![target], ..Targets::default() })
         })
     }
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
-            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.known.places.clone());
-            paths::blocking(move || list(&call, &roots, paths::real_now(&places, &call.dir)?)).await?
+            let (call, roots, places) = (Call::parse(args, ctx)?, ctx.roots.clone(), ctx.known.decided_targets.clone());
+            paths::run_blocking(move || list(&call, &roots, paths::call_real_path_now(&places, &call.dir)?)).await?
         })
     }
 }
@@ -100,7 +100,7 @@ fn list(call: &Call, roots: &[AbsPath], real: AbsPath) -> Result<ToolOutput, Too
         let text = format!("Directory {dir} is empty.");
         return Ok(ToolOutput { summary: Some("Directory is empty.".to_owned()), ..ToolOutput::text(text) });
     }
-    let matcher = walk::top_of(&real, roots).map(|top| Matcher::new(&top, &real, &call.rules));
+    let matcher = walk::root_of(&real, roots).map(|top| Matcher::new(&top, &real, &call.rules));
     let before = entries.len();
     entries.retain(|it| {
         let ignored = matcher.as_ref().is_some_and(|matcher| matcher.is_ignored(&real.join(&it.name), it.is_dir));
@@ -134,11 +134,11 @@ mod tests {
     use serde_json::json;
 
     use super::ListDirectory;
-    use crate::world::tools::testing::Ground;
+    use crate::world::tools::testing::ToolFixture;
 
     #[test]
     fn lists() {
-        let ground = Ground::new(&[
+        let ground = ToolFixture::new(&[
             (".gitignore", "*.o\nout/"),
             ("b.txt", "four"),
             ("a.o", ""),
@@ -146,7 +146,7 @@ mod tests {
             ("src/x", ""),
             ("z/.keep", ""),
         ]);
-        let check = |args, expected: &str| assert_eq!(ground.said(&ListDirectory, &args), expected, "{args}");
+        let check = |args, expected: &str| assert_eq!(ground.result_text(&ListDirectory, &args), expected, "{args}");
         check(
             json!({"dir_path": "."}),
             "Directory listing for $W:\n[DIR] src\n[DIR] z\n.gitignore (8 bytes)\nb.txt (4 bytes)\n\n(2 ignored)",
@@ -166,9 +166,11 @@ mod tests {
 
     #[test]
     fn is_bounded() {
-        let ground = Ground::new(&[]);
-        assert_eq!(ground.said(&ListDirectory, &json!({"dir_path": "."})), "Directory $W is empty.");
+        let ground = ToolFixture::new(&[]);
+        assert_eq!(ground.result_text(&ListDirectory, &json!({"dir_path": "."})), "Directory $W is empty.");
         (0..2005).for_each(|it| ground.write(&it.to_string(), b""));
-        assert!(ground.said(&ListDirectory, &json!({"dir_path": "."})).ends_with("\n(5 more entries not shown)"));
+        assert!(
+            ground.result_text(&ListDirectory, &json!({"dir_path": "."})).ends_with("\n(5 more entries not shown)")
+        );
     }
 }

@@ -9,9 +9,9 @@ pub mod list_directory;
 pub mod params;
 pub mod paths;
 mod placeholder;
+mod private_files;
 pub mod read_file;
 pub mod replace;
-mod saved;
 mod schema;
 pub mod shell;
 mod snippet;
@@ -80,7 +80,7 @@ pub struct ToolContext {
     pub roots: Vec<AbsPath>,
     /// castor's own folder for this session's long outputs.
     pub scratch: AbsPath,
-    pub known: Known,
+    pub known: CallKnowledge,
     pub fs: Arc<dyn Fs>,
     pub cancel: CancellationToken,
     /// Takes what was printed since the last call; waits while the loop cannot take more.
@@ -97,7 +97,7 @@ pub struct ToolContext {
 impl ToolContext {
     /// Where a call's path lies: from the session's folder on. Models write `~/` as shells know it; a folder of that
     /// name is `./~`.
-    pub fn place(&self, path: &str) -> AbsPath {
+    pub fn resolve_path(&self, path: &str) -> AbsPath {
         let below = if path == "~" { Some("") } else { path.strip_prefix("~/") };
         match below.and_then(|it| Some(self.home()?.join(it.trim_start_matches('/')))) {
             Some(it) => it,
@@ -112,24 +112,30 @@ impl ToolContext {
 
 /// What is known of the call, and of the places that it may touch.
 #[derive(Clone, Default)]
-pub struct Known {
+pub struct CallKnowledge {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
-    pub places: Arc<[TargetPath]>,
+    pub decided_targets: Arc<[TargetPath]>,
     /// What the model knows of the file that it writes as a whole.
-    pub seen: Option<BaseHash>,
+    pub seen_hash: Option<BaseHash>,
     /// What is asked about as commands are kept from it, also where nothing confines them.
-    pub held: Arc<ProtectedPaths>,
+    pub protected: Arc<ProtectedPaths>,
+}
+
+impl CallKnowledge {
+    pub fn decided(decided_targets: Arc<[TargetPath]>, seen_hash: Option<BaseHash>) -> Self {
+        Self { decided_targets, seen_hash, ..Self::default() }
+    }
 }
 
 /// For what goes on when its call has returned.
 #[derive(Clone)]
 pub struct Background {
     /// The end of the session, and with it of all that commands left running.
-    pub closed: CancellationToken,
+    pub session_closed: CancellationToken,
     /// Takes what became of a command.
     pub completed: Progress,
     /// Takes that nobody is left of a command, by its process. Its call may not have returned yet.
-    pub emptied: Emptied,
+    pub on_group_empty: OnGroupEmpty,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
 }
@@ -138,8 +144,13 @@ impl Default for Background {
     /// Nobody wants to know.
     fn default() -> Self {
         let nobody: Progress = Arc::new(|_| Box::pin(async {}));
-        let emptied: Emptied = Arc::new(|_| Box::pin(async {}));
-        Self { closed: CancellationToken::new(), completed: nobody.clone(), emptied, notice: nobody }
+        let emptied: OnGroupEmpty = Arc::new(|_| Box::pin(async {}));
+        Self {
+            session_closed: CancellationToken::new(),
+            completed: nobody.clone(),
+            on_group_empty: emptied,
+            notice: nobody,
+        }
     }
 }
 
@@ -149,7 +160,7 @@ pub struct Terminals {
     /// The client's own, where it has them and the user wants commands there.
     pub client: Option<Arc<dyn Terminal>>,
     /// Whether the client draws what our commands print, colours and all.
-    pub drawn: bool,
+    pub draws_output: bool,
     /// Tells the client which terminal shows a call.
     pub attach: Attach,
 }
@@ -159,11 +170,11 @@ pub type Attach = Arc<dyn Fn(Screen) -> BoxFuture<'static, ()> + Send + Sync>;
 impl Default for Terminals {
     /// Text.
     fn default() -> Self {
-        Self { client: None, drawn: false, attach: Arc::new(|_| Box::pin(async {})) }
+        Self { client: None, draws_output: false, attach: Arc::new(|_| Box::pin(async {})) }
     }
 }
 
-pub type Emptied = Arc<dyn Fn(u32) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type OnGroupEmpty = Arc<dyn Fn(u32) -> BoxFuture<'static, ()> + Send + Sync>;
 
 pub type Progress = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 

@@ -9,9 +9,9 @@ use crate::{
 
 /// The arguments of a call. `null` counts as absent: models fill in optional fields with it.
 #[derive(Clone, Copy)]
-pub struct Params<'a>(&'a Map<String, Value>);
+pub struct CallArguments<'a>(&'a Map<String, Value>);
 
-impl<'a> Params<'a> {
+impl<'a> CallArguments<'a> {
     pub fn of(args: &'a Value) -> Result<Self, ToolError> {
         args.as_object().map(Self).ok_or_else(|| invalid("params must be an object"))
     }
@@ -62,14 +62,14 @@ impl<'a> Params<'a> {
         let text = self.text(name)?.trim();
         match text.is_empty() {
             true => Err(invalid(format!("The '{name}' parameter must be non-empty."))),
-            false => Ok(ctx.place(text)),
+            false => Ok(ctx.resolve_path(text)),
         }
     }
 
     /// An optional path, made absolute; an empty one counts as absent.
     pub fn opt_path(&self, name: &str, ctx: &ToolContext) -> Result<Option<AbsPath>, ToolError> {
         let text = self.opt_text(name)?.map(str::trim).filter(|it| !it.is_empty());
-        Ok(text.map(|it| ctx.place(it)))
+        Ok(text.map(|it| ctx.resolve_path(it)))
     }
 
     fn get(&self, name: &str) -> Option<&'a Value> {
@@ -99,12 +99,12 @@ fn wrong(name: &str, expected: &str) -> ToolError {
 mod tests {
     use serde_json::json;
 
-    use super::Params;
+    use super::CallArguments;
 
     #[test]
     fn says_what_is_wrong() {
         let args = json!({"a": 1, "b": null, "n": "7", "f": 2.0, "h": 2.5, "yes": "true", "list": ["x", 1]});
-        let params = Params::of(&args).unwrap();
+        let params = CallArguments::of(&args).unwrap();
         let message = |it: crate::base::tool::ToolError| {
             assert_eq!(it.kind, "invalid_tool_params");
             it.message
@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(params.flag("yes"), Ok(Some(true)));
         assert_eq!(message(params.flag("a").unwrap_err()), "params/a must be boolean");
         assert_eq!(message(params.texts("list").unwrap_err()), "params/list must be array of strings");
-        assert!(Params::of(&json!([])).is_err());
+        assert!(CallArguments::of(&json!([])).is_err());
     }
 }

@@ -16,33 +16,39 @@ use crate::{
 };
 
 /// Runs blocking work where it does not hold up the loop.
-pub async fn blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+pub async fn run_blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
     tokio::task::spawn_blocking(act).await.map_err(|it| ToolError::new("unhandled_exception", it.to_string()))
 }
 
 /// What policy gets to see of a path. A path that cannot be resolved is an error: nobody could judge it.
-pub async fn target(
+pub async fn resolve_target(
     ctx: &ToolContext,
     path: &AbsPath,
     access: Access,
     line: Option<u32>,
 ) -> Result<TargetPath, ToolError> {
     let (path, ctx) = (path.clone(), ctx.clone());
-    blocking(move || target_now(&ctx, path, access, line)).await?
+    run_blocking(move || resolve_target_now(&ctx, path, access, line)).await?
 }
 
-fn target_now(ctx: &ToolContext, path: AbsPath, access: Access, line: Option<u32>) -> Result<TargetPath, ToolError> {
+fn resolve_target_now(
+    ctx: &ToolContext,
+    path: AbsPath,
+    access: Access,
+    line: Option<u32>,
+) -> Result<TargetPath, ToolError> {
     let real = disk::real_path(&path).map_err(|it| io_error(&path, &it))?;
     let scratch = disk::real_path(&ctx.scratch).unwrap_or_else(|_| ctx.scratch.clone());
     let in_roots = ctx.roots.iter().any(|it| real.is_within(it)) || real.is_within(&scratch);
     let home = ctx.home();
     // Where nobody knows what git's settings name, it may be this.
     let home = home.as_ref().map(AbsPath::as_path);
-    let named = || git_config_paths::names(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
+    let named = || git_config_paths::named_by_config(real.as_path(), &ctx.roots, home).map_or(true, |it| it.is_some());
     let named = access == Access::Write && named();
     let writes = access == Access::Write;
     // What a call's long output went to lies in castor's folder.
-    let held = ctx.known.held.is_masked(&real, &ctx.roots) || writes && ctx.known.held.is_kept(&real, &ctx.roots);
+    let held = ctx.known.protected.is_masked(&real, &ctx.roots)
+        || writes && ctx.known.protected.is_never_written(&real, &ctx.roots);
     let held = held && !real.is_within(&scratch);
     Ok(TargetPath { path, real, access, line, in_roots, named, held })
 }
@@ -55,7 +61,7 @@ pub async fn content_targets(
     line: Option<u32>,
 ) -> Result<Vec<TargetPath>, ToolError> {
     let (path, ctx) = (path.clone(), ctx.clone());
-    blocking(move || content_targets_now(&ctx, path, access, line)).await?
+    run_blocking(move || content_targets_now(&ctx, path, access, line)).await?
 }
 
 /// As [`content_targets`]; blocks.
@@ -65,27 +71,27 @@ pub fn content_targets_now(
     access: Access,
     line: Option<u32>,
 ) -> Result<Vec<TargetPath>, ToolError> {
-    let mut res = vec![target_now(ctx, path, access, line)?];
-    let shared = res.first().map(|it| it.real.clone()).filter(|it| disk::shared_id(it).is_some());
-    if let Some(secret) = shared.and_then(|it| Aliases::look(&ctx.roots).secret_of(&it).cloned()) {
-        res.push(target_now(ctx, secret, access, None)?);
+    let mut res = vec![resolve_target_now(ctx, path, access, line)?];
+    let shared = res.first().map(|it| it.real.clone()).filter(|it| disk::hard_link_id(it).is_some());
+    if let Some(secret) = shared.and_then(|it| Aliases::scan(&ctx.roots).secret_of(&it).cloned()) {
+        res.push(resolve_target_now(ctx, secret, access, None)?);
     }
     Ok(res)
 }
 
 /// Where a path of the call really is: as policy saw it, if it did already.
-pub async fn real(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
-    match ctx.known.places.is_empty() {
+pub async fn call_real_path(ctx: &ToolContext, path: &AbsPath) -> Result<AbsPath, ToolError> {
+    match ctx.known.decided_targets.is_empty() {
         true => {
             let path = path.clone();
-            blocking(move || real_now(&[], &path)).await?
+            run_blocking(move || call_real_path_now(&[], &path)).await?
         }
-        false => real_now(&ctx.known.places, path),
+        false => call_real_path_now(&ctx.known.decided_targets, path),
     }
 }
 
 /// As [`real`]; blocks while nothing was decided.
-pub fn real_now(places: &[TargetPath], path: &AbsPath) -> Result<AbsPath, ToolError> {
+pub fn call_real_path_now(places: &[TargetPath], path: &AbsPath) -> Result<AbsPath, ToolError> {
     if places.is_empty() {
         return disk::real_path(path).map_err(|it| io_error(path, &it));
     }
@@ -94,7 +100,7 @@ pub fn real_now(places: &[TargetPath], path: &AbsPath) -> Result<AbsPath, ToolEr
 }
 
 /// What a search says of files that it did not look into.
-pub fn left_out(secrets: usize) -> String {
+pub fn omitted_secrets_note(secrets: usize) -> String {
     match secrets {
         0 => String::new(),
         count => format!("\n({count} file(s) left out: they may hold secrets. To look into one, name it.)"),
@@ -125,8 +131,8 @@ pub fn io_error(path: &AbsPath, error: &io::Error) -> ToolError {
 }
 
 /// "File not found", with the entry of the same folder that was probably meant. Blocks.
-pub fn not_found(path: &AbsPath, cwd: &AbsPath) -> ToolError {
-    let hint = nearest_sibling(path).map(|it| format!(" Did you mean {}?", it.shown_from(cwd)));
+pub fn not_found_error(path: &AbsPath, cwd: &AbsPath) -> ToolError {
+    let hint = nearest_sibling(path).map(|it| format!(" Did you mean {}?", it.relative_to(cwd)));
     ToolError::new("file_not_found", format!("File not found: {path}.{}", hint.unwrap_or_default()))
 }
 

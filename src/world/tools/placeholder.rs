@@ -11,7 +11,7 @@ const PHRASES: &[&str] = &[
 ];
 
 /// Whether `text` has a placeholder that `allowed`, the text it stands for, does not have.
-pub fn is_in(text: &str, allowed: &str) -> bool {
+pub fn has_placeholder(text: &str, allowed: &str) -> bool {
     text.lines().filter_map(phrase).any(|it| !allowed.lines().any(|line| phrase(line) == Some(it)))
 }
 
@@ -27,11 +27,11 @@ fn phrase(line: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_in;
+    use super::has_placeholder;
 
     #[test]
     fn finds_placeholders_only() {
-        let check = |text: &str, expected: bool| assert_eq!(is_in(text, ""), expected, "{text}");
+        let check = |text: &str, expected: bool| assert_eq!(has_placeholder(text, ""), expected, "{text}");
         check("fn a() {}\n// rest of code ...\n", true);
         check("  (Rest of  methods ....)", true);
         check("unchanged code...", true);
@@ -39,6 +39,6 @@ mod tests {
         check("// the rest of code ...", false);
         check("rest of code ... follows", false);
         check("rest of code", false);
-        assert!(!is_in("// rest of code ...", "x\nrest of code...\n"));
+        assert!(!has_placeholder("// rest of code ...", "x\nrest of code...\n"));
     }
 }

@@ -15,11 +15,11 @@ use crate::{
         disk::DiskFs,
         tools::{
             Builtin, Task, ToolContext,
-            params::{Params, invalid},
+            params::{CallArguments, invalid},
             paths,
             schema::{self, count, text},
             text_file,
-            walk::{self, Rules},
+            walk::{self, IgnoreRules},
         },
     },
 };
@@ -67,7 +67,7 @@ struct Call {
 
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let path = params.path("file_path", ctx)?;
         let (start, end) = (params.count("start_line", 1)?, params.count("end_line", 1)?);
         match (start, end) {
@@ -79,7 +79,7 @@ impl Call {
     }
 
     fn title(&self, cwd: &AbsPath) -> String {
-        let path = self.path.shown_from(cwd);
+        let path = self.path.relative_to(cwd);
         match (self.start, self.end) {
             (None, None) => path,
             (Some(start), None) => format!("{path} (from line {start})"),
@@ -115,10 +115,10 @@ impl Builtin for ReadFile {
             let (path, looker) = (call.path.clone(), ctx.clone());
             let look = move || {
                 // Here already: nobody is asked about what will not be done.
-                check_ignored(&path, &paths::real_now(&looker.known.places, &path)?, &looker)?;
+                check_ignored(&path, &paths::call_real_path_now(&looker.known.decided_targets, &path)?, &looker)?;
                 paths::content_targets_now(&looker, path, Access::Read, line)
             };
-            let paths = paths::blocking(look).await??;
+            let paths = paths::run_blocking(look).await??;
             Ok(Targets { title: call.title(&ctx.cwd), paths, ..Targets::default() })
         })
     }
@@ -130,7 +130,7 @@ impl Builtin for ReadFile {
 
 async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
     let call = Call::parse(args, ctx)?;
-    let shown = call.path.shown_from(&ctx.cwd);
+    let shown = call.path.relative_to(&ctx.cwd);
     let extension = call.path.as_path().extension().map(|it| it.to_string_lossy().to_lowercase()).unwrap_or_default();
     let media = MEDIA.iter().find(|it| it.0 == extension).map(|it| it.1);
     let loaded = match media {
@@ -138,10 +138,10 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         // From disk, not through `ctx.fs`: an editor hands out text, which spoils bytes.
         Some(_) => text_file::load(&ToolContext { fs: Arc::new(DiskFs), ..ctx.clone() }, &call.path).await?,
     };
-    let (unsaved, seen) = (loaded.unsaved, text_file::seen(&loaded));
+    let (unsaved, seen) = (loaded.unsaved, text_file::file_knowledge(&loaded));
     let Some(bytes) = loaded.bytes else {
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
-        return Err(paths::blocking(move || paths::not_found(&path, &cwd)).await?);
+        return Err(paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?);
     };
     if extension == "svg" && bytes.len() > MAX_SVG_BYTES {
         return Ok(skipped(format!("Cannot display content of SVG file larger than 1MB: {shown}")));
@@ -158,7 +158,7 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
         (_, Some(file)) => {
             let output = text_output(&file.text, &call, &shown).map(|it| if unsaved { say_unsaved(it) } else { it });
-            Ok(ToolOutput { seen, ..output? })
+            Ok(ToolOutput { file_knowledge: seen, ..output? })
         }
     }
 }
@@ -171,8 +171,8 @@ fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
 
 /// Blocks.
 fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
-    let top = walk::top_of(real, &ctx.roots);
-    match top.is_some_and(|top| walk::is_ignored(&top, real, false, &Rules::of(ctx))) {
+    let top = walk::root_of(real, &ctx.roots);
+    match top.is_some_and(|top| walk::is_ignored(&top, real, false, &IgnoreRules::of(ctx))) {
         true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
         false => Ok(()),
     }
@@ -251,15 +251,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::ReadFile;
-    use crate::{base::content::Part, world::tools::testing::Ground};
+    use crate::{base::content::Part, world::tools::testing::ToolFixture};
 
-    fn check(ground: &Ground, args: Value, expected: &str) {
-        assert_eq!(ground.said(&ReadFile, &args), expected, "{args}");
+    fn check(ground: &ToolFixture, args: Value, expected: &str) {
+        assert_eq!(ground.result_text(&ReadFile, &args), expected, "{args}");
     }
 
     #[test]
     fn reads_text() {
-        let ground = Ground::new(&[("a.txt", "one\r\ntwo\r\n"), ("empty", ""), (".gitignore", "*.o"), ("x.o", "x")]);
+        let ground =
+            ToolFixture::new(&[("a.txt", "one\r\ntwo\r\n"), ("empty", ""), (".gitignore", "*.o"), ("x.o", "x")]);
         ground.write("wide.txt", b"\xff\xfeh\0i\0");
         ground.write("latin.txt", b"caf\xe9");
         ground.write("a.bin", b"\0\x01\x02");
@@ -297,8 +298,8 @@ mod tests {
     fn shows_parts() {
         let lines: String = (1..=2500).map(|it| format!("l{it}\n")).collect();
         let long = "x".repeat(2001);
-        let ground = Ground::new(&[("many", &lines), ("long", &long), ("fits", &format!("{}\n", &long[1..]))]);
-        let said = ground.said(&ReadFile, &json!({"file_path": "many"}));
+        let ground = ToolFixture::new(&[("many", &lines), ("long", &long), ("fits", &format!("{}\n", &long[1..]))]);
+        let said = ground.result_text(&ReadFile, &json!({"file_path": "many"}));
         assert!(said.starts_with(
             "IMPORTANT: The file content has been truncated.\nStatus: Showing lines 1-2000 of 2500 total lines.\n\
              Action: To read more"
@@ -313,7 +314,7 @@ mod tests {
         );
         let output = ground.run(&ReadFile, &json!({"file_path": "long"}));
         assert_eq!(output.summary.unwrap(), "Read lines 1-1 of 1 from long (some lines were shortened)");
-        assert!(ground.said(&ReadFile, &json!({"file_path": "long"})).ends_with("xx... [truncated]"));
+        assert!(ground.result_text(&ReadFile, &json!({"file_path": "long"})).ends_with("xx... [truncated]"));
         check(&ground, json!({"file_path": "fits"}), &format!("{}\n", &long[1..]));
         let title = |args| ground.title(&ReadFile, &args);
         assert_eq!(title(json!({"file_path": "many", "start_line": 2, "end_line": 4})), "many (lines 2-4)");
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn media_come_as_they_are() {
-        let ground = Ground::new(&[("a.pdf", "%PDF-1.4")]);
+        let ground = ToolFixture::new(&[("a.pdf", "%PDF-1.4")]);
         ground.write("a.PNG", b"\x89PNG\r\n\x1a\n\0\0");
         ground.write("a.wma", b"\0\0");
         for (name, expected) in [("a.pdf", "application/pdf"), ("a.PNG", "image/png")] {
@@ -340,7 +341,7 @@ mod tests {
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn giants_and_devices_are_refused_at_once() {
-        let ground = Ground::new(&[("sparse", "")]);
+        let ground = ToolFixture::new(&[("sparse", "")]);
         let file = std::fs::File::options().write(true).open(ground.cwd.join("sparse")).unwrap();
         file.set_len(1 << 30).unwrap();
         nix::unistd::mkfifo(ground.cwd.join("pipe").as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -18,15 +18,15 @@ use crate::{
     },
     world::tools::{
         Builtin, Task, ToolContext,
-        change::Change,
-        params::{Params, invalid},
+        change::TextChange,
+        params::{CallArguments, invalid},
         paths, placeholder,
         replace::{
             lines::Edit,
-            strategies::{Query, STRATEGIES},
+            strategies::{ReplaceQuery, STRATEGIES},
         },
         schema::{self, flag, text},
-        text_file::{self, Loaded, TextFile},
+        text_file::{self, LoadedFile, TextFile},
     },
 };
 
@@ -47,12 +47,12 @@ struct Call {
 
 impl Call {
     fn parse(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let path = params.path("file_path", ctx)?;
         let (old, new) = (params.text("old_string")?, params.text("new_string")?);
         params.opt_text("instruction")?;
         let all = params.flag("allow_multiple")?.unwrap_or(false);
-        if placeholder::is_in(new, old) {
+        if placeholder::has_placeholder(new, old) {
             return Err(invalid(
                 "`new_string` contains an omission placeholder (for example 'rest of methods ...'). Provide exact \
                  literal replacement text.",
@@ -62,7 +62,7 @@ impl Call {
     }
 
     fn title(&self, cwd: &AbsPath) -> String {
-        let path = self.path.shown_from(cwd);
+        let path = self.path.relative_to(cwd);
         match self.old.is_empty() {
             true => format!("Create {path}"),
             false => {
@@ -109,13 +109,13 @@ impl Builtin for Replace {
     fn run<'a>(&'a self, args: &'a Value, base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
             let (change, done) = plan(args, base, ctx).await?;
-            change.make(ctx, done).await
+            change.write(ctx, done).await
         })
     }
 }
 
 /// The change, and what to say once it is made.
-async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<(Change, String), ToolError> {
+async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<(TextChange, String), ToolError> {
     let call = Call::parse(args, ctx)?;
     let loaded = text_file::load(ctx, &call.path).await?;
     text_file::check_base(&call.path, base, &loaded)?;
@@ -125,7 +125,7 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
             return creation(call, loaded.real);
         }
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
-        let mut error = paths::blocking(move || paths::not_found(&path, &cwd)).await?;
+        let mut error = paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?;
         error.message.push_str(" Cannot apply edit. Use an empty old_string to create a new file.");
         return Err(error);
     }
@@ -135,18 +135,19 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
     }
     let cancel = ctx.cancel.clone();
     // Fuzzy matching may take a while.
-    paths::blocking(move || edit(&call, &loaded, &cancel)).await?
+    paths::run_blocking(move || edit(&call, &loaded, &cancel)).await?
 }
 
-fn creation(call: Call, real: AbsPath) -> Result<(Change, String), ToolError> {
+fn creation(call: Call, real: AbsPath) -> Result<(TextChange, String), ToolError> {
     let done = format!("Created new file: {} with provided content.", call.path);
     let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
     let base = BaseHash(None);
-    let change = Change { path: call.path, real, before: None, after, bytes, base, unsaved: false, in_part: false };
-    Ok((change.without_marks()?, done))
+    let change =
+        TextChange { path: call.path, real, before: None, after, bytes, base, unsaved: false, is_partial: false };
+    Ok((change.check_marks()?, done))
 }
 
-fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Change, String), ToolError> {
+fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<(TextChange, String), ToolError> {
     let path = &call.path;
     let unfit = |why: &str| ToolError::new("edit_preparation_failure", format!("Failed to edit {path}: {why}."));
     let file = loaded.bytes.as_deref().and_then(text_file::decode).ok_or_else(|| unfit("it is a binary file"))?;
@@ -158,7 +159,7 @@ fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Cha
         return Err(ToolError::new("edit_no_change", message));
     }
     let text = text_file::to_lf(&file.text);
-    let query = Query::new(&text, &call.old, &call.new, cancel);
+    let query = ReplaceQuery::new(&text, &call.old, &call.new, cancel);
     let (strategy, edits) = find(&query);
     check_count(call, &query, &edits)?;
     let after = lines::apply(&file.text, &edits, file.is_crlf());
@@ -175,17 +176,18 @@ fn edit(call: &Call, loaded: &Loaded, cancel: &CancellationToken) -> Result<(Cha
     let TextFile { text: before, .. } = file;
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
     let (before, after) = (Some(before.into()), after.into());
-    let change = Change { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved, in_part: true };
-    Ok((change.without_marks()?, done))
+    let change =
+        TextChange { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved, is_partial: true };
+    Ok((change.check_marks()?, done))
 }
 
 /// What the first strategy that finds anything finds.
-fn find(query: &Query<'_>) -> (&'static str, Vec<Edit>) {
+fn find(query: &ReplaceQuery<'_>) -> (&'static str, Vec<Edit>) {
     let mut found = STRATEGIES.iter().map(|(name, strategy)| (*name, strategy(query)));
     found.find(|it| !it.1.is_empty()).unwrap_or_default()
 }
 
-fn check_count(call: &Call, query: &Query<'_>, edits: &[Edit]) -> Result<(), ToolError> {
+fn check_count(call: &Call, query: &ReplaceQuery<'_>, edits: &[Edit]) -> Result<(), ToolError> {
     let path = &call.path;
     match edits.len() {
         0 if query.cancel.is_cancelled() => Err(ToolError::new("cancelled", "The edit was cancelled.")),
@@ -211,7 +213,7 @@ fn check_count(call: &Call, query: &Query<'_>, edits: &[Edit]) -> Result<(), Too
 }
 
 /// Line numbers of `edits`, such as `3, 7`, or `3-4, 7-8` with ends.
-fn places(query: &Query<'_>, edits: &[Edit], ends: bool) -> String {
+fn places(query: &ReplaceQuery<'_>, edits: &[Edit], ends: bool) -> String {
     let line = |at: usize| query.lines.partition_point(|it| it.end < at) + 1;
     let place = |it: &Edit| match ends {
         true => format!("{}-{}", line(it.range.start), line(it.range.end)),

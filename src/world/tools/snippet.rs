@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 8 * 1024;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The lines of `after` that differ from `before`, with context; `...` stands for what is left out.
-pub fn changed(before: &str, after: &str) -> String {
+pub fn changed_lines(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(before, after);
     let mut res = String::new();
     let mut shown_to = 0;
@@ -38,17 +38,17 @@ pub fn changed(before: &str, after: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::changed;
+    use super::changed_lines;
 
     #[test]
     fn shows_changes_in_context() {
         let lines = |it: std::ops::Range<u32>| it.map(|it| format!("{it}\n")).collect::<String>();
-        let check = |before: &str, after: &str, expected: &str| assert_eq!(changed(before, after), expected);
+        let check = |before: &str, after: &str, expected: &str| assert_eq!(changed_lines(before, after), expected);
         check("a\nb\nc\n", "a\nx\nc\n", "a\nx\nc");
         let before = lines(0..30);
         let after = before.replace("15\n", "new\r\n");
         check(&before, &after, "...\n10\n11\n12\n13\n14\nnew\n16\n17\n18\n19\n20\n...");
         check("", "", "");
-        assert!(changed("", &lines(0..9000)).len() < 9000);
+        assert!(changed_lines("", &lines(0..9000)).len() < 9000);
     }
 }

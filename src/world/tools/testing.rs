@@ -10,12 +10,12 @@ use crate::{
     base::{content::joined_text, path::AbsPath, tool::ToolOutput},
     world::{
         disk::DiskFs,
-        tools::{Background, Builtin, Known, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, CallKnowledge, Terminals, ToolContext, ToolSettings},
     },
 };
 
 /// A session's folder `work` with `outside` and `scratch` next to it.
-pub struct Ground {
+pub struct ToolFixture {
     runtime: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
     pub cwd: AbsPath,
@@ -23,7 +23,7 @@ pub struct Ground {
     pub cancel: CancellationToken,
 }
 
-impl Ground {
+impl ToolFixture {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let cwd = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap().join("work");
@@ -57,7 +57,7 @@ impl Ground {
             cwd: self.cwd.clone(),
             roots: vec![self.cwd.clone()],
             scratch: self.cwd.join("../scratch"),
-            known: Known::default(),
+            known: CallKnowledge::default(),
             fs: Arc::new(DiskFs),
             cancel: self.cancel.clone(),
             progress: Arc::new(|_| Box::pin(async {})),
@@ -70,10 +70,10 @@ impl Ground {
     }
 
     /// A context in which policy has decided about what the call names now.
-    pub fn decided(&self, tool: &dyn Builtin, args: &Value) -> ToolContext {
+    pub fn decided_ctx(&self, tool: &dyn Builtin, args: &Value) -> ToolContext {
         let ctx = self.ctx();
         let places = self.block_on(tool.targets(args, &ctx)).unwrap().paths.into();
-        ToolContext { known: Known { places, ..Known::default() }, ..ctx }
+        ToolContext { known: CallKnowledge { decided_targets: places, ..CallKnowledge::default() }, ..ctx }
     }
 
     pub fn block_on<T>(&self, it: impl Future<Output = T>) -> T {
@@ -86,7 +86,7 @@ impl Ground {
     }
 
     /// The text that the model gets, or `kind: message`; the folder is shown as `$W`.
-    pub fn said(&self, tool: &dyn Builtin, args: &Value) -> String {
+    pub fn result_text(&self, tool: &dyn Builtin, args: &Value) -> String {
         let output = self.run(tool, args);
         let text = match &output.error {
             Some(it) => format!("{}: {}", it.kind, it.message),

@@ -8,7 +8,7 @@ use crate::{
     base::{
         fs::FsError,
         path::AbsPath,
-        tool::{BaseHash, Seen, ToolError},
+        tool::{BaseHash, FileKnowledge, ToolError},
     },
     world::{
         disk::{self, DiskFs},
@@ -46,7 +46,7 @@ pub enum Encoding {
 }
 
 /// A file as it was found.
-pub struct Loaded {
+pub struct LoadedFile {
     pub real: AbsPath,
     /// `None`: there is none.
     pub bytes: Option<Vec<u8>>,
@@ -55,18 +55,18 @@ pub struct Loaded {
 }
 
 /// The bytes of a file through `ctx.fs`. Pipes, devices and giants are refused unread.
-pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Loaded, ToolError> {
-    let real = paths::real(ctx, path).await?;
+pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<LoadedFile, ToolError> {
+    let real = paths::call_real_path(ctx, path).await?;
     let (asked, at, has_buffers) = (path.clone(), real.clone(), ctx.fs.has_buffers());
     // The disk is looked at once: each look waits for a thread.
-    let on_disk = paths::blocking(move || {
+    let on_disk = paths::run_blocking(move || {
         check_readable(&asked, &at)?;
         Ok(has_buffers.then(|| DiskFs.read_now(&at)))
     });
     let on_disk = on_disk.await??;
     let bytes = content(path, ctx.fs.read(&real).await)?;
     let Some(on_disk) = on_disk else {
-        return Ok(Loaded { real, bytes, unsaved: false });
+        return Ok(LoadedFile { real, bytes, unsaved: false });
     };
     let disk = content(path, on_disk)?;
     // An editor hands out text: of the same text, only the disk knows encoding and line ends.
@@ -75,7 +75,7 @@ pub async fn load(ctx: &ToolContext, path: &AbsPath) -> Result<Loaded, ToolError
         (a, b) => a == b,
     };
     let bytes = if same { disk } else { bytes };
-    Ok(Loaded { real, bytes, unsaved: !same })
+    Ok(LoadedFile { real, bytes, unsaved: !same })
 }
 
 fn content(path: &AbsPath, read: Result<Vec<u8>, FsError>) -> Result<Option<Vec<u8>>, ToolError> {
@@ -113,14 +113,14 @@ fn too_large(path: &AbsPath, len: u64) -> ToolError {
     ToolError::new("file_too_large", message)
 }
 
-pub fn hash(loaded: &Loaded) -> BaseHash {
+pub fn hash(loaded: &LoadedFile) -> BaseHash {
     let path = loaded.real.as_path().as_os_str().as_encoded_bytes();
     let digest = |it: &[u8]| Sha256::new().chain_update(path).chain_update([0]).chain_update(it).finalize().into();
     BaseHash(loaded.bytes.as_deref().map(digest))
 }
 
 /// Refuses when the file is no longer what the user was shown.
-pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &Loaded) -> Result<(), ToolError> {
+pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &LoadedFile) -> Result<(), ToolError> {
     match base.is_some_and(|it| *it != hash(now)) {
         true => {
             let message = format!("{path} changed after this edit was prepared; nothing was written. Read it again.");
@@ -132,7 +132,7 @@ pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &Loaded) -> Resu
 
 /// Refuses to write over what the model has not seen: what somebody else wrote since it was read. A file that is gone can
 /// be made again.
-pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &Loaded) -> Result<(), ToolError> {
+pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &LoadedFile) -> Result<(), ToolError> {
     match now.bytes.is_some() && seen.is_some_and(|it| *it != hash(now)) {
         true => {
             let message = format!("{path} changed since it was read; nothing was written. Read it again.");
@@ -143,8 +143,8 @@ pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &Loaded) -> Resu
 }
 
 /// What the model knows of a file that was read.
-pub fn seen(loaded: &Loaded) -> Option<Box<Seen>> {
-    Some(Box::new(Seen { path: loaded.real.clone(), hash: hash(loaded).to_hex()?, before: None }))
+pub fn file_knowledge(loaded: &LoadedFile) -> Option<Box<FileKnowledge>> {
+    Some(Box::new(FileKnowledge { path: loaded.real.clone(), hash: hash(loaded).to_hex()?, before: None }))
 }
 
 /// `None`: binary.
@@ -268,20 +268,20 @@ pub fn to_crlf(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Loaded, check_base, decode, hash};
+    use super::{Encoding, LoadedFile, check_base, decode, hash};
     use crate::base::path::AbsPath;
 
     /// What was shown of one file is no base for another, whatever it holds.
     #[test]
     fn a_base_is_of_a_place_and_its_content() {
-        let loaded = |path: &str, bytes: Option<&[u8]>| Loaded {
+        let loaded = |path: &str, bytes: Option<&[u8]>| LoadedFile {
             real: AbsPath::new(path).unwrap(),
             bytes: bytes.map(<[u8]>::to_vec),
             unsaved: false,
         };
         let shown = loaded("/w/a", Some(b"x"));
         let base = hash(&shown);
-        let check = |now: &Loaded| check_base(&now.real, Some(&base), now).map_err(|it| it.kind.to_string());
+        let check = |now: &LoadedFile| check_base(&now.real, Some(&base), now).map_err(|it| it.kind.to_string());
         assert_eq!(check(&shown), Ok(()));
         for now in [loaded("/w/b", Some(b"x")), loaded("/w/a", Some(b"y")), loaded("/w/a", None)] {
             assert_eq!(check(&now), Err("file_changed".to_owned()));

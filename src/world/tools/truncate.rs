@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     base::{ids::CallId, path::AbsPath},
-    world::tools::saved,
+    world::tools::private_files,
 };
 
 /// The longest result that goes to the model whole, in characters.
@@ -17,7 +17,7 @@ const NAME_LEN: usize = 100;
 
 /// A text in three parts; the middle one is only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut<'a> {
+pub struct TruncatedText<'a> {
     pub head: &'a str,
     pub tail: &'a str,
     /// In characters, as all numbers here.
@@ -28,7 +28,7 @@ pub struct Cut<'a> {
 
 /// The first fifth and the last four fifths of `max` characters, since ends of outputs say more than beginnings;
 /// `None` when `text` fits, or when `max` is 0: no limit.
-pub fn cut(text: &str, max: usize) -> Option<Cut<'_>> {
+pub fn cut_middle(text: &str, max: usize) -> Option<TruncatedText<'_>> {
     // No text has more characters than bytes: most are done here.
     if max == 0 || text.len() <= max {
         return None;
@@ -39,10 +39,10 @@ pub fn cut(text: &str, max: usize) -> Option<Cut<'_>> {
     let tail_len = max - head_len;
     let head = text.char_indices().nth(head_len).and_then(|(at, _)| text.get(..at))?;
     let tail = text.char_indices().nth(count - tail_len).and_then(|(at, _)| text.get(at..))?;
-    Some(Cut { head, tail, head_len, tail_len, omitted })
+    Some(TruncatedText { head, tail, head_len, tail_len, omitted })
 }
 
-impl Cut<'_> {
+impl TruncatedText<'_> {
     /// The text for the model; `whole` says where all of it is.
     pub fn text(&self, whole: &str) -> String {
         format!(
@@ -71,7 +71,7 @@ pub fn path_for(scratch: &AbsPath, call: &CallId) -> AbsPath {
 
 /// `text`, or what the model gets in its place when it has more than `max` characters. Blocks while it writes.
 pub fn truncate<'a>(text: &'a str, max: usize, scratch: &AbsPath, call: &CallId) -> Cow<'a, str> {
-    let Some(cut) = cut(text, max) else { return Cow::Borrowed(text) };
+    let Some(cut) = cut_middle(text, max) else { return Cow::Borrowed(text) };
     let path = path_for(scratch, call);
     let whole = match save(scratch, &path, text) {
         Ok(()) => format!("For full output see: {path}"),
@@ -81,8 +81,8 @@ pub fn truncate<'a>(text: &'a str, max: usize, scratch: &AbsPath, call: &CallId)
 }
 
 fn save(scratch: &AbsPath, path: &AbsPath, text: &str) -> io::Result<()> {
-    saved::create_private_dir(scratch.as_path())?;
-    saved::write_private(path.as_path(), text.as_bytes())
+    private_files::create_private_dir(scratch.as_path())?;
+    private_files::write_private(path.as_path(), text.as_bytes())
 }
 
 /// `1234567` as `1,234,567`.
@@ -104,19 +104,19 @@ mod tests {
 
     use std::{borrow::Cow, os::unix::fs::PermissionsExt};
 
-    use super::{THRESHOLD, cut, grouped, path_for, truncate};
+    use super::{THRESHOLD, cut_middle, grouped, path_for, truncate};
     use crate::base::{ids::CallId, path::AbsPath};
 
     #[test]
     fn cuts_by_characters() {
-        assert_eq!(cut("0123456789", 10), None);
-        assert_eq!(cut("0123456789", 0), None);
+        assert_eq!(cut_middle("0123456789", 10), None);
+        assert_eq!(cut_middle("0123456789", 0), None);
         let ten = "ñ€🦫abcdefg";
-        assert_eq!(cut(ten, 10), None, "more bytes, but not more characters");
-        let it = cut(ten, 5).unwrap();
+        assert_eq!(cut_middle(ten, 10), None, "more bytes, but not more characters");
+        let it = cut_middle(ten, 5).unwrap();
         assert_eq!((it.head, it.tail, it.omitted), ("ñ", "defg", 5));
         for max in 1..10 {
-            let it = cut(ten, max).unwrap();
+            let it = cut_middle(ten, max).unwrap();
             assert_eq!(it.head.chars().count() + it.tail.chars().count() + it.omitted, 10);
         }
     }

@@ -10,10 +10,10 @@ use ignore::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{guarded::SECRETS, path::AbsPath, tool::ToolError},
+    base::{guarded_names::SECRETS, path::AbsPath, tool::ToolError},
     world::{
         disk,
-        tools::{ToolContext, params::Params},
+        tools::{ToolContext, params::CallArguments},
     },
 };
 
@@ -29,13 +29,13 @@ const SEARCH_DIRS: &[&str] = &[".vscode", ".idea", "dist", "build", "coverage", 
 
 /// Which ignore files count: git's, then those for the agent, then the user's own, which are the strongest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct IgnoreRules {
     pub git: bool,
     pub gemini: bool,
     pub custom: Vec<String>,
 }
 
-impl Rules {
+impl IgnoreRules {
     pub fn of(ctx: &ToolContext) -> Self {
         let custom = ctx.settings.ignore_files.clone();
         Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore, custom }
@@ -48,7 +48,7 @@ impl Rules {
     }
 
     /// As a call wants it, where it says so.
-    pub fn wished(self, params: Params<'_>) -> Result<Self, ToolError> {
+    pub fn with_arguments(self, params: CallArguments<'_>) -> Result<Self, ToolError> {
         let git = params.flag("respect_git_ignore")?.unwrap_or(self.git);
         let gemini = params.flag("respect_gemini_ignore")?.unwrap_or(self.gemini);
         Ok(Self { git, gemini, ..self })
@@ -57,7 +57,7 @@ impl Rules {
 
 /// # Errors
 /// Once nobody waits for the search any more.
-pub fn not_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
+pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     match cancel.is_cancelled() {
         true => Err(ToolError::new("cancelled", "The search was cancelled.")),
         false => Ok(()),
@@ -74,7 +74,7 @@ pub enum Excludes {
 
 /// Where a walk goes.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WalkPlan {
     /// As the call names it.
     pub shown: AbsPath,
     /// Its real place: links are followed once, here, as policy saw them.
@@ -82,20 +82,20 @@ pub struct Plan {
     /// Where ignore files begin to count: the root that holds `start`. Above it they are not ours: a `*` in the
     /// `.gitignore` of a home folder would hide every project.
     top: AbsPath,
-    rules: Rules,
+    rules: IgnoreRules,
     pub is_dir: bool,
     /// The start is a place of secrets: policy asked about all of it.
-    asked: bool,
+    is_approved_secret: bool,
     /// Folders and files below the start that commands do not see.
     masked: Vec<AbsPath>,
 }
 
-impl Plan {
+impl WalkPlan {
     /// Blocks. What the user names is searched even when it is ignored. `start` is where `shown` really is.
-    pub fn new(shown: AbsPath, start: AbsPath, ctx: &ToolContext, rules: Rules) -> Result<Self, ToolError> {
+    pub fn new(shown: AbsPath, start: AbsPath, ctx: &ToolContext, rules: IgnoreRules) -> Result<Self, ToolError> {
         let missing = |_| ToolError::new("search_path_not_found", format!("Path does not exist: {shown}"));
         let is_dir = disk::metadata(&start).map_err(missing)?.is_dir;
-        let top = top_of(&start, &ctx.roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
+        let top = root_of(&start, &ctx.roots).filter(|it| !is_ignored(it, &start, is_dir, &rules));
         let top = top.unwrap_or_else(|| start.clone());
         // All on the way: the walk goes through them, wherever it is to begin.
         let mut way = start.as_path().ancestors().take_while(|it| it.starts_with(&top)).filter_map(AbsPath::new);
@@ -105,9 +105,9 @@ impl Plan {
             return Err(ToolError::new("search_path_not_readable", why));
         }
         let asked = SECRETS.find(start.as_path()).is_some();
-        let below = ctx.known.held.masked.iter().filter(|it| it.is_within(&start) && **it != start);
+        let below = ctx.known.protected.masked.iter().filter(|it| it.is_within(&start) && **it != start);
         let masked = below.cloned().collect();
-        Ok(Self { shown, start, top, rules, is_dir, asked, masked })
+        Ok(Self { shown, start, top, rules, is_dir, is_approved_secret: asked, masked })
     }
 
     /// Everything below `start/prefix`, parents before children, siblings by name.
@@ -147,7 +147,7 @@ impl Plan {
     /// that is one itself, and was asked about as such, only what is named below it; else the start's own name may be
     /// the first part of what is secret, as in `.docker/config.json`.
     pub fn is_secret(&self, real: &Path) -> bool {
-        let judged = if self.asked { real.strip_prefix(&self.start).ok() } else { Some(real) };
+        let judged = if self.is_approved_secret { real.strip_prefix(&self.start).ok() } else { Some(real) };
         judged.is_some_and(|it| SECRETS.find(it).is_some()) || self.masked.iter().any(|it| real.starts_with(it))
     }
 
@@ -162,7 +162,7 @@ impl Plan {
 }
 
 /// The root that holds `real`.
-pub fn top_of(real: &AbsPath, roots: &[AbsPath]) -> Option<AbsPath> {
+pub fn root_of(real: &AbsPath, roots: &[AbsPath]) -> Option<AbsPath> {
     roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count()).cloned()
 }
 
@@ -176,7 +176,7 @@ fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
 }
 
 /// Whether the ignore files between `top` and `path` hide it. Blocks.
-pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: &Rules) -> bool {
+pub fn is_ignored(top: &AbsPath, path: &AbsPath, is_dir: bool, rules: &IgnoreRules) -> bool {
     let dir = path.parent().filter(|it| it.is_within(top)).unwrap_or_else(|| top.clone());
     Matcher::new(top, &dir, rules).is_ignored(path, is_dir)
 }
@@ -190,7 +190,7 @@ pub struct Matcher {
 
 impl Matcher {
     /// Blocks.
-    pub fn new(top: &AbsPath, dir: &AbsPath, rules: &Rules) -> Self {
+    pub fn new(top: &AbsPath, dir: &AbsPath, rules: &IgnoreRules) -> Self {
         let dirs = || dir.as_path().ancestors().filter(|it| it.starts_with(top));
         let mut layers = Vec::new();
         if rules.names().next().is_some() {
@@ -219,7 +219,7 @@ impl Matcher {
 }
 
 /// The ignore files of one folder that are not git's, as one.
-fn own_files(dir: &Path, rules: &Rules) -> Option<Gitignore> {
+fn own_files(dir: &Path, rules: &IgnoreRules) -> Option<Gitignore> {
     built(dir, rules.names())
 }
 
@@ -251,7 +251,7 @@ fn read(path: &AbsPath) -> io::Result<Option<String>> {
 }
 
 /// An ignore file of this folder that is none.
-fn unreadable(dir: &AbsPath, rules: &Rules) -> Option<AbsPath> {
+fn unreadable(dir: &AbsPath, rules: &IgnoreRules) -> Option<AbsPath> {
     let of_git = [".gitignore", EXCLUDE].into_iter().filter(|_| rules.git);
     // Its length is asked first: most are short, and the walk reads them itself.
     let is_none = |it: &AbsPath| match disk::metadata(it) {
@@ -263,11 +263,11 @@ fn unreadable(dir: &AbsPath, rules: &Rules) -> Option<AbsPath> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Excludes, Plan, Rules, is_ignored};
-    use crate::world::tools::testing::Ground;
+    use super::{Excludes, IgnoreRules, WalkPlan, is_ignored};
+    use crate::world::tools::testing::ToolFixture;
 
-    fn ground() -> Ground {
-        Ground::new(&[
+    fn ground() -> ToolFixture {
+        ToolFixture::new(&[
             ("../.gitignore", "*"),
             (".gitignore", "*.o\n/out/\n!keep.o\n"),
             (".geminiignore", "secret*\n"),
@@ -285,8 +285,8 @@ mod tests {
         ])
     }
 
-    fn rules(git: bool, gemini: bool) -> Rules {
-        Rules { git, gemini, custom: Vec::new() }
+    fn rules(git: bool, gemini: bool) -> IgnoreRules {
+        IgnoreRules { git, gemini, custom: Vec::new() }
     }
 
     #[test]
@@ -294,15 +294,15 @@ mod tests {
         let ground = ground();
         ground.link("../outside", "sub/link");
         ground.write("../outside/far.txt", b"");
-        let check = |start: &str, rules: Rules, expected: &str| {
+        let check = |start: &str, rules: IgnoreRules, expected: &str| {
             let at = ground.cwd.join(start);
-            let plan = Plan::new(at.clone(), at, &ground.ctx(), rules.clone()).unwrap();
+            let plan = WalkPlan::new(at.clone(), at, &ground.ctx(), rules.clone()).unwrap();
             let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
             let files: Vec<_> = files.map(|it| plan.shown(it.path())).collect();
             if start == "." {
                 assert!(files.iter().all(|it| !is_ignored(&ground.cwd, it, false, &rules)));
             }
-            let shown: Vec<_> = files.iter().map(|it| it.shown_from(&ground.cwd)).collect();
+            let shown: Vec<_> = files.iter().map(|it| it.relative_to(&ground.cwd)).collect();
             assert_eq!(shown.join(" "), expected, "{start}");
         };
         check(".", rules(true, true), ".geminiignore .gitignore keep.o src/.dot src/main.rs sub/.gitignore sub/x.o");
@@ -316,7 +316,7 @@ mod tests {
             ".geminiignore .gitignore keep.o secret.txt src/.dot src/main.rs sub/.gitignore sub/x.o",
         );
         check("sub", none, "sub/.gitignore sub/x.o sub/y.o");
-        let custom = Rules { custom: vec![".aiignore".to_owned()], ..rules(true, true) };
+        let custom = IgnoreRules { custom: vec![".aiignore".to_owned()], ..rules(true, true) };
         ground.write("src/.castorignore", b"main.*\nsub\n");
         check("src", rules(true, true), "src/.castorignore src/.dot");
         check("src", rules(true, false), "src/.castorignore src/.dot src/main.rs");
@@ -329,12 +329,12 @@ mod tests {
     fn what_is_no_ignore_file_is_not_waited_for() {
         let long = "x\n".repeat(300_000);
         for name in [".gitignore", ".castorignore", ".git/info/exclude"] {
-            let ground = Ground::new(&[("sub/.git/info/a", ""), (".git/info/a", ""), ("a", ""), ("sub/b", "")]);
+            let ground = ToolFixture::new(&[("sub/.git/info/a", ""), (".git/info/a", ""), ("a", ""), ("sub/b", "")]);
             let walk = |from: &str| -> Result<_, crate::base::tool::ToolError> {
                 let start = ground.cwd.join(from);
-                let plan = Plan::new(start.clone(), start, &ground.ctx(), rules(true, true))?;
+                let plan = WalkPlan::new(start.clone(), start, &ground.ctx(), rules(true, true))?;
                 let files = plan.walk("", Excludes::Core).flatten().filter(|it| it.file_type().unwrap().is_file());
-                Ok(files.map(|it| plan.shown(it.path()).shown_from(&ground.cwd)).collect::<Vec<_>>())
+                Ok(files.map(|it| plan.shown(it.path()).relative_to(&ground.cwd)).collect::<Vec<_>>())
             };
             let pipe = |path: &str| {
                 nix::unistd::mkfifo(ground.cwd.join(path).as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();

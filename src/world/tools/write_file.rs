@@ -9,11 +9,11 @@ use crate::{
     },
     world::tools::{
         Builtin, Task, ToolContext,
-        change::Change,
-        params::{Params, invalid},
+        change::TextChange,
+        params::{CallArguments, invalid},
         paths, placeholder,
         schema::{self, text},
-        text_file::{self, Loaded, TextFile},
+        text_file::{self, LoadedFile, TextFile},
     },
 };
 
@@ -26,9 +26,9 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn parse(args: &'a Value, ctx: &ToolContext) -> Result<Self, ToolError> {
-        let params = Params::of(args)?;
+        let params = CallArguments::of(args)?;
         let (path, content) = (params.path("file_path", ctx)?, params.text("content")?);
-        match placeholder::is_in(content, "") {
+        match placeholder::has_placeholder(content, "") {
             true => Err(invalid(
                 "`content` contains an omission placeholder (for example 'rest of methods ...'). Provide complete \
                  file content.",
@@ -58,7 +58,7 @@ impl Builtin for WriteFile {
         Box::pin(async move {
             let call = Call::parse(args, ctx)?;
             let paths = paths::content_targets(ctx, &call.path, Access::Write, None).await?;
-            let title = format!("Writing to {}", call.path.shown_from(&ctx.cwd));
+            let title = format!("Writing to {}", call.path.relative_to(&ctx.cwd));
             Ok(Targets { title, paths, ..Targets::default() })
         })
     }
@@ -78,23 +78,24 @@ async fn write(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resu
         None => format!("Successfully created and wrote to new file: {}.", change.path),
         Some(_) => format!("Successfully overwrote file: {}.", change.path),
     };
-    change.make(ctx, done).await
+    change.write(ctx, done).await
 }
 
-async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<Change, ToolError> {
+async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Result<TextChange, ToolError> {
     let call = Call::parse(args, ctx)?;
     let loaded = text_file::load(ctx, &call.path).await?;
     text_file::check_base(&call.path, base, &loaded)?;
-    text_file::check_seen(&call.path, ctx.known.seen.as_ref(), &loaded)?;
+    text_file::check_seen(&call.path, ctx.known.seen_hash.as_ref(), &loaded)?;
     let base = text_file::hash(&loaded);
-    let Loaded { real, bytes: old, unsaved } = loaded;
+    let LoadedFile { real, bytes: old, unsaved } = loaded;
     let file = old.as_deref().and_then(text_file::decode).unwrap_or_else(|| TextFile::new_utf8(String::new()));
     let after = if file.is_crlf() { text_file::to_crlf(call.content) } else { call.content.to_owned() };
     let unfit = |why| ToolError::new("edit_preparation_failure", format!("Failed to write {}: {why}.", call.path));
     let bytes = file.encode(&after, call.content).map_err(unfit)?;
     // A binary file that is overwritten has no text to show.
     let before = old.is_some().then(|| file.text.into());
-    Change { path: call.path, real, before, after: after.into(), bytes, base, unsaved, in_part: false }.without_marks()
+    TextChange { path: call.path, real, before, after: after.into(), bytes, base, unsaved, is_partial: false }
+        .check_marks()
 }
 
 #[cfg(test)]
@@ -104,16 +105,16 @@ mod tests {
     use super::WriteFile;
     use crate::{
         base::tool::Display,
-        world::tools::{Builtin, testing::Ground},
+        world::tools::{Builtin, testing::ToolFixture},
     };
 
     #[test]
     fn writes() {
-        let ground = Ground::new(&[("dos.txt", "a\r\nb\r\n"), ("bom.txt", "\u{feff}a\n"), ("dir/x", "")]);
+        let ground = ToolFixture::new(&[("dos.txt", "a\r\nb\r\n"), ("bom.txt", "\u{feff}a\n"), ("dir/x", "")]);
         ground.write("latin.txt", b"caf\xe9\n");
         ground.link("dos.txt", "link.txt");
         let check = |path: &str, content: &str, expected: &str, bytes: Option<&[u8]>| {
-            let said = ground.said(&WriteFile, &json!({"file_path": path, "content": content}));
+            let said = ground.result_text(&WriteFile, &json!({"file_path": path, "content": content}));
             assert_eq!(said, expected);
             assert_eq!(bytes.map(|_| ground.read(path)), bytes.map(<[u8]>::to_vec), "{path}");
         };
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn writes_only_what_was_shown() {
-        let ground = Ground::new(&[("a.txt", "one\r\n")]);
+        let ground = ToolFixture::new(&[("a.txt", "one\r\n")]);
         let ctx = ground.ctx();
         for (path, before) in [("a.txt", Some("one\r\n")), ("b.txt", None)] {
             let args = json!({"file_path": path, "content": "two\n"});
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn cancelled_writes_nothing() {
-        let ground = Ground::new(&[]);
+        let ground = ToolFixture::new(&[]);
         ground.cancel.cancel();
         let output = ground.run(&WriteFile, &json!({"file_path": "a", "content": "x"}));
         assert_eq!(output.error.unwrap().kind, "cancelled");

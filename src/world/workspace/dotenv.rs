@@ -5,13 +5,13 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Warning, castor_home, gemini_home, project::Project},
+        workspace::{Warning, castor_home, gemini_home, project::ProjectFiles},
     },
 };
 
 /// What a file may set: keys, and where and how loud castor works. Never homes, paths, loaders, proxies or addresses:
 /// they would decide what runs, and where keys go.
-pub const ALLOWED: &[&str] = &[
+pub const ALLOWED_VARS: &[&str] = &[
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "GOOGLE_CLOUD_PROJECT",
@@ -27,12 +27,12 @@ const MAX_BYTES: u64 = 1 << 20;
 const MAX_NAMES: usize = 10;
 
 /// The environment with what the project's nearest file and then the user's own add to it.
-pub fn extend(env: &Env, project: &Project) -> (Env, Vec<Warning>) {
+pub fn extend_env(env: &Env, project: &ProjectFiles) -> (Env, Vec<Warning>) {
     let (mut res, mut warnings) = (env.clone(), Vec::new());
     let mut add = |origin: String, bytes: &[u8]| {
         let mut refused = Vec::new();
         for (name, value) in parse(&String::from_utf8_lossy(bytes)) {
-            match ALLOWED.contains(&name.as_str()) {
+            match ALLOWED_VARS.contains(&name.as_str()) {
                 true => res.set_if_absent(&name, &value, &origin),
                 false if is_for_castor(&name) && !refused.contains(&name) => refused.push(name),
                 false => (),
@@ -62,7 +62,8 @@ pub fn extend(env: &Env, project: &Project) -> (Env, Vec<Warning>) {
 
 /// What castor would obey if it were set elsewhere. The rest of a project's file is for its programs.
 fn is_for_castor(name: &str) -> bool {
-    const OBEYED: &[&str] = &["ANTHROPIC_", "CASTOR_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENROUTER_", "OTEL_"];
+    const OBEYED_PREFIXES: &[&str] =
+        &["ANTHROPIC_", "CASTOR_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENROUTER_", "OTEL_"];
     let upper = name.to_ascii_uppercase();
-    OBEYED.iter().any(|it| upper.starts_with(it)) || upper.ends_with("_PROXY")
+    OBEYED_PREFIXES.iter().any(|it| upper.starts_with(it)) || upper.ends_with("_PROXY")
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    base::{path::AbsPath, trust::Known},
+    base::{path::AbsPath, trust::TrustedHashes},
     world::{
         disk,
         workspace::{Reader, Warning},
@@ -18,7 +18,7 @@ struct Record {
     version: u32,
     folder: String,
     /// SHA-256 by name.
-    files: Known,
+    files: TrustedHashes,
 }
 
 const VERSION: u32 = 1;
@@ -30,7 +30,7 @@ fn file(home: &AbsPath, folder: &AbsPath) -> AbsPath {
 }
 
 /// `None`: the folder's files were never looked at. A record that cannot be understood knows no file.
-pub fn read(home: &AbsPath, folder: &AbsPath) -> (Option<Known>, Option<Warning>) {
+pub fn read(home: &AbsPath, folder: &AbsPath) -> (Option<TrustedHashes>, Option<Warning>) {
     let file = file(home, folder);
     let found = match Reader::disk().optional(&file) {
         Ok(None) => return (None, None),
@@ -42,14 +42,14 @@ pub fn read(home: &AbsPath, folder: &AbsPath) -> (Option<Known>, Option<Warning>
         other => {
             let why = other.err().unwrap_or_else(|| "it is about something else".to_owned());
             let message = format!("cannot be used ({why}): every file of {folder} is asked about again");
-            (Some(Known::new()), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
+            (Some(TrustedHashes::new()), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
         }
     }
 }
 
 /// # Errors
 /// A folder or file that cannot be written.
-pub fn write(home: &AbsPath, folder: &AbsPath, files: Known) -> io::Result<()> {
+pub fn write(home: &AbsPath, folder: &AbsPath, files: TrustedHashes) -> io::Result<()> {
     let record = Record { version: VERSION, folder: folder.to_string(), files };
     disk::write_private(&file(home, folder), &serde_json::to_vec_pretty(&record)?)
 }

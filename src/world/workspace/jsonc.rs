@@ -32,8 +32,8 @@ pub fn parse_members(text: &[u8]) -> Result<Members, JsonError> {
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct All;
-        impl<'de> Visitor<'de> for All {
+        struct AllMembers;
+        impl<'de> Visitor<'de> for AllMembers {
             type Value = Members;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Members {
                 Ok(Members(res))
             }
         }
-        from.deserialize_map(All)
+        from.deserialize_map(AllMembers)
     }
 }
 
@@ -64,7 +64,7 @@ fn parse_as<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Within {
+enum JsoncContext {
     Json,
     Text,
     Escape,
@@ -76,7 +76,7 @@ enum Within {
 /// Blanks comments and trailing commas in place, so that every position stays what the user sees.
 fn to_plain_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut out = Vec::with_capacity(text.len());
-    let mut within = Within::Json;
+    let mut within = JsoncContext::Json;
     let mut commas = Commas::default();
     let bom: &[u8] = b"\xEF\xBB\xBF";
     let start = if text.starts_with(bom) { bom.len() } else { 0 };
@@ -85,44 +85,44 @@ fn to_plain_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
         let at = out.len();
         let next = text.get(at + 1).copied();
         match (within, byte, next) {
-            (Within::Json, b'/', Some(it @ (b'/' | b'*'))) => {
-                within = if it == b'/' { Within::LineComment } else { Within::BlockComment(at) };
+            (JsoncContext::Json, b'/', Some(it @ (b'/' | b'*'))) => {
+                within = if it == b'/' { JsoncContext::LineComment } else { JsoncContext::BlockComment(at) };
                 // Both bytes at once, so that `/*/` does not close what it opens.
                 out.extend_from_slice(b"  ");
                 continue;
             }
-            (Within::Json, ..) => {
+            (JsoncContext::Json, ..) => {
                 if byte == b'"' {
-                    within = Within::Text;
+                    within = JsoncContext::Text;
                 }
                 if let Some(stray) = commas.see(at, byte).and_then(|it| out.get_mut(it)) {
                     *stray = b' ';
                 }
                 out.push(byte);
             }
-            (Within::Text | Within::Escape, ..) => {
+            (JsoncContext::Text | JsoncContext::Escape, ..) => {
                 within = match (within, byte) {
-                    (Within::Text, b'\\') => Within::Escape,
-                    (Within::Text, b'"') => Within::Json,
-                    _ => Within::Text,
+                    (JsoncContext::Text, b'\\') => JsoncContext::Escape,
+                    (JsoncContext::Text, b'"') => JsoncContext::Json,
+                    _ => JsoncContext::Text,
                 };
                 out.push(byte);
             }
-            (Within::BlockComment(_), b'*', Some(b'/')) => {
-                within = Within::Json;
+            (JsoncContext::BlockComment(_), b'*', Some(b'/')) => {
+                within = JsoncContext::Json;
                 out.extend_from_slice(b"  ");
             }
-            (Within::LineComment, b'\n', _) => {
-                within = Within::Json;
+            (JsoncContext::LineComment, b'\n', _) => {
+                within = JsoncContext::Json;
                 out.push(byte);
             }
-            (Within::LineComment | Within::BlockComment(_), ..) => {
+            (JsoncContext::LineComment | JsoncContext::BlockComment(_), ..) => {
                 out.push(if matches!(byte, b'\n' | b'\r') { byte } else { b' ' });
             }
         }
     }
     match within {
-        Within::BlockComment(start) => Err(unclosed(text, start)),
+        JsoncContext::BlockComment(start) => Err(unclosed(text, start)),
         _ => Ok(out),
     }
 }

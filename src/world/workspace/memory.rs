@@ -1,16 +1,16 @@
 //! Memory files on the disk: which there are, and what they import.
 
 mod imports;
-mod near;
+mod nested;
 
 use std::collections::BTreeSet;
 
 use crate::{
     base::{
-        guarded::SECRETS,
-        memory::{MAX_ALL, MemoryFile, Tier, capped},
+        guarded_names::SECRETS,
+        memory::{MAX_ALL, MemoryFile, Tier, cap_text},
         path::AbsPath,
-        text::visible,
+        text::strip_hidden,
         trust::Trust,
     },
     world::{
@@ -21,16 +21,16 @@ use crate::{
 };
 
 use imports::Importer;
-pub use near::near;
+pub use nested::read_nested;
 
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
 /// More folders above a workspace are not looked at.
-const MAX_ABOVE: usize = 40;
+const MAX_PARENTS: usize = 40;
 
 /// Where memory is looked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct MemorySearch {
     pub env: Env,
     /// Of files; see [`is_name`].
     pub names: Vec<String>,
@@ -42,43 +42,43 @@ pub struct Wanted {
 
 /// Whether a file of that name may be taken for memory: a workspace's settings may name one, and the user's own folders,
 /// where it is looked for, too, hold credentials.
-pub fn is_name(name: &str) -> bool {
+pub fn is_memory_name(name: &str) -> bool {
     !name.contains(['/', '\\', '\0']) && !name.starts_with('.') && name.to_ascii_lowercase().ends_with(".md")
 }
 
 /// The user's own files, then those of each trusted root, from its repository down. Each real file counts once. What
 /// cannot be read is not there.
-pub fn read(wanted: &Wanted) -> Vec<MemoryFile> {
-    let mut found = Found::of(wanted);
+pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
+    let mut found = FoundMemory::of(wanted);
     for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
         found.take(&home, Tier::Global, None);
     }
-    for Ground { root, top } in grounds(wanted) {
-        down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
+    for MemoryRoot { root, top } in memory_roots(wanted) {
+        folders_down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
     }
     found.files
 }
 
 /// A trusted root, where it really is.
-struct Ground {
+struct MemoryRoot {
     root: AbsPath,
     /// Of its repository. What lies above the folder that was trusted nobody vouches for.
     top: AbsPath,
 }
 
-fn grounds(Wanted { env, roots, trust, .. }: &Wanted) -> Vec<Ground> {
+fn memory_roots(MemorySearch { env, roots, trust, .. }: &MemorySearch) -> Vec<MemoryRoot> {
     let reader = Reader::disk();
     let ground = |(at, root): (usize, &AbsPath)| {
         let root = reader.real(root);
         let own = if at == 0 { trust.clone() } else { trust_of(env, &root, trust, reader) };
         let Trust::Trusted { root: rule, .. } = own else { return None };
-        Some(Ground { top: repository(&root, rule.as_ref()), root })
+        Some(MemoryRoot { top: repository(&root, rule.as_ref()), root })
     };
     roots.iter().enumerate().filter_map(ground).collect()
 }
 
 /// The folders from `top` down to `folder`, both included.
-fn down(top: &AbsPath, folder: &AbsPath) -> Vec<AbsPath> {
+fn folders_down(top: &AbsPath, folder: &AbsPath) -> Vec<AbsPath> {
     let mut folders = vec![folder.clone()];
     while let Some(parent) = folders.last().filter(|it| *it != top).and_then(AbsPath::parent) {
         folders.push(parent);
@@ -99,7 +99,7 @@ fn trust_of(env: &Env, folder: &AbsPath, first: &Trust, reader: Reader<'_>) -> T
 /// The nearest folder with a `.git` that is not above `top`; the folder itself where there is none.
 fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
     let mut at = Some(folder.clone());
-    for _ in 0..MAX_ABOVE {
+    for _ in 0..MAX_PARENTS {
         let Some(here) = at.filter(|it| top.is_none_or(|top| it.is_within(top))) else { break };
         if disk::metadata(&here.join(".git")).is_ok() {
             return here;
@@ -115,12 +115,12 @@ fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
 
 /// Somebody else's hands may change what is in there, and what its names lead to.
 pub(super) fn is_in_repository(folder: &AbsPath) -> bool {
-    let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_ABOVE);
+    let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_PARENTS);
     above.into_iter().any(|it| disk::metadata(&it.join(".git")).is_ok())
 }
 
 #[derive(Default)]
-struct Found<'a> {
+struct FoundMemory<'a> {
     names: Vec<&'a String>,
     files: Vec<MemoryFile>,
     /// Real paths.
@@ -128,9 +128,9 @@ struct Found<'a> {
     len: usize,
 }
 
-impl<'a> Found<'a> {
-    fn of(wanted: &'a Wanted) -> Self {
-        Self { names: wanted.names.iter().filter(|it| is_name(it)).collect(), ..Self::default() }
+impl<'a> FoundMemory<'a> {
+    fn of(wanted: &'a MemorySearch) -> Self {
+        Self { names: wanted.names.iter().filter(|it| is_memory_name(it)).collect(), ..Self::default() }
     }
 
     /// `top`: nothing from elsewhere counts, whatever links say; the user's own links lead where the user wants.
@@ -147,7 +147,7 @@ impl<'a> Found<'a> {
             }
             let top = top.cloned().or_else(|| real.parent()).unwrap_or_else(|| folder.clone());
             let text = Importer::new(&top).expand(&real, &text);
-            let text = capped(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
+            let text = cap_text(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
             self.len += text.len();
             self.files.push(MemoryFile { path, tier, text });
         }
@@ -157,7 +157,7 @@ impl<'a> Found<'a> {
 /// As people see it: what hides in a text is for the model alone, and nobody would know of it.
 fn read_text(real: &AbsPath) -> std::io::Result<String> {
     let bytes = disk::read_head(real, MAX_FILE as u64 + 1)?;
-    Ok(visible(&String::from_utf8_lossy(&bytes)))
+    Ok(strip_hidden(&String::from_utf8_lossy(&bytes)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{fmt, io};
 use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
 
 pub mod dotenv;
-pub mod ground;
+pub mod folder_config;
 pub mod integrity;
 pub mod jsonc;
 pub mod memory;
@@ -88,7 +88,7 @@ impl fmt::Display for Warning {
 
 /// The user's own folder that Gemini CLI uses.
 pub fn gemini_home(env: &Env) -> Option<AbsPath> {
-    let (_, home) = env.first(&["GEMINI_CLI_HOME", "HOME"])?;
+    let (_, home) = env.first_set(&["GEMINI_CLI_HOME", "HOME"])?;
     Some(AbsPath::new(home)?.join(".gemini"))
 }
 

@@ -36,36 +36,36 @@ pub struct PolicyFile {
 
 /// Files (`.toml`) and folders that settings name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedPolicies {
     /// In place of Gemini CLI's folder of the user.
     pub user: Vec<AbsPath>,
     /// Beside the system's folders, as long as those hold nothing.
     pub admin: Vec<AbsPath>,
 }
 
-struct Place {
+struct PolicyPlace {
     author: Author,
     at: AbsPath,
-    named: bool,
+    is_configured: bool,
 }
 
 type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
-type FirmFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
+type RootOnlyFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 
 /// How this looks at folders, beside [`Reader`].
 #[derive(Clone, Copy)]
-pub struct Folders<'a> {
+pub struct FolderAccess<'a> {
     /// The names in a folder.
     pub list: &'a ListFn<'a>,
     /// Whether nobody but root can change a file or a folder.
-    pub firm: &'a FirmFn<'a>,
+    pub only_root_can_write: &'a RootOnlyFn<'a>,
 }
 
-impl Folders<'static> {
+impl FolderAccess<'static> {
     pub fn disk() -> Self {
         Self {
             list: &|it| disk::read_dir(it).map(|it| it.into_iter().map(|it| it.name).collect()),
-            firm: &disk::only_root_writes,
+            only_root_can_write: &disk::only_root_can_write,
         }
     }
 }
@@ -74,13 +74,13 @@ impl Folders<'static> {
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
-    named: &Named,
+    named: &NamedPolicies,
     reader: Reader<'_>,
-    folders: Folders<'_>,
+    folders: FolderAccess<'_>,
 ) -> (Vec<PolicyFile>, Vec<Warning>) {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     let mut has_system = false;
-    for Place { author, at: folder, named } in places(env, workspace, named) {
+    for PolicyPlace { author, at: folder, is_configured: named } in policy_places(env, workspace, named) {
         has_system |= !named && files.iter().any(|it: &PolicyFile| it.author == Author::System);
         if named && author == Author::System && has_system {
             warnings.push(warn(&folder, "is not read: the system has policies of its own".to_owned()));
@@ -102,7 +102,7 @@ pub fn read(
                 continue;
             }
         };
-        if author == Author::System && !named && !(folders.firm)(&folder) {
+        if author == Author::System && !named && !(folders.only_root_can_write)(&folder) {
             warnings.push(warn(&folder, "is skipped: others than root can write to it".to_owned()));
             continue;
         }
@@ -115,7 +115,7 @@ pub fn read(
         }
         for name in names {
             let file = folder.join(&name);
-            if author == Author::System && !named && !(folders.firm)(&file) {
+            if author == Author::System && !named && !(folders.only_root_can_write)(&file) {
                 warnings.push(warn(&file, "is skipped: others than root can write to it".to_owned()));
                 continue;
             }
@@ -140,10 +140,10 @@ fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
 }
 
 /// In order: of one author Gemini CLI's or what settings name, then castor's.
-fn places(env: &Env, workspace: Option<&AbsPath>, named: &Named) -> Vec<Place> {
-    let place = |author, at| Place { author, at, named: false };
-    let by_name = |author, all: &[AbsPath]| -> Vec<Place> {
-        all.iter().map(|it| Place { author, at: it.clone(), named: true }).collect()
+fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &NamedPolicies) -> Vec<PolicyPlace> {
+    let place = |author, at| PolicyPlace { author, at, is_configured: false };
+    let by_name = |author, all: &[AbsPath]| -> Vec<PolicyPlace> {
+        all.iter().map(|it| PolicyPlace { author, at: it.clone(), is_configured: true }).collect()
     };
     let mut res = Vec::new();
     let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
@@ -166,7 +166,7 @@ fn places(env: &Env, workspace: Option<&AbsPath>, named: &Named) -> Vec<Place> {
 mod tests {
     use std::{collections::BTreeMap, io};
 
-    use super::{Author, Folders, Named, read};
+    use super::{Author, FolderAccess, NamedPolicies, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -174,14 +174,14 @@ mod tests {
 
     /// `author file` of what was read, and the warnings. A text `denied` cannot be read; `loose` paths are writable.
     fn look(files: &[(&str, &str)], loose: &[&str], workspace: Option<&str>) -> (Vec<String>, Vec<String>) {
-        look_with(files, loose, workspace, &Named::default())
+        look_with(files, loose, workspace, &NamedPolicies::default())
     }
 
     fn look_with(
         files: &[(&str, &str)],
         loose: &[&str],
         workspace: Option<&str>,
-        named: &Named,
+        named: &NamedPolicies,
     ) -> (Vec<String>, Vec<String>) {
         let files: BTreeMap<String, &str> = files.iter().map(|(name, text)| ((*name).to_owned(), *text)).collect();
         let reader = Reader {
@@ -196,7 +196,8 @@ mod tests {
             let names: Vec<String> = below.map(str::to_owned).collect();
             if names.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(names) }
         };
-        let folders = Folders { list: &list, firm: &|it| !loose.contains(&it.to_string().as_str()) };
+        let folders =
+            FolderAccess { list: &list, only_root_can_write: &|it| !loose.contains(&it.to_string().as_str()) };
         let env = Env::from_pairs([("HOME", "/h")]);
         let workspace = workspace.and_then(AbsPath::new);
         let (read, warnings) = read(&env, workspace.as_ref(), named, reader, folders);
@@ -239,7 +240,7 @@ mod tests {
     fn settings_name_more() {
         let all = |it: &[&str]| it.iter().filter_map(AbsPath::new).collect();
         let files = [FILES, &[("/x/one.toml", ""), ("/x/two.toml", ""), ("/adm/a.toml", "")]].concat();
-        let named = Named { user: all(&["/x/two.toml", "/gone", "/gone.toml"]), admin: all(&["/adm"]) };
+        let named = NamedPolicies { user: all(&["/x/two.toml", "/gone", "/gone.toml"]), admin: all(&["/adm"]) };
         let (read, warnings) = look_with(&files, &[], None, &named);
         assert_eq!(
             read,
@@ -255,7 +256,7 @@ mod tests {
         );
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[2].contains("/adm: is not read: the system has policies of its own"), "{warnings:?}");
-        let named = Named { admin: all(&["/adm", "/x/one.toml"]), ..Named::default() };
+        let named = NamedPolicies { admin: all(&["/adm", "/x/one.toml"]), ..NamedPolicies::default() };
         let (read, warnings) = look_with(&files[2..], &["/adm"], None, &named);
         assert_eq!(read[read.len() - 2..], ["System /adm/a.toml", "System /x/one.toml"]);
         assert!(warnings.is_empty() && read[0] == "User /h/.gemini/policies/u.toml", "{read:?} {warnings:?}");

@@ -15,10 +15,11 @@ const MAX_DEPTH: usize = 6;
 const MAX_WORDS: usize = 2000;
 const MAX_FOLDERS: usize = 8;
 /// What stands between names within a word, and around them.
-const ENDS: &[char] = &[' ', '\t', '\n', '=', ',', ';', ':', '&', '|', '<', '>', '(', ')', '`', '\'', '"', '{', '}'];
+const WORD_ENDS: &[char] =
+    &[' ', '\t', '\n', '=', ',', ';', ':', '&', '|', '<', '>', '(', ')', '`', '\'', '"', '{', '}'];
 
 /// What settings would start or reach, in words.
-pub fn starts(settings: &Value) -> Vec<String> {
+pub fn describe_programs(settings: &Value) -> Vec<String> {
     let mut res = Vec::new();
     let servers = settings.get("mcpServers").and_then(Value::as_object);
     for (name, it) in servers.into_iter().flatten() {
@@ -68,7 +69,7 @@ fn hook_commands(value: &Value, depth: usize, out: &mut Vec<(String, String)>) {
 /// The files in `root` that are words of these settings. `None`: there are more words than are looked at.
 ///
 /// What `make` or `npm run` would run from there is not among them: the sandbox holds it.
-pub fn files(settings: &Value, root: &AbsPath) -> Option<BTreeSet<AbsPath>> {
+pub fn named_files(settings: &Value, root: &AbsPath) -> Option<BTreeSet<AbsPath>> {
     let mut words = BTreeSet::new();
     let servers = settings.get("mcpServers").and_then(Value::as_object);
     for (_, it) in servers.into_iter().flatten() {
@@ -86,7 +87,7 @@ pub fn files(settings: &Value, root: &AbsPath) -> Option<BTreeSet<AbsPath>> {
         ["discoveryCommand", "callCommand"].into_iter().filter_map(|it| settings.get("tools")?.get(it)?.as_str());
     let lines = commands.iter().flat_map(|(line, set)| [set.as_str(), line]).chain(tools);
     lines.for_each(|it| take_line(it, &mut words));
-    (words.len() <= MAX_WORDS).then(|| there(&words, root))
+    (words.len() <= MAX_WORDS).then(|| existing_files(&words, root))
 }
 
 fn take_line(line: &str, out: &mut BTreeSet<String>) {
@@ -101,8 +102,8 @@ fn take_word(word: &str, is_written: &mut bool, out: &mut BTreeSet<String>) {
     if !*is_written {
         out.insert(word.to_owned());
     }
-    for part in word.split_inclusive(ENDS) {
-        let name = part.trim_end_matches(ENDS);
+    for part in word.split_inclusive(WORD_ENDS) {
+        let name = part.trim_end_matches(WORD_ENDS);
         if !name.is_empty() && !std::mem::take(is_written) {
             let is_known = name.starts_with(|it: char| it == '.' || it == '_' || it.is_alphanumeric());
             let rest = name.split_once('/').filter(|_| !is_known).map(|it| it.1.to_owned());
@@ -113,7 +114,7 @@ fn take_word(word: &str, is_written: &mut bool, out: &mut BTreeSet<String>) {
 }
 
 /// Those of `words` that are files, in the folder or in one of the folders that they name.
-fn there(words: &BTreeSet<String>, root: &AbsPath) -> BTreeSet<AbsPath> {
+fn existing_files(words: &BTreeSet<String>, root: &AbsPath) -> BTreeSet<AbsPath> {
     let inside = |base: &AbsPath, word: &str| Some(base.join(word)).filter(|it| it.is_within(root));
     let kind = |it: &AbsPath| disk::metadata(it).ok().map(|it| it.is_dir);
     let folders = words.iter().filter_map(|it| inside(root, it)).filter(|it| it != root && kind(it) == Some(true));
@@ -128,7 +129,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::files;
+    use super::named_files;
     use crate::{base::path::AbsPath, world::disk};
 
     const FILES: &[&str] =
@@ -145,7 +146,7 @@ mod tests {
             fs::write(file, it).unwrap();
         }
         let found = |settings: &serde_json::Value| {
-            let names = files(settings, &root)?.iter().map(|it| it.shown_from(&root)).collect::<Vec<_>>();
+            let names = named_files(settings, &root)?.iter().map(|it| it.relative_to(&root)).collect::<Vec<_>>();
             Some(names.join(", "))
         };
         for (line, want) in [

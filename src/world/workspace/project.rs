@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::{
     base::{
         path::AbsPath,
-        trust::{Bound, Piece, PieceKind},
+        trust::{ScriptHashes, TrustedFile, TrustedFileKind},
     },
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, castor_home, gemini_home, jsonc, policies::Folders, programs, settings},
+        workspace::{Reader, castor_home, gemini_home, jsonc, policies::FolderAccess, programs, settings},
     },
 };
 
@@ -33,25 +33,25 @@ const MEMORY: &[&str] = &["GEMINI.md", "AGENTS.md"];
 
 /// The files of a folder, and which of them count.
 #[derive(Clone, Debug, Default)]
-pub struct Project {
+pub struct ProjectFiles {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
-    files: Vec<Held>,
+    files: Vec<ProjectFile>,
     /// By settings file: the files of the folder that it names. It counts only while all of them do.
     programs: BTreeMap<String, BTreeSet<String>>,
-    admitted: BTreeSet<String>,
+    trusted: BTreeSet<String>,
     /// What the user's yes does not cover; `true`: it never saw it.
-    open: BTreeMap<String, bool>,
+    unapproved: BTreeMap<String, bool>,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
-    piece: Piece,
+struct ProjectFile {
+    piece: TrustedFile,
     path: AbsPath,
     bytes: Vec<u8>,
 }
 
-impl Project {
+impl ProjectFiles {
     /// Looks at everything in `root` (a real path) that trust would let in. `top` is the highest folder whose `.env`
     /// belongs to it. The user's own folders are no part of it.
     pub fn read(env: &Env, root: &AbsPath, top: &AbsPath) -> Self {
@@ -63,15 +63,15 @@ impl Project {
             if users.contains(&reader.real(&folder)) {
                 continue;
             }
-            res.take(root, PieceKind::Settings, folder.join("settings.json"));
-            res.take_all(root, PieceKind::Policy, below(&folder.join("policies"), ".toml", 0));
-            res.take_all(root, PieceKind::Agent, below(&folder.join("agents"), ".md", 0));
-            res.take_all(root, PieceKind::Command, below(&folder.join("commands"), ".toml", MAX_DEPTH));
-            res.take_all(root, PieceKind::Skill, below(&folder.join("skills"), "SKILL.md", 1));
+            res.take(root, TrustedFileKind::Settings, folder.join("settings.json"));
+            res.take_all(root, TrustedFileKind::Policy, files_below(&folder.join("policies"), ".toml", 0));
+            res.take_all(root, TrustedFileKind::Agent, files_below(&folder.join("agents"), ".md", 0));
+            res.take_all(root, TrustedFileKind::Command, files_below(&folder.join("commands"), ".toml", MAX_DEPTH));
+            res.take_all(root, TrustedFileKind::Skill, files_below(&folder.join("skills"), "SKILL.md", 1));
             res.folders.push(folder);
         }
         res.take_programs(env, root);
-        res.take_all(root, PieceKind::Skill, below(&root.join(".agents/skills"), "SKILL.md", 1));
+        res.take_all(root, TrustedFileKind::Skill, files_below(&root.join(".agents/skills"), "SKILL.md", 1));
         let home = env.get("HOME").and_then(AbsPath::new).map(|it| reader.real(&it));
         let mut at = Some(root.clone());
         // The user's home is not below a project, whatever is trusted.
@@ -79,23 +79,23 @@ impl Project {
             for name in [".castor/.env", ".gemini/.env", ".env"] {
                 let file = folder.join(name);
                 if !users.iter().any(|it| reader.real(&file).is_within(it)) {
-                    res.take(root, PieceKind::Env, file);
+                    res.take(root, TrustedFileKind::Env, file);
                 }
             }
             at = folder.parent();
         }
         for name in MEMORY.iter().filter(|it| disk::metadata(&root.join(it)).is_ok_and(|it| !it.is_dir)) {
-            let piece = Piece { name: (*name).to_owned(), kind: PieceKind::Memory, hash: None };
-            res.files.push(Held { piece, path: root.join(name), bytes: Vec::new() });
+            let piece = TrustedFile { name: (*name).to_owned(), kind: TrustedFileKind::Memory, hash: None };
+            res.files.push(ProjectFile { piece, path: root.join(name), bytes: Vec::new() });
         }
         res
     }
 
-    fn take_all(&mut self, root: &AbsPath, kind: PieceKind, files: Vec<AbsPath>) {
+    fn take_all(&mut self, root: &AbsPath, kind: TrustedFileKind, files: Vec<AbsPath>) {
         files.into_iter().for_each(|it| self.take(root, kind, it));
     }
 
-    fn take(&mut self, root: &AbsPath, kind: PieceKind, path: AbsPath) {
+    fn take(&mut self, root: &AbsPath, kind: TrustedFileKind, path: AbsPath) {
         let mut n_same = self.files.iter().filter(|it| it.piece.kind == kind);
         let fits = n_same.nth(MAX_FILES).is_none();
         // A link must not bring in what lies elsewhere: the user sees the name in the folder.
@@ -109,28 +109,28 @@ impl Project {
             None if disk::metadata(&path).is_err() => return,
             _ => None,
         };
-        let piece = Piece { name: name_in(root, &path), kind, hash: bytes.as_deref().map(disk::hash) };
-        self.files.push(Held { piece, path, bytes: bytes.unwrap_or_default() });
+        let piece = TrustedFile { name: name_in(root, &path), kind, hash: bytes.as_deref().map(disk::hash) };
+        self.files.push(ProjectFile { piece, path, bytes: bytes.unwrap_or_default() });
     }
 
     /// The files of the folder that its settings name. A yes to "runs `node tools/server.js`" is a yes to what is in that
     /// file: it says more about what happens than the settings do. What such a file starts in turn is not looked at.
     fn take_programs(&mut self, env: &Env, root: &AbsPath) {
-        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
+        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
         let parsed = settings.filter_map(|it| Some((it.piece.name.clone(), jsonc::parse(&it.bytes).ok()?)));
         let mut left = MAX_PROGRAMS;
         for (name, mut value) in parsed.collect::<Vec<_>>() {
             // A shell that reads a variable may have another value for it than the one that is filled in.
-            let written = programs::files(&value, root);
-            settings::fill_in_for_workspace(&mut value, env);
+            let written = programs::named_files(&value, root);
+            settings::expand_workspace_vars(&mut value, env);
             let mut needed = BTreeSet::new();
-            for found in [written, programs::files(&value, root)] {
+            for found in [written, programs::named_files(&value, root)] {
                 match found {
                     Some(paths) => needed.extend(paths.into_iter().map(|it| self.take_program(root, it, &mut left))),
                     None => {
                         let why = format!("{name}: more words than are looked at");
-                        let piece = Piece { name: why.clone(), kind: PieceKind::Program, hash: None };
-                        self.files.push(Held { piece, path: root.clone(), bytes: Vec::new() });
+                        let piece = TrustedFile { name: why.clone(), kind: TrustedFileKind::Program, hash: None };
+                        self.files.push(ProjectFile { piece, path: root.clone(), bytes: Vec::new() });
                         needed.insert(why);
                     }
                 }
@@ -154,49 +154,51 @@ impl Project {
             // A virtual environment's interpreter: the folder says where it is, and not what is in it.
             false => Some(disk::hash(format!("-> {real}").as_bytes())),
         });
-        let piece = Piece { name: name.clone(), kind: PieceKind::Program, hash };
-        self.files.push(Held { piece, path, bytes: Vec::new() });
+        let piece = TrustedFile { name: name.clone(), kind: TrustedFileKind::Program, hash };
+        self.files.push(ProjectFile { piece, path, bytes: Vec::new() });
         name
     }
 
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub fn all_files(&self) -> Vec<TrustedFile> {
         self.files.iter().map(|it| it.piece.clone()).collect()
     }
 
     /// The files in `root` that these settings name, as they were looked at. What a link leads to elsewhere is not among
     /// them.
-    pub fn programs(&self, settings: &Value, root: &AbsPath) -> Bound {
+    pub fn programs(&self, settings: &Value, root: &AbsPath) -> ScriptHashes {
         let inside = |it: &AbsPath| disk::real_path(it).is_ok_and(|real| real.is_within(root));
-        let held: BTreeMap<&AbsPath, &Held> = self.files.iter().map(|it| (&it.path, it)).collect();
-        let named = programs::files(settings, root).unwrap_or_default().into_iter().filter(inside);
+        let held: BTreeMap<&AbsPath, &ProjectFile> = self.files.iter().map(|it| (&it.path, it)).collect();
+        let named = programs::named_files(settings, root).unwrap_or_default().into_iter().filter(inside);
         named.filter_map(|it| Some((held.get(&it)?.piece.hash.clone()?, it))).map(|(hash, it)| (it, hash)).collect()
     }
 
     /// Every file, and whether it counts.
-    pub fn standing(&self) -> impl Iterator<Item = (&str, bool)> {
-        let counts = |it: &Held| self.counts(it) || self.admitted.contains(&it.piece.name) && !it.piece.kind.is_bound();
+    pub fn file_states(&self) -> impl Iterator<Item = (&str, bool)> {
+        let counts = |it: &ProjectFile| {
+            self.is_trusted(it) || self.trusted.contains(&it.piece.name) && !it.piece.kind.binds_content()
+        };
         self.files.iter().map(move |it| (it.piece.name.as_str(), counts(it)))
     }
 
-    fn counts(&self, it: &Held) -> bool {
+    fn is_trusted(&self, it: &ProjectFile) -> bool {
         let readable = |name: &str| {
             let mut same = self.files.iter().filter(|it| it.piece.name == name);
-            same.any(|it| it.piece.hash.is_some()) && self.admitted.contains(name)
+            same.any(|it| it.piece.hash.is_some()) && self.trusted.contains(name)
         };
-        let started = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == PieceKind::Settings);
+        let started = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == TrustedFileKind::Settings);
         it.piece.hash.is_some()
-            && self.admitted.contains(&it.piece.name)
+            && self.trusted.contains(&it.piece.name)
             && started.is_none_or(|it| it.iter().all(|it| readable(it)))
     }
 
     /// Why a file is not used, as the rest of a line; `None`: it is, or nobody was asked about it.
     pub fn why_unused(&self, name: &str) -> Option<String> {
-        if self.standing().any(|(it, counts)| it == name && counts) {
+        if self.file_states().any(|(it, counts)| it == name && counts) {
             return None;
         }
-        let itself = self.open.get(name).map(|it| (name, *it));
+        let itself = self.unapproved.get(name).map(|it| (name, *it));
         let started = self.programs.get(name).into_iter().flatten();
-        let mut started = started.filter_map(|it| Some((it.as_str(), *self.open.get(it)?)));
+        let mut started = started.filter_map(|it| Some((it.as_str(), *self.unapproved.get(it)?)));
         let (file, is_new) = itself.or_else(|| started.next())?;
         let how = if is_new { "new" } else { "changed" };
         Some(match file == name {
@@ -207,83 +209,88 @@ impl Project {
 
     /// A line for each settings file that is not used, as it or what it starts changed.
     pub fn changes(&self) -> Vec<String> {
-        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
-        let line = |it: &Held| Some(format!("{} is not used: {}", it.piece.name, self.why_unused(&it.piece.name)?));
+        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
+        let line =
+            |it: &ProjectFile| Some(format!("{} is not used: {}", it.piece.name, self.why_unused(&it.piece.name)?));
         settings.filter_map(line).collect()
     }
 
     /// These are not covered by the user's yes.
-    pub fn leave_open(&mut self, names: &[(String, bool)]) {
-        self.open = names.iter().cloned().collect();
+    pub fn mark_unapproved(&mut self, names: &[(String, bool)]) {
+        self.unapproved = names.iter().cloned().collect();
     }
 
     /// From now on these count, and no others.
-    pub fn admit(&mut self, names: BTreeSet<String>) {
-        self.admitted = names;
+    pub fn trust_files(&mut self, names: BTreeSet<String>) {
+        self.trusted = names;
     }
 
     /// All that can be read.
-    pub fn admit_all(&mut self) {
-        self.admitted = self.files.iter().map(|it| it.piece.name.clone()).collect();
-        self.open.clear();
+    pub fn trust_all(&mut self) {
+        self.trusted = self.files.iter().map(|it| it.piece.name.clone()).collect();
+        self.unapproved.clear();
     }
 
     /// What the settings would start or reach, in words: those of the named files.
-    pub fn starts(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
-        let programs = |it: &Held| self.programs.get(&it.piece.name).is_some_and(|it| it.iter().any(|it| names(it)));
-        let settings = self.files.iter().filter(|it| it.piece.kind == PieceKind::Settings);
+    pub fn describe_programs(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
+        let programs =
+            |it: &ProjectFile| self.programs.get(&it.piece.name).is_some_and(|it| it.iter().any(|it| names(it)));
+        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
         let named = settings.filter(|it| names(&it.piece.name) || programs(it));
-        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::starts(&it)).collect()
+        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::describe_programs(&it)).collect()
     }
 
     /// The first environment file that counts: the nearest one.
     pub fn env_file(&self) -> Option<(&AbsPath, &[u8])> {
-        let mut found = self.counting().filter(|it| it.piece.kind == PieceKind::Env);
+        let mut found = self.trusted_files().filter(|it| it.piece.kind == TrustedFileKind::Env);
         found.next().map(|it| (&it.path, it.bytes.as_slice()))
     }
 
     /// Looks at files as they were when they were hashed, and only at those that count; at all others on the disk.
-    pub fn through<T>(&self, look: impl FnOnce(Reader<'_>, Folders<'_>) -> T) -> T {
-        let held: BTreeMap<&AbsPath, &Held> = self.counting().map(|it| (&it.path, it)).collect();
+    pub fn with_trusted<T>(&self, look: impl FnOnce(Reader<'_>, FolderAccess<'_>) -> T) -> T {
+        let held: BTreeMap<&AbsPath, &ProjectFile> = self.trusted_files().map(|it| (&it.path, it)).collect();
         let owns = |it: &AbsPath| self.folders.iter().any(|folder| it.is_within(folder));
         let read = |path: &AbsPath| match (owns(path), held.get(path)) {
             (_, Some(it)) => Ok(it.bytes.clone()),
             (true, None) => Err(io::ErrorKind::NotFound.into()),
             (false, None) => super::read(path),
         };
-        let disk_folders = Folders::disk();
+        let disk_folders = FolderAccess::disk();
         let list = |folder: &AbsPath| {
             if !owns(folder) {
                 return (disk_folders.list)(folder);
             }
             let inside = held.keys().filter(|it| it.parent().as_ref() == Some(folder));
-            Ok(inside.map(|it| it.shown_from(folder)).collect())
+            Ok(inside.map(|it| it.relative_to(folder)).collect())
         };
         let real_path = |it: &AbsPath| disk::real_path(it);
-        look(Reader { read: &read, real_path: &real_path }, Folders { list: &list, firm: disk_folders.firm })
+        look(
+            Reader { read: &read, real_path: &real_path },
+            FolderAccess { list: &list, only_root_can_write: disk_folders.only_root_can_write },
+        )
     }
 
-    fn counting(&self) -> impl Iterator<Item = &Held> {
-        self.files.iter().filter(|it| self.counts(it) && it.piece.kind != PieceKind::Program)
+    fn trusted_files(&self) -> impl Iterator<Item = &ProjectFile> {
+        self.files.iter().filter(|it| self.is_trusted(it) && it.piece.kind != TrustedFileKind::Program)
     }
 }
 
 fn name_in(root: &AbsPath, path: &AbsPath) -> String {
     match path.is_within(root) {
-        true => path.shown_from(root),
+        true => path.relative_to(root),
         false => path.to_string(),
     }
 }
 
 /// Files whose name ends with `end`, in folders at most `depth` deep, by name.
-fn below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
+fn files_below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
     let mut entries = disk::read_dir(folder).unwrap_or_default();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let mut res = Vec::new();
     for it in entries {
         let path = folder.join(&it.name);
         match it.is_dir {
-            true if depth > 0 && res.len() <= MAX_FILES => res.extend(below(&path, end, depth - 1)),
+            true if depth > 0 && res.len() <= MAX_FILES => res.extend(files_below(&path, end, depth - 1)),
             false if it.name.ends_with(end) => res.push(path),
             _ => (),
         }
@@ -298,11 +305,11 @@ fn below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
 mod tests {
     use std::fs;
 
-    use super::Project;
+    use super::ProjectFiles;
     use crate::{
         base::{
             path::AbsPath,
-            trust::{PieceKind, covered, known},
+            trust::{TrustedFileKind, split_covered, trusted_hashes},
         },
         world::{disk, secrets::Env},
     };
@@ -342,8 +349,8 @@ mod tests {
             write(&ws.join(name), text);
         }
         write(&root.join("w/.env"), "A=2");
-        let mut project = Project::read(&env, &ws, &root.join("w"));
-        let names: Vec<String> = project.pieces().into_iter().map(|it| it.name).collect();
+        let mut project = ProjectFiles::read(&env, &ws, &root.join("w"));
+        let names: Vec<String> = project.all_files().into_iter().map(|it| it.name).collect();
         let above = root.join("w/.env").to_string();
         assert_eq!(
             names,
@@ -358,16 +365,19 @@ mod tests {
                 "GEMINI.md"
             ]
         );
-        assert_eq!(project.starts(|_| true), ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]);
+        assert_eq!(
+            project.describe_programs(|_| true),
+            ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]
+        );
         let policies = ws.join(".castor/policies");
-        let look = |it: &Project| {
-            it.through(|reader, folders| {
+        let look = |it: &ProjectFiles| {
+            it.with_trusted(|reader, folders| {
                 let names = (folders.list)(&policies).unwrap();
                 (names, (reader.read)(&policies.join("p.toml")).ok(), (reader.read)(&root.join("w/.env")).ok())
             })
         };
         assert_eq!(look(&project), (vec![], None, Some(b"A=2".to_vec())));
-        project.admit_all();
+        project.trust_all();
         write(&policies.join("p.toml"), "two");
         write(&policies.join("q.toml"), "new");
         assert_eq!(look(&project).0, ["p.toml"]);
@@ -392,9 +402,9 @@ mod tests {
         fs::create_dir_all(ws.join(".venv/bin")).unwrap();
         write(&root.join("python3"), "");
         std::os::unix::fs::symlink(root.join("python3"), ws.join(".venv/bin/python")).unwrap();
-        let read = || Project::read(&env, &ws, &ws);
-        let of_programs = |it: &Project| {
-            let all = it.pieces().into_iter().filter(|it| it.kind == PieceKind::Program);
+        let read = || ProjectFiles::read(&env, &ws, &ws);
+        let of_programs = |it: &ProjectFiles| {
+            let all = it.all_files().into_iter().filter(|it| it.kind == TrustedFileKind::Program);
             all.map(|it| it.name).collect::<Vec<_>>()
         };
         let want = [".venv/bin/python", "boot.js", "hook.sh", "lib/r.js", "tools/run", "tools/s.js"];
@@ -402,23 +412,23 @@ mod tests {
         found.sort();
         assert_eq!(found, want);
 
-        let first = known(&read().pieces());
-        let standing = |project: &Project, name: &str| project.standing().find(|it| it.0 == name).unwrap().1;
+        let first = trusted_hashes(&read().all_files());
+        let standing = |project: &ProjectFiles, name: &str| project.file_states().find(|it| it.0 == name).unwrap().1;
         let ours = ".gemini/settings.json";
         for changed in want {
             let mut project = read();
-            project.admit(covered(&project.pieces(), &first).0);
+            project.trust_files(split_covered(&project.all_files(), &first).0);
             assert!(standing(&project, ours), "{changed}");
             let file = ws.join(changed);
             let before = fs::read_to_string(&file).unwrap();
             fs::remove_file(&file).unwrap();
             write(&file, "other");
             let mut project = read();
-            let (names, open) = covered(&project.pieces(), &first);
+            let (names, open) = split_covered(&project.all_files(), &first);
             assert_eq!(open, [(changed.to_owned(), false)]);
-            assert_eq!(project.starts(|it| it == changed).len(), 4, "{changed}");
-            project.admit(names);
-            project.leave_open(&open);
+            assert_eq!(project.describe_programs(|it| it == changed).len(), 4, "{changed}");
+            project.trust_files(names);
+            project.mark_unapproved(&open);
             let why = match changed == ours {
                 true => "changed since you trusted the folder".to_owned(),
                 false => format!("it starts {changed}, which is changed since you trusted the folder"),
@@ -436,7 +446,7 @@ mod tests {
             &settings.replace("no.js", &(0..5000).map(|it| format!("{it} ")).collect::<String>()),
         );
         let mut project = read();
-        project.admit_all();
+        project.trust_all();
         assert!(!standing(&project, ours));
     }
 
@@ -448,10 +458,10 @@ mod tests {
         write(&root.join("h/.gemini/settings.json"), "{}");
         fs::create_dir_all(root.join("w")).unwrap();
         std::os::unix::fs::symlink(root.join("secret"), root.join("w/.env")).unwrap();
-        let mut project = Project::read(&env, &root.join("w"), &root.join("w"));
-        project.admit_all();
-        assert_eq!(project.pieces().len(), 1);
-        assert!(project.pieces()[0].hash.is_none() && project.env_file().is_none());
-        assert!(Project::read(&env, &root.join("h"), &root.join("h")).pieces().is_empty());
+        let mut project = ProjectFiles::read(&env, &root.join("w"), &root.join("w"));
+        project.trust_all();
+        assert_eq!(project.all_files().len(), 1);
+        assert!(project.all_files()[0].hash.is_none() && project.env_file().is_none());
+        assert!(ProjectFiles::read(&env, &root.join("h"), &root.join("h")).all_files().is_empty());
     }
 }

@@ -1,13 +1,13 @@
 //! What the user allowed for ever: in files of the user's, written whole, one writer at a time. Calls become rules of a
 //! policy file; more than the sandbox allows is in a list of its own, since no rule could say it.
 
-mod kept;
+mod lasting_grants;
 
 use std::io;
 
 use crate::{
     base::{
-        log::{Grant, LASTING_FILE, Lasting},
+        log::{GRANTS_FILE, Grant, PersistentGrant},
         path::AbsPath,
     },
     world::{
@@ -16,14 +16,14 @@ use crate::{
     },
 };
 
-pub use kept::{keep, kept};
+pub use lasting_grants::{load_grants, save_grant};
 
 /// As Gemini CLI's: above what users usually write.
 const PRIORITY: i64 = 950;
 
 /// A file of standing yeses.
 #[derive(Debug)]
-struct Book {
+struct GrantFile {
     folder: &'static str,
     name: &'static str,
     /// Under which its list is.
@@ -31,19 +31,19 @@ struct Book {
     head: &'static str,
 }
 
-const RULES: Book = Book {
+const RULES: GrantFile = GrantFile {
     folder: "policies",
-    name: LASTING_FILE,
+    name: GRANTS_FILE,
     key: "rule",
     head: "# What was allowed for ever. `castor permissions` lists and takes back.\n\n",
 };
 
-impl Book {
+impl GrantFile {
     fn file(&self, home: &AbsPath) -> AbsPath {
         home.join(self.folder).join(self.name)
     }
 
-    fn beside(&self, home: &AbsPath, name: &str) -> AbsPath {
+    fn sibling(&self, home: &AbsPath, name: &str) -> AbsPath {
         home.join(self.folder).join(name)
     }
 }
@@ -57,7 +57,7 @@ pub fn file(home: &AbsPath) -> AbsPath {
 ///
 /// # Errors
 /// A folder or file that cannot be written. Then nothing has changed.
-pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &Lasting) -> io::Result<Option<Warning>> {
+pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &PersistentGrant) -> io::Result<Option<Warning>> {
     change(&RULES, home, |rules| {
         let mut new = table(lasting);
         if lasting.is_local() {
@@ -73,13 +73,13 @@ pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &Lasting) -> io::Result<Op
 ///
 /// # Errors
 /// As [`add`].
-fn strike(home: &AbsPath, folder: &AbsPath, grant: &Grant) -> io::Result<Option<Warning>> {
-    let is_it = |it: &toml::Table| came_of(it, folder, grant);
+fn remove_rule(home: &AbsPath, folder: &AbsPath, grant: &Grant) -> io::Result<Option<Warning>> {
+    let is_it = |it: &toml::Table| matches_grant(it, folder, grant);
     let is_there = read(&RULES, home)?.is_ok_and(|it| it.iter().any(is_it));
     if is_there { change(&RULES, home, |rules| rules.retain(|it| !is_it(it))) } else { Ok(None) }
 }
 
-fn came_of(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
+fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
     let text = |key: &str| it.get(key).and_then(toml::Value::as_str);
     let is_here = text("folder") == folder.as_path().to_str();
     match grant {
@@ -89,8 +89,8 @@ fn came_of(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
         }
         // The model may have named it either way.
         Grant::File { tool, path } => {
-            let names = [path.shown_from(folder), path.to_string()];
-            let patterns = names.map(|it| Lasting::file_pattern(&it));
+            let names = [path.relative_to(folder), path.to_string()];
+            let patterns = names.map(|it| PersistentGrant::file_pattern(&it));
             is_here && text("toolName") == Some(tool) && patterns.iter().any(|it| text("argsPattern") == Some(it))
         }
         Grant::Foreign { tool, digest } => text("toolName") == Some(tool) && text("toolDigest") == Some(digest),
@@ -108,7 +108,7 @@ fn came_of(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
 /// As [`add`], and a file that cannot be understood: nobody knows what would go.
 pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
     let (mut gone, mut passed) = (0, 0);
-    for book in [&RULES, &kept::BOOK] {
+    for book in [&RULES, &lasting_grants::GRANTS] {
         // What is not there needs no empty file.
         if Reader::disk().optional(&book.file(home))?.is_none() {
             continue;
@@ -135,21 +135,22 @@ pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
 /// # Errors
 /// A file that is there and cannot be read or understood.
 pub fn list(home: &AbsPath) -> Result<Vec<String>, String> {
-    let entries =
-        |book: &Book| read(book, home).map_err(|it| it.to_string())?.map_err(|it| format!("{}: {it}", book.file(home)));
-    let (rules, kept) = (entries(&RULES)?, entries(&kept::BOOK)?);
-    Ok(rules.iter().map(in_words).chain(kept.iter().map(kept::in_words)).collect())
+    let entries = |book: &GrantFile| {
+        read(book, home).map_err(|it| it.to_string())?.map_err(|it| format!("{}: {it}", book.file(home)))
+    };
+    let (rules, kept) = (entries(&RULES)?, entries(&lasting_grants::GRANTS)?);
+    Ok(rules.iter().map(in_words).chain(kept.iter().map(lasting_grants::in_words)).collect())
 }
 
 type Tables = Vec<toml::Table>;
 
 /// The inner error: it is no TOML, or not such a list.
-fn read(book: &Book, home: &AbsPath) -> io::Result<Result<Tables, String>> {
+fn read(book: &GrantFile, home: &AbsPath) -> io::Result<Result<Tables, String>> {
     Ok(read_whole(book, home)?.map(|it| it.0))
 }
 
 /// The list, and all else that somebody wrote beside it.
-fn read_whole(book: &Book, home: &AbsPath) -> io::Result<Result<(Tables, toml::Table), String>> {
+fn read_whole(book: &GrantFile, home: &AbsPath) -> io::Result<Result<(Tables, toml::Table), String>> {
     let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Ok(Default::default())) };
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err("it is not UTF-8".to_owned())) };
     let mut table: toml::Table = match text.parse() {
@@ -167,15 +168,15 @@ fn read_whole(book: &Book, home: &AbsPath) -> io::Result<Result<(Tables, toml::T
     Ok(entries.map(|it| (it, table)))
 }
 
-fn change(book: &Book, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
+fn change(book: &GrantFile, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
     // Other processes save too; the lock goes with the handle.
-    let lock = disk::open_append_private(&book.beside(home, ".auto-saved.lock"))?;
+    let lock = disk::open_append_private(&book.sibling(home, ".auto-saved.lock"))?;
     lock.lock()?;
     let file = book.file(home);
     let ((mut entries, mut whole), warning) = match read_whole(book, home)? {
         Ok(it) => (it, None),
         Err(why) => {
-            let aside = book.beside(home, &format!("{}.bak", book.name));
+            let aside = book.sibling(home, &format!("{}.bak", book.name));
             disk::write_private(&aside, &disk::read(&file)?)?;
             let message = format!("could not be understood ({why}); it was kept as {aside}");
             (Default::default(), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
@@ -193,7 +194,7 @@ fn change(book: &Book, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Re
     Ok(warning)
 }
 
-fn table(it: &Lasting) -> toml::Table {
+fn table(it: &PersistentGrant) -> toml::Table {
     let mut res = toml::Table::new();
     let mut put = |key: &str, value: toml::Value| _ = res.insert(key.to_owned(), value);
     put("toolName", it.tool.clone().into());
@@ -227,7 +228,7 @@ fn in_words(it: &toml::Table) -> String {
     let tool = text("mcpName").map_or(tool.clone(), |server| format!("{server}/{tool}"));
     let what = match (text("commandPrefix"), text("argsPattern")) {
         (Some(it), _) => format!("commands `{it}`"),
-        (None, Some(it)) => match Lasting::file_of(&it) {
+        (None, Some(it)) => match PersistentGrant::file_of(&it) {
             Some(file) => format!("`{tool}` of {file}"),
             None => format!("the tool `{tool}` with {}", it.replace("\\x00", "")),
         },

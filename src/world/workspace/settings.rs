@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     base::path::AbsPath,
     world::{
-        secrets::{Env, may_be_told},
+        secrets::{Env, is_open_to_workspace},
         workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
     },
 };
@@ -38,7 +38,7 @@ pub struct Layer {
     pub scope: Scope,
     pub file: AbsPath,
     /// As it stands in the file.
-    pub written: Value,
+    pub raw: Value,
     /// With variables filled in.
     pub value: Value,
 }
@@ -62,7 +62,7 @@ pub struct Layers {
 
 impl Layers {
     /// The files that count for nothing, and why.
-    pub fn unread(&self) -> impl Iterator<Item = &Warning> {
+    pub fn unread_files(&self) -> impl Iterator<Item = &Warning> {
         self.warnings.iter().filter(|it| self.layers.iter().all(|layer| layer.file.to_string() != it.origin))
     }
 }
@@ -75,7 +75,7 @@ pub fn read(env: &Env, workspace: &AbsPath, trusted: bool, reader: Reader<'_>) -
         true => WorkspaceFiles::Read,
     };
     let mut res = Layers { layers: Vec::new(), workspace: files, warnings: Vec::new() };
-    for (scope, file) in places(env, (files == WorkspaceFiles::Read).then_some(workspace)) {
+    for (scope, file) in settings_files(env, (files == WorkspaceFiles::Read).then_some(workspace)) {
         match read_layer(scope, &file, env, reader) {
             Ok(Some((layer, warning))) => {
                 res.layers.push(layer);
@@ -89,7 +89,7 @@ pub fn read(env: &Env, workspace: &AbsPath, trusted: bool, reader: Reader<'_>) -
 }
 
 /// The files in order of precedence, lowest first; in each scope Gemini CLI's, then castor's.
-pub fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
+pub fn settings_files(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
     let mut res = Vec::with_capacity(8);
     let system = |scope, rows: [(&str, &str); 2], out: &mut Vec<_>| {
         for (name, usual) in rows {
@@ -120,19 +120,19 @@ pub fn places(env: &Env, workspace: Option<&AbsPath>) -> Vec<(Scope, AbsPath)> {
 
 /// Whether the workspace is the user's home, whose files are the user's.
 pub fn is_home(env: &Env, workspace: &AbsPath, reader: Reader<'_>) -> bool {
-    homes(env, reader).contains(&reader.real(workspace))
+    config_homes(env, reader).contains(&reader.real(workspace))
 }
 
 /// The folders in which the user's own configuration lies, as real paths.
-pub fn homes(env: &Env, reader: Reader<'_>) -> Vec<AbsPath> {
+pub fn config_homes(env: &Env, reader: Reader<'_>) -> Vec<AbsPath> {
     let homes = [env.get("HOME").and_then(AbsPath::new), gemini_home(env).and_then(|it| it.parent())];
     homes.iter().flatten().map(|it| reader.real(it)).collect()
 }
 
 /// A layer, and what is to be said about it.
-type Read = (Layer, Option<Warning>);
+type ReadLayer = (Layer, Option<Warning>);
 
-fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Result<Option<Read>, Warning> {
+fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Result<Option<ReadLayer>, Warning> {
     let warn = |at, message: String| Warning { origin: file.to_string(), at, key: None, message };
     let Some(bytes) = reader.optional(file).map_err(|it| warn(None, format!("cannot be read: {it}")))? else {
         return Ok(None);
@@ -144,20 +144,20 @@ fn read_layer(scope: Scope, file: &AbsPath, env: &Env, reader: Reader<'_>) -> Re
         return Err(warn(Some((1, 1)), "should hold an object {…}; the file is skipped".to_owned()));
     }
     let mut value = written.clone();
-    let mut filling = Filling { env, by_workspace: scope == Scope::Workspace, refused: BTreeSet::new() };
-    filling.fill_in(&mut value);
+    let mut filling = VariableFilling { env, by_workspace: scope == Scope::Workspace, refused: BTreeSet::new() };
+    filling.expand_value(&mut value);
     let warning = filling.warning().map(|it| warn(None, it));
-    Ok(Some((Layer { scope, file: file.clone(), written, value }, warning)))
+    Ok(Some((Layer { scope, file: file.clone(), raw: written, value }, warning)))
 }
 
 /// What the settings of a workspace become, for who looks at them before they count.
-pub fn fill_in_for_workspace(value: &mut Value, env: &Env) {
-    Filling { env, by_workspace: true, refused: BTreeSet::new() }.fill_in(value);
+pub fn expand_workspace_vars(value: &mut Value, env: &Env) {
+    VariableFilling { env, by_workspace: true, refused: BTreeSet::new() }.expand_value(value);
 }
 
 /// Puts variables into what a file says. What a repository says ends in arguments, addresses and headers of servers
 /// that it names itself: it gets none of the user's secrets by naming them, trusted or not.
-struct Filling<'a> {
+struct VariableFilling<'a> {
     env: &'a Env,
     by_workspace: bool,
     /// Variables that are set, and that the file may not have.
@@ -167,19 +167,19 @@ struct Filling<'a> {
 /// More names than this are counted.
 const MAX_NAMES: usize = 10;
 
-impl<'a> Filling<'a> {
+impl<'a> VariableFilling<'a> {
     /// Fills variables into every string of `value`. Names of members stay as they are.
-    fn fill_in(&mut self, value: &mut Value) {
+    fn expand_value(&mut self, value: &mut Value) {
         match value {
-            Value::String(text) if text.contains('$') => *text = self.filled_in(text),
-            Value::Array(items) => items.iter_mut().for_each(|it| self.fill_in(it)),
-            Value::Object(members) => members.values_mut().for_each(|it| self.fill_in(it)),
+            Value::String(text) if text.contains('$') => *text = self.expand_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|it| self.expand_value(it)),
+            Value::Object(members) => members.values_mut().for_each(|it| self.expand_value(it)),
             _ => (),
         }
     }
 
     /// `$VAR`, `${VAR}` and `${VAR:-default}`; what is not set stays as written.
-    fn filled_in(&mut self, text: &str) -> String {
+    fn expand_text(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('$') {
@@ -189,7 +189,7 @@ impl<'a> Filling<'a> {
             let (as_written, after) = from.split_at(len);
             out.push_str(match self.get(name) {
                 Ok(value) => value.or(default).unwrap_or(as_written),
-                Err(Refused) => as_written,
+                Err(RefusedVariable) => as_written,
             });
             rest = after;
         }
@@ -197,11 +197,11 @@ impl<'a> Filling<'a> {
         out
     }
 
-    fn get(&mut self, name: &str) -> Result<Option<&'a str>, Refused> {
+    fn get(&mut self, name: &str) -> Result<Option<&'a str>, RefusedVariable> {
         let value = self.env.get(name);
-        if self.by_workspace && value.is_some_and(|it| !may_be_told(name, it)) {
+        if self.by_workspace && value.is_some_and(|it| !is_open_to_workspace(name, it)) {
             self.refused.insert(name.to_owned());
-            return Err(Refused);
+            return Err(RefusedVariable);
         }
         Ok(value)
     }
@@ -216,7 +216,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-struct Refused;
+struct RefusedVariable;
 
 /// Reads the reference at the start of `text` (a `$`): how long it is, the variable, what stands for it if it is not
 /// set. A `$` alone names nothing.
@@ -249,7 +249,7 @@ mod tests {
         io,
     };
 
-    use super::{Filling, Layers, WorkspaceFiles, read};
+    use super::{Layers, VariableFilling, WorkspaceFiles, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -291,8 +291,8 @@ mod tests {
             ("$NO ${NO} $ $5 ${} ${:-x} ${A", "$NO ${NO} $ $5 ${} ${:-x} ${A"),
             ("$$A ä$Aö ${A b}", "$1 ä1ö ${A b}"),
         ] {
-            let mut filling = Filling { env: &env, by_workspace: false, refused: BTreeSet::new() };
-            assert_eq!(filling.filled_in(text), want, "{text}");
+            let mut filling = VariableFilling { env: &env, by_workspace: false, refused: BTreeSet::new() };
+            assert_eq!(filling.expand_text(text), want, "{text}");
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
         );
         let layer = &res.layers[2];
         assert_eq!(layer.value.to_string(), r#"{"a":["x",{"b":"x"}]}"#);
-        assert_eq!(layer.written.to_string(), r#"{"a":["$X",{"b":"${X}"}]}"#);
+        assert_eq!(layer.raw.to_string(), r#"{"a":["$X",{"b":"${X}"}]}"#);
 
         let env = &[("HOME", "/h"), ("GEMINI_CLI_HOME", "/g"), ("CASTOR_HOME", "/w/.castor")];
         let (res, opened) = read_from(files, env, "/w", true);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     base::{
         path::AbsPath,
-        trust::{self, Level, Rule, Trust},
+        trust::{self, Trust, TrustLevel, TrustRule},
     },
     world::{
         disk,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The rules file, in Gemini CLI's folder and in castor's.
-const FILE: &str = "trustedFolders.json";
+const RULES_FILE: &str = "trustedFolders.json";
 
 /// Decides in this order: the environment (castor's variable before Gemini CLI's); a rules file that cannot be
 /// understood means no; the rule for the longest path, where a no beats a yes; else nothing is known.
@@ -37,17 +37,17 @@ pub fn read(env: &Env, folder: &AbsPath, reader: Reader<'_>) -> (Trust, Vec<Warn
     if let Some(warning) = warnings.first() {
         return (Trust::Untrusted(warning.to_string()), warnings);
     }
-    let folder = as_told_apart(&reader.real(folder));
+    let folder = fold_case(&reader.real(folder));
     (trust::decide(rules.values().flatten(), &folder), warnings)
 }
 
 /// As this platform's file systems usually do.
-fn as_told_apart(path: &AbsPath) -> AbsPath {
-    trust::folded(path, cfg!(any(target_os = "macos", windows)))
+fn fold_case(path: &AbsPath) -> AbsPath {
+    trust::fold_case(path, cfg!(any(target_os = "macos", windows)))
 }
 
 fn from_env(env: &Env) -> Option<Trust> {
-    let (name, value) = env.first(&["CASTOR_TRUST_WORKSPACE", "GEMINI_CLI_TRUST_WORKSPACE"])?;
+    let (name, value) = env.first_set(&["CASTOR_TRUST_WORKSPACE", "GEMINI_CLI_TRUST_WORKSPACE"])?;
     let why = format!("environment {name}={value}");
     match value.trim().to_ascii_lowercase().as_str() {
         "true" | "1" => Some(Trust::Trusted { why, root: None }),
@@ -59,13 +59,13 @@ fn from_env(env: &Env) -> Option<Trust> {
 fn files(env: &Env) -> Vec<AbsPath> {
     let gemini = match env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") {
         Some(it) => AbsPath::new(it),
-        None => gemini_home(env).map(|it| it.join(FILE)),
+        None => gemini_home(env).map(|it| it.join(RULES_FILE)),
     };
-    [gemini, castor_home(env).map(|it| it.join(FILE))].into_iter().flatten().collect()
+    [gemini, castor_home(env).map(|it| it.join(RULES_FILE))].into_iter().flatten().collect()
 }
 
 /// Rules by the canonical path they name: through symlinks a file may name one path twice.
-fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Vec<Rule>>, Warning> {
+fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Vec<TrustRule>>, Warning> {
     let warn = |at, key, what: String| Warning {
         origin: file.to_string(),
         at,
@@ -83,18 +83,18 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
         let Some(named) = AbsPath::new(&path) else {
             return Err(warn(None, Some(path), "is not an absolute path".to_owned()));
         };
-        let (written, named) = (named.clone(), as_told_apart(&reader.real(&named)));
-        let Some(level) = level.as_str().and_then(Level::parse) else {
+        let (written, named) = (named.clone(), fold_case(&reader.real(&named)));
+        let Some(level) = level.as_str().and_then(TrustLevel::parse) else {
             let what = format!("is {level}, not TRUST_FOLDER, TRUST_PARENT or DO_NOT_TRUST");
             return Err(warn(None, Some(path), what));
         };
         // Where a repository put a link in the place of a folder, the user's yes was about another one.
-        let above = written.parent().filter(|_| level != Level::Never && as_told_apart(&written) != named);
+        let above = written.parent().filter(|_| level != TrustLevel::Never && fold_case(&written) != named);
         if above.is_some_and(|it| memory::is_in_repository(&it)) {
             continue;
         }
         let why = format!("{file}: {path}: {}", level.as_str());
-        res.entry(named.clone()).or_default().push(Rule { named, level, why });
+        res.entry(named.clone()).or_default().push(TrustRule { path: named, level, why });
     }
     Ok(res)
 }
@@ -105,17 +105,17 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
 ///
 /// # Errors
 /// A file that cannot be written. Then nothing has changed.
-pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result<(bool, Option<Warning>)> {
+pub fn set_rule(home: &AbsPath, folder: &AbsPath, level: Option<TrustLevel>) -> io::Result<(bool, Option<Warning>)> {
     // Other processes write too; the lock goes with the handle.
     let lock = disk::open_append_private(&home.join(".trustedFolders.lock"))?;
     lock.lock()?;
-    let (file, reader) = (home.join(FILE), Reader::disk());
+    let (file, reader) = (home.join(RULES_FILE), Reader::disk());
     let mut warning = None;
     let said = |it: io::Error| io::Error::new(it.kind(), format!("{file}: {it}"));
     let mut rules = match (reader.optional(&file).map_err(said)?, read_rules(&file, reader)) {
-        (Some(bytes), Ok(_)) => jsonc::parse_members(&bytes).map(merged).unwrap_or_default(),
+        (Some(bytes), Ok(_)) => jsonc::parse_members(&bytes).map(merge_rules).unwrap_or_default(),
         (Some(bytes), Err(wrong)) => {
-            let aside = home.join(format!("{FILE}.bak"));
+            let aside = home.join(format!("{RULES_FILE}.bak"));
             disk::write_private(&aside, &bytes)?;
             let message = format!("could not be understood; it was kept as {aside}, its rules no longer count");
             warning = Some(Warning { message, ..wrong });
@@ -125,12 +125,11 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
     };
     let before = rules.clone();
     let folder = reader.real(folder);
-    let is_it =
-        |it: &str| AbsPath::new(it).is_some_and(|it| as_told_apart(&reader.real(&it)) == as_told_apart(&folder));
+    let is_it = |it: &str| AbsPath::new(it).is_some_and(|it| fold_case(&reader.real(&it)) == fold_case(&folder));
     // Who trusts the folder again does not mean to take what is beside it away.
-    let is_wide = |(name, it): (&String, &Value)| is_it(name) && it.as_str() == Some(Level::Parent.as_str());
+    let is_wide = |(name, it): (&String, &Value)| is_it(name) && it.as_str() == Some(TrustLevel::Parent.as_str());
     let level = match level {
-        Some(Level::Folder) if rules.iter().any(is_wide) => Some(Level::Parent),
+        Some(TrustLevel::Folder) if rules.iter().any(is_wide) => Some(TrustLevel::Parent),
         it => it,
     };
     rules.retain(|name, _| !is_it(name));
@@ -145,17 +144,17 @@ pub fn set(home: &AbsPath, folder: &AbsPath, level: Option<Level>) -> io::Result
 }
 
 /// Whether castor's own file says that the folder is trusted with its parent.
-pub fn holds_parent(home: &AbsPath, folder: &AbsPath) -> bool {
-    let folder = as_told_apart(&Reader::disk().real(folder));
-    let rules = read_rules(&home.join(FILE), Reader::disk()).unwrap_or_default();
-    rules.get(&folder).is_some_and(|it| it.iter().any(|it| it.level == Level::Parent))
+pub fn trusts_parent(home: &AbsPath, folder: &AbsPath) -> bool {
+    let folder = fold_case(&Reader::disk().real(folder));
+    let rules = read_rules(&home.join(RULES_FILE), Reader::disk()).unwrap_or_default();
+    rules.get(&folder).is_some_and(|it| it.iter().any(|it| it.level == TrustLevel::Parent))
 }
 
 /// One rule for each name: a no, where there is one.
-fn merged(jsonc::Members(rules): jsonc::Members) -> Map<String, Value> {
+fn merge_rules(jsonc::Members(rules): jsonc::Members) -> Map<String, Value> {
     let mut res = Map::new();
     for (name, level) in rules {
-        let is_no = |it: &Value| it.as_str() == Some(Level::Never.as_str());
+        let is_no = |it: &Value| it.as_str() == Some(TrustLevel::Never.as_str());
         if !res.get(&name).is_some_and(is_no) {
             res.insert(name, level);
         }
@@ -167,7 +166,7 @@ fn merged(jsonc::Members(rules): jsonc::Members) -> Map<String, Value> {
 ///
 /// # Errors
 /// A file that cannot be understood.
-pub fn list(env: &Env) -> Result<Vec<String>, Warning> {
+pub fn list_rules(env: &Env) -> Result<Vec<String>, Warning> {
     let mut res = Vec::new();
     for file in files(env) {
         res.extend(read_rules(&file, Reader::disk())?.into_values().flatten().map(|it| it.why));
@@ -179,11 +178,11 @@ pub fn list(env: &Env) -> Result<Vec<String>, Warning> {
 mod tests {
     use std::io;
 
-    use super::{read, set};
+    use super::{read, set_rule};
     use crate::{
         base::{
             path::AbsPath,
-            trust::{Level, Trust},
+            trust::{Trust, TrustLevel},
         },
         world::{secrets::Env, workspace::Reader},
     };
@@ -279,27 +278,27 @@ mod tests {
         std::os::unix::fs::symlink(root.join("w/a"), root.join("link")).unwrap();
         let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
         let trusts = |it: &str| read(&env, &root.join(it), Reader::disk()).0;
-        assert!(set(&home, &root.join("link"), Some(Level::Parent)).unwrap().0);
+        assert!(set_rule(&home, &root.join("link"), Some(TrustLevel::Parent)).unwrap().0);
         assert!(trusts("w/b").is_trusted() && trusts("link").is_trusted());
-        assert!(!set(&home, &root.join("w/a"), Some(Level::Parent)).unwrap().0, "one rule for one folder");
-        assert!(!set(&home, &root.join("w/a"), Some(Level::Folder)).unwrap().0, "the wider yes stays");
+        assert!(!set_rule(&home, &root.join("w/a"), Some(TrustLevel::Parent)).unwrap().0, "one rule for one folder");
+        assert!(!set_rule(&home, &root.join("w/a"), Some(TrustLevel::Folder)).unwrap().0, "the wider yes stays");
         assert!(trusts("w/b").is_trusted());
-        set(&home, &root.join("w/b"), Some(Level::Never)).unwrap();
+        set_rule(&home, &root.join("w/b"), Some(TrustLevel::Never)).unwrap();
         assert!(matches!(trusts("w/b"), Trust::Untrusted(_)) && trusts("w/a").is_trusted());
-        assert_eq!(super::list(&env).unwrap().len(), 2);
-        assert!(set(&home, &root.join("link"), None).unwrap().0);
+        assert_eq!(super::list_rules(&env).unwrap().len(), 2);
+        assert!(set_rule(&home, &root.join("link"), None).unwrap().0);
         assert_eq!(trusts("w/a"), Trust::Unknown);
 
         let file = home.join("trustedFolders.json");
         let (a, b) = (root.join("w/a"), root.join("w/b"));
         let twice = format!(r#"{{"{a}": "DO_NOT_TRUST", "{a}": "TRUST_FOLDER"}}"#);
         std::fs::write(&file, twice).unwrap();
-        set(&home, &b, Some(Level::Folder)).unwrap();
+        set_rule(&home, &b, Some(TrustLevel::Folder)).unwrap();
         assert!(trusts("w/b").is_trusted() && !trusts("w/a").is_trusted(), "what is written anew keeps the no");
         std::fs::write(&file, vec![b' '; (4 << 20) + 1]).unwrap();
         assert!(matches!(trusts("w/b"), Trust::Untrusted(it) if it.contains("over 4 MiB")));
         std::fs::write(&file, "{ oops").unwrap();
-        let (_, warning) = set(&home, &root.join("w/a"), Some(Level::Folder)).unwrap();
+        let (_, warning) = set_rule(&home, &root.join("w/a"), Some(TrustLevel::Folder)).unwrap();
         assert!(warning.unwrap().to_string().contains("it was kept as"));
         assert_eq!(std::fs::read_to_string(home.join("trustedFolders.json.bak")).unwrap(), "{ oops");
         assert!(trusts("w/a").is_trusted());

@@ -354,7 +354,7 @@ fn line(message: &Value) -> Vec<u8> {
 
 /// Every method of the agent has its params here.
 #[test]
-fn all_methods_are_said() {
+fn simulator_calls_every_method() {
     let said = |name: &str| REQUESTS.iter().any(|(_, it)| *it == name);
     for (name, _) in castor::app::machine::METHODS {
         assert!(said(name), "{name} is never said");

@@ -1,6 +1,6 @@
 //! The dice: everything random of a life comes from its one seed.
 
-use castor::base::now::Now;
+use castor::base::clock::Now;
 
 pub struct Dice {
     seed: u64,
@@ -15,7 +15,7 @@ impl Dice {
     /// 0 up to `sides`, without it.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.n += 1;
-        let rolled = Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.dice(self.n);
+        let rolled = Now { unix_ms: 0, seed: self.seed ^ 0x5eed }.random(self.n);
         usize::try_from(rolled >> 8).unwrap() % sides.max(1)
     }
 

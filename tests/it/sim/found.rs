@@ -87,7 +87,7 @@ fn a_loaded_session_keeps_its_folders_when_the_log_fails() {
 
 /// A tool that gave up on the editor left its request behind.
 #[test]
-fn what_a_call_wanted_of_the_editor_goes_with_the_call() {
+fn finished_call_cancels_its_editor_requests() {
     let read = "answer $1 1 remembered nothing\nanswer $1 2 chunks read\nanswer $1 2 generated ok\neditor $1 4 fs/read_text_file\nanswer $1 4 resolved panic\n";
     let stop = r#"> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n
 "#;
@@ -119,7 +119,7 @@ fn a_session_that_was_closed_can_be_loaded_in_the_same_bytes() {
 
 /// The cancel went ahead of the request that it was about, and the editor wrote a file for a turn that was over.
 #[test]
-fn nothing_is_asked_of_the_editor_after_a_cancel_in_the_same_turn() {
+fn cancelled_turn_sends_the_editor_nothing() {
     let moves = [
         START,
         PROMPT,

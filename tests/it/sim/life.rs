@@ -8,7 +8,7 @@ use std::{
 };
 
 use castor::{
-    app::machine::{Event, Held, Machine, Options, World as Doors, builtins},
+    app::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
     base::{
         hook::HookEvent,
         ids::SessionId,
@@ -19,7 +19,7 @@ use castor::{
     world::{
         process::Groups,
         secrets::Env,
-        store::{Store, Summary},
+        store::{SessionStore, SessionSummary},
     },
 };
 use serde_json::{Map, json};
@@ -87,7 +87,7 @@ impl Life {
             std::fs::write(home.path().join("settings.json"), settings).unwrap();
         }
         let (world, groups) = (World::default(), Groups::default());
-        let store = Store::writing(AbsPath::new(home.path()).unwrap(), world::write);
+        let store = SessionStore::with_append(AbsPath::new(home.path()).unwrap(), world::write);
         let doors = Doors::new(store, groups.clone(), builtins(&groups), Box::new(world.queue.clone()));
         world::fill_disk(None);
         // Every other life has hooks at every point.
@@ -180,7 +180,7 @@ impl Life {
     }
 
     fn take(&mut self, event: Event) {
-        self.ended |= self.machine.take(event, self.now_ms);
+        self.ended |= self.machine.handle_event(event, self.now_ms);
     }
 
     fn take_some(&mut self, event: Option<Event>, words: &str) {
@@ -208,16 +208,16 @@ impl Life {
         let mut listing = self.world.searches.remove(0).look();
         listing.found.sort_by(|a, b| b.id.cmp(&a.id));
         for (at, it) in listing.found.iter_mut().rev().enumerate() {
-            *it = Summary { updated_ms: START_MS + at as u64, ..it.clone() };
+            *it = SessionSummary { updated_ms: START_MS + at as u64, ..it.clone() };
         }
-        self.take(Event::Listed(Box::new(listing)));
+        self.take(Event::SessionsListed(Box::new(listing)));
     }
 
     fn chore(&mut self) {
         self.world.chores -= 1;
         let saves = self.world.saves > 0;
         self.world.saves -= usize::from(saves);
-        self.take(if saves { Event::Saved } else { Event::ChoreDone });
+        self.take(if saves { Event::GrantSaved } else { Event::ChoreDone });
     }
 
     fn disk(&mut self, what: &Disk) {
@@ -252,7 +252,7 @@ impl Life {
         if self.unread > MAX_UNSENT {
             self.story.problems.push(format!("{} bytes wait for the client", self.unread));
         }
-        let said = self.machine.held().said;
+        let said = self.machine.open_resources().outbox;
         if said > 0 {
             self.story.problems.push(format!("{said} things were not said in their turn"));
         }
@@ -286,20 +286,20 @@ impl Life {
 
     fn end(&mut self) {
         self.end_turn();
-        self.machine.stop();
+        self.machine.cancel_prompts();
         while !self.world.searches.is_empty() {
             self.list();
         }
-        self.machine.part();
+        self.machine.end_sessions();
         self.world.take_jobs();
         while self.world.chores > 0 {
             self.chore();
         }
         let lines = self.machine.finish();
         self.say(&lines);
-        let (held, wanted, servers) = (self.machine.held(), self.world.n_wanted(), self.world.n_servers());
+        let (held, wanted, servers) = (self.machine.open_resources(), self.world.n_wanted(), self.world.n_servers());
         let waiting = self.world.waiting.len() + self.world.asked.len();
-        let left = [held.requests, held.running, held.said, held.listings, wanted, servers, waiting];
+        let left = [held.requests, held.running, held.outbox, held.listings, wanted, servers, waiting];
         if left.iter().any(|it| *it > 0) {
             self.story.problems.push(format!("left at the end: {left:?}"));
         }
@@ -310,8 +310,8 @@ impl Life {
     /// but the open sessions.
     pub fn check_quiet(&mut self) {
         let used = self.world.n_servers();
-        let quiet = Held { sessions: self.watch.sessions.len(), servers: used, ..Held::default() };
-        let held = self.machine.held();
+        let quiet = OpenResources { sessions: self.watch.sessions.len(), servers: used, ..OpenResources::default() };
+        let held = self.machine.open_resources();
         if held != quiet {
             self.story.problems.push(format!("all is quiet, but {held:?} is held and not {quiet:?}"));
         }
@@ -356,7 +356,7 @@ impl Life {
 
     /// What is in the log is what the session is; only its folders are today's.
     fn check_logs(&mut self) {
-        let store = Store::new(AbsPath::new(self.home.path()).unwrap());
+        let store = SessionStore::new(AbsPath::new(self.home.path()).unwrap());
         let mut wrong = Vec::new();
         for id in self.machine.sessions() {
             if let Some(it) = &mut self.sabotage {

@@ -29,7 +29,7 @@ fn told(life: &Life) -> String {
 }
 
 #[test]
-fn a_limit_is_told_at_once_and_the_wait_is_what_the_server_asks() {
+fn rate_limit_is_reported_at_once_and_waits_as_the_server_asks() {
     let mut life = lived("answer $1 2 generated later\n");
     // No time has gone by: what is told now is told within a second, whatever the machine.
     assert_eq!(life.now_ms, START_MS);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use castor::{
     base::{
-        check::Finding,
-        checkpoint::{ChangeKind, Changes, Conflict, FileChange, Held, Restored},
+        check::CheckFinding,
+        checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, RestoreResult},
         content::Part,
         hook::{HookEnd, HookReport},
         log::Decision,
@@ -44,12 +44,12 @@ pub fn hooked(word: &str) -> Option<HookReport> {
         "tools" => specific(json!({"toolConfig": {"mode": "AUTO", "allowedFunctionNames": ["read_file"]}})),
         "clear" => specific(json!({"clearContext": true})),
         "tail" => specific(json!({"tailToolCallRequest": {"name": "read_file", "args": {"file_path": "/usr/d"}}})),
-        "hang" => return Some(HookReport::of(HookEnd::TimedOut)),
-        "crash" => return Some(HookReport::of(HookEnd::Signal("SIGSEGV".to_owned()))),
-        "garbage" => return Some(HookReport { stdout: "{\0".to_owned(), ..HookReport::of(HookEnd::Exit(0)) }),
+        "hang" => return Some(HookReport::from_end(HookEnd::TimedOut)),
+        "crash" => return Some(HookReport::from_end(HookEnd::Signal("SIGSEGV".to_owned()))),
+        "garbage" => return Some(HookReport { stdout: "{\0".to_owned(), ..HookReport::from_end(HookEnd::Exit(0)) }),
         _ => return None,
     };
-    Some(HookReport { stdout: output.to_string(), ..HookReport::of(HookEnd::Exit(0)) })
+    Some(HookReport { stdout: output.to_string(), ..HookReport::from_end(HookEnd::Exit(0)) })
 }
 
 pub fn remembered(word: &str) -> Option<Result<Arc<[MemoryFile]>, String>> {
@@ -201,10 +201,10 @@ pub fn resolved(word: &str) -> Option<Result<Targets, ToolError>> {
     })
 }
 
-pub fn checked(word: &str) -> Option<Result<Finding, String>> {
-    let said = |decision| Ok(Finding { decision, reason: "it said so".to_owned() });
+pub fn checked(word: &str) -> Option<Result<CheckFinding, String>> {
+    let said = |decision| Ok(CheckFinding { decision, reason: "it said so".to_owned() });
     Some(match word {
-        "allow" => Ok(Finding::allow()),
+        "allow" => Ok(CheckFinding::allow()),
         "ask" => said(Decision::Ask),
         "deny" => said(Decision::Deny),
         "panic" => Err("boom".to_owned()),
@@ -231,7 +231,7 @@ pub fn ran(word: &str) -> Option<ToolOutput> {
         "panic" => ToolOutput::failed(ToolError::new("unhandled_exception", "boom")),
         "tail" => {
             let tail = TailCall { name: "read_file".to_owned(), args: json!({"file_path": "/usr/b"}) };
-            ToolOutput { content: vec![Part::text("then")], tail: Some(tail), ..ToolOutput::default() }
+            ToolOutput { content: vec![Part::text("then")], tail_call: Some(tail), ..ToolOutput::default() }
         }
         _ => return None,
     })
@@ -254,9 +254,9 @@ pub fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()
 }
 
-pub fn held(word: &str) -> Option<Result<Held, String>> {
+pub fn held(word: &str) -> Option<Result<CheckpointResult, String>> {
     Some(match word {
-        "ok" => Ok(Held::default()),
+        "ok" => Ok(CheckpointResult::default()),
         "full" => Err("the store is full".to_owned()),
         _ => return None,
     })
@@ -272,11 +272,14 @@ pub fn changes(word: &str) -> Result<Changes, String> {
     }
 }
 
-pub fn restored(word: &str) -> Option<Result<(Restored, Vec<String>), String>> {
+pub fn restored(word: &str) -> Option<Result<(RestoreResult, Vec<String>), String>> {
     let conflict = Conflict { path: "/usr/a".into(), reason: "you changed it".to_owned() };
     Some(match word {
-        "a" => Ok((Restored { restored: vec!["/usr/a".into()], ..Restored::default() }, vec!["noted".to_owned()])),
-        "conflict" => Ok((Restored { conflicts: vec![conflict], ..Restored::default() }, Vec::new())),
+        "a" => Ok((
+            RestoreResult { restored: vec!["/usr/a".into()], ..RestoreResult::default() },
+            vec!["noted".to_owned()],
+        )),
+        "conflict" => Ok((RestoreResult { conflicts: vec![conflict], ..RestoreResult::default() }, Vec::new())),
         "full" => Err("the disk is full".to_owned()),
         _ => return None,
     })

@@ -10,16 +10,16 @@ use std::{
 };
 
 use castor::{
-    app::machine::{EditorRequest, Event, Job, Search, Workers},
+    app::machine::{EditorRequest, Event, Job, SessionSearch, Workers},
     base::{
-        elicitation::{Reply, Wanted},
+        elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, SessionId},
         question::{Field, FieldKind, Form},
         terminal::Screen,
-        trust::{Piece, PieceKind, first_doubt},
+        trust::{TrustedFile, TrustedFileKind, folder_doubt},
     },
-    engine::step::{Doubted, Effect, Input},
-    world::mcp::{Ask, Connection, Hold, News, ServerTool, line},
+    engine::step::{Effect, Input, TrustPrompt},
+    world::mcp::{Connection, ProcessHold, ServerEvent, ServerQuestion, ServerTool, open_link},
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ pub struct World {
     pub queue: Queue,
     pub tasks: Vec<Task>,
     pub servers: BTreeMap<u64, Server>,
-    pub searches: Vec<Search>,
+    pub searches: Vec<SessionSearch>,
     /// What no session waits for: hooks that hear of its end, what is to be in a file.
     pub chores: usize,
     /// Of these, what is written into the user's own files.
@@ -139,10 +139,10 @@ impl World {
                         Effect::Check(_) => Kind::Check,
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
-                        Effect::Hook(_) => Kind::Hook,
-                        Effect::Remember | Effect::Discover { .. } => Kind::Remember,
+                        Effect::RunHook(_) => Kind::Hook,
+                        Effect::ReadMemory | Effect::DiscoverMemory { .. } => Kind::Remember,
                         Effect::OpenCheckpoints | Effect::Checkpoint { .. } => Kind::Hold,
-                        Effect::Compare { .. } => Kind::Compare,
+                        Effect::CompareCheckpoint { .. } => Kind::Compare,
                         Effect::Restore(it) => {
                             assert!(!it.undo.is_empty(), "a restore of nothing");
                             Kind::Restore
@@ -150,7 +150,7 @@ impl World {
                         Effect::Diff { .. } => Kind::Diff,
                         other => panic!("no job for the world: {other:?}"),
                     };
-                    let (session, effect) = (it.desk.session.to_string(), it.id.0);
+                    let (session, effect) = (it.resources.session.to_string(), it.id.0);
                     self.tasks.push(Task { session, effect, kind, cancel: it.cancel, answered: false, is_outside });
                 }
                 Job::Server { server, stop, .. } => {
@@ -158,12 +158,12 @@ impl World {
                 }
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for it.
-                Job::Sync(_) | Job::Probe => (),
-                Job::Save { .. } | Job::Keep { .. } => {
+                Job::SyncLog(_) | Job::ProbeSandbox => (),
+                Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
                     self.chores += 1;
                     self.saves += 1;
                 }
-                Job::Farewell { .. } | Job::Stash { .. } | Job::Part { .. } => self.chores += 1,
+                Job::SessionEndHook { .. } | Job::Stash { .. } | Job::ReleaseCheckpoints { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -223,15 +223,17 @@ impl World {
             "chunks" => Input::Chunks { effect, chunks: rest.split(' ').map(chunk).collect::<Option<_>>()? },
             "generated" => Input::Generated { effect, result: generated(rest)? },
             "resolved" => Input::Resolved { effect, result: resolved(rest)? },
-            "checked" => Input::Checked { effect, said: checked(rest)? },
+            "checked" => Input::Checked { effect, finding: checked(rest)? },
             "previewed" => Input::Previewed { effect, result: previewed(rest)? },
-            "printed" => Input::Printed { effect, text: "printed\n".to_owned() },
-            "printed-long" => Input::Printed { effect, text: "p".repeat(LONG) },
-            "attached-drawn" => Input::Attached { effect, screen: Screen::Drawn { cwd: path(CWD) } },
-            "attached-client" => Input::Attached { effect, screen: Screen::Client { terminal: "t".to_owned() } },
-            "hooked" => Input::Hooked { effect, report: Box::new(hooked(rest)?) },
-            "remembered" => Input::Remembered { effect, files: remembered(rest)? },
-            "ran" => Input::Ran { effect, output: Box::new(ran(rest)?), changes: Some(changes(rest)) },
+            "printed" => Input::OutputPrinted { effect, text: "printed\n".to_owned() },
+            "printed-long" => Input::OutputPrinted { effect, text: "p".repeat(LONG) },
+            "attached-drawn" => Input::TerminalAttached { effect, screen: Screen::Drawn { cwd: path(CWD) } },
+            "attached-client" => {
+                Input::TerminalAttached { effect, screen: Screen::Client { terminal: "t".to_owned() } }
+            }
+            "hooked" => Input::HookFinished { effect, report: Box::new(hooked(rest)?) },
+            "remembered" => Input::MemoryRead { effect, files: remembered(rest)? },
+            "ran" => Input::RunEnded { effect, output: Box::new(ran(rest)?), changes: Some(changes(rest)) },
             "held" => Input::Checkpointed { effect, result: held(rest)? },
             "compared" => Input::Compared { effect, changes: changes(rest) },
             "restored" => Input::Restored { effect, result: restored(rest)? },
@@ -243,8 +245,8 @@ impl World {
     /// A folder that brings settings. The machine reads none: what a yes would let in is a matter of the conversations.
     pub fn doubt() -> Option<Input> {
         let hash = Some("0".to_owned());
-        let piece = Piece { name: ".castor/settings.json".to_owned(), kind: PieceKind::Settings, hash };
-        first_doubt(&path(CWD), &[], &[piece], &[]).map(|it| Input::Doubted(Doubted::Ask(Arc::new(it.form))))
+        let piece = TrustedFile { name: ".castor/settings.json".to_owned(), kind: TrustedFileKind::Settings, hash };
+        folder_doubt(&path(CWD), &[], &[piece], &[]).map(|it| Input::TrustPrompt(TrustPrompt::Ask(Arc::new(it.form))))
     }
 
     /// Whether an answer of these words ends its task.
@@ -253,46 +255,50 @@ impl World {
         !["chunks", "printed", "printed-long", "attached-drawn", "attached-client"].contains(&first)
     }
 
-    pub fn news(&mut self, server: u64, words: &str) -> Option<News> {
+    pub fn news(&mut self, server: u64, words: &str) -> Option<ServerEvent> {
         let mut words = words.split(' ');
         let first = words.next()?;
         if let Some(ask) = first.strip_prefix("asks-") {
             let number = words.next()?.parse().ok()?;
-            return self.ask(server, number, ask).map(News::Asks);
+            return self.ask(server, number, ask).map(ServerEvent::Question);
         }
         if first == "takes-back" {
             let number = words.next()?.parse().ok()?;
             self.asked.retain(|it| it.server != server || it.number != number);
-            return Some(News::TakesBack(number));
+            return Some(ServerEvent::QuestionWithdrawn(number));
         }
         let tools: Vec<ServerTool> = words.map(server_tool).collect();
         Some(match first {
-            "ready" => News::Ready { connection: CONNECTION.clone(), tools },
-            "changed" => News::Changed(tools),
-            "down" => News::Down("it crashed".to_owned()),
-            "lost" => News::Lost("it ended".to_owned()),
-            "completes" => News::Completed("page".to_owned()),
+            "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), tools },
+            "changed" => ServerEvent::ToolsChanged(tools),
+            "down" => ServerEvent::Down("it crashed".to_owned()),
+            "lost" => ServerEvent::Lost("it ended".to_owned()),
+            "completes" => ServerEvent::PageCompleted("page".to_owned()),
             _ => return None,
         })
     }
 
     /// A server asks the user; it waits for the answer.
-    fn ask(&mut self, server: u64, number: u64, what: &str) -> Option<Ask> {
+    fn ask(&mut self, server: u64, number: u64, what: &str) -> Option<ServerQuestion> {
         let field = |kind| {
             let (name, title, description) = ("0".to_owned(), None, None);
             Field { name, title, description, required: true, kind, default: None }
         };
-        let form = |kind| Wanted::Form(Form { message: "Well?".to_owned(), fields: vec![field(kind)] });
+        let form = |kind| ElicitationRequest::Form(Form { message: "Well?".to_owned(), fields: vec![field(kind)] });
         let wanted = match what {
             "yes-or-no" => form(FieldKind::Bool),
             "text" => form(FieldKind::Text { min: None, max: None, format: None }),
-            "page" => Wanted::Page { message: "See".to_owned(), url: "https://a.b".to_owned(), id: "page".to_owned() },
+            "page" => ElicitationRequest::Page {
+                message: "See".to_owned(),
+                url: "https://a.b".to_owned(),
+                id: "page".to_owned(),
+            },
             _ => return None,
         };
         let (reply, answer) = oneshot::channel();
         self.n_asked += 1;
         self.asked.push(Asked { server, number, reply: answer });
-        Some(Ask { number, wanted, reply })
+        Some(ServerQuestion { number, request: wanted, reply })
     }
 
     /// A task asks for the editor's hands; it waits for the answer.
@@ -323,5 +329,10 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
     let _in_runtime = runtime.enter();
     let (pipe, _) = tokio::io::duplex(64);
     let service = serve_directly::<rmcp::RoleClient, _, _, _, _>((), tokio::io::split(pipe), None);
-    Connection::new(line(service.peer().clone()).1, broadcast::channel(1).0, watch::channel(0).1, Hold::default())
+    Connection::new(
+        open_link(service.peer().clone()).1,
+        broadcast::channel(1).0,
+        watch::channel(0).1,
+        ProcessHold::default(),
+    )
 });

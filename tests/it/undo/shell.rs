@@ -151,7 +151,7 @@ Restored
 }
 
 #[test]
-fn what_the_user_changed_is_a_conflict_that_a_script_decides() {
+fn script_resolves_conflicts_with_user_changes() {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/a.txt", "one\n");
     turn(&mut sandbox, "", &run("echo two > a.txt; echo two > b.txt"));
@@ -210,7 +210,7 @@ Restored
 
 /// Who turned checkpoints off does not get back what an older session did.
 #[test]
-fn where_nothing_was_held_that_is_said() {
+fn undo_without_checkpoints_is_reported() {
     let mut sandbox = Sandbox::new();
     turn(&mut sandbox, "", &write("a.txt", "one\n"));
     let settings = |it: &str| format!(r#"{{"general": {{"checkpointing": {{"enabled": {it}}}}}}}"#);
@@ -241,7 +241,7 @@ castor: nothing was held of what session $ID (go) did last: checkpoints were off
 
 /// Nothing pretends that it gave back what was freed.
 #[test]
-fn what_was_freed_is_not_given_back_and_that_is_said() {
+fn undo_of_freed_checkpoints_is_reported() {
     let mut sandbox = Sandbox::new();
     turn(&mut sandbox, "", &write("a.txt", "two\n"));
     check_shell(

@@ -3,10 +3,10 @@
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::{Done, Streams, last_four};
+use super::{AuthStreams, VerbOutcome, last_four};
 use crate::{
     app::{
-        access::{self, AccessError, AccessKind, Given, ModelAccess, Origin},
+        access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
         cli::exits::EXIT_AUTH,
         options::Options,
         providers, sessions,
@@ -14,7 +14,7 @@ use crate::{
     },
     base::path::AbsPath,
     world::{
-        http::shown_host,
+        http::safe_host,
         secrets::{Env, credentials},
         workspace,
     },
@@ -25,7 +25,7 @@ const METHODS: &[(&str, AccessKind)] =
     &[("gemini-api-key", AccessKind::ApiKey), ("gateway", AccessKind::Gateway), ("vertex-ai", AccessKind::Vertex)];
 
 /// One way to sign in, ready to be said.
-struct Row {
+struct LoginStatus {
     id: String,
     configured: bool,
     /// The one that sessions in this folder use.
@@ -38,16 +38,16 @@ struct Row {
     ends: Option<String>,
 }
 
-pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>) -> Done {
-    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
+pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
+    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     let text = if as_json {
         format!("{}\n", as_value(&rows))
     } else {
-        as_text(&rows, &access::missing(&ground.env, &settings, &Given::default()))
+        as_text(&rows, &access::missing(&ground.env, &settings, &CredentialOverride::default()))
     };
     // What stands in them may be what is missing.
-    for it in ground.layers().unread() {
+    for it in ground.layers().unread_files() {
         _ = writeln!(streams.err, "castor: {it}");
     }
     Ok((if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH }, text))
@@ -58,43 +58,43 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut Streams<'_>
 /// # Errors
 /// What is configured so that it cannot work.
 pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
-    let (ground, settings) = sessions::look(&Options::default(), env, cwd);
+    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
     let mut rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     rows.iter_mut().for_each(|it| it.ends = None);
     Ok(as_value(&rows))
 }
 
-fn rows(env: &Env, settings: &Settings) -> Result<Vec<Row>, AccessError> {
-    let active = access::model_access(env, settings, &Given::default())?.kind;
+fn rows(env: &Env, settings: &Settings) -> Result<Vec<LoginStatus>, AccessError> {
+    let active = access::model_access(env, settings, &CredentialOverride::default())?.kind;
     let row = |(id, kind): &(&'static str, AccessKind)| {
-        let chosen = Given { method: Some(*kind), ..Given::default() };
+        let chosen = CredentialOverride { method: Some(*kind), ..CredentialOverride::default() };
         let it = access::model_access(env, settings, &chosen)?;
         Ok(row(id, *kind, active == *kind, &it, env))
     };
-    let own = METHODS.iter().map(row).collect::<Result<Vec<Row>, _>>()?;
-    let others = settings.reach.providers.iter().filter_map(|it| provider(it, env, settings));
-    let mut res: Vec<Row> = own.into_iter().chain(others).collect();
+    let own = METHODS.iter().map(row).collect::<Result<Vec<LoginStatus>, _>>()?;
+    let others = settings.models.providers.iter().filter_map(|it| provider(it, env, settings));
+    let mut res: Vec<LoginStatus> = own.into_iter().chain(others).collect();
     // A model of another provider's is asked with that one's key.
-    if settings.model_name.as_deref().is_some_and(|it| providers::of(settings, it).is_some()) {
+    if settings.model_name.as_deref().is_some_and(|it| providers::provider_of(settings, it).is_some()) {
         res.iter_mut().take(METHODS.len()).for_each(|it| it.active = false);
     }
     Ok(res)
 }
 
 /// A provider that wants a key, and one that wants none where somebody named it: the settings, or the model.
-fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<Row> {
-    let chosen = settings.model_name.as_deref().and_then(|it| providers::of(settings, it));
+fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<LoginStatus> {
+    let chosen = settings.model_name.as_deref().and_then(|it| providers::provider_of(settings, it));
     let is_chosen = chosen.is_some_and(|chosen| chosen.name == it.name);
     let Some(variable) = it.key_env.as_deref() else {
-        let host = it.base_url.parse().map_or_else(|_| "no URL".to_owned(), |it| shown_host(&it));
-        let named = is_chosen || it.is_written;
+        let host = it.base_url.parse().map_or_else(|_| "no URL".to_owned(), |it| safe_host(&it));
+        let named = is_chosen || it.is_configured;
         let (id, source, place) = (it.name.clone(), "settings", Some(host));
-        return named.then_some(Row { id, configured: true, active: is_chosen, source, place, ends: None });
+        return named.then_some(LoginStatus { id, configured: true, active: is_chosen, source, place, ends: None });
     };
     let key = env.get(variable).map(|it| SecretString::from(it.trim()));
     let (source, place) = if key.is_some() { variable_of(variable, env) } else { ("none", None) };
     let ends = key.as_ref().and_then(last_four).map(str::to_owned);
-    Some(Row {
+    Some(LoginStatus {
         id: it.name.clone(),
         configured: key.is_some(),
         active: key.is_some() && is_chosen,
@@ -106,13 +106,13 @@ fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<Row> {
 
 /// Where a variable that is set comes from.
 fn variable_of(name: &str, env: &Env) -> (&'static str, Option<String>) {
-    match env.file_of(name) {
+    match env.source_file(name) {
         Some(file) => ("file", Some(format!("{name} in {file}"))),
         None => ("environment", Some(name.to_owned())),
     }
 }
 
-fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: &Env) -> Row {
+fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: &Env) -> LoginStatus {
     let configured = it.kind == kind;
     let home = workspace::castor_home(env);
     let (source, place) = match (configured, kind, it.key_from) {
@@ -123,11 +123,11 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
         _ => ("stored", home.map(|it| credentials::place(&it))),
     };
     let ends = it.key.as_ref().filter(|_| configured).and_then(last_four).map(str::to_owned);
-    Row { id: id.to_owned(), configured, active, source, place, ends }
+    LoginStatus { id: id.to_owned(), configured, active, source, place, ends }
 }
 
-fn as_text(rows: &[Row], missing: &str) -> String {
-    let line = |it: &Row| {
+fn as_text(rows: &[LoginStatus], missing: &str) -> String {
+    let line = |it: &LoginStatus| {
         let mut res = format!("{:<16}", it.id);
         match (&it.place, it.source) {
             (Some(name), "environment") => res += &format!("{name} in the environment"),
@@ -147,8 +147,8 @@ fn as_text(rows: &[Row], missing: &str) -> String {
     res
 }
 
-fn as_value(rows: &[Row]) -> Value {
+fn as_value(rows: &[LoginStatus]) -> Value {
     let active = rows.iter().find(|it| it.active).map(|it| &it.id);
-    let method = |it: &Row| json!({ "id": it.id, "configured": it.configured, "source": it.source, "place": it.place, "keyEndsIn": it.ends });
+    let method = |it: &LoginStatus| json!({ "id": it.id, "configured": it.configured, "source": it.source, "place": it.place, "keyEndsIn": it.ends });
     json!({ "active": active, "methods": rows.iter().map(method).collect::<Vec<_>>() })
 }

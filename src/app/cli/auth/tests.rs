@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::{AuthArgs, Streams, run};
+use super::{AuthArgs, AuthStreams, run};
 use crate::{
     base::path::AbsPath,
     world::{disk, secrets::Env},
@@ -34,7 +34,7 @@ impl Home {
         let home = self.path.to_string();
         let env = Env::from_pairs(self.vars.iter().copied().chain([("HOME", home.as_str())]));
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut streams = Streams {
+        let mut streams = AuthStreams {
             stdin: Box::new(stdin.as_bytes()),
             is_terminal: false,
             out: Box::new(&mut out),

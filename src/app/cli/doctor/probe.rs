@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
     app::cli::run::{
-        child::{self, Launch, Tail},
+        child::{self, AgentCommand, StderrTail},
         client::{Incoming, Peer},
         failure,
     },
@@ -26,7 +26,7 @@ const QUEUE: usize = 16;
 
 /// One step, how long it took, and what went wrong.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ProbeStep {
     pub name: &'static str,
     pub took: Duration,
     pub problem: Option<String>,
@@ -34,14 +34,14 @@ pub struct Step {
 
 /// The steps in order, up to the first that fails. Sessions that are made are deleted again. `with_servers`: the folder
 /// whose settings name MCP servers; what the session says of them is a step of its own.
-pub fn shake(program: &Path, with_servers: Option<&AbsPath>) -> Vec<Step> {
+pub fn run_handshake(program: &Path, with_servers: Option<&AbsPath>) -> Vec<ProbeStep> {
     let mut steps = Vec::new();
-    let failed = |why: String| Step { name: "start", took: Duration::ZERO, problem: Some(why) };
+    let failed = |why: String| ProbeStep { name: "start", took: Duration::ZERO, problem: Some(why) };
     let folder = tempfile::Builder::new().prefix("castor-doctor-").tempdir();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match (folder, runtime) {
         (Ok(folder), Ok(runtime)) => {
-            let done = runtime.block_on(converse(program, (folder.path(), with_servers), &mut steps));
+            let done = runtime.block_on(run_agent(program, (folder.path(), with_servers), &mut steps));
             runtime.shutdown_background();
             if let Err(why) = done {
                 steps.push(failed(why));
@@ -53,12 +53,12 @@ pub fn shake(program: &Path, with_servers: Option<&AbsPath>) -> Vec<Step> {
     steps
 }
 
-async fn converse(
+async fn run_agent(
     program: &Path,
     (folder, with_servers): (&Path, Option<&AbsPath>),
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<ProbeStep>,
 ) -> Result<(), String> {
-    let launch = Launch { program: program.into(), args: ["acp", "--model", "demo"].map(Into::into).to_vec() };
+    let launch = AgentCommand { program: program.into(), args: ["acp", "--model", "demo"].map(Into::into).to_vec() };
     let (agent, pipes) = child::spawn(&launch).map_err(|it| format!("castor cannot be started: {it}"))?;
     let (peer, mut incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let outbox = peer.outbox();
@@ -87,11 +87,11 @@ async fn converse(
     if let (Some(()), Some(folder)) = (worked, with_servers) {
         worked = start_servers(&peer, folder, &mut notices, steps).await;
     }
-    peer.hang_up();
-    agent.leave().await;
+    peer.close();
+    agent.wait_or_kill().await;
     if let (None, Some(step)) = (worked, steps.last_mut()) {
-        let mut tail = Tail::default();
-        tail.last_words(&mut stderr).await;
+        let mut tail = StderrTail::default();
+        tail.drain_stderr(&mut stderr).await;
         if let (Some(problem), Some(hint)) = (&mut step.problem, tail.hint()) {
             *problem = format!("{problem} ({hint})");
         }
@@ -99,15 +99,15 @@ async fn converse(
     Ok(())
 }
 
-async fn ask_all(peer: &Peer, folder: &Path, steps: &mut Vec<Step>) -> Option<()> {
+async fn ask_all(peer: &Peer, folder: &Path, steps: &mut Vec<ProbeStep>) -> Option<()> {
     let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "castor-doctor", "version": env!("CARGO_PKG_VERSION")},
         "clientCapabilities": {"session": {"notices": {}}, "_meta": {"castor": {"interactive": false}}}});
     ask(peer, "initialize", hello, steps).await?;
-    converse_in(peer, folder, steps).await
+    run_session(peer, folder, steps).await
 }
 
 /// One session with one prompt.
-async fn converse_in(peer: &Peer, folder: &Path, steps: &mut Vec<Step>) -> Option<()> {
+async fn run_session(peer: &Peer, folder: &Path, steps: &mut Vec<ProbeStep>) -> Option<()> {
     let session = ask(peer, "session/new", json!({"cwd": folder, "mcpServers": []}), steps).await?;
     let id = session.get("sessionId").cloned().unwrap_or_default();
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": PROMPT}]});
@@ -124,18 +124,18 @@ async fn start_servers(
     peer: &Peer,
     folder: &AbsPath,
     notices: &mut mpsc::Receiver<String>,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<ProbeStep>,
 ) -> Option<()> {
     let (start, mut parts) = (Instant::now(), Vec::new());
     while notices.try_recv().is_ok() {}
-    let worked = converse_in(peer, folder.as_path(), &mut parts).await;
+    let worked = run_session(peer, folder.as_path(), &mut parts).await;
     let failed = parts.into_iter().find_map(|it| it.problem);
     let mut missing = Vec::new();
     while let Ok(it) = notices.try_recv() {
         missing.extend(it.lines().filter(|it| it.starts_with("MCP server ")).map(str::to_owned));
     }
     let problem = failed.or_else(|| (!missing.is_empty()).then(|| missing.join(" ")));
-    steps.push(Step { name: SERVERS, took: start.elapsed(), problem });
+    steps.push(ProbeStep { name: SERVERS, took: start.elapsed(), problem });
     worked
 }
 
@@ -147,7 +147,7 @@ fn notice(params: &str) -> Option<String> {
     Some(format!("{}\n{}", text("title"), text("description")))
 }
 
-async fn ask(peer: &Peer, name: &'static str, params: Value, steps: &mut Vec<Step>) -> Option<Value> {
+async fn ask(peer: &Peer, name: &'static str, params: Value, steps: &mut Vec<ProbeStep>) -> Option<Value> {
     let start = Instant::now();
     let answer = timeout(PATIENCE, peer.request(name, params)).await;
     let (result, problem) = match answer {
@@ -158,6 +158,6 @@ async fn ask(peer: &Peer, name: &'static str, params: Value, steps: &mut Vec<Ste
         }
         Err(_) => (None, Some(format!("no answer within {} s", PATIENCE.as_secs()))),
     };
-    steps.push(Step { name, took: start.elapsed(), problem });
+    steps.push(ProbeStep { name, took: start.elapsed(), problem });
     result
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     MAX_ERRORS, MAX_SESSIONS, editors,
-    probe::Step,
-    reach::{self, Reach},
+    model_probe::{self, ProbeResult},
+    probe::ProbeStep,
 };
 use crate::{
     app::{
@@ -21,28 +21,28 @@ use crate::{
         log::Fact,
         mcp::McpLink,
         path::AbsPath,
-        sandbox::{Hold, Level},
+        sandbox::{SandboxLevel, SandboxState},
         text,
         trust::Trust,
     },
     wire::acp::session::iso_time,
     world::{
         checkpoints, disk,
-        http::shown_host,
+        http::safe_host,
         process::sandbox,
         secrets::Env,
-        store::Store,
+        store::SessionStore,
         workspace::{
             self,
-            ground::{self, Ground},
+            folder_config::{self, FolderConfig},
         },
     },
 };
 
 pub struct Report {
     pub(super) program: String,
-    pub(super) tried: Tried,
-    pub(super) settings: Written,
+    pub(super) preparations: Preparations,
+    pub(super) settings: SettingsReport,
     pub(super) keys: Value,
     pub(super) model: Model,
     pub(super) home: Option<(AbsPath, Option<u32>)>,
@@ -50,15 +50,15 @@ pub struct Report {
     pub(super) sandbox: Sandbox,
     /// The folder, and whether it is trusted.
     pub(super) folder: (AbsPath, String),
-    pub(super) past: Past,
+    pub(super) history: SessionHistory,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
 }
 
 /// What was done before anything was looked at.
-pub(super) struct Tried {
+pub(super) struct Preparations {
     /// The handshake with itself.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProbeStep>,
     /// What killed castors left standing in the place of configuration, and is removed.
     pub left: Vec<String>,
     /// Restores of files that a crash interrupted, and that are finished or taken back.
@@ -66,7 +66,7 @@ pub(super) struct Tried {
 }
 
 /// What settings say.
-pub(super) struct Written {
+pub(super) struct SettingsReport {
     pub files: Vec<String>,
     pub values: Vec<String>,
     pub warnings: Vec<String>,
@@ -77,12 +77,12 @@ pub(super) struct Model {
     pub name: Option<String>,
     /// What keeps anybody from asking it.
     missing: Option<String>,
-    pub reach: Reach,
+    pub reach: ProbeResult,
 }
 
 /// What commands in this folder are held by.
 pub(super) struct Sandbox {
-    hold: Hold,
+    hold: SandboxState,
     pub has: &'static str,
     pub lacks: Option<&'static str>,
     /// What is not held in so large a folder.
@@ -93,51 +93,52 @@ pub(super) struct Sandbox {
 
 /// What the logs of sessions say.
 #[derive(Default)]
-pub(super) struct Past {
-    pub errors: Vec<Failed>,
+pub(super) struct SessionHistory {
+    pub errors: Vec<LastFailure>,
     /// Where the newest session's last request went, and why.
     pub request: Option<String>,
 }
 
 /// The last error of a session.
-pub(super) struct Failed {
+pub(super) struct LastFailure {
     pub session: String,
     pub at_ms: u64,
     pub message: String,
 }
 
 /// `shake` does the handshake; it is told whether the settings name servers.
-pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<Step>) -> Report {
-    let ground = ground::look(env, cwd);
+pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool) -> Vec<ProbeStep>) -> Report {
+    let ground = folder_config::load(env, cwd);
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (merged, of_settings) = Settings::merge(sources);
     // First what is left: the castor of the handshake would remove it, too.
-    let left = confinement::sweep(env);
+    let left = confinement::remove_leftovers(env);
     let recovered = workspace::castor_home(env).map(|it| checkpoints::recover_all(&it));
     let steps = shake(!merged.mcp.servers.is_empty());
     let (recovered, stuck) = match recovered {
         Some(Err(why)) => (Vec::new(), Some(format!("an interrupted restore could not be finished: {why}"))),
         other => (other.and_then(Result::ok).unwrap_or_default(), None),
     };
-    let tried = Tried { steps, left, recovered };
+    let tried = Preparations { steps, left, recovered };
     let rules = policies::rules(&ground).warnings;
-    let left_out = confinement::left_out(&merged, env.get("HOME").and_then(AbsPath::new).as_ref());
+    let left_out = confinement::ignored_paths(&merged, env.get("HOME").and_then(AbsPath::new).as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let warnings = warnings.chain(left_out);
     let home = workspace::castor_home(env);
-    let past = home.as_ref().map(|it| past(&Store::new(it.clone()))).unwrap_or_default();
+    let past = home.as_ref().map(|it| session_history(&SessionStore::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
     let keys = auth::sources(env, cwd).unwrap_or_else(|it| json!({ "error": it }));
-    let missing = reach::missing(&ground.env, &merged);
-    let reach = if missing.is_none() { reach::ask(env, &ground.env, &merged) } else { Reach::Unasked };
-    let ((has, lacks), hold) = (sandbox::state(), confinement::hold(&ground, &merged));
+    let missing = model_probe::missing_access(&ground.env, &merged);
+    let reach =
+        if missing.is_none() { model_probe::probe_model(env, &ground.env, &merged) } else { ProbeResult::NotProbed };
+    let ((has, lacks), hold) = (sandbox::state(), confinement::sandbox_state(&ground, &merged));
     // Where nothing is confined nobody looks.
-    let unseen = hold.available.then(|| sandbox::not_all_held(cwd.as_path())).flatten();
+    let unseen = hold.available.then(|| sandbox::unprotected_note(cwd.as_path())).flatten();
     let mut report = Report {
         program: program.display().to_string(),
-        tried,
-        settings: Written {
+        preparations: tried,
+        settings: SettingsReport {
             files: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
             values: values(sources),
             warnings: warnings.collect(),
@@ -148,10 +149,10 @@ pub fn gather(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnce(bool)
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
         sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },
         folder: (cwd.clone(), trust_words(&ground)),
-        past,
+        history: past,
         todo: Vec::new(),
     };
-    report.todo = report.problems(layers.unread().map(ToString::to_string).chain(rules).chain(stuck));
+    report.todo = report.problems(layers.unread_files().map(ToString::to_string).chain(rules).chain(stuck));
     report
 }
 
@@ -172,13 +173,13 @@ fn values(sources: Sources<'_>) -> Vec<String> {
 fn shown_link(link: &McpLink) -> String {
     match link {
         McpLink::Stdio { command, .. } => command.clone(),
-        McpLink::Web { url, .. } => url.parse().map_or_else(|_| "no URL".to_owned(), |it| shown_host(&it)),
+        McpLink::Web { url, .. } => url.parse().map_or_else(|_| "no URL".to_owned(), |it| safe_host(&it)),
     }
 }
 
 /// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
-fn trust_words(ground: &Ground) -> String {
-    let unused = ground.project.standing().filter(|(_, counts)| !counts);
+fn trust_words(ground: &FolderConfig) -> String {
+    let unused = ground.project.file_states().filter(|(_, counts)| !counts);
     let words = |name: &str| match ground.project.why_unused(name) {
         Some(why) => format!("{name}, {why}"),
         None => name.to_owned(),
@@ -193,13 +194,13 @@ fn trust_words(ground: &Ground) -> String {
 }
 
 /// From the logs of the newest sessions: they have what was shown, so nothing needs to be kept apart.
-fn last_errors(store: &Store) -> Vec<Failed> {
+fn last_errors(store: &SessionStore) -> Vec<LastFailure> {
     let last = |id: &SessionId| {
         let entries = store.read(id).ok()?;
         entries.iter().rev().find_map(|it| match &it.fact {
             Fact::Event { event } => match &event.kind {
                 EventKind::Error { message, .. } => {
-                    Some(Failed { session: id.to_string(), at_ms: it.at, message: text::first_line(message, 300) })
+                    Some(LastFailure { session: id.to_string(), at_ms: it.at, message: text::first_line(message, 300) })
                 }
                 _ => None,
             },
@@ -209,11 +210,11 @@ fn last_errors(store: &Store) -> Vec<Failed> {
     store.list(None).iter().take(MAX_SESSIONS).filter_map(|it| last(&it.id)).take(MAX_ERRORS).collect()
 }
 
-fn past(store: &Store) -> Past {
-    Past { errors: last_errors(store), request: last_request(store) }
+fn session_history(store: &SessionStore) -> SessionHistory {
+    SessionHistory { errors: last_errors(store), request: last_request(store) }
 }
 
-fn last_request(store: &Store) -> Option<String> {
+fn last_request(store: &SessionStore) -> Option<String> {
     let entries = store.read(&store.list(None).first()?.id).ok()?;
     entries.iter().rev().find_map(|it| match &it.fact {
         Fact::Attempt { model, attempt, why, .. } => Some(format!("{model}, attempt {attempt}: {why}")),
@@ -224,9 +225,9 @@ fn last_request(store: &Store) -> Option<String> {
 impl Sandbox {
     /// What was asked for by name, and cannot be had: commands fail.
     fn problem(&self) -> Option<String> {
-        let Hold { level, available, .. } = self.hold;
+        let SandboxState { level, available, .. } = self.hold;
         let why = self.lacks.unwrap_or_default();
-        let is_wanted = level != Level::Off && !available;
+        let is_wanted = level != SandboxLevel::Off && !available;
         is_wanted.then(|| format!("security.sandbox.level is {}, and commands fail: {why}.", level.as_str()))
     }
 
@@ -241,24 +242,29 @@ impl Sandbox {
 impl Report {
     /// `files`: those that are not taken as they are written, and why.
     fn problems(&self, files: impl Iterator<Item = String>) -> Vec<String> {
-        let mut res: Vec<String> =
-            self.tried.steps.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?))).collect();
-        res.extend(files.map(|it| text::sentence(&it)));
+        let mut res: Vec<String> = self
+            .preparations
+            .steps
+            .iter()
+            .filter_map(|it| Some(format!("{}: {}", it.name, it.problem.as_ref()?)))
+            .collect();
+        res.extend(files.map(|it| text::end_sentence(&it)));
         res.extend(self.sandbox.problem());
         match (&self.home, &self.model.missing) {
             (None, _) => res.push("There is no home: set CASTOR_HOME or HOME to an absolute path.".to_owned()),
             (Some((home, Some(mode))), _) if mode & 0o022 != 0 => {
                 res.push(format!("Others can write to castor's home; run: chmod 700 '{home}'"));
             }
-            (_, Some(why)) => res.push(text::sentence(why)),
-            _ => res.extend(self.model.reach.problem().map(text::sentence)),
+            (_, Some(why)) => res.push(text::end_sentence(why)),
+            _ => res.extend(self.model.reach.problem().map(text::end_sentence)),
         }
         res
     }
 
     pub fn to_json(&self) -> Value {
-        let step = |it: &Step| json!({ "name": it.name, "ms": it.took.as_millis() as u64, "problem": it.problem });
-        let failed = |it: &Failed| json!({ "session": it.session, "at": iso_time(it.at_ms), "message": it.message });
+        let step = |it: &ProbeStep| json!({ "name": it.name, "ms": it.took.as_millis() as u64, "problem": it.problem });
+        let failed =
+            |it: &LastFailure| json!({ "session": it.session, "at": iso_time(it.at_ms), "message": it.message });
         let home =
             self.home.as_ref().map(|(path, mode)| json!({ "path": path, "mode": mode.map(|it| format!("{it:o}")) }));
         let servers = self.servers.iter().map(|(name, link)| json!({ "name": name, "where": link }));
@@ -270,7 +276,7 @@ impl Report {
             "program": self.program,
             "ok": self.todo.is_empty(),
             "todo": self.todo,
-            "handshake": self.tried.steps.iter().map(step).collect::<Vec<_>>(),
+            "handshake": self.preparations.steps.iter().map(step).collect::<Vec<_>>(),
             "settings": {
                 "files": self.settings.files, "values": self.settings.values, "warnings": self.settings.warnings,
             },
@@ -279,12 +285,12 @@ impl Report {
             "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks,
                 "unseen": self.sandbox.unseen, "advice": self.sandbox.advice },
             "home": home,
-            "removed": self.tried.left,
-            "recovered": self.tried.recovered,
+            "removed": self.preparations.left,
+            "recovered": self.preparations.recovered,
             "mcpServers": servers.collect::<Vec<_>>(),
             "folder": { "path": self.folder.0, "trust": self.folder.1 },
-            "lastRequest": self.past.request,
-            "errors": self.past.errors.iter().map(failed).collect::<Vec<_>>(),
+            "lastRequest": self.history.request,
+            "errors": self.history.errors.iter().map(failed).collect::<Vec<_>>(),
             "editors": snippets.collect::<Vec<_>>(),
         })
     }

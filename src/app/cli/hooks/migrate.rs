@@ -32,14 +32,14 @@ const MS: u64 = 1_000;
 
 /// What was carried over so far.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Migration {
     hooks: Map<String, Value>,
     notes: Vec<String>,
     renames: bool,
 }
 
-impl Found {
-    pub fn take(&mut self, settings: &Value) {
+impl Migration {
+    pub fn add_settings(&mut self, settings: &Value) {
         let env = settings.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
         if settings.get("disableAllHooks") == Some(&Value::Bool(true)) {
             self.note("disableAllHooks switches them off there; here that is hooksConfig.enabled = false");
@@ -166,7 +166,7 @@ impl Found {
     }
 
     /// Settings, and what is to be known about them.
-    pub fn end(mut self) -> (Value, Vec<String>) {
+    pub fn into_parts(mut self) -> (Value, Vec<String>) {
         if self.renames {
             let names: Vec<String> = TOOLS.iter().map(|(theirs, ours)| format!("{theirs} is {ours}")).collect();
             self.note(&format!("scripts that look at tool_name and tool_input get castor's: {}", names.join(", ")));
@@ -182,13 +182,13 @@ impl Found {
 mod tests {
     use serde_json::json;
 
-    use super::Found;
+    use super::Migration;
 
     #[test]
     fn carries_over_what_fits_and_tells_the_rest() {
         let command = |it: &str| json!({"type": "command", "command": it});
-        let mut found = Found::default();
-        found.take(&json!({
+        let mut found = Migration::default();
+        found.add_settings(&json!({
             "env": {"A": "1"},
             "disableAllHooks": true,
             "hooks": {
@@ -207,7 +207,7 @@ mod tests {
                 "Notification": [{"matcher": "idle_prompt", "hooks": [command("n")]}]
             }
         }));
-        let (settings, notes) = found.end();
+        let (settings, notes) = found.into_parts();
         let text = serde_json::to_string_pretty(&settings).unwrap() + "\n" + &notes.join("\n") + "\n";
         expect_test::expect_file!["migrated.txt"].assert_eq(&text);
     }

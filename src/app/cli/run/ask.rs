@@ -7,22 +7,22 @@ use similar::TextDiff;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    form::{Filled, Filling, yes_or_no},
-    host::{About, Answer, Question},
+    client_requests::{Answer, Question, QuestionSubject},
+    form::{FormEvent, FormInProgress, yes_or_no},
     terminal,
 };
-use crate::app::cli::clean::{clean, clean_line, is_odd};
+use crate::app::cli::terminal_text::{clean, clean_line, is_unprintable};
 
 /// Lines of a diff or of other content that a question shows.
 const MAX_LINES: usize = 200;
 const MAX_TITLE: usize = 300;
 const MAX_URL: usize = 4_096;
-const MAX_TAKEN_BACK: usize = 64;
+const MAX_WITHDRAWN: usize = 64;
 /// The longest text whose diff is worked out; beyond that only its size is shown.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Where answers are typed.
-pub enum Typing {
+pub enum Keyboard {
     /// Nobody is there: nothing is ever asked.
     Nobody,
     /// The terminal, opened for the first question, or when what is typed is listened to.
@@ -31,19 +31,19 @@ pub enum Typing {
 }
 
 /// One line from the terminal, or its end.
-pub enum Typed {
+pub enum TypedLine {
     Line(String),
     End,
 }
 
-pub struct Asker {
-    typing: Typing,
+pub struct TerminalAsker {
+    typing: Keyboard,
     waiting: VecDeque<Pending>,
     /// Requests that were taken back before their question got here: it comes by way of a handler's task.
-    taken_back: VecDeque<String>,
+    withdrawn: VecDeque<String>,
     /// What is typed without a question is for the agent.
     listens: bool,
-    said: Vec<String>,
+    steering_lines: Vec<String>,
     /// The lines come from the terminal itself.
     at_terminal: bool,
 }
@@ -52,17 +52,17 @@ pub struct Asker {
 struct Pending {
     request: String,
     text: String,
-    kind: Kind,
+    kind: AnswerKind,
     answer: oneshot::Sender<Answer>,
 }
 
-enum Kind {
+enum AnswerKind {
     Options(Vec<Choice>),
-    Form(Filling),
+    Form(FormInProgress),
     Page,
 }
 
-impl Kind {
+impl AnswerKind {
     /// What the line comes to, or what to show in place of an answer.
     fn take(&mut self, line: &str) -> Result<Answer, String> {
         match self {
@@ -71,9 +71,9 @@ impl Kind {
                 None => Err(format!("  a number from 1 to {}, y or n: ", options.len())),
             },
             Self::Form(form) => match form.take(line) {
-                Filled::Open(more) => Err(more),
-                Filled::Done(content) => Ok(Answer::Filled(Some(content))),
-                Filled::Declined => Ok(Answer::Declined),
+                FormEvent::Open(more) => Err(more),
+                FormEvent::Done(content) => Ok(Answer::Filled(Some(content))),
+                FormEvent::Declined => Ok(Answer::Declined),
             },
             Self::Page => match yes_or_no(line) {
                 Some(true) => Ok(Answer::Filled(None)),
@@ -92,14 +92,14 @@ pub struct Choice {
     pub kind: String,
 }
 
-impl Asker {
-    pub fn new(typing: Typing) -> Self {
+impl TerminalAsker {
+    pub fn new(typing: Keyboard) -> Self {
         Self {
             typing,
             waiting: VecDeque::new(),
-            taken_back: VecDeque::new(),
+            withdrawn: VecDeque::new(),
             listens: false,
-            said: Vec::new(),
+            steering_lines: Vec::new(),
             at_terminal: false,
         }
     }
@@ -113,39 +113,42 @@ impl Asker {
     }
 
     /// What was typed for the agent.
-    pub fn take_said(&mut self) -> Vec<String> {
-        mem::take(&mut self.said)
+    pub fn take_steering(&mut self) -> Vec<String> {
+        mem::take(&mut self.steering_lines)
     }
 
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
     pub fn ask(&mut self, question: Question, call: &Value) -> String {
-        if let Some(at) = self.taken_back.iter().position(|it| *it == question.request) {
-            self.taken_back.remove(at);
+        if let Some(at) = self.withdrawn.iter().position(|it| *it == question.request) {
+            self.withdrawn.remove(at);
             _ = question.answer.send(Answer::Withdrawn);
             return String::new();
         }
         let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
         let (kind, text) = match question.about {
-            About::Permission(params) => {
+            QuestionSubject::Permission(params) => {
                 let options = choices(&params);
-                if matches!(self.typing, Typing::Nobody) || options.is_empty() {
-                    _ = question.answer.send(narrow_no(&options));
+                if matches!(self.typing, Keyboard::Nobody) || options.is_empty() {
+                    _ = question.answer.send(reject_once(&options));
                     return format!("castor: not allowed, as nobody is here to ask: {title}\n");
                 }
                 let text = describe(&title, call, &options);
-                (Kind::Options(options), text)
+                (AnswerKind::Options(options), text)
             }
-            About::Form { message, form } => {
-                let filling = Filling::new(form);
+            QuestionSubject::Form { message, form } => {
+                let filling = FormInProgress::new(form);
                 let text = question_text(&message) + &filling.prompt();
-                (Kind::Form(filling), text)
+                (AnswerKind::Form(filling), text)
             }
-            About::Page { message, url } => {
+            QuestionSubject::Page { message, url } => {
                 let url = clean_line(&url, MAX_URL);
-                (Kind::Page, format!("{}  {url}\n  open it, then answer y; n to decline: ", question_text(&message)))
+                (
+                    AnswerKind::Page,
+                    format!("{}  {url}\n  open it, then answer y; n to decline: ", question_text(&message)),
+                )
             }
         };
-        if matches!(self.typing, Typing::Nobody) {
+        if matches!(self.typing, Keyboard::Nobody) {
             _ = question.answer.send(Answer::Declined);
             return "castor: not answered, as nobody is here to ask\n".to_owned();
         }
@@ -158,33 +161,33 @@ impl Asker {
     }
 
     /// The next typed line, while there is a question or somebody to say it to; else never.
-    pub async fn typed(&mut self) -> Typed {
+    pub async fn typed(&mut self) -> TypedLine {
         match &mut self.typing {
-            Typing::Lines(lines) if self.listens || !self.waiting.is_empty() => {
-                lines.recv().await.map_or(Typed::End, Typed::Line)
+            Keyboard::Lines(lines) if self.listens || !self.waiting.is_empty() => {
+                lines.recv().await.map_or(TypedLine::End, TypedLine::Line)
             }
             _ => future::pending().await,
         }
     }
 
     /// Takes what was typed; gives what to show next.
-    pub fn answer(&mut self, typed: Typed) -> String {
+    pub fn answer(&mut self, typed: TypedLine) -> String {
         let Some(first) = self.waiting.front_mut() else {
             match typed {
-                Typed::Line(line) => self.said.push(line),
+                TypedLine::Line(line) => self.steering_lines.push(line),
                 // There is nothing more to listen to.
-                Typed::End => self.listens = false,
+                TypedLine::End => self.listens = false,
             }
             return String::new();
         };
         let answer = match typed {
-            Typed::End => Ok(Answer::Cancelled),
-            Typed::Line(line) => first.kind.take(&line),
+            TypedLine::End => Ok(Answer::Cancelled),
+            TypedLine::Line(line) => first.kind.take(&line),
         };
         match answer {
             Err(more) => more,
             Ok(answer) => {
-                self.settle(0, answer);
+                self.send_answer(0, answer);
                 self.show()
             }
         }
@@ -193,13 +196,13 @@ impl Asker {
     /// The agent takes a question back; gives what to show.
     pub fn withdraw(&mut self, request: &str) -> String {
         let Some(at) = self.waiting.iter().position(|it| it.request == request) else {
-            if self.taken_back.len() == MAX_TAKEN_BACK {
-                self.taken_back.pop_front();
+            if self.withdrawn.len() == MAX_WITHDRAWN {
+                self.withdrawn.pop_front();
             }
-            self.taken_back.push_back(request.to_owned());
+            self.withdrawn.push_back(request.to_owned());
             return String::new();
         };
-        self.settle(at, Answer::Withdrawn);
+        self.send_answer(at, Answer::Withdrawn);
         match at {
             0 => format!("\n  (no longer asked)\n{}", self.show()),
             _ => String::new(),
@@ -217,7 +220,7 @@ impl Asker {
         }
     }
 
-    fn settle(&mut self, at: usize, answer: Answer) {
+    fn send_answer(&mut self, at: usize, answer: Answer) {
         if let Some(it) = self.waiting.remove(at) {
             _ = it.answer.send(answer);
         }
@@ -227,12 +230,12 @@ impl Asker {
     fn show(&mut self) -> String {
         let Some(first) = self.waiting.front() else { return String::new() };
         if self.at_terminal {
-            terminal::drop_begun();
+            terminal::discard_typed();
         }
-        if let Typing::Lines(lines) = &mut self.typing {
+        if let Keyboard::Lines(lines) = &mut self.typing {
             while let Ok(line) = lines.try_recv() {
                 if self.listens {
-                    self.said.push(line);
+                    self.steering_lines.push(line);
                 }
             }
         }
@@ -240,8 +243,8 @@ impl Asker {
     }
 
     fn open(&mut self) {
-        if matches!(self.typing, Typing::Terminal) {
-            self.typing = Typing::Lines(terminal::lines());
+        if matches!(self.typing, Keyboard::Terminal) {
+            self.typing = Keyboard::Lines(terminal::lines());
             self.at_terminal = true;
         }
     }
@@ -262,7 +265,7 @@ fn choices(params: &Value) -> Vec<Choice> {
 }
 
 /// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.
-fn narrow_no(options: &[Choice]) -> Answer {
+fn reject_once(options: &[Choice]) -> Answer {
     match options.iter().find(|it| it.kind == "reject_once") {
         Some(it) => Answer::Selected(it.id.clone()),
         None => Answer::Cancelled,
@@ -323,7 +326,7 @@ fn push_block(res: &mut String, mark: &str, text: &str) {
     let text = clean(text);
     let count = text.lines().count();
     for line in text.lines().take(MAX_LINES) {
-        let line: String = line.chars().filter(|it| !is_odd(*it)).collect();
+        let line: String = line.chars().filter(|it| !is_unprintable(*it)).collect();
         res.push_str(&format!("  {mark}{line}\n"));
     }
     if count > MAX_LINES {
@@ -336,8 +339,8 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::sync::{mpsc, oneshot};
 
-    use super::{Asker, Typed, Typing, choices, describe};
-    use crate::app::cli::run::host::{About, Answer, Question};
+    use super::{Keyboard, TerminalAsker, TypedLine, choices, describe};
+    use crate::app::cli::run::client_requests::{Answer, Question, QuestionSubject};
 
     fn options() -> Value {
         json!({"options": [
@@ -349,7 +352,7 @@ mod tests {
 
     fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
         let (answer, settled) = oneshot::channel();
-        (Question { request: request.into(), about: About::Permission(params), answer }, settled)
+        (Question { request: request.into(), about: QuestionSubject::Permission(params), answer }, settled)
     }
 
     #[test]
@@ -368,7 +371,7 @@ mod tests {
 
     #[test]
     fn without_a_terminal_it_is_a_narrow_no() {
-        let mut asker = Asker::new(Typing::Nobody);
+        let mut asker = TerminalAsker::new(Keyboard::Nobody);
         for (params, expected) in [
             (options(), Answer::Selected("no".into())),
             (json!({"options": [{"optionId": "x", "kind": "reject_always"}]}), Answer::Cancelled),
@@ -384,16 +387,16 @@ mod tests {
     #[test]
     fn questions_wait_for_their_turn() {
         let (_keep, lines) = mpsc::channel(1);
-        let mut asker = Asker::new(Typing::Lines(lines));
+        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
         let (first, mut one) = question("1", options());
         let (second, mut two) = question("2", options());
         let (third, mut three) = question("3", options());
         assert!(asker.ask(first, &json!({"title": "A"})).starts_with("? A"));
         assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
         assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
-        assert!(asker.answer(Typed::Line("9".into())).contains("1 to 3"));
+        assert!(asker.answer(TypedLine::Line("9".into())).contains("1 to 3"));
         assert!(one.try_recv().is_err());
-        assert!(asker.answer(Typed::Line(" Y ".into())).starts_with("? B"));
+        assert!(asker.answer(TypedLine::Line(" Y ".into())).starts_with("? B"));
         assert_eq!(one.try_recv().unwrap(), Answer::Selected("once".into()));
         assert!(asker.withdraw("2").contains("? C"));
         assert_eq!(two.try_recv().unwrap(), Answer::Withdrawn);
@@ -401,33 +404,36 @@ mod tests {
         let (fourth, mut four) = question("4", options());
         assert_eq!(asker.ask(fourth, &json!({})), "");
         assert_eq!(four.try_recv().unwrap(), Answer::Withdrawn);
-        assert_eq!(asker.answer(Typed::End), "");
+        assert_eq!(asker.answer(TypedLine::End), "");
         assert_eq!(three.try_recv().unwrap(), Answer::Cancelled);
     }
 
     #[test]
     fn what_was_typed_before_is_no_answer() {
         let (to, lines) = mpsc::channel(4);
-        let mut asker = Asker::new(Typing::Lines(lines));
+        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
         to.try_send("y".into()).unwrap();
         asker.ask(question("1", options()).0, &json!({}));
-        assert!(matches!(&mut asker.typing, Typing::Lines(it) if it.is_empty()));
-        assert_eq!(asker.take_said(), [""; 0]);
+        assert!(matches!(&mut asker.typing, Keyboard::Lines(it) if it.is_empty()));
+        assert_eq!(asker.take_steering(), [""; 0]);
     }
 
     #[test]
     fn what_is_typed_without_a_question_is_for_the_agent() {
         let (to, lines) = mpsc::channel(4);
-        let mut asker = Asker::new(Typing::Lines(lines));
+        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
         asker.listen(true);
-        assert_eq!(asker.answer(Typed::Line("use tabs".into())), "");
+        assert_eq!(asker.answer(TypedLine::Line("use tabs".into())), "");
         // It was on its way when the question came up.
         to.try_send("y".into()).unwrap();
         let (question, mut settled) = question("1", options());
         asker.ask(question, &json!({}));
-        assert_eq!((asker.take_said(), settled.try_recv().is_err()), (vec!["use tabs".to_owned(), "y".into()], true));
-        asker.answer(Typed::Line("y".into()));
+        assert_eq!(
+            (asker.take_steering(), settled.try_recv().is_err()),
+            (vec!["use tabs".to_owned(), "y".into()], true)
+        );
+        asker.answer(TypedLine::Line("y".into()));
         assert_eq!(settled.try_recv().unwrap(), Answer::Selected("once".into()));
-        assert_eq!(asker.take_said(), [""; 0], "an answer is nothing else");
+        assert_eq!(asker.take_steering(), [""; 0], "an answer is nothing else");
     }
 }

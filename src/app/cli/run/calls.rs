@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::changed::Changed;
-use crate::app::cli::clean::clean_line;
+use super::change_summary::ChangeSummary;
+use crate::app::cli::terminal_text::clean_line;
 
 const MAX_TITLE: usize = 200;
 const MAX_REASON: usize = 200;
 /// How castor says that a call was denied only because there is no user at hand.
-const UNASKED: &str = "nobody can be asked";
+const NOBODY_ASKED: &str = "nobody can be asked";
 
 /// Something about a call that is worth a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum CallNote {
     Started(String),
     Completed(String),
     /// It did what it was to do, and something is to be said about that.
@@ -24,18 +24,18 @@ pub enum Mark {
 }
 
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct CallTracker {
     known: HashMap<String, Map<String, Value>>,
     completed: u64,
     failed: u64,
     unasked: u64,
     /// In files, all of them together.
-    pub changed: Changed,
+    pub changed: ChangeSummary,
 }
 
-impl Calls {
+impl CallTracker {
     /// Takes a `tool_call` or a `tool_call_update`: a field that is absent or null stays as it was.
-    pub fn update(&mut self, update: &Value) -> Option<Mark> {
+    pub fn update(&mut self, update: &Value) -> Option<CallNote> {
         let id = update.get("toolCallId")?.as_str()?;
         let is_new = !self.known.contains_key(id);
         let call = self.known.entry(id.to_owned()).or_default();
@@ -46,23 +46,23 @@ impl Calls {
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
             let noted = !failed && exit_code(call).is_empty();
-            let said = if failed { reason(call) } else { [exit_code(call), of_sandbox(call)].join("") };
+            let said = if failed { reason(call) } else { [exit_code(call), sandbox_note(call)].join("") };
             let why = if said.is_empty() { said.clone() } else { format!(": {}", clean_line(&said, MAX_REASON)) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            self.unasked += u64::from(failed && said.contains(UNASKED));
+            self.unasked += u64::from(failed && said.contains(NOBODY_ASKED));
             return Some(match (noted, why.is_empty()) {
-                (true, true) => Mark::Completed(title),
-                (true, false) => Mark::Noted(title + &why),
-                (false, _) => Mark::Failed(title + &why),
+                (true, true) => CallNote::Completed(title),
+                (true, false) => CallNote::Noted(title + &why),
+                (false, _) => CallNote::Failed(title + &why),
             });
         }
-        is_new.then_some(Mark::Started(title))
+        is_new.then_some(CallNote::Started(title))
     }
 
     /// What is known of the call that a permission is asked for, with what the question itself tells.
-    pub fn described(&self, tool_call: &Value) -> Value {
+    pub fn merge_fields(&self, tool_call: &Value) -> Value {
         let id = tool_call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
         let mut call = self.known.get(id).cloned().unwrap_or_default();
         let fields = tool_call.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
@@ -71,7 +71,7 @@ impl Calls {
     }
 
     /// What would let calls run that nobody was there to approve; `None`: there were none.
-    pub fn way_out(&self) -> Option<String> {
+    pub fn approval_hint(&self) -> Option<String> {
         let calls = match self.unasked {
             0 => return None,
             1 => "1 call".to_owned(),
@@ -105,7 +105,7 @@ fn exit_code(call: &Map<String, Value>) -> String {
 }
 
 /// What a sandbox kept a command from, or put aside behind it.
-fn of_sandbox(call: &Map<String, Value>) -> String {
+fn sandbox_note(call: &Map<String, Value>) -> String {
     let said = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
     let between = if said.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
     format!("{between}{said}")
@@ -119,43 +119,43 @@ fn is_over(call: &Map<String, Value>) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{Calls, Mark};
+    use super::{CallNote, CallTracker};
 
     #[test]
     fn a_call_starts_once_and_ends_once() {
-        let mut calls = Calls::default();
+        let mut calls = CallTracker::default();
         let mut update = |it| calls.update(&it);
-        assert_eq!(update(json!({"toolCallId": "a", "title": "ls\n-l"})), Some(Mark::Started("ls -l".into())));
+        assert_eq!(update(json!({"toolCallId": "a", "title": "ls\n-l"})), Some(CallNote::Started("ls -l".into())));
         assert_eq!(update(json!({"toolCallId": "a", "title": null, "status": "in_progress"})), None);
-        assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), Some(Mark::Failed("ls -l".into())));
+        assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), Some(CallNote::Failed("ls -l".into())));
         assert_eq!(update(json!({"toolCallId": "a", "status": "failed"})), None);
         let why = json!([{"type": "diff"}, {"type": "content", "content": {"type": "text", "text": "not\nallowed"}}]);
         let refused = json!({"toolCallId": "c", "title": "rm", "status": "failed", "content": why});
-        assert_eq!(update(refused), Some(Mark::Failed("rm: not allowed".into())));
+        assert_eq!(update(refused), Some(CallNote::Failed("rm: not allowed".into())));
         let at_once = json!({"toolCallId": "b", "title": "x", "status": "completed"});
-        assert_eq!(update(at_once), Some(Mark::Completed("x".into())));
+        assert_eq!(update(at_once), Some(CallNote::Completed("x".into())));
         let long = format!("{}, and nobody can be asked", "x".repeat(300));
         let content = json!([{"type": "content", "content": {"type": "text", "text": long}}]);
         update(json!({"toolCallId": "l", "title": "long", "status": "failed", "content": content}));
         let command = json!({"toolCallId": "d", "title": "make", "status": "completed", "rawOutput": {"exitCode": 2}});
-        assert_eq!(update(command), Some(Mark::Failed("make: exit code 2".into())));
+        assert_eq!(update(command), Some(CallNote::Failed("make: exit code 2".into())));
         let output = json!({"exitCode": 1, "sandbox": "It was\nkept from it."});
         let held = json!({"toolCallId": "e", "title": "npm i", "status": "completed", "rawOutput": output});
-        assert_eq!(update(held), Some(Mark::Failed("npm i: exit code 1; It was kept from it.".into())));
+        assert_eq!(update(held), Some(CallNote::Failed("npm i: exit code 1; It was kept from it.".into())));
         let output = json!({"exitCode": 0, "sandbox": "x was put aside."});
         let noted = json!({"toolCallId": "f", "title": "make", "status": "completed", "rawOutput": output});
-        assert_eq!(update(noted), Some(Mark::Noted("make: x was put aside.".into())));
+        assert_eq!(update(noted), Some(CallNote::Noted("make: x was put aside.".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
         assert_eq!(calls.stats(), json!({"total": 7, "completed": 4, "failed": 3, "unasked": 1}));
-        let hint = calls.way_out().unwrap();
+        let hint = calls.approval_hint().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }
 
     #[test]
     fn a_question_adds_to_what_is_known() {
-        let mut calls = Calls::default();
+        let mut calls = CallTracker::default();
         calls.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "old", "kind": "edit"}));
-        let described = calls.described(&json!({"toolCallId": "a", "title": "new", "content": null}));
+        let described = calls.merge_fields(&json!({"toolCallId": "a", "title": "new", "content": null}));
         assert_eq!(described, json!({"toolCallId": "a", "title": "new", "kind": "edit"}));
     }
 }

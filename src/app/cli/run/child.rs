@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::app::cli::clean::clean_line;
+use crate::app::cli::terminal_text::clean_line;
 
 /// How long an agent may take to leave once its stdin is closed. castor's own needs a second at most, on a machine that has
 /// time for it; one that is killed leaves placeholders in its repository.
@@ -24,7 +24,7 @@ const KEPT_LINES: usize = 5;
 
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct AgentCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
 }
@@ -44,14 +44,14 @@ pub struct Pipes {
 
 // The companion CLI is a client outside the agent: what it starts is the agent, by the user's own command line.
 #[allow(clippy::disallowed_methods)]
-fn command(launch: &Launch) -> Command {
+fn command(launch: &AgentCommand) -> Command {
     let mut command = Command::new(&launch.program);
     command.args(&launch.args);
     command
 }
 
 /// Starts an agent with its three streams piped, in a process group of its own: Ctrl-C on the terminal is ours.
-pub fn spawn(launch: &Launch) -> io::Result<(Agent, Pipes)> {
+pub fn spawn(launch: &AgentCommand) -> io::Result<(Agent, Pipes)> {
     let mut command = command(launch);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
@@ -84,7 +84,7 @@ async fn read_stderr(stderr: ChildStderr, to: mpsc::Sender<String>) {
 
 impl Agent {
     /// Waits for the exit that follows the end of stdin, kills the group after three seconds. Whether it left by itself.
-    pub async fn leave(mut self) -> bool {
+    pub async fn wait_or_kill(mut self) -> bool {
         let left = timeout(GRACE, self.child.wait()).await.is_ok();
         if left {
             self.group = None;
@@ -105,7 +105,7 @@ impl Agent {
     }
 
     /// How it ended, once its stdout was closed.
-    pub async fn fate(&mut self) -> Option<ExitStatus> {
+    pub async fn exit_status(&mut self) -> Option<ExitStatus> {
         let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
         self.group = None;
         Some(status)
@@ -120,9 +120,9 @@ impl Drop for Agent {
 
 /// The last lines of an agent's stderr.
 #[derive(Debug, Default)]
-pub struct Tail(VecDeque<String>);
+pub struct StderrTail(VecDeque<String>);
 
-impl Tail {
+impl StderrTail {
     pub fn push(&mut self, line: &str) {
         let line = clean_line(line, 300);
         if line.is_empty() {
@@ -141,7 +141,7 @@ impl Tail {
     }
 
     /// Takes what still comes, until the pipe is closed or time is up: a grandchild may hold it open.
-    pub async fn last_words(&mut self, lines: &mut mpsc::Receiver<String>) {
+    pub async fn drain_stderr(&mut self, lines: &mut mpsc::Receiver<String>) {
         _ = timeout(LAST_WORDS, async {
             while let Some(line) = lines.recv().await {
                 self.push(&line);
@@ -185,19 +185,19 @@ pub fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Launch, Tail, spawn, split_words};
+    use super::{AgentCommand, StderrTail, spawn, split_words};
 
-    fn shell(script: &str) -> Launch {
-        Launch { program: "sh".into(), args: vec!["-c".into(), script.into()] }
+    fn shell(script: &str) -> AgentCommand {
+        AgentCommand { program: "sh".into(), args: vec!["-c".into(), script.into()] }
     }
 
     #[cfg(unix)]
     #[tokio::test(flavor = "current_thread")]
     async fn a_dead_agent_leaves_its_status_and_its_last_words() {
         let (mut agent, mut pipes) = spawn(&shell("echo starting >&2; echo error: no key >&2; exit 3")).unwrap();
-        assert_eq!(agent.fate().await.unwrap().code(), Some(3));
-        let mut tail = Tail::default();
-        tail.last_words(&mut pipes.stderr).await;
+        assert_eq!(agent.exit_status().await.unwrap().code(), Some(3));
+        let mut tail = StderrTail::default();
+        tail.drain_stderr(&mut pipes.stderr).await;
         assert_eq!(tail.hint(), Some("error: no key"));
     }
 
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(pipes.stderr.recv().await.as_deref(), Some("up"));
         drop(pipes.stdin);
         let start = Instant::now();
-        assert!(!agent.leave().await);
+        assert!(!agent.wait_or_kill().await);
         // The grandchild held the pipe open, too.
         assert_eq!(pipes.stderr.recv().await, None);
         assert!(start.elapsed() < Duration::from_secs(5));
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_hint_is_the_last_error() {
-        let mut tail = Tail::default();
+        let mut tail = StderrTail::default();
         assert_eq!(tail.hint(), None);
         for line in ["starting", "error: no such model", "", "bye"] {
             tail.push(line);

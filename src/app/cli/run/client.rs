@@ -73,7 +73,7 @@ impl Peer {
         let client = ClientBuilder::new()
             .request_timeout(REQUEST_TIMEOUT)
             .max_concurrent_requests(MAX_OPEN)
-            .build_with_tokio(Sending { outbox: outbox.clone(), asked }, Receiving(responses));
+            .build_with_tokio(AgentSender { outbox: outbox.clone(), asked }, AgentReceiver(responses));
         (Self { client: Arc::new(client), outbox, writer }, receiver)
     }
 
@@ -95,7 +95,7 @@ impl Peer {
     }
 
     /// Closes the agent's stdin, whatever still waits: every request is answered or given up by now.
-    pub fn hang_up(self) {
+    pub fn close(self) {
         self.writer.abort();
     }
 }
@@ -123,20 +123,20 @@ async fn write_lines<W: AsyncWrite + Unpin>(mut writer: W, mut lines: mpsc::Rece
 }
 
 /// jsonrpsee's way to the agent.
-struct Sending {
+struct AgentSender {
     outbox: mpsc::Sender<Vec<u8>>,
     asked: mpsc::Sender<u64>,
 }
 
-impl TransportSenderT for Sending {
+impl TransportSenderT for AgentSender {
     type Error = io::Error;
 
     async fn send(&mut self, message: String) -> io::Result<()> {
         #[derive(Deserialize)]
-        struct OnlyId {
+        struct MessageId {
             id: Option<u64>,
         }
-        if let Ok(OnlyId { id: Some(id) }) = serde_json::from_str(&message) {
+        if let Ok(MessageId { id: Some(id) }) = serde_json::from_str(&message) {
             // Before the line itself: when the answer comes, the id is known to be pending.
             self.asked.send(id).await.map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
@@ -147,9 +147,9 @@ impl TransportSenderT for Sending {
 }
 
 /// What the demultiplexer leaves to jsonrpsee.
-struct Receiving(mpsc::Receiver<Vec<u8>>);
+struct AgentReceiver(mpsc::Receiver<Vec<u8>>);
 
-impl TransportReceiverT for Receiving {
+impl TransportReceiverT for AgentReceiver {
     type Error = io::Error;
 
     async fn receive(&mut self) -> io::Result<ReceivedMessage> {
@@ -178,7 +178,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 /// Nobody listens any more.
-struct Gone;
+struct ListenerGone;
 
 struct Demux {
     open: mpsc::Receiver<u64>,
@@ -207,7 +207,7 @@ impl Demux {
         }
     }
 
-    async fn line(&mut self, line: &[u8]) -> Result<(), Gone> {
+    async fn line(&mut self, line: &[u8]) -> Result<(), ListenerGone> {
         if line.is_empty() {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Demux {
             }
             _ => Incoming::Noise(text::head(&String::from_utf8_lossy(line), 200).to_owned()),
         };
-        self.incoming.send(message).await.map_err(|_| Gone)
+        self.incoming.send(message).await.map_err(|_| ListenerGone)
     }
 
     async fn response(
@@ -237,11 +237,11 @@ impl Demux {
         id: &RawValue,
         result: Option<&RawValue>,
         error: Option<&RawValue>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ListenerGone> {
         while let Ok(id) = self.open.try_recv() {
             self.pending.insert(id);
         }
-        let Some(id) = self.settled(id.get()) else {
+        let Some(id) = self.pending_id(id.get()) else {
             tracing::warn!(id = id.get(), "the agent answered a request that is not open");
             return Ok(());
         };
@@ -250,12 +250,12 @@ impl Demux {
             (Some(result), None) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
             (None, None) => return Ok(()),
         };
-        self.to_client.send(body.into_bytes()).await.map_err(|_| Gone)
+        self.to_client.send(body.into_bytes()).await.map_err(|_| ListenerGone)
     }
 
     /// The pending request that a response's id means. Some agents turn numbers into strings. `null` is what an agent
     /// writes that could not read our message: with one open request, that is the one.
-    fn settled(&mut self, id: &str) -> Option<u64> {
+    fn pending_id(&mut self, id: &str) -> Option<u64> {
         let id = match id {
             "null" if self.pending.len() == 1 => *self.pending.iter().next()?,
             _ => id.trim_matches('"').parse().ok()?,

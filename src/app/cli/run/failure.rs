@@ -3,7 +3,7 @@
 use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
 use serde_json::{Value, json};
 
-use crate::app::cli::clean::clean;
+use crate::app::cli::terminal_text::clean;
 
 /// What the process exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::app::cli::clean::clean_line;
+use crate::app::cli::terminal_text::clean_line;
 use crate::base::question::{Field, FieldKind, Form};
 
 const MAX_LABEL: usize = 500;
@@ -10,21 +10,21 @@ const MAX_LABEL: usize = 500;
 const DECLINE: &str = "-";
 
 /// A form that is being filled in.
-pub struct Filling {
+pub struct FormInProgress {
     form: Form,
     content: Map<String, Value>,
     at: usize,
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Filled {
+pub enum FormEvent {
     /// It is not done: what to show next.
     Open(String),
     Done(Map<String, Value>),
     Declined,
 }
 
-impl Filling {
+impl FormInProgress {
     pub fn new(form: Form) -> Self {
         Self { form, content: Map::new(), at: 0 }
     }
@@ -42,20 +42,20 @@ impl Filling {
         let label = more.map_or_else(|| name.to_owned(), |it| format!("{name} ({it})"));
         let preset = field.default.as_ref().map(|it| format!(" [{}]", it.as_str().unwrap_or(&it.to_string())));
         let label = clean_line(&format!("{label}{}", preset.unwrap_or_default()), MAX_LABEL);
-        format!("{res}  {label}, {}: ", how(field))
+        format!("{res}  {label}, {}: ", input_hint(field))
     }
 
     /// Takes a line that was typed.
-    pub fn take(&mut self, line: &str) -> Filled {
+    pub fn take(&mut self, line: &str) -> FormEvent {
         let line = line.trim();
         if line == DECLINE {
-            return Filled::Declined;
+            return FormEvent::Declined;
         }
         let Some(field) = self.form.fields.get(self.at) else {
             return match yes_or_no(line) {
-                Some(true) => Filled::Done(Map::new()),
-                Some(false) => Filled::Declined,
-                None => Filled::Open(self.prompt()),
+                Some(true) => FormEvent::Done(Map::new()),
+                Some(false) => FormEvent::Declined,
+                None => FormEvent::Open(self.prompt()),
             };
         };
         let value = match (line, &field.default) {
@@ -63,7 +63,7 @@ impl Filling {
             ("", None) if !field.required => None,
             _ => match read(&field.kind, line).and_then(|it| field.kind.check(&it)) {
                 Ok(it) => Some(it),
-                Err(why) => return Filled::Open(format!("  that {why}\n{}", self.prompt())),
+                Err(why) => return FormEvent::Open(format!("  that {why}\n{}", self.prompt())),
             },
         };
         if let Some(it) = value {
@@ -71,13 +71,13 @@ impl Filling {
         }
         self.at += 1;
         match self.at < self.form.fields.len() {
-            true => Filled::Open(self.prompt()),
-            false => Filled::Done(std::mem::take(&mut self.content)),
+            true => FormEvent::Open(self.prompt()),
+            false => FormEvent::Done(std::mem::take(&mut self.content)),
         }
     }
 }
 
-fn how(field: &Field) -> String {
+fn input_hint(field: &Field) -> String {
     let what = match &field.kind {
         FieldKind::Choice { options } => format!("1-{}", options.len()),
         FieldKind::Choices { options, .. } => format!("some of 1-{}", options.len()),
@@ -124,7 +124,7 @@ fn read(kind: &FieldKind, line: &str) -> Result<Value, String> {
 mod tests {
     use serde_json::json;
 
-    use super::{Filled, Filling};
+    use super::{FormEvent, FormInProgress};
     use crate::base::question::{Choice, Field, FieldKind, Form};
 
     fn field(name: &str, required: bool, kind: FieldKind) -> Field {
@@ -147,11 +147,11 @@ mod tests {
             field("sure", true, FieldKind::Bool),
             field("more", false, text),
         ];
-        let mut filling = Filling::new(Form { message: "m".to_owned(), fields });
+        let mut filling = FormInProgress::new(Form { message: "m".to_owned(), fields });
         let mut said = filling.prompt();
         for line in ["x", "xy", "3", "2", "2, 1", "x", "", "perhaps", "Y"] {
             match filling.take(line) {
-                Filled::Open(more) => said += &format!("{line}\n{more}"),
+                FormEvent::Open(more) => said += &format!("{line}\n{more}"),
                 other => panic!("{other:?}"),
             }
         }
@@ -176,16 +176,16 @@ mod tests {
   more, a line, or nothing, - to decline: ";
         assert_eq!(said, expected);
         let content = json!({"text": "xy", "choice": "b", "choices": ["b", "a"], "number": 7, "sure": true});
-        assert_eq!(filling.take(""), Filled::Done(content.as_object().unwrap().clone()));
+        assert_eq!(filling.take(""), FormEvent::Done(content.as_object().unwrap().clone()));
     }
 
     #[test]
     fn a_form_without_fields_is_yes_or_no() {
-        let filling = || Filling::new(Form { message: "m".to_owned(), fields: Vec::new() });
+        let filling = || FormInProgress::new(Form { message: "m".to_owned(), fields: Vec::new() });
         assert_eq!(filling().prompt(), "  y or n: ");
-        assert_eq!(filling().take("?"), Filled::Open("  y or n: ".to_owned()));
-        assert_eq!(filling().take("yes"), Filled::Done(serde_json::Map::new()));
-        assert_eq!(filling().take("n"), Filled::Declined);
-        assert_eq!(filling().take(" - "), Filled::Declined);
+        assert_eq!(filling().take("?"), FormEvent::Open("  y or n: ".to_owned()));
+        assert_eq!(filling().take("yes"), FormEvent::Done(serde_json::Map::new()));
+        assert_eq!(filling().take("n"), FormEvent::Declined);
+        assert_eq!(filling().take(" - "), FormEvent::Declined);
     }
 }

@@ -19,7 +19,10 @@ const SILENT: &str =
     "nothing came on stdin within half a second: it is left out. Without a prompt on the command line it is waited for";
 
 /// The prompt, and what is to be said of stdin.
-pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>) -> Result<(String, Note), Failure> {
+pub async fn read(
+    typed: Option<&str>,
+    piped: Option<impl Read + Send + 'static>,
+) -> Result<(String, StdinNote), Failure> {
     read_within(FIRST_BYTE, typed, piped).await
 }
 
@@ -27,7 +30,7 @@ async fn read_within(
     patience: Duration,
     typed: Option<&str>,
     piped: Option<impl Read + Send + 'static>,
-) -> Result<(String, Note), Failure> {
+) -> Result<(String, StdinNote), Failure> {
     let typed = typed.filter(|it| !it.trim().is_empty());
     let (piped, cut) = match piped {
         Some(reader) => read_piped(reader, typed.map(|_| patience)).await?,
@@ -45,9 +48,12 @@ async fn read_within(
 }
 
 /// Of stdin, when something of it was left out.
-type Note = Option<&'static str>;
+type StdinNote = Option<&'static str>;
 
-async fn read_piped(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<(String, Note), Failure> {
+async fn read_piped(
+    reader: impl Read + Send + 'static,
+    patience: Option<Duration>,
+) -> Result<(String, StdinNote), Failure> {
     let (to, mut chunks) = mpsc::channel::<std::io::Result<Vec<u8>>>(4);
     // A thread that may be left behind in its read.
     thread::spawn(move || read_chunks(reader, &to));

@@ -7,13 +7,13 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    calls::{Calls, Mark},
+    calls::{CallNote, CallTracker},
     failure::Failure,
-    held::Held,
+    text_buffer::TextBuffer,
 };
 use crate::app::cli::{
     args::OutputFormat,
-    clean::{Cleaner, clean, clean_line},
+    terminal_text::{Cleaner, clean, clean_line},
 };
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
@@ -21,14 +21,14 @@ const QUEUE: usize = 16;
 
 /// Something to write. Both streams go through one queue, so that they mix in order on a terminal.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum OutputPiece {
     Out(String),
     Err(String),
 }
 
 /// How to write.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct ScreenStyle {
     pub format: OutputFormat,
     /// Escape sequences of the model must not reach a terminal.
     pub stdout_is_terminal: bool,
@@ -38,25 +38,25 @@ pub struct Look {
 }
 
 pub struct Screen {
-    look: Look,
-    writer: Option<mpsc::Sender<Vec<Piece>>>,
+    look: ScreenStyle,
+    writer: Option<mpsc::Sender<Vec<OutputPiece>>>,
     written: oneshot::Receiver<io::Result<()>>,
-    batch: Vec<Piece>,
+    batch: Vec<OutputPiece>,
     cleaner: Cleaner,
     /// Text that may still be taken back, or waits for the JSON object.
-    held: Held,
+    buffer: TextBuffer,
     /// The agent says which messages do not count.
     may_discard: bool,
     /// What the last text belonged to; a change starts a new line.
     message: Option<String>,
     at_line_start: bool,
-    pub calls: Calls,
+    pub calls: CallTracker,
     usage: Option<Value>,
     events: u64,
 }
 
 impl Screen {
-    pub fn new(look: Look, out: impl io::Write + Send + 'static, err: impl io::Write + Send + 'static) -> Self {
+    pub fn new(look: ScreenStyle, out: impl io::Write + Send + 'static, err: impl io::Write + Send + 'static) -> Self {
         let (writer, pieces) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel();
         // A plain thread: a write to a pipe that nobody reads must not stop the loop, or Ctrl-C would do nothing.
@@ -72,11 +72,11 @@ impl Screen {
             written,
             batch: Vec::new(),
             cleaner: Cleaner::default(),
-            held: Held::default(),
+            buffer: TextBuffer::default(),
             may_discard: false,
             message: None,
             at_line_start: true,
-            calls: Calls::default(),
+            calls: CallTracker::default(),
             usage: None,
             events: 0,
         }
@@ -87,7 +87,7 @@ impl Screen {
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
-    pub fn hold(&mut self, may_discard: bool) {
+    pub fn set_may_discard(&mut self, may_discard: bool) {
         self.may_discard = may_discard;
     }
 
@@ -120,7 +120,7 @@ impl Screen {
 impl Screen {
     /// One `session/update` of the prompt's turn.
     pub fn update(&mut self, update: &Value) {
-        self.held.discard(update);
+        self.buffer.discard(update);
         let text = |key: &str| update.get(key).and_then(Value::as_str);
         match text("sessionUpdate") {
             Some("agent_message_chunk") => {
@@ -131,10 +131,10 @@ impl Screen {
             Some("tool_call" | "tool_call_update") => {
                 // A call that runs is of an answer that ended well.
                 if matches!(text("status"), Some("in_progress" | "completed")) {
-                    self.settle();
+                    self.print_buffered();
                 }
                 let mark = self.calls.update(update);
-                self.mark(mark);
+                self.print_call_note(mark);
             }
             Some("usage_update") => self.usage = Some(update.clone()),
             Some("notice") => {
@@ -158,51 +158,51 @@ impl Screen {
         }
         if let Ok(Params { event }) = serde_json::from_str(params.get()) {
             self.events += 1;
-            self.batch.push(Piece::Out(format!("{}\n", event.get())));
+            self.batch.push(OutputPiece::Out(format!("{}\n", event.get())));
         }
     }
 
     /// What is known about the call of a permission request.
     pub fn call(&self, tool_call: &Value) -> Value {
-        self.calls.described(tool_call)
+        self.calls.merge_fields(tool_call)
     }
 
     /// A remark of our own.
     pub fn note(&mut self, line: &str) {
-        self.aside(format!("castor: {line}\n"));
+        self.write_stderr(format!("castor: {line}\n"));
     }
 
     /// A line of the agent's stderr.
     pub fn agent_log(&mut self, line: &str) {
         let line = if self.look.stderr_is_terminal { clean(line) } else { line.to_owned() };
-        self.aside(format!("{line}\n"));
+        self.write_stderr(format!("{line}\n"));
     }
 
     /// Text for stderr as it is, such as a question.
-    pub fn aside(&mut self, text: String) {
+    pub fn write_stderr(&mut self, text: String) {
         if text.is_empty() {
             return;
         }
         // On one terminal, a remark must not stick to the answer's last line.
         if self.look.stdout_is_terminal && !self.at_line_start {
-            self.batch.push(Piece::Out("\n".to_owned()));
+            self.batch.push(OutputPiece::Out("\n".to_owned()));
             self.at_line_start = true;
         }
-        self.batch.push(Piece::Err(text));
+        self.batch.push(OutputPiece::Err(text));
     }
 
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
-        self.settle();
+        self.print_buffered();
         if !self.at_line_start {
-            self.batch.push(Piece::Out("\n".to_owned()));
+            self.batch.push(OutputPiece::Out("\n".to_owned()));
             self.at_line_start = true;
         }
         match self.look.format {
             OutputFormat::Json => {
                 let object = self.report(session, end, took);
-                self.batch.push(Piece::Out(format!("{object}\n")));
+                self.batch.push(OutputPiece::Out(format!("{object}\n")));
             }
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
@@ -210,7 +210,7 @@ impl Screen {
             _ => (),
         }
         let changed = self.calls.changed.line.take();
-        for it in self.calls.way_out().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
+        for it in self.calls.approval_hint().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
     }
@@ -253,15 +253,15 @@ impl Screen {
                 self.print(text);
             }
             OutputFormat::Text if !self.may_discard => self.print(chunk.to_owned()),
-            OutputFormat::Text | OutputFormat::Json => self.held.push(message, chunk),
+            OutputFormat::Text | OutputFormat::Json => self.buffer.push(message, chunk),
             OutputFormat::Events => (),
         }
     }
 
     /// What was held is sure.
-    fn settle(&mut self) {
+    fn print_buffered(&mut self) {
         if self.look.format == OutputFormat::Text {
-            for text in self.held.take() {
+            for text in self.buffer.take() {
                 self.break_line();
                 self.print(text);
             }
@@ -271,19 +271,19 @@ impl Screen {
     fn print(&mut self, text: String) {
         if let Some(last) = text.chars().next_back() {
             self.at_line_start = last == '\n';
-            self.batch.push(Piece::Out(text));
+            self.batch.push(OutputPiece::Out(text));
         }
     }
 
     /// The next text starts on a line of its own.
     fn break_line(&mut self) {
-        self.held.part();
+        self.buffer.start_piece();
         if !self.at_line_start {
             self.print("\n".to_owned());
         }
     }
 
-    fn mark(&mut self, mark: Option<Mark>) {
+    fn print_call_note(&mut self, mark: Option<CallNote>) {
         let Some(mark) = mark else { return };
         if self.message.take().is_some() {
             self.break_line();
@@ -292,12 +292,12 @@ impl Screen {
             return;
         }
         let line = match mark {
-            Mark::Started(title) => format!("● {title}"),
-            Mark::Completed(title) => format!("✓ {title}"),
-            Mark::Noted(title) => format!("! {title}"),
-            Mark::Failed(title) => format!("✗ {title}"),
+            CallNote::Started(title) => format!("● {title}"),
+            CallNote::Completed(title) => format!("✓ {title}"),
+            CallNote::Noted(title) => format!("! {title}"),
+            CallNote::Failed(title) => format!("✗ {title}"),
         };
-        self.aside(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
+        self.write_stderr(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
     }
 
     fn report(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
@@ -305,7 +305,7 @@ impl Screen {
         let number = |key: &str| usage.get(key).cloned().unwrap_or(Value::Null);
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let mut response = String::new();
-        for text in self.held.take() {
+        for text in self.buffer.take() {
             if !response.is_empty() && !response.ends_with('\n') {
                 response.push('\n');
             }
@@ -330,16 +330,16 @@ impl Screen {
 }
 
 fn write_pieces(
-    mut pieces: mpsc::Receiver<Vec<Piece>>,
+    mut pieces: mpsc::Receiver<Vec<OutputPiece>>,
     mut out: impl io::Write,
     mut err: impl io::Write,
 ) -> io::Result<()> {
     while let Some(batch) = pieces.blocking_recv() {
         for piece in batch {
             match piece {
-                Piece::Out(text) => out.write_all(text.as_bytes())?,
+                OutputPiece::Out(text) => out.write_all(text.as_bytes())?,
                 // A closed stderr is no reason to stop.
-                Piece::Err(text) => _ = err.write_all(text.as_bytes()),
+                OutputPiece::Err(text) => _ = err.write_all(text.as_bytes()),
             }
         }
         out.flush()?;

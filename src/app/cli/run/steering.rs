@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::{task::JoinSet, time};
 
 use super::client::Peer;
-use crate::app::cli::clean::clean_line;
+use crate::app::cli::terminal_text::clean_line;
 
 /// Longest reason that is shown.
 const MAX_WHY: usize = 300;
@@ -30,11 +30,11 @@ impl Steering {
     /// What became of the next ones, in words; `None`: nothing is open.
     pub async fn next(&mut self) -> Option<String> {
         let answer = self.open.join_next().await?;
-        Some(answer.map_or_else(|it| lost(&it.to_string()), |it| in_words(&it)))
+        Some(answer.map_or_else(|it| not_delivered(&it.to_string()), |it| in_words(&it)))
     }
 
     /// The turn is over: what became of those that it left.
-    pub async fn rest(&mut self) -> Vec<String> {
+    pub async fn remaining_outcomes(&mut self) -> Vec<String> {
         let mut res = Vec::new();
         while let Ok(Some(it)) = time::timeout(GRACE, self.next()).await {
             res.push(it);
@@ -46,16 +46,16 @@ impl Steering {
 fn in_words(answer: &Result<Value, Error>) -> String {
     let answer = match answer {
         Ok(it) => it,
-        Err(it) => return lost(&it.to_string()),
+        Err(it) => return not_delivered(&it.to_string()),
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     match text("outcome") {
         Some("injected") => "the agent has read it".to_owned(),
         Some("startedNewTurn") => "the agent takes it as its next prompt".to_owned(),
-        outcome => lost(text("message").or(outcome).unwrap_or("no reason is given")),
+        outcome => not_delivered(text("message").or(outcome).unwrap_or("no reason is given")),
     }
 }
 
-fn lost(why: &str) -> String {
+fn not_delivered(why: &str) -> String {
     format!("the agent did not get what you typed: {}", clean_line(why, MAX_WHY))
 }

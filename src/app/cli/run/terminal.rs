@@ -68,7 +68,7 @@ fn is_in_front(terminal: &File) -> bool {
 
 /// Drops what was begun and not sent with a return: a question that comes up now must not be answered with its end.
 #[cfg(unix)]
-pub fn drop_begun() {
+pub fn discard_typed() {
     use nix::sys::termios::{FlushArg, tcflush};
 
     if let Ok(terminal) = open()
@@ -82,4 +82,4 @@ pub fn drop_begun() {
 fn wait(_: &File) {}
 
 #[cfg(not(unix))]
-pub fn drop_begun() {}
+pub fn discard_typed() {}

@@ -27,16 +27,16 @@ use tokio::{
 };
 
 use super::{
-    Reach,
-    ask::{Asker, Typing},
+    ModelReach,
+    ask::{Keyboard, TerminalAsker},
     client::Peer,
+    client_requests::RequestHandlers,
     conclude, converse, demo_notes,
     failure::Exit,
-    host::Host,
     needs_demo,
-    open::Wish,
-    screen::{Look, Screen},
-    turn::{Driver, Ears, Signal},
+    screen::{Screen, ScreenStyle},
+    session_start::SessionRequest,
+    turn::{Driver, EventSources, UserSignal},
 };
 use crate::app::cli::args::{OutputFormat, RunArgs};
 
@@ -69,8 +69,8 @@ struct Seen {
 
 #[derive(Default)]
 struct Case {
-    wish: Wish,
-    look: Look,
+    wish: SessionRequest,
+    look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
 }
@@ -88,7 +88,7 @@ const ASKING: &str = r#"
 "#;
 
 fn plain(format: OutputFormat) -> Case {
-    Case { look: Look { format, ..Look::default() }, ..Case::default() }
+    Case { look: ScreenStyle { format, ..ScreenStyle::default() }, ..Case::default() }
 }
 
 /// Plays `script` after the usual opening.
@@ -107,23 +107,24 @@ async fn play(case: Case, script: &str) -> Seen {
     let (peer, incoming) = Peer::connect(reader, writer);
     let (to_host, questions) = mpsc::channel(4);
     let (user, signals) = mpsc::channel(4);
-    let ears = Ears { incoming, questions, signals, stderr: mpsc::channel(1).1 };
+    let ears = EventSources { incoming, questions, signals, stderr: mpsc::channel(1).1 };
     let (out, err) = (Shared::default(), Shared::default());
     let screen = Screen::new(case.look, out.clone(), err.clone());
     let (keys, lines) = mpsc::channel(1);
     let typing = match case.typed {
-        None if !script.contains("\ntype ") => Typing::Nobody,
-        None => Typing::Lines(lines),
+        None if !script.contains("\ntype ") => Keyboard::Nobody,
+        None => Keyboard::Lines(lines),
         Some(line) => {
             let keys = keys.clone();
             // Again and again: what is typed before the question is shown does not count.
             tokio::spawn(async move { while keys.send(line.to_owned()).await.is_ok() {} });
-            Typing::Lines(lines)
+            Keyboard::Lines(lines)
         }
     };
     let user = User { signals: user, keys, sees: err.clone() };
-    let mut driver = Driver::new(peer, Host::new(to_host).unwrap(), ears, screen, Asker::new(typing));
-    let wish = Wish { cwd: "/w".to_owned(), ..case.wish };
+    let mut driver =
+        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), ears, screen, TerminalAsker::new(typing));
+    let wish = SessionRequest { cwd: "/w".to_owned(), ..case.wish };
     let run = async {
         let end = converse(&mut driver, &wish, "hello", None).await;
         conclude(driver, end, Duration::ZERO).await
@@ -133,7 +134,7 @@ async fn play(case: Case, script: &str) -> Seen {
 }
 
 struct User {
-    signals: mpsc::Sender<Signal>,
+    signals: mpsc::Sender<UserSignal>,
     keys: mpsc::Sender<String>,
     sees: Shared,
 }
@@ -145,7 +146,7 @@ async fn act(reader: DuplexStream, mut writer: DuplexStream, script: &str, user:
     for step in script.lines().filter(|it| !it.trim().is_empty()) {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
-            "signal" => user.signals.send(Signal::Interrupt).await.unwrap(),
+            "signal" => user.signals.send(UserSignal::Interrupt).await.unwrap(),
             "type" => user.keys.send(rest.to_owned()).await.unwrap(),
             "shown" => {
                 while !user.sees.text().contains(rest) {
@@ -241,7 +242,7 @@ fn text_is_streamed_and_tool_calls_go_to_stderr() {
 
 #[test]
 fn escape_sequences_do_not_reach_a_terminal() {
-    let look = Look { stdout_is_terminal: true, ..Look::default() };
+    let look = ScreenStyle { stdout_is_terminal: true, ..ScreenStyle::default() };
     let seen = check(
         Case { look, ..Case::default() },
         r#"
@@ -253,7 +254,7 @@ fn escape_sequences_do_not_reach_a_terminal() {
 }
 
 #[test]
-fn nobody_to_ask_means_no_for_once() {
+fn headless_run_denies_questions_once() {
     let script = format!(
         r#"{ASKING}> answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"no"}}}}}}
 < result {{"stopReason":"end_turn"}}"#
@@ -264,7 +265,7 @@ fn nobody_to_ask_means_no_for_once() {
 }
 
 #[test]
-fn the_user_is_asked_on_a_terminal() {
+fn terminal_run_asks_the_user() {
     let script = format!(
         r#"{ASKING}> answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"yes"}}}}}}
 < result {{"stopReason":"end_turn"}}"#
@@ -364,7 +365,7 @@ fn json_tells_of_failures() {
 
 #[test]
 fn events_are_lines() {
-    let wish = Wish { events: true, ..Wish::default() };
+    let wish = SessionRequest { events: true, ..SessionRequest::default() };
     let opening = r#"
 > initialize {"clientCapabilities":{"_meta":{"castor":{"events":true,"interactive":false}}}}
 < result {"protocolVersion":1}
@@ -430,7 +431,7 @@ fn an_agent_that_could_not_read_us_does_not_hang_us() {
 }
 
 #[test]
-fn an_agent_that_leaves_is_told() {
+fn lost_agent_is_reported() {
     let seen = check(
         plain(OutputFormat::Text),
         "< update {\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"ha\"}}\nclose",
@@ -441,7 +442,7 @@ fn an_agent_that_leaves_is_told() {
 
 #[test]
 fn other_agents_get_mode_and_model_over_the_protocol() {
-    let wish = Wish { mode: Some("yolo"), model: Some("big".into()), ..Wish::default() };
+    let wish = SessionRequest { mode: Some("yolo"), model: Some("big".into()), ..SessionRequest::default() };
     let opening = r#"
 > initialize {}
 < result {"protocolVersion":1}
@@ -455,16 +456,16 @@ fn other_agents_get_mode_and_model_over_the_protocol() {
 > session/prompt {}
 < result {"stopReason":"end_turn"}"#;
     assert_eq!(check_whole(Case { wish, ..Case::default() }, &format!("{opening}{rest}")).exit, 0);
-    let wish = Wish { mode: Some("autoEdit"), ..Wish::default() };
+    let wish = SessionRequest { mode: Some("autoEdit"), ..SessionRequest::default() };
     assert_eq!(check_whole(Case { wish, ..Case::default() }, opening).exit, 42);
 }
 
 #[test]
-fn the_demo_is_for_those_who_have_nothing_else() {
+fn demo_runs_only_without_other_models() {
     let args = RunArgs::default();
-    let none = || Reach::Keys(Vec::new());
+    let none = || ModelReach::Keys(Vec::new());
     assert_eq!(needs_demo(&args, none), Some(Vec::new()));
-    assert_eq!(needs_demo(&args, || Reach::Some), None);
+    assert_eq!(needs_demo(&args, || ModelReach::Some), None);
     assert_eq!(needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, none), None);
     // Whoever goes on with a session does not tell it to another model.
     assert_eq!(needs_demo(&RunArgs { resume: Some("latest".into()), ..args.clone() }, none), None);

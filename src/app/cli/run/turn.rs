@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{Asker, Typed},
-    child::Tail,
+    ask::{TerminalAsker, TypedLine},
+    child::StderrTail,
     client::{Incoming, Peer},
+    client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
     failure::{self, Exit, Failure},
-    host::{About, Answer, Host, Question},
     screen::Screen,
     steering::Steering,
 };
@@ -28,7 +28,7 @@ const MAX_NOISE_NOTES: u32 = 3;
 
 /// What the user or the system wants of us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum UserSignal {
     /// Ctrl-C: cancel; the second one quits.
     Interrupt,
     /// Quit at once.
@@ -36,10 +36,10 @@ pub enum Signal {
 }
 
 /// All that is listened to.
-pub struct Ears {
+pub struct EventSources {
     pub incoming: mpsc::Receiver<Incoming>,
     pub questions: mpsc::Receiver<Question>,
-    pub signals: mpsc::Receiver<Signal>,
+    pub signals: mpsc::Receiver<UserSignal>,
     /// Lines of the agent's stderr.
     pub stderr: mpsc::Receiver<String>,
 }
@@ -56,26 +56,26 @@ enum Phase {
 /// A conversation with one agent.
 pub struct Driver {
     peer: Peer,
-    host: Host,
-    ears: Ears,
+    host: RequestHandlers,
+    sources: EventSources,
     pub screen: Screen,
-    asker: Asker,
+    asker: TerminalAsker,
     handlers: JoinSet<()>,
     pub steering: Steering,
     phase: Phase,
     pub session: Option<String>,
-    pub tail: Tail,
+    pub tail: StderrTail,
     /// When to give up on an agent after stdout was closed.
     deadline: Option<Instant>,
     noise: u32,
 }
 
-enum Wake {
-    Signal(Signal),
+enum TurnEvent {
+    Signal(UserSignal),
     Unread,
     GiveUp,
     Question(Question),
-    Typed(Typed),
+    Typed(TypedLine),
     Log(String),
     Incoming(Incoming),
     Handled,
@@ -87,18 +87,18 @@ enum Wake {
 }
 
 impl Driver {
-    pub fn new(peer: Peer, host: Host, ears: Ears, screen: Screen, asker: Asker) -> Self {
+    pub fn new(peer: Peer, host: RequestHandlers, ears: EventSources, screen: Screen, asker: TerminalAsker) -> Self {
         Self {
             peer,
             host,
-            ears,
+            sources: ears,
             screen,
             asker,
             handlers: JoinSet::new(),
             steering: Steering::default(),
             phase: Phase::Setup,
             session: None,
-            tail: Tail::default(),
+            tail: StderrTail::default(),
             deadline: None,
             noise: 0,
         }
@@ -112,7 +112,7 @@ impl Driver {
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
         let Some(answer) = answer? else { return Ok(None) };
-        for it in self.steering.rest().await {
+        for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
         let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
@@ -127,67 +127,67 @@ impl Driver {
         let answer = self.peer.request(method, params);
         tokio::pin!(answer);
         loop {
-            let ears = &mut self.ears;
+            let ears = &mut self.sources;
             // In order of urgency; an answer last, as everything that was written before it comes first.
             let wake = tokio::select! {
                 biased;
-                Some(it) = ears.signals.recv() => Wake::Signal(it),
-                () = self.screen.closed(), if self.deadline.is_none() => Wake::Unread,
-                () = until(self.deadline), if self.deadline.is_some() => Wake::GiveUp,
-                Some(it) = ears.questions.recv() => Wake::Question(it),
-                it = self.asker.typed() => Wake::Typed(it),
-                Some(_) = self.handlers.join_next() => Wake::Handled,
-                Some(it) = self.steering.next() => Wake::Steered(it),
-                () = self.screen.room() => Wake::Room,
-                Some(it) = self.screen.before(&mut ears.stderr) => Wake::Log(it),
+                Some(it) = ears.signals.recv() => TurnEvent::Signal(it),
+                () = self.screen.closed(), if self.deadline.is_none() => TurnEvent::Unread,
+                () = until(self.deadline), if self.deadline.is_some() => TurnEvent::GiveUp,
+                Some(it) = ears.questions.recv() => TurnEvent::Question(it),
+                it = self.asker.typed() => TurnEvent::Typed(it),
+                Some(_) = self.handlers.join_next() => TurnEvent::Handled,
+                Some(it) = self.steering.next() => TurnEvent::Steered(it),
+                () = self.screen.room() => TurnEvent::Room,
+                Some(it) = self.screen.before(&mut ears.stderr) => TurnEvent::Log(it),
                 Some(it) = self.screen.before(&mut ears.incoming), if self.handlers.len() < MAX_HANDLERS => {
-                    Wake::Incoming(it)
+                    TurnEvent::Incoming(it)
                 }
-                it = &mut answer => Wake::Answer(it),
+                it = &mut answer => TurnEvent::Answer(it),
             };
             match wake {
-                Wake::Answer(answer) => return self.answered(answer),
-                other => self.wake(other).await?,
+                TurnEvent::Answer(answer) => return self.finish_request(answer),
+                other => self.handle_event(other).await?,
             }
             self.steer();
             self.screen.flush();
         }
     }
 
-    async fn wake(&mut self, wake: Wake) -> Result<(), Failure> {
+    async fn handle_event(&mut self, wake: TurnEvent) -> Result<(), Failure> {
         match wake {
-            Wake::Signal(signal) => self.signal(signal).await,
-            Wake::Unread => self.unread().await,
-            Wake::GiveUp => Err(Failure::new(Exit::Unread, "")),
-            Wake::Question(it) => {
+            TurnEvent::Signal(signal) => self.signal(signal).await,
+            TurnEvent::Unread => self.stop_unread().await,
+            TurnEvent::GiveUp => Err(Failure::new(Exit::Unread, "")),
+            TurnEvent::Question(it) => {
                 self.question(it);
                 Ok(())
             }
-            Wake::Typed(it) => {
+            TurnEvent::Typed(it) => {
                 let text = self.asker.answer(it);
-                self.screen.aside(text);
+                self.screen.write_stderr(text);
                 Ok(())
             }
-            Wake::Steered(it) => {
+            TurnEvent::Steered(it) => {
                 self.screen.note(&it);
                 Ok(())
             }
-            Wake::Log(line) => {
+            TurnEvent::Log(line) => {
                 self.tail.push(&line);
                 self.screen.agent_log(&line);
                 Ok(())
             }
-            Wake::Incoming(it) => {
+            TurnEvent::Incoming(it) => {
                 self.incoming(it);
                 Ok(())
             }
-            Wake::Handled | Wake::Room | Wake::Answer(_) => Ok(()),
+            TurnEvent::Handled | TurnEvent::Room | TurnEvent::Answer(_) => Ok(()),
         }
     }
 
-    fn answered(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
+    fn finish_request(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
         // The demultiplexer had passed these on before it passed on the answer.
-        while let Ok(it) = self.ears.incoming.try_recv() {
+        while let Ok(it) = self.sources.incoming.try_recv() {
             self.incoming(it);
         }
         self.screen.flush();
@@ -213,19 +213,19 @@ impl Driver {
                 "$/cancel_request" => {
                     let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
                     let text = self.asker.withdraw(&params.get("requestId").unwrap_or(&Value::Null).to_string());
-                    self.screen.aside(text);
+                    self.screen.write_stderr(text);
                 }
                 _ => (),
             },
-            Incoming::Noise(line) => self.noise(&line),
+            Incoming::Noise(line) => self.note_noise(&line),
         }
     }
 
-    fn noise(&mut self, line: &str) {
+    fn note_noise(&mut self, line: &str) {
         self.tail.push(line);
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
-            let line = crate::app::cli::clean::clean_line(line, 120);
+            let line = crate::app::cli::terminal_text::clean_line(line, 120);
             self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
         }
     }
@@ -236,16 +236,16 @@ impl Driver {
             return;
         }
         let call = match &question.about {
-            About::Permission(params) => self.screen.call(params.get("toolCall").unwrap_or(&Value::Null)),
-            About::Form { .. } | About::Page { .. } => Value::Null,
+            QuestionSubject::Permission(params) => self.screen.call(params.get("toolCall").unwrap_or(&Value::Null)),
+            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
         };
         let text = self.asker.ask(question, &call);
-        self.screen.aside(text);
+        self.screen.write_stderr(text);
     }
 
     /// What was typed while nothing was asked is told to the agent.
     fn steer(&mut self) {
-        for line in self.asker.take_said().into_iter().filter(|it| !it.trim().is_empty()) {
+        for line in self.asker.take_steering().into_iter().filter(|it| !it.trim().is_empty()) {
             if self.phase == Phase::Prompt {
                 self.steering.send(&self.peer, self.session.as_deref(), &line);
                 self.screen.note("the agent reads this with its next step");
@@ -253,19 +253,19 @@ impl Driver {
         }
     }
 
-    async fn signal(&mut self, signal: Signal) -> Result<(), Failure> {
-        if signal == Signal::Terminate || self.phase != Phase::Prompt {
+    async fn signal(&mut self, signal: UserSignal) -> Result<(), Failure> {
+        if signal == UserSignal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
         }
         if self.asker.is_asking() {
-            self.screen.aside("\n".to_owned());
+            self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
         self.cancel().await;
         Ok(())
     }
 
-    async fn unread(&mut self) -> Result<(), Failure> {
+    async fn stop_unread(&mut self) -> Result<(), Failure> {
         if self.phase == Phase::Setup {
             return Err(Failure::new(Exit::Unread, ""));
         }
@@ -282,18 +282,18 @@ impl Driver {
 
     /// Writes the rest and closes the agent's stdin. The user may quit while the last words wait for a slow reader.
     pub async fn finish(self) -> io::Result<()> {
-        let Ears { mut signals, .. } = self.ears;
+        let EventSources { mut signals, .. } = self.sources;
         let written = tokio::select! {
             it = self.screen.finish() => it,
             Some(_) = signals.recv() => Ok(()),
         };
-        self.peer.hang_up();
+        self.peer.close();
         written
     }
 
     /// What the agent still wrote on stderr before it went.
-    pub async fn last_words(&mut self) {
-        self.tail.last_words(&mut self.ears.stderr).await;
+    pub async fn drain_stderr(&mut self) {
+        self.tail.drain_stderr(&mut self.sources.stderr).await;
     }
 }
 

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{Desk, Trouble};
-use crate::{app::cli::clean, base::path::AbsPath, base::text, wire::acp::session::iso_time};
+use super::{CommandContext, CommandError};
+use crate::{app::cli::terminal_text, base::path::AbsPath, base::text, wire::acp::session::iso_time};
 
 /// Characters of a title in the table.
 const MAX_TITLE: usize = 60;
 
 /// `None`: of all folders.
-pub fn list(desk: &mut Desk<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), Trouble> {
+pub fn list(desk: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), CommandError> {
     let all = desk.store.list(cwd);
     // Where nothing was asked there is nothing to come back to.
     let worth: Vec<_> = all.into_iter().filter(|it| cwd.is_none() || it.has_prompts).collect();
@@ -29,11 +29,12 @@ pub fn list(desk: &mut Desk<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result
         let time = iso_time(it.updated_ms);
         let time = time.get(..16).unwrap_or_default().replace('T', " ");
         let title = match (&it.title, it.has_prompts) {
-            (Some(title), _) => text::first_line(&clean::clean(title), MAX_TITLE),
+            (Some(title), _) => text::first_line(&terminal_text::clean(title), MAX_TITLE),
             (None, true) => "(no title)".to_owned(),
             (None, false) => "(nothing was asked)".to_owned(),
         };
-        let place = if cwd.is_none() { format!("  {}", clean::clean(&it.cwd.to_string())) } else { String::new() };
+        let place =
+            if cwd.is_none() { format!("  {}", terminal_text::clean(&it.cwd.to_string())) } else { String::new() };
         writeln!(desk.out, "{}  {time}  {title}{place}", it.id)?;
     }
     Ok(())

@@ -3,20 +3,20 @@
 use std::fmt::Write as _;
 
 use crate::{
-    app::cli::clean::clean,
+    app::cli::terminal_text::clean,
     base::{content::Part, content::joined_text, text},
     wire::{
         acp::session::iso_time,
-        export::{Ended, Item, Story, Who},
+        export::{EndedCall, Story, StoryItem, StorySpeaker},
     },
-    world::{disk, store::Store},
+    world::{disk, store::SessionStore},
 };
 
 /// Characters of a line.
 const MAX: usize = 100;
 
 /// All text of the session is cleaned of what a terminal would obey.
-pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
+pub fn outline(story: &Story<'_>, store: &SessionStore, n_damaged: usize) -> String {
     let it = &story.head;
     let mut rows = vec![
         ("session", it.id.to_string()),
@@ -47,7 +47,7 @@ pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
         _ = writeln!(out, "{name:8} {}", clean(&value));
     }
     out.push('\n');
-    for (item, mark) in story.told() {
+    for (item, mark) in story.marked_items() {
         if let Some(line) = line(item) {
             _ = writeln!(out, "{}{mark}", clean(&line));
         }
@@ -55,25 +55,25 @@ pub fn outline(story: &Story<'_>, store: &Store, n_damaged: usize) -> String {
     out
 }
 
-fn line(item: &Item<'_>) -> Option<String> {
+fn line(item: &StoryItem<'_>) -> Option<String> {
     let short = |it: &str| text::first_line(it, MAX);
     Some(match item {
-        Item::Said { who: Who::User, parts, .. } => format!("> {}", short(&joined_text(parts))),
-        Item::Said { who: Who::Agent, parts, .. } => {
+        StoryItem::Message { who: StorySpeaker::User, parts, .. } => format!("> {}", short(&joined_text(parts))),
+        StoryItem::Message { who: StorySpeaker::Agent, parts, .. } => {
             let said = parts.iter().filter_map(Part::as_text).find(|it| !it.trim().is_empty())?;
             format!("  {}", short(said))
         }
-        Item::Call(it) => {
-            let (end, code) = match it.ended {
-                Ended::No => ("?", String::new()),
-                Ended::Well => ("+", String::new()),
-                Ended::Exit(code) => ("!", format!(" (exit code {code})")),
-                Ended::Failed(_) => ("!", String::new()),
+        StoryItem::Call(it) => {
+            let (end, code) = match it.end {
+                EndedCall::Unknown => ("?", String::new()),
+                EndedCall::Succeeded => ("+", String::new()),
+                EndedCall::Exit(code) => ("!", format!(" (exit code {code})")),
+                EndedCall::Failed(_) => ("!", String::new()),
             };
             format!("  {end} {}: {}{code}", it.name, short(it.title))
         }
-        Item::Plan(_) => return None,
-        Item::Trouble(it) => format!("  ! {}", short(it)),
-        Item::Note(it) => format!("  - {}", short(it)),
+        StoryItem::Plan(_) => return None,
+        StoryItem::Error(it) => format!("  ! {}", short(it)),
+        StoryItem::Note(it) => format!("  - {}", short(it)),
     })
 }

@@ -6,10 +6,10 @@ use std::fs;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use super::{Desk, SessionsArgs, run};
+use super::{CommandContext, SessionsArgs, run};
 use crate::{
-    base::{ids::SessionId, now::Now, path::AbsPath},
-    world::store::Store,
+    base::{clock::Now, ids::SessionId, path::AbsPath},
+    world::store::SessionStore,
 };
 
 #[derive(Parser)]
@@ -21,14 +21,14 @@ struct Line {
 struct Bed {
     _dir: tempfile::TempDir,
     root: AbsPath,
-    store: Store,
+    store: SessionStore,
 }
 
 fn bed() -> Bed {
     let dir = tempfile::tempdir().unwrap();
     let root = AbsPath::new(dir.path()).unwrap();
     fs::create_dir(root.join("w")).unwrap();
-    Bed { _dir: dir, store: Store::new(root.join("home")), root }
+    Bed { _dir: dir, store: SessionStore::new(root.join("home")), root }
 }
 
 impl Bed {
@@ -46,7 +46,7 @@ impl Bed {
         let cwd = self.cwd();
         let mut yes = |_: &str| answer == Some(true);
         let ask = answer.map(|_| &mut yes as &mut dyn FnMut(&str) -> bool);
-        let mut desk = Desk {
+        let mut desk = CommandContext {
             store: &self.store,
             cwd: &cwd,
             now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
@@ -135,7 +135,7 @@ fn shows_and_exports_what_is_meant() {
 }
 
 #[test]
-fn deletes_only_after_a_yes_and_nothing_that_is_open() {
+fn delete_needs_confirmation_and_spares_open_sessions() {
     let bed = bed();
     let path = bed.log("session-a", &bed.cwd());
     let (why, code) = bed.castor(&["delete", "session-a"]).unwrap_err();

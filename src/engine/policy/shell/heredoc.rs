@@ -7,13 +7,13 @@ const ODD: Opaque = Opaque("its here-document is unusual");
 
 /// A text without its here-documents. Every byte keeps its place: `<<'EOF'` became `<______`, bodies became blanks.
 #[derive(Debug)]
-pub(super) struct Masked {
+pub(super) struct MaskedText {
     pub text: String,
-    pub bodies: Vec<Body>,
+    pub bodies: Vec<HeredocBody>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Body {
+pub(super) struct HeredocBody {
     /// Where its `<<` stands.
     pub at: usize,
     pub text: String,
@@ -23,7 +23,7 @@ pub(super) struct Body {
 
 /// What the reader is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+enum HeredocContext {
     /// `$(`, `<(`, `(`.
     Paren,
     Double,
@@ -31,7 +31,7 @@ enum Inside {
     Brace,
 }
 
-struct Pending {
+struct PendingHeredoc {
     at: usize,
     delimiter: String,
     literal: bool,
@@ -40,22 +40,22 @@ struct Pending {
     depth: usize,
 }
 
-struct Reader<'a> {
+struct HeredocReader<'a> {
     text: &'a str,
     out: Vec<u8>,
     at: usize,
-    inside: Vec<Inside>,
-    pending: Vec<Pending>,
-    bodies: Vec<Body>,
+    inside: Vec<HeredocContext>,
+    pending: Vec<PendingHeredoc>,
+    bodies: Vec<HeredocBody>,
 }
 
 /// Takes the here-documents out.
-pub(super) fn mask(text: &str) -> Result<Masked, Opaque> {
+pub(super) fn mask(text: &str) -> Result<MaskedText, Opaque> {
     if !text.contains("<<") {
-        return Ok(Masked { text: text.to_owned(), bodies: Vec::new() });
+        return Ok(MaskedText { text: text.to_owned(), bodies: Vec::new() });
     }
     let (inside, pending, bodies) = (Vec::new(), Vec::new(), Vec::new());
-    let mut reader = Reader { text, out: text.as_bytes().to_vec(), at: 0, inside, pending, bodies };
+    let mut reader = HeredocReader { text, out: text.as_bytes().to_vec(), at: 0, inside, pending, bodies };
     while let Some(byte) = reader.peek(0) {
         reader.step(byte)?;
     }
@@ -63,10 +63,10 @@ pub(super) fn mask(text: &str) -> Result<Masked, Opaque> {
         return Err(ODD);
     }
     let text = String::from_utf8(reader.out).map_err(|_| ODD)?;
-    Ok(Masked { text, bodies: reader.bodies })
+    Ok(MaskedText { text, bodies: reader.bodies })
 }
 
-impl Reader<'_> {
+impl HeredocReader<'_> {
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
@@ -76,25 +76,25 @@ impl Reader<'_> {
     }
 
     fn step(&mut self, byte: u8) -> Result<(), Opaque> {
-        let double = self.inside.last() == Some(&Inside::Double);
-        if self.inside.last() == Some(&Inside::Brace) {
+        let double = self.inside.last() == Some(&HeredocContext::Double);
+        if self.inside.last() == Some(&HeredocContext::Brace) {
             return self.in_braces(byte);
         }
         match byte {
             b'\\' => self.at += 2,
             b'"' if double => self.leave(),
-            b'"' => self.enter(Inside::Double, 1),
+            b'"' => self.enter(HeredocContext::Double, 1),
             b'$' if self.peek(1) == Some(b'(') && self.peek(2) == Some(b'(') => return self.skip_arithmetic(3),
-            b'$' if self.peek(1) == Some(b'(') => self.enter(Inside::Paren, 2),
-            b'$' if self.peek(1) == Some(b'{') => self.enter(Inside::Brace, 2),
+            b'$' if self.peek(1) == Some(b'(') => self.enter(HeredocContext::Paren, 2),
+            b'$' if self.peek(1) == Some(b'{') => self.enter(HeredocContext::Brace, 2),
             b'`' => return self.skip_backquotes(),
             b'\n' if double && !self.pending.is_empty() => return Err(ODD),
             _ if double => self.at += 1,
             b'$' if self.peek(1) == Some(b'\'') => return self.skip_ansi(),
             b'\'' => return self.skip_to('\''),
             b'(' if self.peek(1) == Some(b'(') => return self.skip_arithmetic(2),
-            b'(' => self.enter(Inside::Paren, 1),
-            b')' if self.inside.last() == Some(&Inside::Paren) => self.leave(),
+            b'(' => self.enter(HeredocContext::Paren, 1),
+            b')' if self.inside.last() == Some(&HeredocContext::Paren) => self.leave(),
             b'#' if self.starts_word() => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
             b'<' if self.peek(1) == Some(b'<') => return self.operator(),
             b'\n' => return self.newline(),
@@ -111,7 +111,7 @@ impl Reader<'_> {
     fn in_braces(&mut self, byte: u8) -> Result<(), Opaque> {
         match byte {
             b'}' => self.leave(),
-            b'$' if self.peek(1) == Some(b'{') => self.enter(Inside::Brace, 2),
+            b'$' if self.peek(1) == Some(b'{') => self.enter(HeredocContext::Brace, 2),
             b'$' if self.peek(1) == Some(b'(') => return Err(ODD),
             b'"' | b'\'' | b'`' | b'\\' | b'\n' | b'<' => return Err(ODD),
             _ => self.at += 1,
@@ -119,7 +119,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, what: Inside, len: usize) {
+    fn enter(&mut self, what: HeredocContext, len: usize) {
         self.inside.push(what);
         self.at += len;
     }
@@ -207,7 +207,7 @@ impl Reader<'_> {
         if after.is_some_and(|it| !b" \t\n;&|)<>".contains(it)) {
             return Err(ODD);
         }
-        self.pending.push(Pending { at: start, delimiter, literal, dash, depth: self.inside.len() });
+        self.pending.push(PendingHeredoc { at: start, delimiter, literal, dash, depth: self.inside.len() });
         self.at = end;
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn take_body(&mut self, pending: &Pending, from: usize, to: usize, next: usize) -> Result<(), Opaque> {
+    fn take_body(&mut self, pending: &PendingHeredoc, from: usize, to: usize, next: usize) -> Result<(), Opaque> {
         let text = self.text.get(from..to).ok_or(ODD)?.to_owned();
         // A delimiter that ends with the closing bracket on its line ends the body for some readers only.
         let near = text.lines().any(|it| it.trim_start().starts_with(&pending.delimiter));
@@ -251,7 +251,7 @@ impl Reader<'_> {
         for byte in self.out.iter_mut().take(next).skip(from).filter(|it| **it != b'\n') {
             *byte = b' ';
         }
-        self.bodies.push(Body { at: pending.at, text, literal: pending.literal });
+        self.bodies.push(HeredocBody { at: pending.at, text, literal: pending.literal });
         self.at = next;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What a reader makes of a command line: commands it would run, or the reason why nobody can tell.
 
-use super::words::Word;
+use super::words::ShellWord;
 
 /// Longer lines are not read.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -9,7 +9,7 @@ pub const MAX_DEPTH: usize = 8;
 
 /// How a command stands beside the others of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum CommandRole {
     /// It runs by itself.
     Own,
     /// It runs others, which are listed beside it, and does more than that: `xargs rm`, `env X=1 make`.
@@ -20,22 +20,22 @@ pub enum Role {
 
 /// A command that would run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Command {
+pub struct ShellCommand {
     /// The name first, quoting resolved.
-    pub words: Vec<Word>,
+    pub words: Vec<ShellWord>,
     /// As written.
     pub text: String,
-    pub role: Role,
+    pub role: CommandRole,
 }
 
-impl Command {
-    pub fn new(words: Vec<Word>, text: String) -> Self {
-        Self { words, text, role: Role::Own }
+impl ShellCommand {
+    pub fn new(words: Vec<ShellWord>, text: String) -> Self {
+        Self { words, text, role: CommandRole::Own }
     }
 
     /// The program, when it is written out.
     pub fn name(&self) -> Option<&str> {
-        self.words.first().and_then(Word::literal)
+        self.words.first().and_then(ShellWord::literal)
     }
 
     /// The same without its folder: `/usr/bin/env` is `env`.
@@ -44,13 +44,13 @@ impl Command {
     }
 
     /// The words after the name.
-    pub fn args(&self) -> &[Word] {
+    pub fn args(&self) -> &[ShellWord] {
         self.words.get(1..).unwrap_or_default()
     }
 
     /// The words as one line, when all of them are literal.
     pub fn literal_line(&self) -> Option<String> {
-        let words: Option<Vec<&str>> = self.words.iter().map(Word::literal).collect();
+        let words: Option<Vec<&str>> = self.words.iter().map(ShellWord::literal).collect();
         words.map(|it| it.join(" "))
     }
 }
@@ -63,16 +63,16 @@ pub fn base_name(name: &str) -> &str {
 /// Where output goes to or input comes from, other than descriptors and `/dev/null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    pub target: Word,
+    pub target: ShellWord,
     pub writes: bool,
     /// How many of the line's commands stand before it.
-    pub behind: usize,
+    pub commands_before: usize,
 }
 
 /// The commands of a line, with what else it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    pub commands: Vec<Command>,
+    pub commands: Vec<ShellCommand>,
     pub redirects: Vec<Redirect>,
     /// It sets variables, in loops too.
     pub assigns: bool,
@@ -94,14 +94,14 @@ impl Script {
 
 /// A whole line, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ShellLine {
     /// It runs these commands and no others.
     Plain(Script),
     /// It may run anything. `seen` is what could be read of it: for rules that restrict.
     Opaque { why: &'static str, seen: Script },
 }
 
-impl Line {
+impl ShellLine {
     /// All that could be read.
     pub fn script(&self) -> &Script {
         match self {

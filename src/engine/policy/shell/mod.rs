@@ -4,8 +4,8 @@
 //! continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters, words after a
 //! redirection) the line is opaque: nobody may be misled by our reading.
 
+mod grammar_gaps;
 mod heredoc;
-mod hidden;
 mod line;
 mod opaque;
 mod parse;
@@ -13,6 +13,6 @@ mod walk;
 mod words;
 mod wrappers;
 
-pub use line::{Command, Line, MAX_BYTES, Redirect, Role, Script, base_name};
+pub use line::{CommandRole, MAX_BYTES, Redirect, Script, ShellCommand, ShellLine, base_name};
 pub use parse::parse;
-pub use words::{Word, WordKind};
+pub use words::{ShellWord, WordKind};

@@ -8,11 +8,11 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use super::line::{Command, base_name};
+use super::line::{ShellCommand, base_name};
 
 /// One row of `opaque.toml`.
 #[derive(Deserialize)]
-struct Row {
+struct OpaqueRow {
     /// Names of programs; a star stands for any ending.
     names: Vec<String>,
     /// Over its arguments, joined by blanks: only then; without it always.
@@ -23,7 +23,7 @@ struct Row {
     compiled: OnceLock<Option<(Option<Regex>, Option<Regex>)>>,
 }
 
-impl Row {
+impl OpaqueRow {
     /// A pattern that does not compile leaves the row closed.
     fn holds(&self, args: &str) -> bool {
         let compile = |it: &Option<String>| it.as_deref().map(Regex::new).transpose().ok();
@@ -34,7 +34,7 @@ impl Row {
 }
 
 struct Table {
-    rows: Vec<Row>,
+    rows: Vec<OpaqueRow>,
     by_name: HashMap<String, Vec<usize>>,
     by_start: Vec<(String, usize)>,
 }
@@ -42,7 +42,7 @@ struct Table {
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct File {
-        row: Vec<Row>,
+        row: Vec<OpaqueRow>,
     }
     let rows = toml::from_str::<File>(include_str!("opaque.toml")).map(|it| it.row).unwrap_or_default();
     let (mut by_name, mut by_start) = (HashMap::<String, Vec<usize>>::new(), Vec::new());
@@ -58,7 +58,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// Whether it runs something that its words do not plainly say.
-pub fn hides_what_runs(command: &Command) -> bool {
+pub fn hides_what_runs(command: &ShellCommand) -> bool {
     let Some(program) = command.name().map(base_name) else { return true };
     let named = TABLE.by_name.get(program).into_iter().flatten();
     let begun = TABLE.by_start.iter().filter(|it| program.starts_with(&it.0)).map(|it| &it.1);
@@ -161,7 +161,7 @@ const OBEYED: &[&str] = &[
 const HARMLESS: &[&str] = &["PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONWARNINGS"];
 
 /// Whether setting the variable may have something run.
-pub fn is_obeyed(name: &str) -> bool {
+pub fn is_obeyed_variable(name: &str) -> bool {
     let fits = |it: &str| match it.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => name == it,

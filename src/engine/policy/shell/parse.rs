@@ -1,11 +1,11 @@
 //! Reads a line, and the lines and commands within it.
 
 use super::{
-    line::{Command, Line, MAX_BYTES, MAX_DEPTH, Role, Script},
+    line::{CommandRole, MAX_BYTES, MAX_DEPTH, Script, ShellCommand, ShellLine},
     opaque::hides_what_runs,
-    walk::{Walked, walk},
-    words::{Opaque, Word},
-    wrappers::{Inner, inner},
+    walk::{WalkResult, walk},
+    words::{Opaque, ShellWord},
+    wrappers::{InnerCommand, inner_command},
 };
 
 /// More words are not listed for wrappers: `env env env … ls` has the rest of them for each.
@@ -13,8 +13,8 @@ const MAX_WRAPPED: usize = 16 * 1024;
 const TOO_MANY: Opaque = Opaque("it has too many commands");
 
 /// Says what `text` would run, or that nobody can tell.
-pub fn parse(text: &str) -> Line {
-    let mut reader = Reader::default();
+pub fn parse(text: &str) -> ShellLine {
+    let mut reader = LineReader::default();
     let why = match reader.add(text, 0) {
         Err(it) => Some(it.0),
         Ok(()) => reader.why,
@@ -22,16 +22,16 @@ pub fn parse(text: &str) -> Line {
     let mut script = reader.script;
     // `> x`
     if script.commands.is_empty() && (!script.redirects.is_empty() || script.assigns) {
-        script.commands.push(Command::new(vec![Word::literally(":")], ":".to_owned()));
+        script.commands.push(ShellCommand::new(vec![ShellWord::from_literal(":")], ":".to_owned()));
     }
     match why.or(script.commands.is_empty().then_some("it has no command in it")) {
-        Some(why) => Line::Opaque { why, seen: script },
-        None => Line::Plain(script),
+        Some(why) => ShellLine::Opaque { why, seen: script },
+        None => ShellLine::Plain(script),
     }
 }
 
 #[derive(Default)]
-struct Reader {
+struct LineReader {
     script: Script,
     /// The first reason why the line is opaque.
     why: Option<&'static str>,
@@ -39,19 +39,19 @@ struct Reader {
     n_wrapped: usize,
 }
 
-impl Reader {
+impl LineReader {
     fn add(&mut self, text: &str, depth: usize) -> Result<(), Opaque> {
         if depth > MAX_DEPTH {
             return Err(Opaque("scripts are nested too deep"));
         }
         check_characters(text)?;
-        let Walked { script, why } = walk(text)?;
+        let WalkResult { script, why } = walk(text)?;
         self.why = self.why.or(why);
         let before = self.script.commands.len();
         self.script.assigns |= script.assigns;
         self.script.substitutes |= script.substitutes;
         self.script.redirects.extend(script.redirects.into_iter().map(|mut it| {
-            it.behind += before;
+            it.commands_before += before;
             it
         }));
         self.script.commands.extend(script.commands);
@@ -76,24 +76,24 @@ impl Reader {
                 };
                 self.why = self.why.or(Some(why));
             }
-            match inner(command) {
+            match inner_command(command) {
                 Err(it) => {
                     self.why = self.why.or(Some(it.0));
                     return Ok(());
                 }
-                Ok(Inner::Nothing) => return Ok(()),
-                Ok(Inner::Words(words, role)) => {
+                Ok(InnerCommand::Nothing) => return Ok(()),
+                Ok(InnerCommand::Words(words, role)) => {
                     command.role = role;
                     self.n_wrapped += words.len();
                     if self.script.commands.len() > MAX_BYTES || self.n_wrapped > MAX_WRAPPED {
                         return Err(TOO_MANY);
                     }
                     let text = words.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
-                    self.script.commands.push(Command::new(words, text));
+                    self.script.commands.push(ShellCommand::new(words, text));
                     at = self.script.commands.len() - 1;
                 }
-                Ok(Inner::Script(text)) => {
-                    command.role = Role::Transparent;
+                Ok(InnerCommand::Script(text)) => {
+                    command.role = CommandRole::Transparent;
                     return if text.trim().is_empty() { Ok(()) } else { self.add(&text, depth + 1) };
                 }
             }

@@ -5,28 +5,28 @@ use std::sync::LazyLock;
 use tree_sitter::{Language, Node, Parser, Tree, TreeCursor};
 
 use super::{
-    heredoc::{self, Body, Masked},
-    hidden,
-    line::{Command, MAX_DEPTH, Redirect, Script},
-    opaque::is_obeyed,
-    words::{Opaque, Word, WordKind},
+    grammar_gaps,
+    heredoc::{self, HeredocBody, MaskedText},
+    line::{MAX_DEPTH, Redirect, Script, ShellCommand},
+    opaque::is_obeyed_variable,
+    words::{Opaque, ShellWord, WordKind},
 };
 
 /// A kind of nodes.
-struct Kind {
+struct GrammarKind {
     name: &'static str,
     /// It means no more than the commands in it.
     is_known: bool,
 }
 
 /// By the grammar's numbers: to ask it for each node's name costs as much as to read the line.
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+static KINDS: LazyLock<Vec<GrammarKind>> = LazyLock::new(|| {
     let names = (0..=u16::MAX).map_while(|it| LANGUAGE.node_kind_for_id(it));
-    names.map(|name| Kind { name, is_known: KNOWN.contains(&name) }).collect()
+    names.map(|name| GrammarKind { name, is_known: KNOWN.contains(&name) }).collect()
 });
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_bash::LANGUAGE.into());
 
-impl Kind {
+impl GrammarKind {
     fn of(node: Node) -> &'static Self {
         KINDS.get(usize::from(node.kind_id())).unwrap_or(&Self { name: "ERROR", is_known: false })
     }
@@ -81,7 +81,7 @@ const KNOWN: &[&str] = &[
 
 /// What a text has in it, and why it is opaque all the same.
 #[derive(Debug)]
-pub struct Walked {
+pub struct WalkResult {
     pub script: Script,
     pub why: Option<&'static str>,
 }
@@ -90,12 +90,12 @@ pub struct Walked {
 ///
 /// # Errors
 /// The grammar and bash may read it differently: nothing of it is believed.
-pub fn walk(source: &str) -> Result<Walked, Opaque> {
-    let Masked { text, bodies } = heredoc::mask(source)?;
+pub fn walk(source: &str) -> Result<WalkResult, Opaque> {
+    let MaskedText { text, bodies } = heredoc::mask(source)?;
     check_continuations(&text)?;
     let tree = parse(&text)?;
-    hidden::check(&text, &tree)?;
-    let expands = |it: &Body| ["$(", "`", "${", "$["].iter().any(|sign| it.text.contains(sign));
+    grammar_gaps::check(&text, &tree)?;
+    let expands = |it: &HeredocBody| ["$(", "`", "${", "$["].iter().any(|sign| it.text.contains(sign));
     let why = bodies.iter().any(|it| !it.literal && expands(it)).then_some("its here-document runs commands");
     let mut walker = Walker {
         text: &text,
@@ -112,7 +112,7 @@ pub fn walk(source: &str) -> Result<Walked, Opaque> {
         walker.enter(cursor.node())?;
         if !next(&mut cursor) {
             walker.blank(walker.leaf_end, text.len())?;
-            return Ok(Walked { script: walker.script, why: walker.why });
+            return Ok(WalkResult { script: walker.script, why: walker.why });
         }
     }
 }
@@ -141,7 +141,7 @@ struct Walker<'a> {
     /// With its here-documents masked; `source` is as written.
     text: &'a str,
     source: &'a str,
-    bodies: Vec<Body>,
+    bodies: Vec<HeredocBody>,
     script: Script,
     /// The first reason why it is opaque.
     why: Option<&'static str>,
@@ -158,7 +158,7 @@ impl Walker<'_> {
         if node.is_error() || node.is_missing() {
             return Err(NOT_SHELL);
         }
-        let kind = Kind::of(node);
+        let kind = GrammarKind::of(node);
         self.check_gap(node, kind.name)?;
         // The scanner's `<<` can swallow the word before it.
         if !node.is_named() && self.slice(node).trim() != kind.name.trim() {
@@ -209,8 +209,8 @@ impl Walker<'_> {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
-    fn word(&self, node: Node) -> Result<Word, Opaque> {
-        Word::read(self.slice(node))
+    fn word(&self, node: Node) -> Result<ShellWord, Opaque> {
+        ShellWord::read(self.slice(node))
     }
 
     fn command(&mut self, node: Node) -> Result<(), Opaque> {
@@ -218,7 +218,7 @@ impl Walker<'_> {
         for child in node.children(&mut node.walk()) {
             self.check_apart(end, child)?;
             end = Some(child.end_byte());
-            match Kind::of(child).name {
+            match GrammarKind::of(child).name {
                 // Noted by the walk itself.
                 "variable_assignment" | "file_redirect" | "herestring_redirect" => (),
                 // In `a =~ $x; b` the grammar takes `$x;` for a pattern, as if it stood in a test.
@@ -230,9 +230,9 @@ impl Walker<'_> {
         Ok(())
     }
 
-    fn push(&mut self, words: Vec<Word>, node: Node) {
+    fn push(&mut self, words: Vec<ShellWord>, node: Node) {
         let text = self.source.get(node.byte_range()).unwrap_or_default().to_owned();
-        self.script.commands.push(Command::new(words, text));
+        self.script.commands.push(ShellCommand::new(words, text));
     }
 
     /// `export A=b` is an assignment; other declarations may compute.
@@ -252,9 +252,9 @@ impl Walker<'_> {
             self.note("it has arrays in it");
             return Ok(());
         }
-        let obeyed = is_obeyed(name.trim_end_matches('+'));
+        let obeyed = is_obeyed_variable(name.trim_end_matches('+'));
         // In `a=$ b` the grammar takes `$ b` for the value.
-        Word::read(value).map_err(|_| ODD_BLANKS)?;
+        ShellWord::read(value).map_err(|_| ODD_BLANKS)?;
         if obeyed {
             self.note("it sets a variable that programs obey");
         }
@@ -264,7 +264,7 @@ impl Walker<'_> {
     fn loops(&mut self, node: Node) {
         self.script.assigns = true;
         let name = node.child_by_field_name("variable").map_or("", |it| self.slice(it));
-        if is_obeyed(name) || !self.slice(node).starts_with("for") {
+        if is_obeyed_variable(name) || !self.slice(node).starts_with("for") {
             self.note("it sets a variable that programs obey");
         }
     }
@@ -301,10 +301,10 @@ impl Walker<'_> {
         if names || redirects || name == "[[" && (inside.contains('[') || inside.split_whitespace().any(evaluates)) {
             self.note("it has a test that evaluates its words");
         }
-        let read = |it: &str| Word::read(it).unwrap_or_else(|_| Word::expanded(it));
-        let words = [Word::literally(name)].into_iter().chain(inside.split_whitespace().map(read));
-        let words = words.chain([Word::literally(close)]).collect();
-        self.script.commands.push(Command::new(words, text));
+        let read = |it: &str| ShellWord::read(it).unwrap_or_else(|_| ShellWord::from_expansion(it));
+        let words = [ShellWord::from_literal(name)].into_iter().chain(inside.split_whitespace().map(read));
+        let words = words.chain([ShellWord::from_literal(close)]).collect();
+        self.script.commands.push(ShellCommand::new(words, text));
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl Walker<'_> {
         }
         let (mut targets, mut operator) = (Vec::new(), "");
         for child in node.children(&mut node.walk()) {
-            match Kind::of(child).name {
+            match GrammarKind::of(child).name {
                 "file_descriptor" => (),
                 kind if !child.is_named() => operator = kind,
                 _ => targets.push(self.word(child)?),
@@ -335,7 +335,7 @@ impl Walker<'_> {
         }
         if !descriptor && text != "/dev/null" {
             let (writes, behind) = (!operator.starts_with('<') || operator == "<>", self.script.commands.len());
-            self.script.redirects.push(Redirect { target, writes, behind });
+            self.script.redirects.push(Redirect { target, writes, commands_before: behind });
         }
         Ok(())
     }
@@ -423,7 +423,7 @@ impl Walker<'_> {
         let Some(end) = end else { return Ok(()) };
         let gap = self.text.get(end..next.start_byte()).unwrap_or_default();
         // `<f` may stick to the word before it.
-        let redirect = || matches!(Kind::of(next).name, "file_redirect" | "herestring_redirect");
+        let redirect = || matches!(GrammarKind::of(next).name, "file_redirect" | "herestring_redirect");
         match (!gap.is_empty() || redirect()) && (!gap.contains('\n') || !gap.replace("\\\n", " ").contains('\n')) {
             true => Ok(()),
             false => Err(ODD_BLANKS),

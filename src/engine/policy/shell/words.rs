@@ -16,33 +16,33 @@ pub enum WordKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Word {
+pub struct ShellWord {
     /// Quotes removed; as written when it is expanded.
     pub text: String,
     pub kind: WordKind,
 }
 
-impl Word {
+impl ShellWord {
     pub fn literal(&self) -> Option<&str> {
         (self.kind == WordKind::Literal).then_some(self.text.as_str())
     }
 
-    pub fn literally(text: &str) -> Self {
+    pub fn from_literal(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Literal }
     }
 
-    pub fn expanded(text: &str) -> Self {
+    pub fn from_expansion(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WordKind::Expanded }
     }
 
     /// Words that only come with the input of a command: any, and any number of them.
     pub fn unknown() -> Self {
-        Self::expanded("$@")
+        Self::from_expansion("$@")
     }
 
     /// Reads one word as bash would. The source must be one word by bash's rules, whatever the grammar said of it.
     pub fn read(source: &str) -> Result<Self, Opaque> {
-        let mut reader = Reader { rest: source, text: String::new(), kind: WordKind::Literal, brace: false };
+        let mut reader = WordReader { rest: source, text: String::new(), kind: WordKind::Literal, brace: false };
         if source.starts_with('~') {
             reader.kind = WordKind::Pattern;
         }
@@ -50,7 +50,7 @@ impl Word {
             reader.step()?;
         }
         Ok(match reader.kind {
-            WordKind::Expanded => Self::expanded(source),
+            WordKind::Expanded => Self::from_expansion(source),
             kind => Self { text: reader.text, kind },
         })
     }
@@ -58,7 +58,7 @@ impl Word {
 
 const NOT_ONE_WORD: Opaque = Opaque("its words cannot be told apart");
 
-struct Reader<'a> {
+struct WordReader<'a> {
     rest: &'a str,
     text: String,
     kind: WordKind,
@@ -66,7 +66,7 @@ struct Reader<'a> {
     brace: bool,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     fn step(&mut self) -> Result<(), Opaque> {
         let mut chars = self.rest.chars();
         let Some(first) = chars.next() else { return Ok(()) };

@@ -1,17 +1,17 @@
 //! Programs that run the words behind their own: what those are, or that nobody can tell.
 
 use super::{
-    line::{Command, Role},
-    opaque::is_obeyed,
-    words::{Opaque, Word, WordKind},
+    line::{CommandRole, ShellCommand},
+    opaque::is_obeyed_variable,
+    words::{Opaque, ShellWord, WordKind},
 };
 
 /// What a command runs besides itself.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Inner {
+pub enum InnerCommand {
     Nothing,
     /// A command, and how the outer one stands to it.
-    Words(Vec<Word>, Role),
+    Words(Vec<ShellWord>, CommandRole),
     /// A script, read like the line itself.
     Script(String),
 }
@@ -22,7 +22,7 @@ const UNKNOWN_SCRIPT: Opaque = Opaque("the script of a shell in it is only known
 /// A wrapper's own words in front of what it runs.
 struct Wrapper {
     names: &'static [&'static str],
-    role: Role,
+    role: CommandRole,
     /// Options without a value.
     flags: &'static [&'static str],
     /// Options with one, in the same word or the next.
@@ -32,41 +32,41 @@ struct Wrapper {
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    Wrapper { names: &["time"], role: Role::Transparent, flags: &["-p", "-v"], valued: &[], operands: 0 },
+    Wrapper { names: &["time"], role: CommandRole::Transparent, flags: &["-p", "-v"], valued: &[], operands: 0 },
     Wrapper {
         names: &["timeout", "gtimeout"],
-        role: Role::Transparent,
+        role: CommandRole::Transparent,
         flags: &["--foreground", "--preserve-status", "-v", "--verbose"],
         valued: &["-s", "--signal", "-k", "--kill-after"],
         operands: 1,
     },
-    Wrapper { names: &["nice"], role: Role::Wrapper, flags: &[], valued: &["-n", "--adjustment"], operands: 0 },
-    Wrapper { names: &["nohup", "builtin"], role: Role::Wrapper, flags: &[], valued: &[], operands: 0 },
-    Wrapper { names: &["command"], role: Role::Wrapper, flags: &["-p"], valued: &[], operands: 0 },
+    Wrapper { names: &["nice"], role: CommandRole::Wrapper, flags: &[], valued: &["-n", "--adjustment"], operands: 0 },
+    Wrapper { names: &["nohup", "builtin"], role: CommandRole::Wrapper, flags: &[], valued: &[], operands: 0 },
+    Wrapper { names: &["command"], role: CommandRole::Wrapper, flags: &["-p"], valued: &[], operands: 0 },
     Wrapper {
         names: &["stdbuf"],
-        role: Role::Wrapper,
+        role: CommandRole::Wrapper,
         flags: &[],
         valued: &["-i", "-o", "-e", "--input", "--output", "--error"],
         operands: 0,
     },
     Wrapper {
         names: &["sudo", "doas"],
-        role: Role::Wrapper,
+        role: CommandRole::Wrapper,
         flags: &["-E", "-H", "-n", "-S", "-k", "-b", "--preserve-env", "--non-interactive", "--set-home"],
         valued: &["-u", "-g", "-p", "--user", "--group", "--prompt"],
         operands: 0,
     },
     Wrapper {
         names: &["env"],
-        role: Role::Wrapper,
+        role: CommandRole::Wrapper,
         flags: &["-i", "-", "-0", "-v", "--ignore-environment", "--null"],
         valued: &["-u", "-C", "--unset", "--chdir"],
         operands: 0,
     },
     Wrapper {
         names: &["xargs", "gxargs"],
-        role: Role::Wrapper,
+        role: CommandRole::Wrapper,
         flags: &["-0", "-r", "-t", "-x", "-p", "--null", "--no-run-if-empty", "--verbose", "--exit"],
         valued: &[
             "-a",
@@ -101,26 +101,26 @@ const SHELL_FLAGS: &[&str] = &["--login", "--noediting", "--noprofile", "--norc"
 ///
 /// # Errors
 /// It cannot be told.
-pub fn inner(command: &Command) -> Result<Inner, Opaque> {
-    let Some(program) = command.program() else { return Ok(Inner::Nothing) };
+pub fn inner_command(command: &ShellCommand) -> Result<InnerCommand, Opaque> {
+    let Some(program) = command.program() else { return Ok(InnerCommand::Nothing) };
     match program {
-        "find" | "gfind" | "bfs" => return found(command.args()),
-        "command" if looks_up(command.args()) => return Ok(Inner::Nothing),
+        "find" | "gfind" | "bfs" => return find_exec_command(command.args()),
+        "command" if looks_up(command.args()) => return Ok(InnerCommand::Nothing),
         it if SHELLS.contains(&it) => return script(command.args()),
         _ => (),
     }
     match WRAPPERS.iter().find(|it| it.names.contains(&program)) {
-        Some(it) => behind(it, program, command.args()),
-        None => Ok(Inner::Nothing),
+        Some(it) => wrapped_command(it, program, command.args()),
+        None => Ok(InnerCommand::Nothing),
     }
 }
 
 /// `command -v x`: it says what `x` is, and runs nothing.
-fn looks_up(args: &[Word]) -> bool {
+fn looks_up(args: &[ShellWord]) -> bool {
     args.first().is_some_and(|it| matches!(it.literal(), Some("-v" | "-V")))
 }
 
-fn behind(wrapper: &Wrapper, program: &str, args: &[Word]) -> Result<Inner, Opaque> {
+fn wrapped_command(wrapper: &Wrapper, program: &str, args: &[ShellWord]) -> Result<InnerCommand, Opaque> {
     let (mut rest, mut placeholder, mut ended) = (args, None, false);
     while let Some((first, more)) = rest.split_first() {
         // To the word of bash it is a variable, to the program of that name a command.
@@ -146,29 +146,29 @@ fn behind(wrapper: &Wrapper, program: &str, args: &[Word]) -> Result<Inner, Opaq
         }
         rest = rest.get(used..).ok_or(UNKNOWN_OPTION)?;
     }
-    let mut words: Vec<Word> = rest.get(wrapper.operands..).unwrap_or_default().to_vec();
+    let mut words: Vec<ShellWord> = rest.get(wrapper.operands..).unwrap_or_default().to_vec();
     // `timeout $X ls` runs what is in the variable.
     let own = args.get(..args.len().saturating_sub(words.len())).unwrap_or_default();
     if own.iter().any(|it| it.kind == WordKind::Expanded) {
         return Err(Opaque("the words of a wrapper in it are only known when it runs"));
     }
     if !matches!(program, "xargs" | "gxargs") {
-        return Ok(if words.is_empty() { Inner::Nothing } else { Inner::Words(words, wrapper.role) });
+        return Ok(if words.is_empty() { InnerCommand::Nothing } else { InnerCommand::Words(words, wrapper.role) });
     }
     if words.is_empty() {
-        return Ok(Inner::Nothing);
+        return Ok(InnerCommand::Nothing);
     }
     match placeholder.as_deref() {
         Some(sign) => words.iter_mut().filter(|it| it.text.contains(sign)).for_each(|it| it.kind = WordKind::Expanded),
-        None => words.push(Word::unknown()),
+        None => words.push(ShellWord::unknown()),
     }
-    Ok(Inner::Words(words, wrapper.role))
+    Ok(InnerCommand::Words(words, wrapper.role))
 }
 
 /// `X=1` in front of a command.
-fn assignment<'w>(text: &str, rest: &'w [Word]) -> Result<&'w [Word], Opaque> {
+fn assignment<'w>(text: &str, rest: &'w [ShellWord]) -> Result<&'w [ShellWord], Opaque> {
     let name = text.split('=').next().unwrap_or_default();
-    if is_obeyed(name) { Err(Opaque("it sets a variable that programs obey")) } else { Ok(rest) }
+    if is_obeyed_variable(name) { Err(Opaque("it sets a variable that programs obey")) } else { Ok(rest) }
 }
 
 /// How many words the option takes.
@@ -196,22 +196,24 @@ fn option_length(wrapper: &Wrapper, program: &str, option: &str) -> Result<usize
 }
 
 /// `find -exec`: the words up to `;` or `+`, of which `{}` is any name.
-fn found(args: &[Word]) -> Result<Inner, Opaque> {
-    let runs = |it: &Word| matches!(it.literal(), Some("-exec" | "-execdir"));
+fn find_exec_command(args: &[ShellWord]) -> Result<InnerCommand, Opaque> {
+    let runs = |it: &ShellWord| matches!(it.literal(), Some("-exec" | "-execdir"));
     if args.iter().filter(|it| runs(it)).count() > 1 {
         return Err(Opaque("it runs several commands for what it finds"));
     }
-    let Some(rest) = args.iter().position(runs).and_then(|at| args.get(at + 1..)) else { return Ok(Inner::Nothing) };
+    let Some(rest) = args.iter().position(runs).and_then(|at| args.get(at + 1..)) else {
+        return Ok(InnerCommand::Nothing);
+    };
     let end = rest.iter().position(|it| matches!(it.literal(), Some(";" | "+"))).unwrap_or(rest.len());
-    let mut words: Vec<Word> = rest.get(..end).unwrap_or_default().to_vec();
+    let mut words: Vec<ShellWord> = rest.get(..end).unwrap_or_default().to_vec();
     for it in words.iter_mut().filter(|it| it.text.contains("{}")) {
-        *it = Word::unknown();
+        *it = ShellWord::unknown();
     }
-    Ok(if words.is_empty() { Inner::Nothing } else { Inner::Words(words, Role::Wrapper) })
+    Ok(if words.is_empty() { InnerCommand::Nothing } else { InnerCommand::Words(words, CommandRole::Wrapper) })
 }
 
 /// `sh -c 'script'`; one in a file is a word like others.
-fn script(args: &[Word]) -> Result<Inner, Opaque> {
+fn script(args: &[ShellWord]) -> Result<InnerCommand, Opaque> {
     let (mut rest, mut given) = (args, false);
     while let Some((first, more)) = rest.split_first() {
         let option = first.literal().ok_or(UNKNOWN_SCRIPT)?;
@@ -232,10 +234,10 @@ fn script(args: &[Word]) -> Result<Inner, Opaque> {
         rest = rest.get(n_valued..).ok_or(UNKNOWN_SCRIPT)?;
     }
     match rest.first() {
-        Some(it) if given => it.literal().map(|it| Inner::Script(it.to_owned())).ok_or(UNKNOWN_SCRIPT),
+        Some(it) if given => it.literal().map(|it| InnerCommand::Script(it.to_owned())).ok_or(UNKNOWN_SCRIPT),
         None if given => Err(UNKNOWN_SCRIPT),
         // What a pattern comes to may be an option.
         Some(it) if it.literal().is_none() => Err(UNKNOWN_SCRIPT),
-        _ => Ok(Inner::Nothing),
+        _ => Ok(InnerCommand::Nothing),
     }
 }

@@ -1,30 +1,30 @@
 //! Safety checkers: which calls they are heard on, what their word does, and files that name them wrongly.
 
 use super::{
-    super::{CheckerVerdict, Written, next_checker},
+    super::{CheckerVerdict, PolicyFile, next_checker},
     fuzz::{AnyCall, Dice, any_rule, any_rules},
     *,
 };
-use crate::base::check::{Does, Finding};
+use crate::base::check::{CheckFinding, CheckerAction};
 
 const EXTERNAL: &str = "checker = { type = 'external', name = '/check' }";
 
-fn parse(what: &str, tier: Tier) -> (Written, Vec<String>) {
-    Rules::parse(&format!("[[safety_checker]]\n{what}\n"), tier, "f.toml").unwrap()
+fn parse(what: &str, tier: Tier) -> (PolicyFile, Vec<String>) {
+    RuleSet::parse(&format!("[[safety_checker]]\n{what}\n"), tier, "f.toml").unwrap()
 }
 
-fn with(what: &str) -> Rules {
+fn with(what: &str) -> RuleSet {
     let (written, warnings) = parse(&format!("{what}\n{EXTERNAL}"), Tier::User);
     assert_eq!((written.checkers.len(), warnings), (1, Vec::new()), "{what}");
-    Rules::shipped().with(written)
+    RuleSet::shipped().with(written)
 }
 
 fn said(checker: usize, decision: Decision) -> CheckerVerdict {
-    CheckerVerdict { checker, said: Ok(Finding { decision, reason: "why".to_owned() }) }
+    CheckerVerdict { checker, result: Ok(CheckFinding { decision, reason: "why".to_owned() }) }
 }
 
 #[test]
-fn who_is_heard_on_what() {
+fn checkers_run_on_the_calls_they_name() {
     for (what, tool, args, heard) in [
         ("toolName='*'", "read_file", json!({}), true),
         ("toolName='*'", "run_shell_command", json!({"command": "ls ("}), true),
@@ -71,7 +71,8 @@ fn a_word_makes_stricter() {
     let rules = with("toolName='read_file'");
     let (args, targets) = (json!({}), Targets::default());
     let ask = |heard: &[CheckerVerdict], interactive| {
-        let query = Query { heard, interactive, ..Query::new("read_file", ToolKind::Read, &args, &targets) };
+        let query =
+            Query { checker_verdicts: heard, interactive, ..Query::new("read_file", ToolKind::Read, &args, &targets) };
         let open = next_checker(&rules, &query).is_some();
         (decide(&rules, &query), open)
     };
@@ -85,27 +86,27 @@ fn a_word_makes_stricter() {
     let (nobody, _) = ask(&[said(0, Decision::Ask)], false);
     assert_eq!((nobody.decision, nobody.reason), (Decision::Deny, None));
     assert!(nobody.deny_message.unwrap().contains("why"));
-    let failed = CheckerVerdict { checker: 0, said: Err("it crashed".to_owned()) };
+    let failed = CheckerVerdict { checker: 0, result: Err("it crashed".to_owned()) };
     let (failed, open) = ask(&[failed], true);
     assert_eq!((failed.decision, open), (Decision::Deny, false));
     assert!(failed.deny_message.unwrap().ends_with("gave no verdict: it crashed"));
 }
 
 #[test]
-fn tiers_then_priorities_are_heard_in_order() {
+fn checkers_run_by_tier_then_priority() {
     let one = |name: &str, priority: u16, tier| {
         let checker = format!("checker = {{ type = 'external', name = '{name}' }}");
         parse(&format!("toolName='*'\npriority={priority}\n{checker}"), tier).0
     };
-    let rules = Rules::shipped().with(one("/a", 5, Tier::Workspace)).with(one("/b", 1, Tier::Admin));
+    let rules = RuleSet::shipped().with(one("/a", 5, Tier::Workspace)).with(one("/b", 1, Tier::Admin));
     let rules = rules.with(one("/c", 900, Tier::Workspace));
-    let names: Vec<&str> = rules.checkers().iter().map(|it| it.what.name.as_str()).collect();
+    let names: Vec<&str> = rules.checkers().iter().map(|it| it.checker.name.as_str()).collect();
     assert_eq!(names, ["/b", "/c", "/a"]);
 }
 
 /// What cannot be held to what it says is asked about.
 #[test]
-fn what_is_named_wrongly_closes() {
+fn misspelled_checker_fails_closed() {
     for (what, tier) in [
         ("toolName='read_file'", Tier::User),
         ("toolName='read_file'\nchecker='allowed-path'", Tier::User),
@@ -126,17 +127,17 @@ fn what_is_named_wrongly_closes() {
         assert_eq!((written.checkers.len(), warnings.len()), (0, 1), "{what}");
         let (args, targets) = (json!({}), Targets::default());
         let query = Query::new("read_file", ToolKind::Read, &args, &targets);
-        assert_eq!(decide(&Rules::shipped().with(written), &query).decision, Decision::Ask, "{what}");
+        assert_eq!(decide(&RuleSet::shipped().with(written), &query).decision, Decision::Ask, "{what}");
     }
     let own = "toolName='*'\nchecker={ type='in-process', name='allowed-path', config={ included_args=['x'] } }";
     let (own, _) = parse(own, Tier::Extension);
-    assert_eq!(own.checkers[0].what.does, Does::AllowedPath);
-    assert_eq!(own.checkers[0].what.config, json!({"included_args": ["x"]}));
+    assert_eq!(own.checkers[0].checker.action, CheckerAction::AllowedPath);
+    assert_eq!(own.checkers[0].checker.config, json!({"included_args": ["x"]}));
     // Beside a rule it would not be heard: the rule must not allow.
     for decision in ["allow", "ask_user"] {
         let text =
             format!("[[rule]]\ntoolName='x'\ndecision='{decision}'\npriority=1\n[rule.safety_checker]\nname='y'");
-        let (written, warnings) = Rules::parse(&text, Tier::User, "f.toml").unwrap();
+        let (written, warnings) = RuleSet::parse(&text, Tier::User, "f.toml").unwrap();
         assert!(written.rules.iter().all(|it| it.decision != Decision::Allow));
         assert_eq!(warnings.len(), 1);
     }
@@ -147,7 +148,7 @@ fn what_is_named_wrongly_closes() {
 fn one_more_checker_never_allows_more() {
     let (mut dice, mut changed) = (Dice::new(0x5afe), 0);
     for _ in 0..300 {
-        let mut before = Rules::shipped();
+        let mut before = RuleSet::shipped();
         for _ in 0..dice.roll(4) {
             let decision = ["allow", "allow", "ask_user", "deny"][dice.roll(4)];
             let text = any_rule(&mut dice, decision);
@@ -157,7 +158,8 @@ fn one_more_checker_never_allows_more() {
         let after = before.clone().with(any_rules(&mut dice, &checker));
         for _ in 0..10 {
             let word = [Decision::Allow, Decision::Ask, Decision::Deny][dice.roll(3)];
-            let heard = [vec![], vec![said(0, word)], vec![CheckerVerdict { checker: 0, said: Err("no".to_owned()) }]];
+            let heard =
+                [vec![], vec![said(0, word)], vec![CheckerVerdict { checker: 0, result: Err("no".to_owned()) }]];
             let call = AnyCall::roll(&mut dice);
             let (was, is) = (call.decide(&before), call.decide_after(&after, &heard[dice.roll(3)]));
             assert!(is >= was, "{was:?} became {is:?}: {:?} {:?}\n{checker}", call.args, call.mode);

@@ -14,7 +14,7 @@ fn commands() {
 
 /// What the rows of a section are decided by.
 struct Setting {
-    rules: Rules,
+    rules: RuleSet,
     grants: Vec<Grant>,
 }
 
@@ -72,7 +72,7 @@ impl Setting {
         let args = json!({ "command": command, "dir_path": folder });
         let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
-        let sandbox = Sandbox::WHOLE;
+        let sandbox = SandboxFacts::WHOLE;
         decide(&self.rules, &Query { mode, interactive, grants: &self.grants, sandbox, ..query }).decision
     }
 }
@@ -102,7 +102,7 @@ fn large_ones() {
 /// At each start they are believed.
 #[test]
 fn the_shipped_rules_name_tools_as_they_are_called() {
-    let shipped = Rules::shipped();
+    let shipped = RuleSet::shipped();
     let named: Vec<&String> = shipped.iter().flat_map(|it| &it.tools).collect();
     assert!(named.len() > 10, "{named:?}");
     let odd = named.into_iter().filter_map(|it| Some((it, super::super::names::nearest_name(it)?)));

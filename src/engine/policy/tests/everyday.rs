@@ -6,10 +6,10 @@ const LINES: &str = include_str!("everyday.txt");
 
 /// How a line is decided on: in default, in auto, and whether it runs with everything read-only.
 fn decided(line: &str) -> (Decision, Decision, bool) {
-    let rules = Rules::shipped();
+    let rules = RuleSet::shipped();
     let verdict = |mode| shell(&rules, mode, true, line, &[]);
     let (default, auto) = (verdict(Mode::Default), verdict(Mode::Auto));
-    (default.decision, auto.decision, auto.looks)
+    (default.decision, auto.decision, auto.read_only)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn each_line_is_treated_as_its_row_says() {
 /// In yolo the dangerous rows are asked about, too, and no others.
 #[test]
 fn yolo_asks_about_what_is_not_taken_back() {
-    let rules = Rules::shipped();
+    let rules = RuleSet::shipped();
     for row in LINES.lines().filter(|it| it.starts_with(|it: char| it.is_ascii_lowercase())) {
         let (kind, line) = row.split_once(' ').unwrap();
         let want = if kind == "danger" { Decision::Ask } else { Decision::Allow };
@@ -54,12 +54,12 @@ fn yolo_asks_about_what_is_not_taken_back() {
 /// Whatever of what holds a command is missing: `auto` asks about it, and is not on offer.
 #[test]
 fn auto_needs_all_that_holds_a_command() {
-    let (rules, whole) = (Rules::shipped(), Sandbox::WHOLE);
+    let (rules, whole) = (RuleSet::shipped(), SandboxFacts::WHOLE);
     let missing = [
-        Sandbox { available: false, ..whole },
-        Sandbox { mounts: false, ..whole },
-        Sandbox { trusted: false, ..whole },
-        Sandbox { undoable: false, ..whole },
+        SandboxFacts { available: false, ..whole },
+        SandboxFacts { mounts: false, ..whole },
+        SandboxFacts { trusted: false, ..whole },
+        SandboxFacts { undoable: false, ..whole },
     ];
     for (sandbox, is_whole) in missing.into_iter().map(|it| (it, false)).chain([(whole, true)]) {
         for (command, looks) in [("make", false), ("ls src", true)] {
@@ -83,7 +83,8 @@ fn nothing_of_a_folder_that_is_not_trusted_looks() {
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         for available in [true, false] {
             let plain_repository = trusted || plain;
-            let sandbox = Sandbox { trusted, plain_repository, available, mounts: available, ..Sandbox::WHOLE };
+            let sandbox =
+                SandboxFacts { trusted, plain_repository, available, mounts: available, ..SandboxFacts::WHOLE };
             assert_eq!(decide(&rules, &Query { sandbox, ..query }).decision, want, "{command}");
         }
     };

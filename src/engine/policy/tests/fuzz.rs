@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::engine::policy::{
-    CheckerVerdict, Rule, Written,
-    patterns::{Hit, Spelling},
+    CheckerVerdict, PolicyFile, Rule,
+    patterns::{CommandSpelling, MatchCertainty},
     shell::parse,
 };
 
@@ -100,9 +100,9 @@ fn never_panics_and_denies_only_narrow() {
     let base = rule("allow", "commandPrefix=['echo','git log','bash','xargs']\nallowRedirection=true");
     let denies = ["commandPrefix='rm'", "commandPrefix=['git push','ls']", "commandRegex='.*x'", "argsPattern='x'", ""];
     let before = rules(&base);
-    let after: Vec<Rules> =
+    let after: Vec<RuleSet> =
         denies.iter().map(|it| rules(&(base.clone() + &rule("deny", it).replace("100", "50")))).collect();
-    let firm: Vec<Rules> =
+    let firm: Vec<RuleSet> =
         denies.iter().map(|it| rules(&(base.clone() + &rule("deny", it).replace("100", "500")))).collect();
     for _ in 0..4000 {
         let command: String = (0..1 + dice.roll(12)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
@@ -158,10 +158,11 @@ fn no_rule_is_passed_over() {
         let (line, args, targets) = (parse(&text), json!({ "command": text }), Targets::default());
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
         for it in &line.script().commands {
-            let spelling = Spelling::new(it, Some(&text), &args);
-            let speaks = |it: &&Rule| it.applies(&query) && it.matches_command(&spelling) != Hit::No;
+            let spelling = CommandSpelling::new(it, Some(&text), &args);
+            let speaks = |it: &&Rule| it.applies(&query) && it.matches_command(&spelling) != MatchCertainty::No;
             let names = |it: &Rule| it.source.line;
-            let found: Vec<usize> = rules.of_command(&query, &spelling).into_iter().filter(speaks).map(names).collect();
+            let found: Vec<usize> =
+                rules.for_command(&query, &spelling).into_iter().filter(speaks).map(names).collect();
             assert_eq!(found, rules.iter().filter(speaks).map(names).collect::<Vec<_>>(), "{text}");
             hits += found.len();
         }
@@ -209,9 +210,9 @@ pub(super) fn any_rule(dice: &mut Dice, decision: &str) -> String {
     format!("[[rule]]\ntoolName='{tool}'\ndecision='{decision}'\npriority={}\n{matcher}\n", dice.roll(1000))
 }
 
-pub(super) fn any_rules(dice: &mut Dice, text: &str) -> Written {
+pub(super) fn any_rules(dice: &mut Dice, text: &str) -> PolicyFile {
     let tier = [Tier::Default, Tier::Extension, Tier::Workspace, Tier::User, Tier::Admin][dice.roll(5)];
-    Rules::load(text, tier, "fuzz.toml").0
+    RuleSet::load(text, tier, "fuzz.toml").0
 }
 
 /// A call, its command made of pieces; arguments and targets may disagree or be nonsense.
@@ -224,7 +225,7 @@ pub(super) struct AnyCall {
     interactive: bool,
     grants: Vec<Grant>,
     believed: bool,
-    sandbox: Sandbox,
+    sandbox: SandboxFacts,
 }
 
 impl AnyCall {
@@ -268,15 +269,15 @@ impl AnyCall {
             interactive: dice.roll(3) > 0,
             grants: grants.into_iter().filter(|_| dice.roll(4) == 0).collect(),
             believed: dice.roll(2) == 0,
-            sandbox: if dice.roll(3) == 0 { Sandbox::default() } else { Sandbox::WHOLE },
+            sandbox: if dice.roll(3) == 0 { SandboxFacts::default() } else { SandboxFacts::WHOLE },
         }
     }
 
-    pub(super) fn decide(&self, rules: &Rules) -> Decision {
+    pub(super) fn decide(&self, rules: &RuleSet) -> Decision {
         self.decide_after(rules, &[])
     }
 
-    pub(super) fn decide_after(&self, rules: &Rules, heard: &[CheckerVerdict]) -> Decision {
+    pub(super) fn decide_after(&self, rules: &RuleSet, heard: &[CheckerVerdict]) -> Decision {
         let kind = if self.tool == "write_file" { ToolKind::Edit } else { ToolKind::Execute };
         let annotations = json!({"readOnlyHint": true});
         let roots = [AbsPath::new("/w").unwrap()];
@@ -285,12 +286,12 @@ impl AnyCall {
             interactive: self.interactive,
             grants: &self.grants,
             roots: &roots,
-            origin: Origin {
+            origin: CallOrigin {
                 server: self.server,
-                annotations: Some(Annotations { said: &annotations, believed: self.believed }),
-                ..Origin::default()
+                annotations: Some(Annotations { members: &annotations, trusted: self.believed }),
+                ..CallOrigin::default()
             },
-            heard,
+            checker_verdicts: heard,
             sandbox: self.sandbox,
             ..Query::new(self.tool, kind, &self.args, &self.targets)
         };
@@ -308,7 +309,7 @@ impl AnyCall {
 fn one_more_deny_never_allows_more() {
     let (mut dice, mut changed) = (Dice(0x2545_f491_4f6c_dd1d), 0);
     for _ in 0..600 {
-        let mut before = Rules::shipped();
+        let mut before = RuleSet::shipped();
         for _ in 0..dice.roll(5) {
             let decision = ["allow", "allow", "ask_user", "deny"][dice.roll(4)];
             let text = any_rule(&mut dice, decision);
@@ -356,10 +357,10 @@ fn loading_and_reading_never_panic() {
     let mut dice = Dice(7);
     for _ in 0..3000 {
         let text: String = (0..dice.roll(14)).map(|_| WORDS[dice.roll(WORDS.len())]).collect();
-        let rules = Rules::shipped().with(any_rules(&mut dice, &text));
+        let rules = RuleSet::shipped().with(any_rules(&mut dice, &text));
         _ = AnyCall::roll(&mut dice).decide(&rules);
     }
-    let shipped = Rules::shipped();
+    let shipped = RuleSet::shipped();
     for _ in 0..1500 {
         let bytes: Vec<u8> = (0..dice.roll(60))
             .map(|_| [b'<', b'$', b'(', b'\'', b'"', b'\\', b'\n', 0xc3, 0xa9, b'E'][dice.roll(10)])

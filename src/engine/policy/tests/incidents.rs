@@ -60,7 +60,7 @@ const AROUND: &[&str] = &[
 
 /// S1: what is allowed is one command, and not what it is written beside.
 #[test]
-fn an_allowed_echo_brings_nobody_along() {
+fn allowed_echo_allows_no_other_command() {
     let rules = rules(&rule("allow", "commandPrefix='echo'"));
     let decision = |command: &str| shell(&rules, Mode::Default, true, command, &[]).decision;
     assert_eq!(decision("echo hi"), Decision::Allow);
@@ -304,12 +304,12 @@ fn backticks_are_commands() {
 
 /// S4: a standing yes is for the command that was asked about.
 #[test]
-fn a_standing_yes_is_narrow() {
-    let offered = shell(&Rules::shipped(), Mode::Default, true, "git stash pop", &[]).grant.unwrap();
+fn persistent_grant_covers_only_its_command() {
+    let offered = shell(&RuleSet::shipped(), Mode::Default, true, "git stash pop", &[]).grant.unwrap();
     assert_eq!(offered, Grant::Commands { prefixes: vec!["git stash".to_owned()] });
     let grants = [Grant::Commands { prefixes: vec!["git status".to_owned()] }, offered];
     check(
-        &Rules::shipped(),
+        &RuleSet::shipped(),
         &grants,
         "
         default  git status --short --branch => allow
@@ -331,7 +331,7 @@ fn a_standing_yes_is_narrow() {
 
 /// S5: however many commands there are, the last one counts as the first.
 #[test]
-fn ten_thousand_commands_hide_nobody() {
+fn long_line_hides_no_denied_command() {
     let rules = rules(&rule("deny", "commandPrefix='rm'"));
     let decision = |mode, command: &str| shell(&rules, mode, true, command, &[]).decision;
     let different: Vec<String> = (0..10_000).map(|n| format!("echo {n}")).collect();

@@ -12,7 +12,7 @@ mod tools;
 
 use serde_json::{Value, json};
 
-use super::{Annotations, Origin, Query, Rules, Sandbox, Tier, Verdict, decide};
+use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, decide};
 use crate::base::{
     log::{Decision, Grant, Mode},
     path::AbsPath,
@@ -20,22 +20,22 @@ use crate::base::{
 };
 
 /// The shipped rules and these, which are the user's.
-fn rules(toml: &str) -> Rules {
-    let (rules, warnings) = Rules::parse(toml, Tier::User, "user.toml").unwrap();
+fn rules(toml: &str) -> RuleSet {
+    let (rules, warnings) = RuleSet::parse(toml, Tier::User, "user.toml").unwrap();
     assert_eq!(warnings, Vec::<String>::new());
-    Rules::shipped().with(rules)
+    RuleSet::shipped().with(rules)
 }
 
 fn rule(decision: &str, what: &str) -> String {
     format!("[[rule]]\ntoolName = 'run_shell_command'\ndecision = '{decision}'\npriority = 100\n{what}\n")
 }
 
-fn shell(rules: &Rules, mode: Mode, interactive: bool, command: &str, grants: &[Grant]) -> Verdict {
+fn shell(rules: &RuleSet, mode: Mode, interactive: bool, command: &str, grants: &[Grant]) -> Verdict {
     let args = json!({ "command": command });
     let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
     let kind = ToolKind::Execute;
     let roots = [AbsPath::new("/w").unwrap()];
-    let (tool, sandbox) = ("run_shell_command", Sandbox::WHOLE);
+    let (tool, sandbox) = ("run_shell_command", SandboxFacts::WHOLE);
     decide(
         rules,
         &Query { mode, interactive, grants, roots: &roots, sandbox, ..Query::new(tool, kind, &args, &targets) },
@@ -51,7 +51,7 @@ fn word(it: Decision) -> &'static str {
 }
 
 /// Lines of `mode  command  => decision`; `mode!` is a session where nobody can be asked, `⏎` is a newline, and so on.
-fn check(rules: &Rules, grants: &[Grant], table: &str) -> usize {
+fn check(rules: &RuleSet, grants: &[Grant], table: &str) -> usize {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for line in table.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with("##")) {
         let (call, want) = line.rsplit_once("=>").unwrap();

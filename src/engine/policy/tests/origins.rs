@@ -1,37 +1,37 @@
 //! Where rules come from: tiers, settings, MCP servers, files that are wrong.
 
-use super::{super::Lists, *};
+use super::{super::ToolLists, *};
 use crate::{
     base::{schema::Schema, tool::ToolSpec},
-    engine::policy::{hidden, rule::NamedTool},
+    engine::policy::{rule::ToolIdentity, unconditional_deny},
 };
 
-fn load(text: &str, tier: Tier) -> (Rules, Vec<String>) {
-    let (rules, warnings) = Rules::load(text, tier, "f.toml");
-    (Rules::shipped().with(rules), warnings)
+fn load(text: &str, tier: Tier) -> (RuleSet, Vec<String>) {
+    let (rules, warnings) = RuleSet::load(text, tier, "f.toml");
+    (RuleSet::shipped().with(rules), warnings)
 }
 
 /// A call of `server/tool`, or of a built-in tool.
-fn ask(rules: &Rules, mode: Mode, interactive: bool, tool: &str) -> Decision {
+fn ask(rules: &RuleSet, mode: Mode, interactive: bool, tool: &str) -> Decision {
     let (server, tool) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
     let (args, targets) = (json!({}), Targets::default());
     let annotations = json!({"readOnlyHint": true});
-    let (annotations, subagent) = (Some(Annotations { said: &annotations, believed: true }), Some("helper"));
+    let (annotations, subagent) = (Some(Annotations { members: &annotations, trusted: true }), Some("helper"));
     let query = Query::new(tool, ToolKind::Other, &args, &targets);
-    let origin = Origin { server, annotations, subagent, digest: None };
+    let origin = CallOrigin { server, annotations, subagent, digest: None };
     decide(rules, &Query { mode, interactive, origin, ..query }).decision
 }
 
 /// A yes for ever to a server's tool is none to what the server makes of it later.
 #[test]
-fn a_yes_is_for_what_the_tool_said_of_itself() {
+fn grant_ends_when_the_tool_description_changes() {
     let saved = "toolName='mcp_web_get'\nmcpName='web'\ndecision='allow'\npriority=5\ntoolDigest='one'";
     let (rules, warnings) = load(&format!("[[rule]]\n{saved}"), Tier::User);
     assert_eq!(warnings, Vec::<String>::new());
     let (args, targets) = (json!({}), Targets::default());
     for (digest, want) in [(Some("one"), Decision::Allow), (Some("two"), Decision::Ask), (None, Decision::Ask)] {
         let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
-        let origin = Origin { server: Some("web"), digest, ..Origin::default() };
+        let origin = CallOrigin { server: Some("web"), digest, ..CallOrigin::default() };
         let said = decide(&rules, &Query { origin, ..query });
         assert_eq!(said.decision, want, "{digest:?}");
     }
@@ -48,7 +48,7 @@ fn names_of_mcp_tools() {
     let named = |decision: &str, what: &str, tool: &str| {
         let (server, name) = tool.split_once('/').map_or((None, tool), |(server, tool)| (Some(server), tool));
         let rules = one(decision, what);
-        rules.iter().next().unwrap().names_tool(NamedTool { tool: name, server })
+        rules.iter().next().unwrap().names_tool(ToolIdentity { tool: name, server })
     };
     for (what, tool, allows, denies) in [
         ("toolName='mcp_*'", "web/mcp_web_get", true, true),
@@ -101,16 +101,16 @@ fn conditions() {
 #[test]
 fn settings_as_rules() {
     let list = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
-    let lists = Lists {
+    let lists = ToolLists {
         exclude: list(&["web_fetch", "run_shell_command(git push)"]),
         allowed: list(&["write_file", "shell(git commit)", "run_shell_command(cargo)", "glob(x)"]),
         confirm: list(&["read_file", "write_file"]),
         mcp_excluded: list(&["bad"]),
         mcp_allowed: list(&["ok"]),
         mcp_trusted: list(&["mine", "bad"]),
-        ..Lists::default()
+        ..ToolLists::default()
     };
-    let rules = Rules::shipped().with(Rules::of_settings(&lists));
+    let rules = RuleSet::shipped().with(RuleSet::from_settings(&lists));
     for (tool, want) in [
         ("web_fetch", Decision::Deny),
         ("read_file", Decision::Ask),
@@ -135,16 +135,16 @@ fn settings_as_rules() {
         yolo  make => deny
         default  git commit -m x; git push => deny",
     );
-    let plain = Lists { allowed: list(&["shell", "shell(git)"]), ..Lists::default() };
-    check(&Rules::shipped().with(Rules::of_settings(&plain)), &[], "default  make => allow");
+    let plain = ToolLists { allowed: list(&["shell", "shell(git)"]), ..ToolLists::default() };
+    check(&RuleSet::shipped().with(RuleSet::from_settings(&plain)), &[], "default  make => allow");
 }
 
 /// What stands in brackets behind any tool but the shell cannot be held: it is no yes to the whole tool.
 #[test]
 fn an_allowed_tool_with_brackets_is_not_allowed_as_a_whole() {
     for (entry, want) in [("web_fetch", Decision::Allow), ("web_fetch(x)", Decision::Ask)] {
-        let lists = Lists { allowed: vec![entry.to_owned()], ..Lists::default() };
-        let rules = Rules::shipped().with(Rules::of_settings(&lists));
+        let lists = ToolLists { allowed: vec![entry.to_owned()], ..ToolLists::default() };
+        let rules = RuleSet::shipped().with(RuleSet::from_settings(&lists));
         assert_eq!(ask(&rules, Mode::Default, true, "web_fetch"), want, "{entry}");
     }
 }
@@ -160,7 +160,7 @@ const LOOKING_MODES: &[&str] = &["default", "autoEdit", "plan", "default!", "pla
 
 /// The table spares the shipped question and no, never people's own.
 #[test]
-fn who_wants_to_be_asked_of_all_commands_is_asked() {
+fn ask_rule_for_all_commands_covers_looking_ones() {
     check(&rules(""), &[], &looking(LOOKING_MODES, "allow"));
     let asks = rules(&rule("ask_user", ""));
     check(&asks, &[], &looking(&["default", "autoEdit"], "ask"));
@@ -168,7 +168,7 @@ fn who_wants_to_be_asked_of_all_commands_is_asked() {
 }
 
 #[test]
-fn who_denies_all_commands_denies_those_that_look() {
+fn deny_rule_for_all_commands_covers_looking_ones() {
     check(&rules(&rule("deny", "")), &[], &looking(LOOKING_MODES, "deny"));
 }
 
@@ -202,13 +202,13 @@ fn a_call_that_names_two_commands_is_not_allowed() {
 #[test]
 fn core_tools_of_the_user_and_of_the_workspace() {
     let core = Some(vec!["read_file".to_owned(), "run_shell_command(git)".to_owned()]);
-    let users = Lists { core: core.clone(), core_allows: true, ..Lists::default() };
-    let rules = Rules::shipped().with(Rules::of_settings(&users));
+    let users = ToolLists { core: core.clone(), core_allows: true, ..ToolLists::default() };
+    let rules = RuleSet::shipped().with(RuleSet::from_settings(&users));
     check(&rules, &[], "default!  git commit => allow\ndefault  make => deny\nyolo  git push -f => ask");
     assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
     assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
-    let workspaces = Lists { core, core_allows: false, ..Lists::default() };
-    let rules = Rules::shipped().with(Rules::of_settings(&workspaces));
+    let workspaces = ToolLists { core, core_allows: false, ..ToolLists::default() };
+    let rules = RuleSet::shipped().with(RuleSet::from_settings(&workspaces));
     check(&rules, &[], "default  git commit => ask\ndefault!  git commit => deny");
     assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
     assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
@@ -218,17 +218,17 @@ fn core_tools_of_the_user_and_of_the_workspace() {
 #[test]
 fn a_workspace_stays_below_the_user() {
     let text = |decision: &str| rule(decision, "commandPrefix='make'");
-    let (user, _) = Rules::load(&text("ask_user"), Tier::User, "u");
-    let (workspace, _) = Rules::load(&text("allow").replace("100", "999"), Tier::Workspace, "w");
-    check(&Rules::shipped().with(workspace.clone()), &[], "default  make => allow\ndefault  rm x => ask");
-    check(&Rules::shipped().with(workspace.clone()).with(user), &[], "default  make => ask\nyolo  make => ask");
-    let (admin, _) = Rules::load(&text("deny"), Tier::Admin, "a");
-    let (user, _) = Rules::load(&text("allow").replace("100", "999"), Tier::User, "u");
-    check(&Rules::shipped().with(user).with(workspace).with(admin), &[], "yolo  make => deny");
+    let (user, _) = RuleSet::load(&text("ask_user"), Tier::User, "u");
+    let (workspace, _) = RuleSet::load(&text("allow").replace("100", "999"), Tier::Workspace, "w");
+    check(&RuleSet::shipped().with(workspace.clone()), &[], "default  make => allow\ndefault  rm x => ask");
+    check(&RuleSet::shipped().with(workspace.clone()).with(user), &[], "default  make => ask\nyolo  make => ask");
+    let (admin, _) = RuleSet::load(&text("deny"), Tier::Admin, "a");
+    let (user, _) = RuleSet::load(&text("allow").replace("100", "999"), Tier::User, "u");
+    check(&RuleSet::shipped().with(user).with(workspace).with(admin), &[], "yolo  make => deny");
 }
 
 #[test]
-fn rules_are_held_to_their_examples() {
+fn rules_must_match_their_examples() {
     let shell = |decision: &str, what: &str| rule(decision, what);
     for (text, ok) in [
         (shell("allow", "commandPrefix='git log'\nmatch=['git log -p', 'run_shell_command git log']\nnot_match=['git logout']"), true),
@@ -292,16 +292,16 @@ fn annotations_of_others_only_make_stricter() {
         let (rules, warnings) = load(&text, Tier::User);
         assert_eq!(warnings, Vec::<String>::new(), "{text}");
         let (said, args, targets) = (json!({"readOnlyHint": true}), json!({}), Targets::default());
-        let annotations = Some(Annotations { said: &said, believed });
+        let annotations = Some(Annotations { members: &said, trusted: believed });
         let query = Query::new("mcp_web_get", ToolKind::Other, &args, &targets);
-        let origin = Origin { server: Some("web"), annotations, ..Origin::default() };
+        let origin = CallOrigin { server: Some("web"), annotations, ..CallOrigin::default() };
         let query = Query { origin, interactive: true, ..query };
         assert_eq!(decide(&rules, &query).decision, want, "believed: {believed}\n{text}");
     }
 }
 
 #[test]
-fn what_is_always_denied_is_hidden() {
+fn always_denied_tool_is_hidden() {
     let spec = |name: &str| ToolSpec {
         name: name.to_owned().into(),
         title: "".into(),
@@ -323,16 +323,16 @@ fn what_is_always_denied_is_hidden() {
         ("toolName='u'\ndecision='deny'\npriority=5", false),
     ] {
         let (rules, _) = load(&format!("[[rule]]\n{text}"), Tier::User);
-        assert_eq!(hidden(&rules, &spec("t"), None, true).is_some(), want, "{text}");
+        assert_eq!(unconditional_deny(&rules, &spec("t"), None, true).is_some(), want, "{text}");
     }
     let shipped = rules("");
     let kept = ["run_shell_command", "write_file", "read_file", "unknown"];
-    assert!(kept.iter().all(|it| hidden(&shipped, &spec(it), None, false).is_none()));
+    assert!(kept.iter().all(|it| unconditional_deny(&shipped, &spec(it), None, false).is_none()));
 }
 
 /// A yes for ever or for a session is one for the folders of the session.
 #[test]
-fn a_yes_does_not_lead_into_other_folders() {
+fn grant_does_not_reach_other_folders() {
     let lasting = rules(&rule("allow", "commandPrefix='make test'\nfolder='/w'"));
     let yes = [Grant::Commands { prefixes: vec!["make test".to_owned()] }];
     let decisions = |command| {

@@ -1,20 +1,20 @@
 //! Yeses for longer: over the questions that rules ask, and not over more.
 
 use super::*;
-use crate::base::log::LASTING_FILE;
+use crate::base::log::GRANTS_FILE;
 
 fn saved(toml: &str) -> Vec<super::super::Rule> {
-    let (written, warnings) = Rules::parse(toml, Tier::User, &format!("/h/.castor/policies/{LASTING_FILE}")).unwrap();
+    let (written, warnings) = RuleSet::parse(toml, Tier::User, &format!("/h/.castor/policies/{GRANTS_FILE}")).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
     written.rules
 }
 
-fn of_tier(toml: &str, tier: Tier) -> Rules {
-    Rules::shipped().with(Rules::parse(toml, tier, "x.toml").unwrap().0)
+fn of_tier(toml: &str, tier: Tier) -> RuleSet {
+    RuleSet::shipped().with(RuleSet::parse(toml, tier, "x.toml").unwrap().0)
 }
 
 /// What a yes to `prefix` makes of the command, for this session and for ever, and whether one was on offer.
-fn said(rules: &Rules, mode: Mode, prefix: &str, command: &str) -> (&'static str, bool) {
+fn said(rules: &RuleSet, mode: Mode, prefix: &str, command: &str) -> (&'static str, bool) {
     let grants = [Grant::Commands { prefixes: vec![prefix.to_owned()] }];
     let here = shell(rules, mode, true, command, &grants).decision;
     let rule = format!("[[rule]]\ntoolName = 'run_shell_command'\ncommandPrefix = ['{prefix}']\ndecision = 'allow'\n");
@@ -25,7 +25,7 @@ fn said(rules: &Rules, mode: Mode, prefix: &str, command: &str) -> (&'static str
 }
 
 #[test]
-fn a_yes_holds_over_the_question_it_was_to() {
+fn grant_overrides_the_ask_rule_it_answered() {
     for (rule, prefix, command, want) in [
         ("commandPrefix = 'npm run'", "npm run a", "npm run a", ("allow", true)),
         ("commandPrefix = 'npm run'", "npm run a", "npm run a --x", ("allow", true)),
@@ -54,7 +54,7 @@ fn a_yes_holds_over_the_question_it_was_to() {
 }
 
 #[test]
-fn a_yes_holds_over_no_deny_and_no_administrator() {
+fn grant_overrides_no_deny_and_no_admin_rule() {
     let asks = |what: &str| rule("ask_user", what);
     for what in ["", "commandPrefix = 'npm run'"] {
         let by_admin = of_tier(&asks(what), Tier::Admin);
@@ -71,13 +71,13 @@ fn a_yes_holds_over_no_deny_and_no_administrator() {
 }
 
 #[test]
-fn a_yes_to_a_tool_is_none_to_what_a_rule_says_of_its_arguments() {
+fn tool_grant_does_not_override_argument_rules() {
     let rule = |decision: &str, more: &str| {
         format!("[[rule]]\ntoolName = 'web_fetch'\ndecision = '{decision}'\npriority = 100\n{more}\n")
     };
     let targets = Targets::default();
     let args = json!({ "url": "http://x" });
-    let fetch = |rules: &Rules, grants: &[Grant]| {
+    let fetch = |rules: &RuleSet, grants: &[Grant]| {
         decide(rules, &Query { grants, ..Query::new("web_fetch", ToolKind::Fetch, &args, &targets) })
     };
     let yes = [Grant::Tool { tool: "web_fetch".to_owned() }];

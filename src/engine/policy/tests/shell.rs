@@ -4,15 +4,15 @@
 use std::{fs, process::Command};
 
 use super::{
-    super::shell::{Line, Script, WordKind, parse},
+    super::shell::{Script, ShellLine, WordKind, parse},
     fuzz::Dice,
     *,
 };
 
 /// The commands as the reader lists them; `!` where the line is opaque.
 fn listed(text: &str) -> String {
-    let Line::Plain(script) = parse(text) else { return "!".to_owned() };
-    let name = |it: &super::super::shell::Command| {
+    let ShellLine::Plain(script) = parse(text) else { return "!".to_owned() };
+    let name = |it: &super::super::shell::ShellCommand| {
         it.words.iter().map(|it| it.literal().unwrap_or("$")).collect::<Vec<_>>().join(" ")
     };
     script.commands.iter().map(name).collect::<Vec<_>>().join("; ")
@@ -305,7 +305,7 @@ fn bash_runs_nothing_that_is_not_listed() {
         // What is unparsed says nothing: roll until something is read.
         let (text, script) = loop {
             let text: String = (0..2 + dice.roll(14)).map(|_| PIECES[dice.roll(PIECES.len())]).collect();
-            if let Line::Plain(script) = parse(&text) {
+            if let ShellLine::Plain(script) = parse(&text) {
                 break (text, script);
             }
         };

@@ -16,7 +16,7 @@ fn path(path: &str, access: Access) -> TargetPath {
 }
 
 /// Lines of `mode tool kind paths => decision grant`; a path with `!` is written to.
-fn check_tools(rules: &Rules, grants: &[Grant], table: &str) {
+fn check_tools(rules: &RuleSet, grants: &[Grant], table: &str) {
     for line in table.lines().map(str::trim).filter(|it| !it.is_empty()) {
         let (call, want) = line.split_once("=>").unwrap();
         let mut words = call.split_whitespace();
@@ -129,7 +129,7 @@ fn grants_widen_asks_only() {
 
 /// `go test` is one thing to allow, `go test -exec x` another.
 #[test]
-fn a_yes_for_the_session_is_none_to_what_options_run() {
+fn session_grant_does_not_cover_exec_options() {
     let prefixes = "cargo test,eslint,go test,gradle test,make test,npm test,prettier,pytest".split(',');
     let grants = [Grant::Commands { prefixes: prefixes.map(str::to_owned).collect() }];
     let decision = |command: &str| {
@@ -173,7 +173,7 @@ const OBEYED: &str = "
     .cargo/config.toml .ssh/authorized_keys";
 
 #[test]
-fn what_programs_obey_needs_a_word_of_its_own() {
+fn obeyed_files_need_an_explicit_rule() {
     let grants = [
         Grant::Edits,
         Grant::Tool { tool: "write_file".to_owned() },
@@ -190,7 +190,7 @@ fn what_programs_obey_needs_a_word_of_its_own() {
         check_tools(rules, &grants, &edits.collect::<String>());
     }
     // Commands are held by the sandbox; where there is none, what they name is asked about.
-    let decision = |rules: &Rules, sandbox, mode, command: &str| {
+    let decision = |rules: &RuleSet, sandbox, mode, command: &str| {
         let args = json!({ "command": command });
         let targets = Targets { command: Some(command.to_owned()), ..Targets::default() };
         let query = Query::new("run_shell_command", ToolKind::Execute, &args, &targets);
@@ -199,11 +199,11 @@ fn what_programs_obey_needs_a_word_of_its_own() {
     for it in files {
         for command in [format!("cp x {it}"), format!("echo x > {it}"), format!("tee -a ./{it}")] {
             for (rules, mode) in [(&shipped, Mode::Yolo), (&shipped, Mode::Default), (&all, Mode::Default)] {
-                assert_eq!(decision(rules, Sandbox::default(), mode, &command), Decision::Ask, "{command}");
+                assert_eq!(decision(rules, SandboxFacts::default(), mode, &command), Decision::Ask, "{command}");
             }
             let secret = it.contains(".ssh") || it.contains(".npmrc") || it.contains(".envrc");
             let want = if secret { Decision::Ask } else { Decision::Allow };
-            assert_eq!(decision(&all, Sandbox::WHOLE, Mode::Default, &command), want, "{command}");
+            assert_eq!(decision(&all, SandboxFacts::WHOLE, Mode::Default, &command), want, "{command}");
         }
     }
 }
@@ -314,7 +314,7 @@ fn words_that_name_secrets() {
 
 /// A yes to a line is one to the configuration that it says it writes.
 #[test]
-fn a_question_names_what_a_yes_lets_it_write() {
+fn question_names_the_config_files_it_opens() {
     for (mode, text, want) in [
         (Mode::Auto, "echo a=b > .npmrc", &["/w/.npmrc"][..]),
         (Mode::Auto, "cd sub && echo a=b >> .npmrc", &["/w/sub/.npmrc"]),
@@ -326,7 +326,7 @@ fn a_question_names_what_a_yes_lets_it_write() {
         (Mode::Default, "eval x > .npmrc", &[]),
         (Mode::Default, "make > plain", &[]),
     ] {
-        let named = shell(&rules(""), mode, true, text, &[]).leave().named;
+        let named = shell(&rules(""), mode, true, text, &[]).sandbox_grant().named_config;
         assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), want, "{text}");
     }
 }
@@ -348,14 +348,14 @@ fn a_rule_that_names_it_allows_it() {
         }
     }
     // A workspace cannot allow it.
-    let (weak, _) = Rules::parse(&rule("argsPattern='\\.vscode/tasks'"), Tier::Workspace, "w.toml").unwrap();
-    let got = decide(&Rules::shipped().with(weak), &Query::new("write_file", ToolKind::Edit, &args, &targets));
+    let (weak, _) = RuleSet::parse(&rule("argsPattern='\\.vscode/tasks'"), Tier::Workspace, "w.toml").unwrap();
+    let got = decide(&RuleSet::shipped().with(weak), &Query::new("write_file", ToolKind::Edit, &args, &targets));
     assert_eq!(got.decision, Decision::Ask);
 }
 
 #[test]
 fn shipped_rules_keep_their_examples() {
-    let rules = Rules::shipped();
+    let rules = RuleSet::shipped();
     assert_eq!(rules.iter().count(), 19);
     // Of files of plans an example cannot speak: their folder is the session's.
     for rule in rules.iter().filter(|it| !it.is_for_plans()) {
@@ -365,7 +365,7 @@ fn shipped_rules_keep_their_examples() {
 
 #[test]
 fn files_that_are_wrong() {
-    let parse = |text: &str| Rules::parse(text, Tier::User, "u.toml");
+    let parse = |text: &str| RuleSet::parse(text, Tier::User, "u.toml");
     assert!(parse("[[rule").is_err());
     assert_eq!(parse("other = 1").unwrap().0.rules.len(), 0);
     let said = parse("[[rules]]\ntoolName='a'\ndecision='deny'\npriority=1").unwrap_err();
@@ -400,7 +400,7 @@ fn files_that_are_wrong() {
 
 /// A typo in a rule that denies would be found out too late.
 #[test]
-fn names_that_are_nearly_a_tools_are_told() {
+fn misspelled_tool_names_are_reported() {
     for (tools, near) in [
         ("'run_shel_command'", Some("run_shell_command")),
         ("['read_file', 'wirte_file']", Some("write_file")),
@@ -414,7 +414,7 @@ fn names_that_are_nearly_a_tools_are_told() {
         ("'read_fil'\nmcpName='web'", None),
     ] {
         let text = format!("[[rule]]\ntoolName={tools}\ndecision='deny'\npriority=1\n");
-        let (written, warnings) = Rules::parse(&text, Tier::User, "u.toml").unwrap();
+        let (written, warnings) = RuleSet::parse(&text, Tier::User, "u.toml").unwrap();
         let said: Vec<Option<&str>> = warnings.iter().map(|it| it.split("mean ").nth(1)).collect();
         let want: Vec<String> = near.iter().map(|it| format!("{it}?")).collect();
         assert_eq!(said, want.iter().map(|it| Some(it.as_str())).collect::<Vec<_>>(), "{tools}");
@@ -433,9 +433,9 @@ fn extensions_only_restrict() {
         ("decision='deny'", true),
     ] {
         let text = format!("[[rule]]\ntoolName='x'\npriority=1\n{rule}\n");
-        let (_, warnings) = Rules::parse(&text, Tier::Extension, "e.toml").unwrap();
+        let (_, warnings) = RuleSet::parse(&text, Tier::Extension, "e.toml").unwrap();
         assert_eq!(warnings.is_empty(), holds, "{rule}");
-        assert!(Rules::parse(&text, Tier::Workspace, "w.toml").unwrap().1.is_empty(), "{rule}");
+        assert!(RuleSet::parse(&text, Tier::Workspace, "w.toml").unwrap().1.is_empty(), "{rule}");
     }
 }
 
@@ -443,12 +443,12 @@ fn extensions_only_restrict() {
 fn order_is_tier_then_priority() {
     let one = |decision: &str, priority: u16, tier| {
         let text = format!("[[rule]]\ntoolName='t'\ndecision='{decision}'\npriority={priority}");
-        Rules::parse(&text, tier, "f").unwrap().0
+        RuleSet::parse(&text, tier, "f").unwrap().0
     };
-    let first = |rules: &Rules| rules.iter().next().map(|it| (it.decision, it.effective())).unwrap();
-    let rules = Rules::default().with(one("allow", 999, Tier::Workspace)).with(one("ask_user", 0, Tier::User));
+    let first = |rules: &RuleSet| rules.iter().next().map(|it| (it.decision, it.effective_priority())).unwrap();
+    let rules = RuleSet::default().with(one("allow", 999, Tier::Workspace)).with(one("ask_user", 0, Tier::User));
     assert_eq!(first(&rules), (Decision::Ask, 4000));
-    let rules = Rules::default().with(one("allow", 5, Tier::User)).with(one("deny", 5, Tier::User));
+    let rules = RuleSet::default().with(one("allow", 5, Tier::User)).with(one("deny", 5, Tier::User));
     assert_eq!(first(&rules), (Decision::Deny, 4005));
 }
 

@@ -1,15 +1,15 @@
 //! Decisions on failures as a table: `case => decision`.
 
-use super::{Case, OnFailure, Patience, Tries, left_for, on_failure, outage};
+use super::{AttemptCounts, FailureAction, FailureCase, RetryPatience, on_failure, outage, outage_by_policy};
 use crate::{
     base::{
+        clock::Now,
         fallback::{Outage, OutageCause},
         model::{Details, Failure, FailureKind},
-        now::Now,
     },
     engine::routing::{
-        class::Kind,
-        policies::{Action, Policy, Transition},
+        failure_class::PolicyKind,
+        fallback_policies::{FallbackAction, FallbackPolicy, OutageTransition},
     },
 };
 
@@ -20,26 +20,26 @@ fn status(status: u16, message: &str, retry_after_ms: Option<u64>) -> Failure {
 }
 
 /// The case after `attempt` failures of this kind, with nobody to take over or to ask.
-fn case(failure: &Failure, attempt: u32) -> Case<'static> {
-    let mut tries = Tries::default();
+fn case(failure: &Failure, attempt: u32) -> FailureCase<'static> {
+    let mut tries = AttemptCounts::default();
     (0..attempt.min(1_000)).for_each(|_| tries.count(failure));
-    Case {
+    FailureCase {
         model: "m",
         tries,
-        once: false,
-        shown: false,
-        next: None,
-        policy: Policy::always(Action::Ask),
+        single_attempt: false,
+        answer_shown: false,
+        fallback: None,
+        policy: FallbackPolicy::always(FallbackAction::Ask),
         interactive: true,
-        patience: Patience::default(),
+        patience: RetryPatience::default(),
         now: NOW,
     }
 }
 
 /// The wait in milliseconds; `None`: no further attempt.
-fn wait(failure: &Failure, case: Case<'_>) -> Option<u64> {
+fn wait(failure: &Failure, case: FailureCase<'_>) -> Option<u64> {
     match on_failure(failure, case) {
-        OnFailure::RetryAt { at_ms, .. } => Some(at_ms - NOW.unix_ms),
+        FailureAction::RetryAt { at_ms, .. } => Some(at_ms - NOW.unix_ms),
         _ => None,
     }
 }
@@ -75,19 +75,19 @@ fn waits_where_the_server_names_none() {
     ];
     for (failure, attempt, expected) in table {
         for seed in 0..200 {
-            let got = wait(failure, Case { now: Now { seed, ..NOW }, ..case(failure, *attempt) });
+            let got = wait(failure, FailureCase { now: Now { seed, ..NOW }, ..case(failure, *attempt) });
             assert_eq!(got.is_some(), expected.is_some(), "{failure:?} {attempt}");
             let (got, middle) = (got.unwrap_or_default(), expected.unwrap_or_default());
             assert!((middle * 7 / 10..=middle * 13 / 10).contains(&got), "{failure:?} {attempt}: {got}");
         }
     }
-    let jitter = |seed| wait(&connect, Case { now: Now { seed, ..NOW }, ..case(&connect, 1) });
+    let jitter = |seed| wait(&connect, FailureCase { now: Now { seed, ..NOW }, ..case(&connect, 1) });
     let waits: std::collections::BTreeSet<_> = (0..50).map(jitter).collect();
     assert!(waits.len() > 30, "{waits:?}");
 }
 
 #[test]
-fn a_named_delay_is_kept_exactly() {
+fn server_delay_is_waited_exactly() {
     for ms in [0, 1, 900, 34_070, 300_000] {
         let failure = status(429, "slow down", Some(ms));
         assert_eq!(wait(&failure, case(&failure, 3)), Some(ms));
@@ -126,7 +126,7 @@ fn retried_or_not() {
     ];
     for (failure, retried) in table {
         for shown in [false, true] {
-            let case = Case { shown, ..case(&failure, 1) };
+            let case = FailureCase { answer_shown: shown, ..case(&failure, 1) };
             assert_eq!(wait(&failure, case).is_some(), retried, "{failure:?}, shown: {shown}");
         }
     }
@@ -135,19 +135,19 @@ fn retried_or_not() {
 #[test]
 fn settings_say_how_long_to_go_on() {
     let goes_on = |failure: &Failure, attempt, max_attempts, retry_broken| {
-        let patience = Patience { max_attempts, retry_broken };
-        wait(failure, Case { patience, ..case(failure, attempt) }).is_some()
+        let patience = RetryPatience { max_attempts, retry_broken };
+        wait(failure, FailureCase { patience, ..case(failure, attempt) }).is_some()
     };
     let (connect, busy) = (Failure::new(FailureKind::Connect, "refused"), status(503, "busy", None));
     assert!(goes_on(&busy, 1, 2, true) && !goes_on(&busy, 2, 2, true) && goes_on(&busy, 1, 2, false));
     assert!(!goes_on(&busy, 1, 1, true));
     assert!(goes_on(&connect, 1, 2, true) && !goes_on(&connect, 2, 2, true) && !goes_on(&connect, 1, 9, false));
     // Kinds of failures in turn do not add up.
-    let mut tries = Tries::default();
+    let mut tries = AttemptCounts::default();
     [&connect, &busy, &connect, &busy].into_iter().for_each(|it| tries.count(it));
-    let patience = Patience { max_attempts: 4, ..Patience::default() };
-    assert_eq!(wait(&busy, Case { tries, patience, ..case(&busy, 1) }), None);
-    assert!(wait(&connect, Case { tries, ..case(&busy, 1) }).is_some());
+    let patience = RetryPatience { max_attempts: 4, ..RetryPatience::default() };
+    assert_eq!(wait(&busy, FailureCase { tries, patience, ..case(&busy, 1) }), None);
+    assert!(wait(&connect, FailureCase { tries, ..case(&busy, 1) }).is_some());
 }
 
 #[test]
@@ -183,17 +183,17 @@ fn another_model() {
             ("headless", Some("n"), false, false),
             ("silent", Some("n"), true, true),
         ] {
-            let policy = Policy::always(if silent { Action::Silent } else { Action::Ask });
-            let case = |n| Case { next, policy, interactive, ..case(failure, n) };
+            let policy = FallbackPolicy::always(if silent { FallbackAction::Silent } else { FallbackAction::Ask });
+            let case = |n| FailureCase { fallback: next, policy, interactive, ..case(failure, n) };
             let n = (1..20).find(|n| wait(failure, case(*n)).is_none()).unwrap();
-            let once = Case { once: true, ..case(1) };
+            let once = FailureCase { single_attempt: true, ..case(1) };
             let once = if wait(failure, once).is_none() { "" } else { " (more than once)" };
             let said = match on_failure(failure, case(n)) {
-                OnFailure::RetryAt { .. } => unreachable!(),
-                OnFailure::Shorten { why } => format!("shorten: {why}"),
-                OnFailure::FallBack { model, why } => format!("fall back to {model}: {why}"),
-                OnFailure::Ask { why, model, until } => format!("ask {model:?} {until:?}: {why}"),
-                OnFailure::GiveUp { why } => format!("give up: {why}"),
+                FailureAction::RetryAt { .. } => unreachable!(),
+                FailureAction::Shorten { why } => format!("shorten: {why}"),
+                FailureAction::FallBack { model, why } => format!("fall back to {model}: {why}"),
+                FailureAction::Ask { why, model, until } => format!("ask {model:?} {until:?}: {why}"),
+                FailureAction::GiveUp { why } => format!("give up: {why}"),
             };
             table += &format!("{name}, {who}: after {n}{once} {said}\n");
         }
@@ -202,7 +202,7 @@ fn another_model() {
 }
 
 #[test]
-fn what_is_known_of_the_model_afterwards() {
+fn failure_sets_the_model_outage() {
     let out = |cause, until_ms| Some(Outage { cause, until_ms });
     for (failure, expected) in [
         (status(429, "limit: 0", None), out(OutageCause::Quota, None)),
@@ -220,12 +220,15 @@ fn what_is_known_of_the_model_afterwards() {
 
 #[test]
 fn words() {
-    let text = |failure: &Failure, attempt, shown| match on_failure(failure, Case { shown, ..case(failure, attempt) }) {
-        OnFailure::RetryAt { why, .. }
-        | OnFailure::Shorten { why }
-        | OnFailure::GiveUp { why }
-        | OnFailure::FallBack { why, .. }
-        | OnFailure::Ask { why, .. } => why,
+    let text = |failure: &Failure, attempt, shown| match on_failure(
+        failure,
+        FailureCase { answer_shown: shown, ..case(failure, attempt) },
+    ) {
+        FailureAction::RetryAt { why, .. }
+        | FailureAction::Shorten { why }
+        | FailureAction::GiveUp { why }
+        | FailureAction::FallBack { why, .. }
+        | FailureAction::Ask { why, .. } => why,
     };
     let table = [
         (
@@ -264,17 +267,17 @@ fn too_long() {
     let long = status(400, "prompt is too long: 9000 tokens > 8000 maximum", None);
     let large = status(413, "Request Entity Too Large", None);
     let said = |failure: &Failure, n, max_attempts| {
-        let patience = Patience { max_attempts, ..Patience::default() };
-        on_failure(failure, Case { next: Some("n"), patience, ..case(failure, n) })
+        let patience = RetryPatience { max_attempts, ..RetryPatience::default() };
+        on_failure(failure, FailureCase { fallback: Some("n"), patience, ..case(failure, n) })
     };
     let why =
         "m: prompt is too long: 9000 tokens > 8000 maximum. The conversation is shortened, and it is asked again.";
-    assert_eq!(said(&long, 1, 10), OnFailure::Shorten { why: why.to_owned() });
+    assert_eq!(said(&long, 1, 10), FailureAction::Shorten { why: why.to_owned() });
     for (failure, n, most) in [(&long, 2, 10), (&long, 1, 1), (&large, 1, 10)] {
         assert_eq!(said(failure, n, most).as_str(), "give up", "{failure:?}");
     }
-    let policy = Policy { actions: [Some(Action::Silent); 4], ..Policy::default() };
-    let after = on_failure(&long, Case { next: Some("n"), policy, ..case(&long, 2) });
+    let policy = FallbackPolicy { actions: [Some(FallbackAction::Silent); 4], ..FallbackPolicy::default() };
+    let after = on_failure(&long, FailureCase { fallback: Some("n"), policy, ..case(&long, 2) });
     assert_eq!(after.as_str(), "fall back", "then it is as the user says of failures that nobody knows");
 }
 
@@ -284,22 +287,22 @@ fn policies_by_kind() {
     let (spent, busy) =
         (status(429, "You exceeded your current quota: limit: 0", None), status(503, "overloaded", None));
     let refused = status(400, "bad", None);
-    let mut policy = Policy { max_attempts: Some(1), ..Policy::always(Action::Ask) };
-    policy.actions[Kind::Transient as usize] = Some(Action::Silent);
-    let said = |failure: &Failure, policy: Policy| {
-        on_failure(failure, Case { next: Some("n"), policy, ..case(failure, 1) }).as_str()
+    let mut policy = FallbackPolicy { max_attempts: Some(1), ..FallbackPolicy::always(FallbackAction::Ask) };
+    policy.actions[PolicyKind::Transient as usize] = Some(FallbackAction::Silent);
+    let said = |failure: &Failure, policy: FallbackPolicy| {
+        on_failure(failure, FailureCase { fallback: Some("n"), policy, ..case(failure, 1) }).as_str()
     };
     assert_eq!([said(&spent, policy), said(&busy, policy), said(&refused, policy)], ["ask", "fall back", "give up"]);
-    policy.actions = [Some(Action::Silent), Some(Action::Ask), None, Some(Action::Silent)];
+    policy.actions = [Some(FallbackAction::Silent), Some(FallbackAction::Ask), None, Some(FallbackAction::Silent)];
     assert_eq!([said(&spent, policy), said(&busy, policy), said(&refused, policy)], ["fall back", "ask", "fall back"]);
-    let headless = Case { next: Some("n"), policy, interactive: false, ..case(&busy, 10) };
+    let headless = FailureCase { fallback: Some("n"), policy, interactive: false, ..case(&busy, 10) };
     assert_eq!(on_failure(&busy, headless).as_str(), "give up");
 
-    let terminal = Policy { transitions: [Some(Transition::Terminal); 4], ..policy };
-    let sticky = Policy { transitions: [Some(Transition::StickyRetry); 4], ..policy };
+    let terminal = FallbackPolicy { transitions: [Some(OutageTransition::Terminal); 4], ..policy };
+    let sticky = FallbackPolicy { transitions: [Some(OutageTransition::StickyRetry); 4], ..policy };
     let until = |it: Option<Outage>| it.map(|it| (it.cause, it.until_ms));
-    assert_eq!(until(left_for(&spent, 5, policy)), Some((OutageCause::Quota, None)));
-    assert_eq!([left_for(&spent, 5, sticky), left_for(&busy, 5, policy)], [None, None]);
-    assert_eq!(until(left_for(&busy, 5, terminal)), Some((OutageCause::Capacity, Some(30_005))));
-    assert_eq!(until(left_for(&spent, 5, terminal)), Some((OutageCause::Quota, None)));
+    assert_eq!(until(outage_by_policy(&spent, 5, policy)), Some((OutageCause::Quota, None)));
+    assert_eq!([outage_by_policy(&spent, 5, sticky), outage_by_policy(&busy, 5, policy)], [None, None]);
+    assert_eq!(until(outage_by_policy(&busy, 5, terminal)), Some((OutageCause::Capacity, Some(30_005))));
+    assert_eq!(until(outage_by_policy(&spent, 5, terminal)), Some((OutageCause::Quota, None)));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Asking, Outcome, Rules, STRATEGIES, route};
+use super::{RoutingContext, RoutingOutcome, RoutingRules, STRATEGIES, route};
 use crate::{
     base::{
         fallback::{Outage, OutageCause},
@@ -11,9 +11,9 @@ use crate::{
     engine::routing::{
         Chain,
         aliases::{Alias, Aliases, ModelConfig},
-        classify::{Class, Judge, Judged},
+        fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         health::Health,
-        policies::{Action, Policies, Policy},
+        task_classifier::{Classification, ClassifierModel, TaskClass},
     },
 };
 
@@ -24,22 +24,22 @@ struct Case {
     aliases: Aliases,
     chain: Chain,
     health: Health,
-    rules: Rules,
+    rules: RoutingRules,
     mode: Mode,
     has_plan: bool,
-    judged: BTreeMap<Judge, Result<Judged, String>>,
+    judged: BTreeMap<ClassifierModel, Result<Classification, String>>,
     out_of_reach: BTreeSet<String>,
     unasked: bool,
 }
 
-fn case(models: &[&str], action: Action) -> Case {
-    let policies = Policies { otherwise: Policy::always(action), ..Policies::default() };
+fn case(models: &[&str], action: FallbackAction) -> Case {
+    let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     let models = models.iter().map(|it| (*it).to_owned()).collect();
     Case {
         aliases: Aliases::new(BTreeMap::new(), Vec::new()).0,
         chain: Chain { models, for_all: true, policies },
         health: Health::default(),
-        rules: Rules::default(),
+        rules: RoutingRules::default(),
         mode: Mode::Default,
         has_plan: false,
         judged: BTreeMap::new(),
@@ -49,16 +49,28 @@ fn case(models: &[&str], action: Action) -> Case {
 }
 
 impl Case {
-    fn asking<'a>(&'a self, wanted: &'a str) -> Asking<'a> {
+    fn asking<'a>(&'a self, wanted: &'a str) -> RoutingContext<'a> {
         let Self { aliases, chain, health, rules, mode, has_plan, judged, out_of_reach, unasked } = self;
         let (mode, has_plan, unasked) = (*mode, *has_plan, *unasked);
-        Asking { wanted, aliases, out_of_reach, chain, health, rules, mode, has_plan, judged, unasked, now_ms: 0 }
+        RoutingContext {
+            wanted,
+            aliases,
+            unreachable_models: out_of_reach,
+            chain,
+            health,
+            rules,
+            mode,
+            has_plan,
+            classifications: judged,
+            skip_classifier: unasked,
+            now_ms: 0,
+        }
     }
 
     fn to(&self, wanted: &str) -> String {
         match route(&self.asking(wanted)) {
-            Outcome::To(it) => format!("{} [{}] {}", it.model, it.by, it.why),
-            Outcome::Ask(judge) => format!("ask the {}", judge.as_str()),
+            RoutingOutcome::Route(it) => format!("{} [{}] {}", it.model, it.by, it.why),
+            RoutingOutcome::Ask(judge) => format!("ask the {}", judge.as_str()),
         }
     }
 
@@ -67,8 +79,8 @@ impl Case {
         self
     }
 
-    fn said(mut self, judge: Judge, said: Result<Class, &str>) -> Self {
-        let said = said.map(|class| Judged { class, why: "it says so".to_owned() }).map_err(str::to_owned);
+    fn said(mut self, judge: ClassifierModel, said: Result<TaskClass, &str>) -> Self {
+        let said = said.map(|class| Classification { class, why: "it says so".to_owned() }).map_err(str::to_owned);
         self.judged.insert(judge, said);
         self
     }
@@ -82,8 +94,8 @@ fn in_the_order_of_the_reference() {
 }
 
 #[test]
-fn a_model_that_was_chosen_is_asked() {
-    let plain = || case(&[], Action::Ask);
+fn chosen_model_is_used() {
+    let plain = || case(&[], FallbackAction::Ask);
     assert_eq!(plain().to("m"), "m [override] configured");
     assert_eq!(plain().to("flash"), format!("{FLASH} [override] configured as flash"));
     let planning = Case { mode: Mode::Plan, ..plain() };
@@ -91,37 +103,41 @@ fn a_model_that_was_chosen_is_asked() {
 }
 
 #[test]
-fn who_is_out_is_passed_over_where_that_is_wanted() {
-    let silent = || case(&["a", "b", "c"], Action::Silent);
+fn unavailable_model_is_skipped_when_configured() {
+    let silent = || case(&["a", "b", "c"], FallbackAction::Silent);
     assert_eq!(silent().to("a"), "a [override] configured");
     let one = || silent().out("a", OutageCause::Quota);
     assert_eq!(one().to("a"), "b [fallback] fallback: a is out (quota)");
-    assert_eq!(case(&["a", "b"], Action::Ask).out("a", OutageCause::Quota).to("a"), "a [override] configured");
+    assert_eq!(case(&["a", "b"], FallbackAction::Ask).out("a", OutageCause::Quota).to("a"), "a [override] configured");
     let two = || one().out("b", OutageCause::Capacity);
     assert_eq!(two().to("a"), "c [fallback] fallback: a is out (quota)");
     let all = || two().out("c", OutageCause::Missing);
     assert_eq!(all().to("a"), "a [override] configured");
     let mut last = all();
-    last.chain.policies.of.insert("b".to_owned(), Policy { last_resort: true, ..Policy::default() });
+    last.chain
+        .policies
+        .by_model
+        .insert("b".to_owned(), FallbackPolicy { last_resort: true, ..FallbackPolicy::default() });
     assert_eq!(last.to("a"), "b [fallback] fallback: a is out (quota)");
 }
 
 #[test]
-fn auto_models_ask_who_can_judge() {
-    let auto = || case(&[PRO, FLASH], Action::Ask);
+fn auto_model_asks_a_classifier() {
+    let auto = || case(&[PRO, FLASH], FallbackAction::Ask);
     assert_eq!([auto().to("auto"), auto().to("auto-gemini-3")], ["ask the numerical classifier"; 2]);
     assert_eq!(auto().to("auto-gemini-2.5"), "ask the classifier");
     assert_eq!(Case { unasked: true, ..auto() }.to("auto"), format!("{PRO} [default] the default of auto"));
-    let plain = Rules { numerical: false, ..Rules::default() };
+    let plain = RoutingRules { numerical: false, ..RoutingRules::default() };
     assert_eq!(Case { rules: plain, ..auto() }.to("auto"), "ask the classifier");
-    let said = |class| auto().said(Judge::Score, Ok(class)).to("auto");
-    assert_eq!(said(Class::Pro), format!("{PRO} [numerical-classifier] it says so"));
-    assert_eq!(said(Class::Flash), format!("{FLASH} [numerical-classifier] it says so"));
-    let failed = auto().said(Judge::Score, Err("it is busy"));
+    let said = |class| auto().said(ClassifierModel::Score, Ok(class)).to("auto");
+    assert_eq!(said(TaskClass::Pro), format!("{PRO} [numerical-classifier] it says so"));
+    assert_eq!(said(TaskClass::Flash), format!("{FLASH} [numerical-classifier] it says so"));
+    let failed = auto().said(ClassifierModel::Score, Err("it is busy"));
     assert_eq!(failed.to("auto"), format!("{PRO} [default] the default of auto: it is busy"));
     // A judgement for a model that cannot be asked is none.
-    let gone = auto().said(Judge::Score, Ok(Class::Flash));
-    let away = Case { out_of_reach: [FLASH.to_owned()].into(), ..auto().said(Judge::Score, Ok(Class::Flash)) };
+    let gone = auto().said(ClassifierModel::Score, Ok(TaskClass::Flash));
+    let away =
+        Case { out_of_reach: [FLASH.to_owned()].into(), ..auto().said(ClassifierModel::Score, Ok(TaskClass::Flash)) };
     let default = format!("{PRO} [default] the default of auto");
     assert_eq!([gone.out(FLASH, OutageCause::Quota).to("auto"), away.to("auto")], [default.clone(), default]);
     // Who left the choice to castor is not asked about it.
@@ -134,19 +150,19 @@ fn auto_models_ask_who_can_judge() {
 #[test]
 fn a_local_judge_comes_first() {
     let local = || {
-        let rules = Rules { local: Some("ollama/gemma3".to_owned()), ..Rules::default() };
-        Case { rules, ..case(&[], Action::Ask) }
+        let rules = RoutingRules { local: Some("ollama/gemma3".to_owned()), ..RoutingRules::default() };
+        Case { rules, ..case(&[], FallbackAction::Ask) }
     };
     assert_eq!(local().to("auto"), "ask the local classifier");
-    assert_eq!(local().said(Judge::Local, Err("gone")).to("auto"), "ask the numerical classifier");
-    let said = local().said(Judge::Local, Ok(Class::Flash)).to("auto-gemini-2.5");
+    assert_eq!(local().said(ClassifierModel::Local, Err("gone")).to("auto"), "ask the numerical classifier");
+    let said = local().said(ClassifierModel::Local, Ok(TaskClass::Flash)).to("auto-gemini-2.5");
     assert_eq!(said, "gemini-2.5-flash [local-classifier] it says so");
     assert_eq!(local().to("m"), "m [override] configured");
 }
 
 #[test]
 fn plans_are_for_the_larger_model() {
-    let planning = || Case { mode: Mode::Plan, has_plan: true, ..case(&[], Action::Ask) };
+    let planning = || Case { mode: Mode::Plan, has_plan: true, ..case(&[], FallbackAction::Ask) };
     assert_eq!(planning().to("auto"), format!("{PRO} [approval-mode] the mode plan"));
     let planned = Case { mode: Mode::AutoEdit, ..planning() };
     assert_eq!(planned.to("auto"), format!("{FLASH} [approval-mode] a plan was approved"));
@@ -159,10 +175,13 @@ fn the_user_says_what_the_names_mean() {
         (name.to_owned(), Alias { extends: None, config })
     };
     let own = [alias("pro", "anthropic/opus"), alias("flash", "ollama/small")];
-    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], Action::Ask) };
+    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], FallbackAction::Ask) };
     assert_eq!(it.to("auto"), "ask the classifier", "numbers are for the models that they were found for");
-    assert_eq!(it.said(Judge::Choice, Ok(Class::Flash)).to("auto"), "ollama/small [classifier] it says so");
+    assert_eq!(
+        it.said(ClassifierModel::Choice, Ok(TaskClass::Flash)).to("auto"),
+        "ollama/small [classifier] it says so"
+    );
     let own = [alias("auto", "ollama/small")];
-    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], Action::Ask) };
+    let it = Case { aliases: Aliases::new(own.into(), Vec::new()).0, ..case(&[], FallbackAction::Ask) };
     assert_eq!(it.to("auto"), "ollama/small [override] configured as auto");
 }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{ask, finding};
 use crate::{
     base::{
-        check::{Check, Checker, Does, Finding, Wants},
+        check::{Check, CheckFinding, Checker, CheckerAction, CheckerContext},
         ids::CallId,
         log::Decision,
         path::AbsPath,
         tool::ToolCall,
     },
-    world::{checkers::Site, disk, process::Groups},
+    world::{checkers::CheckSite, disk, process::Groups},
 };
 
 struct Ground {
@@ -37,26 +37,27 @@ impl Ground {
         path.to_string()
     }
 
-    fn site(&self) -> Site {
+    fn site(&self) -> CheckSite {
         let ws = self.root.join("ws");
         let env = [("HOME", self.root.to_string()), ("PATH", "/usr/bin:/bin".to_owned())];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Site { cwd: ws.clone(), roots: vec![ws], env, confined: None }
+        CheckSite { cwd: ws.clone(), roots: vec![ws], env, confined: None }
     }
 
-    async fn ask_with(&self, program: &str, args: &[&str], wants: Wants) -> Result<Finding, String> {
+    async fn ask_with(&self, program: &str, args: &[&str], wants: CheckerContext) -> Result<CheckFinding, String> {
         let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
-        let does = Does::External { program: program.to_owned(), args: args.clone() };
-        let checker = Checker { name: program.to_owned(), does, config: json!({"strict": true}), wants };
+        let does = CheckerAction::External { program: program.to_owned(), args: args.clone() };
+        let checker =
+            Checker { name: program.to_owned(), action: does, config: json!({"strict": true}), context: wants };
         let call = ToolCall { id: CallId::from("c"), name: "web_fetch".to_owned(), args: json!({"url": "x"}) };
         let history = wants.history.then(|| json!([{"user": {"text": "go"}, "model": {}}]));
         let check = Check { checker: Arc::new(checker), call, history };
         ask(&check, program, &args, &self.site(), &Groups::default()).await
     }
 
-    async fn ask(&self, text: &str) -> Result<Finding, String> {
+    async fn ask(&self, text: &str) -> Result<CheckFinding, String> {
         let program = self.script("check", text);
-        self.ask_with(&program, &[], Wants { environment: true, history: true }).await
+        self.ask_with(&program, &[], CheckerContext { environment: true, history: true }).await
     }
 }
 
@@ -64,12 +65,12 @@ impl Ground {
 async fn verdicts_and_failures() {
     let ground = Ground::new();
     let say = |json: &str| format!("cat > /dev/null; echo '{json}'");
-    assert_eq!(ground.ask(&say(r#"{"decision": "allow", "more": 1}"#)).await, Ok(Finding::allow()));
-    let deny = Finding { decision: Decision::Deny, reason: "no".to_owned() };
+    assert_eq!(ground.ask(&say(r#"{"decision": "allow", "more": 1}"#)).await, Ok(CheckFinding::allow()));
+    let deny = CheckFinding { decision: Decision::Deny, reason: "no".to_owned() };
     assert_eq!(ground.ask(&say(r#"{"decision": "deny", "reason": "no"}"#)).await, Ok(deny.clone()));
     // Nobody has to read what is told.
     assert_eq!(ground.ask(r#"echo '{"decision": "deny", "reason": "no"}'"#).await, Ok(deny));
-    let ask = Finding { decision: Decision::Ask, reason: "sure?".to_owned() };
+    let ask = CheckFinding { decision: Decision::Ask, reason: "sure?".to_owned() };
     assert_eq!(ground.ask(&say(r#"{"decision": "ask_user", "reason": "sure?"}"#)).await, Ok(ask));
     for (script, why) in [
         (r#"echo '{"decision": "allow"}'; exit 3"#, "it ended with exit code 3"),
@@ -88,7 +89,7 @@ async fn verdicts_and_failures() {
 }
 
 #[tokio::test]
-async fn it_is_told_what_it_wants() {
+async fn checker_gets_the_context_it_wants() {
     let ground = Ground::new();
     let program =
         ground.script("check", "cat > \"$HOME/told\"; pwd >> \"$HOME/told\"; echo '{\"decision\": \"allow\"}'");
@@ -100,7 +101,7 @@ async fn it_is_told_what_it_wants() {
         assert_eq!(cwd.trim(), ws);
         (serde_json::from_str::<Value>(&format!("{json}}}")).unwrap(), ws, ground, program)
     };
-    let (all, ws, ground, program) = told(Wants { environment: true, history: true }).await;
+    let (all, ws, ground, program) = told(CheckerContext { environment: true, history: true }).await;
     let expected = json!({
         "protocolVersion": "1.0.0",
         "toolCall": { "id": "c", "name": "web_fetch", "args": { "url": "x" } },
@@ -111,7 +112,7 @@ async fn it_is_told_what_it_wants() {
         "config": { "strict": true },
     });
     assert_eq!(all, expected);
-    ground.ask_with(&program, &[], Wants { environment: false, history: false }).await.unwrap();
+    ground.ask_with(&program, &[], CheckerContext { environment: false, history: false }).await.unwrap();
     let text = std::fs::read_to_string(ground.root.join("told").as_path()).unwrap();
     assert!(text.contains(r#""context":{}"#), "{text}");
 }
@@ -120,8 +121,8 @@ async fn it_is_told_what_it_wants() {
 async fn the_agent_cannot_be_its_own_judge() {
     let ground = Ground::new();
     let (inside, outside) = (ground.script("ws/check", "echo"), ground.script("check", "echo"));
-    let wants = Wants { environment: true, history: false };
-    let lies = |it: Result<Finding, String>| it.unwrap_err().ends_with("where the agent could change it");
+    let wants = CheckerContext { environment: true, history: false };
+    let lies = |it: Result<CheckFinding, String>| it.unwrap_err().ends_with("where the agent could change it");
     assert!(lies(ground.ask_with(&inside, &[], wants).await));
     std::os::unix::fs::symlink(&inside, ground.root.join("link").as_path()).unwrap();
     assert!(lies(ground.ask_with("~/link", &[], wants).await));
@@ -135,12 +136,12 @@ async fn the_agent_cannot_be_its_own_judge() {
 
 /// Dropping the question ends who was asked, with everybody it started.
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn dropped_check_kills_the_checker_processes() {
     let ground = Ground::new();
     let (reader, writer) = (ground.root.join("pipe").to_string(), ground.root.join("pipe"));
     nix::unistd::mkfifo(writer.as_path(), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let program = ground.script("check", "sleep 1000 & echo $$ $! > \"$HOME/pipe\"; wait");
-    let question = ground.ask_with(&program, &[], Wants { environment: false, history: false });
+    let question = ground.ask_with(&program, &[], CheckerContext { environment: false, history: false });
     let pids = tokio::select! {
         it = question => panic!("it answered: {it:?}"),
         it = tokio::fs::read_to_string(&reader) => it.unwrap(),

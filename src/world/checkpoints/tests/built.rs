@@ -6,7 +6,7 @@ use super::{bed, call, conflicts, has_git, id, never, undo};
 use crate::base::checkpoint::Scope;
 
 #[test]
-fn what_is_built_is_not_held() {
+fn build_output_is_not_checkpointed() {
     if !has_git() {
         return;
     }
@@ -34,7 +34,7 @@ fn what_is_built_is_not_held() {
 
 /// Though the folder that it lies in is not.
 #[test]
-fn what_a_file_tool_writes_in_what_is_built_is_held_as_one_file() {
+fn file_tool_write_in_build_output_is_checkpointed() {
     let bed = bed();
     bed.write(".gitignore", "node_modules\n");
     bed.write("node_modules/x/a", "0\n");

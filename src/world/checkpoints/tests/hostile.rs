@@ -19,7 +19,7 @@ use crate::{
 };
 
 #[test]
-fn what_cannot_be_held_is_said_and_stays() {
+fn uncheckpointable_files_are_reported_and_stay() {
     let bed = bed();
     bed.write("a", "one\n");
     fs::File::create(bed.path("holes")).unwrap().set_len(1 << 40).unwrap();
@@ -145,7 +145,7 @@ fn objects_that_were_changed_in_place_are_not_put_back() {
 }
 
 #[test]
-fn what_is_held_of_objects_stands_for_no_other_file() {
+fn git_object_content_restores_no_other_file() {
     let bed = bed();
     let object = format!(".git/objects/aa/{}", "b".repeat(38));
     bed.write(&object, "good\n");
@@ -162,7 +162,7 @@ fn what_is_held_of_objects_stands_for_no_other_file() {
 
 /// Of what a call did nothing hides behind a mode.
 #[test]
-fn what_a_call_closed_is_looked_into() {
+fn folders_closed_by_a_call_are_still_read() {
     for (path, mode) in [("", 0o000), ("d", 0o000), ("d", 0o400), ("d", 0o300), ("d/e", 0o000), ("d/e/f", 0o000)] {
         let bed = bed();
         for name in ["a", "d/e/f", "d/g"] {
@@ -196,7 +196,7 @@ fn what_a_call_closed_is_looked_into() {
 }
 
 #[test]
-fn what_only_others_may_read_is_not_held() {
+fn files_of_other_users_are_not_checkpointed() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }

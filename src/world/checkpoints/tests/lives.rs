@@ -239,7 +239,7 @@ fn live(seed: u64, git: bool) {
 }
 
 #[test]
-fn what_is_undone_is_as_it_was() {
+fn undo_restores_the_exact_tree() {
     let n = std::env::var("CHECKPOINT_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
     let start = std::env::var("CHECKPOINT_SEED").ok().and_then(|it| it.parse().ok());
     let git = has_git();

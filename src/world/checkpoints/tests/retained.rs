@@ -35,7 +35,7 @@ fn a_full_store_takes_no_checkpoint_and_loses_none() {
 }
 
 #[test]
-fn limits_of_files_and_roots_are_kept() {
+fn file_and_root_limits_apply() {
     let bed = bed();
     for name in ["a", "b", "c", "d"] {
         bed.write(name, vec![name.as_bytes()[0]; 1000]);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn a_call_is_told_taken_back_and_done_again() {
+fn call_is_listed_undone_and_redone() {
     let bed = bed();
     bed.write("a", "one\nsame\n");
     bed.write("d/b", "two\n");
@@ -52,7 +52,7 @@ fn a_call_is_told_taken_back_and_done_again() {
 }
 
 #[test]
-fn a_call_that_changed_only_modes_is_told_and_taken_back() {
+fn mode_only_call_is_listed_and_undone() {
     for path in ["d", "d/e", "d/a", ""] {
         let bed = bed();
         bed.write("d/a", "1\n");
@@ -99,7 +99,7 @@ fn check_conflict(between: impl FnOnce(&Bed), after: impl FnOnce(&Bed), expected
 }
 
 #[test]
-fn what_the_user_changed_is_a_conflict() {
+fn user_change_is_a_conflict() {
     let nothing = |_: &Bed| ();
     check_conflict(nothing, nothing, &[], Some("0\n"));
     check_conflict(nothing, |bed| bed.write("a", "mine\n"), &["a: it was changed since"], None);
@@ -116,7 +116,7 @@ fn what_the_user_changed_is_a_conflict() {
 }
 
 #[test]
-fn a_conflict_is_restored_where_that_is_asked_for_and_is_held_then() {
+fn forced_restore_overwrites_and_checkpoints_the_conflict() {
     let bed = bed();
     bed.write("a", "0\n");
     let checkpoints = bed.opened("s");
@@ -263,7 +263,7 @@ fn a_session_that_is_open_elsewhere_is_left_alone() {
 }
 
 #[test]
-fn what_runs_in_the_background_has_its_own_changes() {
+fn background_command_has_its_own_changes() {
     let bed = bed();
     let checkpoints = bed.opened("s");
     checkpoints.before(&id("bg"), &Scope::Roots, &never).unwrap();
@@ -346,7 +346,7 @@ fn a_restore_knows_buffers_and_disks_apart() {
 
 /// No disk ever had it: it is held all the same.
 #[test]
-fn what_was_typed_comes_back_with_a_redo() {
+fn redo_restores_unsaved_buffer_text() {
     let bed = bed();
     bed.write("a", "one");
     let (path, checkpoints) = (bed.root.join("a"), bed.opened("s"));
@@ -402,7 +402,7 @@ fn branches_are_restored_one_by_one() {
 }
 
 #[test]
-fn a_ref_that_git_holds_is_waited_for_by_nobody() {
+fn locked_git_ref_does_not_block_a_restore() {
     if !has_git() {
         return;
     }
@@ -424,7 +424,7 @@ fn a_ref_that_git_holds_is_waited_for_by_nobody() {
 }
 
 #[test]
-fn what_is_staged_since_is_not_lost() {
+fn restore_keeps_later_staged_changes() {
     if !has_git() {
         return;
     }
@@ -442,7 +442,7 @@ fn what_is_staged_since_is_not_lost() {
 
 /// They come and go with whatever is confined, also while nobody works.
 #[test]
-fn what_castor_puts_into_a_repository_is_no_change() {
+fn castor_placeholders_are_no_changes() {
     let bed = bed();
     bed.write(".git/HEAD", "ref: refs/heads/main\n");
     bed.write("a", "one\n");

@@ -7,13 +7,13 @@ use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
     base::{
         history::{Role, Turn},
-        model::{ModelRequest, Params, Thinking},
+        model::{ModelParams, ModelRequest, Thinking},
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{item, member},
-        legal,
-        pieces::{Blob, Piece, output, pieces},
+        json::{push_item, push_member},
+        message_pieces::{Blob, MessagePiece, pieces, split_output},
+        provider_limits,
     },
 };
 
@@ -59,11 +59,11 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     let mut out = vec![b'{'];
     let params = &request.params;
     let max_tokens = params.max_output_tokens.unwrap_or_else(|| max_tokens(&request.model));
-    member(&mut out, "model", &&*request.model);
-    member(&mut out, "max_tokens", &max_tokens);
-    member(&mut out, "stream", &true);
+    push_member(&mut out, "model", &&*request.model);
+    push_member(&mut out, "max_tokens", &max_tokens);
+    push_member(&mut out, "stream", &true);
     // The last block that can be kept is: of the history, too.
-    member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
+    push_member(&mut out, "cache_control", &json!({ "type": "ephemeral" }));
     // Nobody who thinks can be made to call a tool.
     let shape = params.schema.as_deref();
     let thinking = thinking(params, &request.model, max_tokens).filter(|_| shape.is_none());
@@ -80,18 +80,18 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("thinking", thinking),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        member(&mut out, name, value);
+        push_member(&mut out, name, value);
     }
-    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(answer)).collect();
+    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(output_format)).collect();
     if !tools.is_empty() {
-        member(&mut out, "tools", &tools);
+        push_member(&mut out, "tools", &tools);
     }
     if shape.is_some() {
-        member(&mut out, "tool_choice", &json!({ "type": "tool", "name": ANSWER }));
+        push_member(&mut out, "tool_choice", &json!({ "type": "tool", "name": ANSWER }));
     }
     if !request.system.is_empty() {
         let kept = json!({ "type": "ephemeral" });
-        member(&mut out, "system", &[json!({ "type": "text", "text": &*request.system, "cache_control": kept })]);
+        push_member(&mut out, "system", &[json!({ "type": "text", "text": &*request.system, "cache_control": kept })]);
     }
     out
 }
@@ -107,7 +107,7 @@ fn is_adaptive(model: &str) -> bool {
     model.contains("claude") && !OLDER.iter().any(|it| model.contains(it)) && !model.ends_with("-4")
 }
 
-fn thinking(params: &Params, model: &str, max_tokens: u32) -> Option<Value> {
+fn thinking(params: &ModelParams, model: &str, max_tokens: u32) -> Option<Value> {
     let budget = match params.thinking.as_ref()? {
         Thinking::Budget(0) => return None,
         Thinking::Budget(it) => u32::try_from(*it).ok(),
@@ -123,7 +123,7 @@ fn thinking(params: &Params, model: &str, max_tokens: u32) -> Option<Value> {
     (budget >= MIN_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
 }
 
-fn effort(params: &Params, model: &str) -> Option<Value> {
+fn effort(params: &ModelParams, model: &str) -> Option<Value> {
     let Some(Thinking::Level(word)) = &params.thinking else { return None };
     let (word, _) = level(word).filter(|_| is_adaptive(model))?;
     let word = if word == "minimal" { "low" } else { word };
@@ -135,13 +135,13 @@ fn level(word: &str) -> Option<(&'static str, u32)> {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, schema) = (legal::name(&it.name), legal::schema(&it.parameters));
+    let (name, schema) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
     json!({ "name": name, "description": it.description, "input_schema": schema })
 }
 
 /// The tool that takes an answer of this shape.
-fn answer(shape: &Value) -> Value {
-    json!({ "name": ANSWER, "description": "Takes your answer.", "input_schema": legal::schema(shape) })
+fn output_format(shape: &Value) -> Value {
+    json!({ "name": ANSWER, "description": "Takes your answer.", "input_schema": provider_limits::schema(shape) })
 }
 
 /// Results are the user's here.
@@ -159,25 +159,25 @@ fn blocks(turn: &Turn) -> Bytes {
     let mut thought = String::new();
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, .. } if text.trim().is_empty() => (),
-            Piece::Text { text, .. } => item(&mut out, &json!({ "type": "text", "text": text })),
-            Piece::Thought { text, signature } => {
+            MessagePiece::Text { text, .. } if text.trim().is_empty() => (),
+            MessagePiece::Text { text, .. } => push_item(&mut out, &json!({ "type": "text", "text": text })),
+            MessagePiece::Thought { text, signature } => {
                 thought.push_str(text);
                 if let Some(signature) = signature {
                     thinking_block(&mut out, &std::mem::take(&mut thought), signature);
                 }
             }
-            Piece::Blob(it) => item(&mut out, &media(it)),
-            Piece::Call { call, .. } => item(
+            MessagePiece::Blob(it) => push_item(&mut out, &media(it)),
+            MessagePiece::Call { call, .. } => push_item(
                 &mut out,
                 &json!({
                     "type": "tool_use",
-                    "id": legal::id(call.id.as_str()),
-                    "name": legal::name(&call.name),
-                    "input": legal::arguments(&call.args),
+                    "id": provider_limits::call_id(call.id.as_str()),
+                    "name": provider_limits::tool_name(&call.name),
+                    "input": provider_limits::arguments(&call.args),
                 }),
             ),
-            Piece::Result(it) => item(&mut out, &result(it)),
+            MessagePiece::Result(it) => push_item(&mut out, &result(it)),
         }
     }
     out.into()
@@ -185,10 +185,10 @@ fn blocks(turn: &Turn) -> Bytes {
 
 /// Thoughts without a signature of this provider's would be refused, and are left out.
 fn thinking_block(out: &mut Vec<u8>, thought: &str, signature: &str) {
-    if let Some(signature) = legal::unsign(SIGNER, signature) {
-        item(out, &json!({ "type": "thinking", "thinking": thought, "signature": signature }));
-    } else if let Some(data) = legal::unsign(HIDDEN_SIGNER, signature) {
-        item(out, &json!({ "type": "redacted_thinking", "data": data }));
+    if let Some(signature) = provider_limits::unsign(SIGNER, signature) {
+        push_item(out, &json!({ "type": "thinking", "thinking": thought, "signature": signature }));
+    } else if let Some(data) = provider_limits::unsign(HIDDEN_SIGNER, signature) {
+        push_item(out, &json!({ "type": "redacted_thinking", "data": data }));
     }
 }
 
@@ -202,12 +202,12 @@ fn media(it: Blob<'_>) -> Value {
 }
 
 fn result(it: &CallResult) -> Value {
-    let (blobs, text) = output(&it.content);
+    let (blobs, text) = split_output(&it.content);
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     let content: Vec<Value> = text.into_iter().chain(blobs.into_iter().map(media)).collect();
     json!({
         "type": "tool_result",
-        "tool_use_id": legal::id(it.id.as_str()),
+        "tool_use_id": provider_limits::call_id(it.id.as_str()),
         "content": content,
         "is_error": it.is_error,
     })

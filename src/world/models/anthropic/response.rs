@@ -10,16 +10,16 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        chunks, fault,
-        legal::Names,
+        chunks, error_body,
         lenient::{Count, Str},
+        provider_limits::LegalNames,
         remote::Decode,
     },
 };
 
 #[derive(Default)]
-pub struct Decoder {
-    names: Names,
+pub struct AnthropicDecoder {
+    names: LegalNames,
     /// A call of the tool that takes answers is one.
     has_shape: bool,
     /// The call under way: id, name and arguments as far as they came.
@@ -28,9 +28,9 @@ pub struct Decoder {
     finished: bool,
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     pub fn new(tools: &[ToolSpec], has_shape: bool) -> Self {
-        Self { names: Names::of(tools), has_shape, ..Self::default() }
+        Self { names: LegalNames::from_tools(tools), has_shape, ..Self::default() }
     }
 
     fn begin(&mut self, block: Block<'_>, out: &mut Vec<Chunk>) {
@@ -62,7 +62,7 @@ impl Decoder {
         }
     }
 
-    fn pass_call(&mut self, out: &mut Vec<Chunk>) {
+    fn emit_call(&mut self, out: &mut Vec<Chunk>) {
         let Some((id, name, arguments)) = self.call.take() else { return };
         match self.has_shape && name == ANSWER {
             true => out.extend(chunks::text(arguments)),
@@ -83,8 +83,8 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn finished(&self) -> bool {
+impl Decode for AnthropicDecoder {
+    fn is_finished(&self) -> bool {
         self.finished
     }
 
@@ -93,9 +93,9 @@ impl Decode for Decoder {
         if data.is_empty() {
             return Ok(());
         }
-        let event: Event<'_> = fault::parse(data)?;
+        let event: Event<'_> = error_body::parse(data)?;
         if let Some(error) = event.error {
-            return Err(fault::from_stream(error.get()));
+            return Err(error_body::from_stream(error.get()));
         }
         for it in [event.usage, event.message.and_then(|it| it.usage)].into_iter().flatten() {
             self.count(&it);
@@ -111,7 +111,7 @@ impl Decode for Decoder {
                     self.delta(it, out);
                 }
             }
-            "content_block_stop" => self.pass_call(out),
+            "content_block_stop" => self.emit_call(out),
             "message_delta" => {
                 if let Some(it) = event.delta.and_then(|it| it.stop_reason) {
                     self.finished = true;

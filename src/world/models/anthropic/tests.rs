@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{request::body, response::Decoder};
+use super::{request::body, response::AnthropicDecoder};
 use crate::{
     base::{
-        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
     world::models::{gemini::conversation, remote::Decode},
@@ -17,7 +17,7 @@ fn request(model: &str, conversation_text: &str) -> ModelRequest {
         system: "Be kind.".into(),
         contents: conversation(conversation_text),
         tools: std::sync::Arc::from([]),
-        params: Params::default(),
+        params: ModelParams::default(),
     }
 }
 
@@ -49,10 +49,14 @@ fn bodies() {
 }
 
 #[test]
-fn how_much_to_think() {
+fn thinking_level_sets_the_budget() {
     let got = |model: &str, thinking: Thinking| {
-        let params =
-            Params { thinking: Some(thinking), include_thoughts: true, temperature: Some(1.0), ..Params::default() };
+        let params = ModelParams {
+            thinking: Some(thinking),
+            include_thoughts: true,
+            temperature: Some(1.0),
+            ..ModelParams::default()
+        };
         let got = read(&ModelRequest { params, ..request(model, "user text hi") });
         assert_eq!(got.get("temperature").is_none(), got.get("thinking").is_some(), "{model}");
         (got["thinking"].clone(), got["output_config"].clone())
@@ -85,7 +89,7 @@ fn every_kind_of_block() {
          model call c1 a.b {\"a\":1}\nmodel call c2 odd [1]\ntool result c1 a.b one\ntool error c2 odd bad\n\
          user text more\nmodel thought only",
     ));
-    let name = crate::world::models::legal::name("a.b");
+    let name = crate::world::models::provider_limits::tool_name("a.b");
     let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "QUJD" } });
     let expected = json!([
         { "role": "user", "content": [{ "type": "text", "text": "look" }, image] },
@@ -109,11 +113,11 @@ fn every_kind_of_block() {
 #[test]
 fn an_answer_of_a_shape() {
     let shape = json!({ "type": "object", "properties": { "score": { "type": "integer" } }, "required": ["score"] });
-    let params = Params {
+    let params = ModelParams {
         schema: Some(shape.clone().into()),
         thinking: Some(Thinking::Budget(8_192)),
         temperature: Some(0.0),
-        ..Params::default()
+        ..ModelParams::default()
     };
     let got = read(&ModelRequest { params, ..request("claude-sonnet-4-5", "user text hi") });
     assert_eq!(got["tool_choice"], json!({ "type": "tool", "name": "answer" }));
@@ -132,21 +136,21 @@ fn an_answer_of_a_shape() {
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
     ];
     let text = Chunk::Text { text: "{\"score\":7}".to_owned(), signature: None };
-    assert_eq!(decode_with(Decoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
+    assert_eq!(decode_with(AnthropicDecoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
     assert!(matches!(decode(&events).0[0], Chunk::Call { .. }), "a tool of that name is a tool elsewhere");
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    decode_with(Decoder::default(), events)
+    decode_with(AnthropicDecoder::default(), events)
 }
 
-fn decode_with(mut decoder: Decoder, events: &[&str]) -> (Vec<Chunk>, bool) {
+fn decode_with(mut decoder: AnthropicDecoder, events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut out = Vec::new();
     for it in events {
         decoder.event(b"", it.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
-    (out, decoder.finished())
+    (out, decoder.is_finished())
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Chunk {
@@ -205,7 +209,7 @@ fn ends_and_errors() {
         let event = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{word}"}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| Decoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| AnthropicDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
     for (kind, status) in [("overloaded_error", 529), ("rate_limit_error", 429), ("api_error", 500)] {
         let failure = fails(&format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Busy"}}}}"#));
         assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(status), "Busy"));

@@ -12,9 +12,9 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{item, list, member},
-        legal,
-        pieces::{Blob, Piece, output, pieces},
+        json::{push_item, push_list, push_member},
+        message_pieces::{Blob, MessagePiece, pieces, split_output},
+        provider_limits,
     },
 };
 
@@ -27,10 +27,10 @@ pub fn body(request: &ModelRequest, newest: bool, signer: &str) -> Vec<u8> {
     out.extend_from_slice(br#","messages":["#);
     let system = (!request.system.is_empty()).then(|| {
         let mut out = Vec::new();
-        item(&mut out, &json!({ "role": "system", "content": &*request.system }));
+        push_item(&mut out, &json!({ "role": "system", "content": &*request.system }));
         Bytes::from(out)
     });
-    list(&mut out, system.iter().chain(&messages));
+    push_list(&mut out, system.iter().chain(&messages));
     out.extend_from_slice(b"]}");
     out
 }
@@ -39,9 +39,9 @@ pub fn body(request: &ModelRequest, newest: bool, signer: &str) -> Vec<u8> {
 fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
     let mut out = vec![b'{'];
     let params = &request.params;
-    member(&mut out, "model", &&*request.model);
-    member(&mut out, "stream", &true);
-    member(&mut out, "stream_options", &json!({ "include_usage": true }));
+    push_member(&mut out, "model", &&*request.model);
+    push_member(&mut out, "stream", &true);
+    push_member(&mut out, "stream_options", &json!({ "include_usage": true }));
     let limit = if newest { "max_completion_tokens" } else { "max_tokens" };
     let effort = params.thinking.as_ref().and_then(|it| match it {
         Thinking::Level(level) => Some(level.to_lowercase()),
@@ -57,11 +57,11 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         ("response_format", params.schema.as_deref().map(format)),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        member(&mut out, name, value);
+        push_member(&mut out, name, value);
     }
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        member(&mut out, "tools", &tools);
+        push_member(&mut out, "tools", &tools);
     }
     out
 }
@@ -71,7 +71,7 @@ fn format(schema: &Value) -> Value {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, parameters) = (legal::name(&it.name), legal::schema(&it.parameters));
+    let (name, parameters) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
     json!({
         "type": "function",
         "function": { "name": name, "description": it.description, "parameters": parameters },
@@ -80,8 +80,8 @@ fn tool(it: &ToolSpec) -> Value {
 
 /// A turn has marks of one provider at most: all others get the same bytes.
 fn dialect(turn: &Turn, signer: &str) -> &'static str {
-    let is_own = |it: &Piece<'_>| match it {
-        Piece::Thought { signature: Some(it), .. } => legal::unsign(signer, it).is_some(),
+    let is_own = |it: &MessagePiece<'_>| match it {
+        MessagePiece::Thought { signature: Some(it), .. } => provider_limits::unsign(signer, it).is_some(),
         _ => false,
     };
     if pieces(turn).iter().any(is_own) { "chat-own" } else { "chat" }
@@ -102,23 +102,25 @@ fn user(out: &mut Vec<u8>, turn: &Turn) {
     let mut content = Vec::new();
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, .. } if !text.is_empty() => content.push(json!({ "type": "text", "text": text })),
-            Piece::Blob(it) => content.push(media(it)),
+            MessagePiece::Text { text, .. } if !text.is_empty() => {
+                content.push(json!({ "type": "text", "text": text }))
+            }
+            MessagePiece::Blob(it) => content.push(media(it)),
             _ => (),
         }
     }
-    said(out, content);
+    user_message(out, content);
 }
 
 /// A message of the user, where there is something in it.
-fn said(out: &mut Vec<u8>, content: Vec<Value>) {
+fn user_message(out: &mut Vec<u8>, content: Vec<Value>) {
     let only = match &*content {
         [] => return,
         [one] => one.get("text").cloned(),
         _ => None,
     };
     // Small servers read a plain text only.
-    item(out, &json!({ "role": "user", "content": only.unwrap_or(Value::Array(content)) }));
+    push_item(out, &json!({ "role": "user", "content": only.unwrap_or(Value::Array(content)) }));
 }
 
 fn media(it: Blob<'_>) -> Value {
@@ -142,11 +144,11 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
     let mut mark = None;
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, .. } => content.push_str(&text),
-            Piece::Call { call, .. } => calls.push(tool_call(call)),
-            Piece::Thought { text, signature } => {
+            MessagePiece::Text { text, .. } => content.push_str(&text),
+            MessagePiece::Call { call, .. } => calls.push(tool_call(call)),
+            MessagePiece::Thought { text, signature } => {
                 thought.push_str(text);
-                mark = signature.and_then(|it| legal::unsign(signer, it)).or(mark);
+                mark = signature.and_then(|it| provider_limits::unsign(signer, it)).or(mark);
             }
             _ => (),
         }
@@ -167,15 +169,15 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    item(out, &message);
+    push_item(out, &message);
 }
 
 fn tool_call(call: &ToolCall) -> Value {
-    let arguments = legal::arguments(&call.args).to_string();
+    let arguments = provider_limits::arguments(&call.args).to_string();
     json!({
-        "id": legal::id(call.id.as_str()),
+        "id": provider_limits::call_id(call.id.as_str()),
         "type": "function",
-        "function": { "name": legal::name(&call.name), "arguments": arguments },
+        "function": { "name": provider_limits::tool_name(&call.name), "arguments": arguments },
     })
 }
 
@@ -185,24 +187,24 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
     let mut seen: Vec<Value> = Vec::new();
     for piece in pieces(turn) {
         let it = match piece {
-            Piece::Result(it) => it,
-            Piece::Text { text, .. } => {
+            MessagePiece::Result(it) => it,
+            MessagePiece::Text { text, .. } => {
                 seen.push(json!({ "type": "text", "text": text }));
                 continue;
             }
             _ => continue,
         };
-        let (blobs, text) = output(&it.content);
-        item(out, &result(it, &text));
+        let (blobs, text) = split_output(&it.content);
+        push_item(out, &result(it, &text));
         if !blobs.is_empty() {
             seen.push(json!({ "type": "text", "text": format!("What {} gave:", it.name) }));
             seen.extend(blobs.into_iter().map(media));
         }
     }
-    said(out, seen);
+    user_message(out, seen);
 }
 
 fn result(it: &CallResult, text: &str) -> Value {
     let content = if it.is_error { format!("Error: {text}") } else { text.to_owned() };
-    json!({ "role": "tool", "tool_call_id": legal::id(it.id.as_str()), "content": content })
+    json!({ "role": "tool", "tool_call_id": provider_limits::call_id(it.id.as_str()), "content": content })
 }

@@ -12,9 +12,9 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        chunks, fault,
-        legal::Names,
+        chunks, error_body,
         lenient::{Count, Str},
+        provider_limits::LegalNames,
         remote::Decode,
     },
 };
@@ -23,8 +23,8 @@ use crate::{
 const MAX_CALLS: usize = 256;
 
 #[derive(Default)]
-pub struct Decoder {
-    names: Names,
+pub struct ChatDecoder {
+    names: LegalNames,
     calls: Vec<Fragments>,
     reasoning: Reasoning,
     usage: Option<Usage>,
@@ -40,10 +40,10 @@ struct Fragments {
     arguments: String,
 }
 
-impl Decoder {
+impl ChatDecoder {
     /// `signer` marks the thoughts that are to come back.
     pub fn new(tools: &[ToolSpec], signer: String) -> Self {
-        Self { names: Names::of(tools), reasoning: Reasoning::new(signer), ..Self::default() }
+        Self { names: LegalNames::from_tools(tools), reasoning: Reasoning::new(signer), ..Self::default() }
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Chunk>) {
@@ -109,7 +109,7 @@ impl Decoder {
         self.calls.get_mut(at)
     }
 
-    fn pass_calls(&mut self, out: &mut Vec<Chunk>) {
+    fn emit_calls(&mut self, out: &mut Vec<Chunk>) {
         out.extend(self.reasoning.mark());
         for it in std::mem::take(&mut self.calls) {
             out.push(chunks::call(&self.names, it.id, it.name, &it.arguments));
@@ -117,8 +117,8 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn finished(&self) -> bool {
+impl Decode for ChatDecoder {
+    fn is_finished(&self) -> bool {
         self.finished
     }
 
@@ -131,9 +131,9 @@ impl Decode for Decoder {
             self.finished = true;
             return Ok(());
         }
-        let event: Event<'_> = fault::parse(data)?;
+        let event: Event<'_> = error_body::parse(data)?;
         if let Some(error) = event.error.filter(|it| it.get() != "null") {
-            return Err(fault::from_stream(error.get()));
+            return Err(error_body::from_stream(error.get()));
         }
         if let Some(it) = event.usage {
             self.usage = Some(it.into());
@@ -144,7 +144,7 @@ impl Decode for Decoder {
         }
         if let Some(it) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
             self.finished = true;
-            self.pass_calls(out);
+            self.emit_calls(out);
             out.push(Chunk::Finish(finish(&it.0)));
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Decode for Decoder {
     fn end(&mut self, out: &mut Vec<Chunk>) {
         // Half a call of an answer that broke off must not run.
         if self.finished {
-            self.pass_calls(out);
+            self.emit_calls(out);
         }
         out.extend(self.usage.take().map(Chunk::Usage));
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{request::body, response::Decoder};
+use super::{request::body, response::ChatDecoder};
 use crate::{
     base::{
-        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
     world::models::{gemini::conversation, remote::Decode},
@@ -19,7 +19,7 @@ fn request(conversation_text: &str) -> ModelRequest {
         system: "Be kind.".into(),
         contents: conversation(conversation_text),
         tools: std::sync::Arc::from([]),
-        params: Params::default(),
+        params: ModelParams::default(),
     }
 }
 
@@ -37,12 +37,12 @@ fn bodies() {
         kind: ToolKind::Other,
         parameters: json!({ "type": "object" }).into(),
     };
-    let params = Params {
+    let params = ModelParams {
         temperature: Some(0.5),
         max_output_tokens: Some(7),
         thinking: Some(Thinking::Level("HIGH".to_owned())),
         stop: vec!["END".to_owned()],
-        ..Params::default()
+        ..ModelParams::default()
     };
     let request = ModelRequest { tools: [tool].into(), params, ..request("user text hi") };
     let got: Value = serde_json::from_slice(&body(&request, false, SIGNER)).unwrap();
@@ -93,7 +93,7 @@ fn every_kind_of_message() {
 }
 
 #[test]
-fn thoughts_go_back_to_whom_they_came_from() {
+fn thoughts_return_only_to_their_provider() {
     let assistant = |text: &str| messages(text)[1].clone();
     let calls = json!([{ "id": "c1", "type": "function", "function": { "name": "read", "arguments": "{}" } }]);
     let content = Value::Null;
@@ -116,13 +116,13 @@ fn thoughts_go_back_to_whom_they_came_from() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = Decoder::new(&[], SIGNER.to_owned());
+    let mut decoder = ChatDecoder::new(&[], SIGNER.to_owned());
     let mut out = Vec::new();
     for it in events {
         decoder.event(b"", it.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
-    (out, decoder.finished())
+    (out, decoder.is_finished())
 }
 
 fn text(text: &str) -> Chunk {
@@ -220,7 +220,7 @@ fn ends_and_errors() {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{word}"}}]}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| Decoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| ChatDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
     let failure = fails(r#"{"error":{"message":"overloaded","code":503}}"#);
     assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(503), "overloaded"));
     let failure =

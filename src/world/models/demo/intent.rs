@@ -1,10 +1,10 @@
 //! What a prompt asks the demo model to do, by its words alone.
 
 /// The file that is written where the prompt names none.
-const NOTE: &str = "CASTOR-DEMO.md";
-const WRITING: &[&str] = &["write", "create", "save", "make"];
+const NOTE_FILE: &str = "CASTOR-DEMO.md";
+const WRITE_WORDS: &[&str] = &["write", "create", "save", "make"];
 /// What one also does with notes. "Note that …" asks for none.
-const NOTING: &[&str] = &["leave", "take", "add"];
+const NOTE_WORDS: &[&str] = &["leave", "take", "add"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Intent {
@@ -12,7 +12,7 @@ pub enum Intent {
     Run(String),
     /// A path within the workspace.
     Write(String),
-    Look,
+    Describe,
 }
 
 pub fn of(prompt: &str) -> Intent {
@@ -22,9 +22,9 @@ pub fn of(prompt: &str) -> Intent {
     let words: Vec<&str> = prompt.split_whitespace().map(bare).collect();
     let says = |wanted: &[&str]| words.iter().any(|word| wanted.iter().any(|it| word.eq_ignore_ascii_case(it)));
     match words.iter().find(|it| is_file_name(it)) {
-        Some(file) if says(WRITING) => Intent::Write((*file).to_owned()),
-        _ if says(&["note"]) && (says(WRITING) || says(NOTING)) => Intent::Write(NOTE.to_owned()),
-        _ => Intent::Look,
+        Some(file) if says(WRITE_WORDS) => Intent::Write((*file).to_owned()),
+        _ if says(&["note"]) && (says(WRITE_WORDS) || says(NOTE_WORDS)) => Intent::Write(NOTE_FILE.to_owned()),
+        _ => Intent::Describe,
     }
 }
 
@@ -61,22 +61,22 @@ mod tests {
         let run = |it: &str| Intent::Run(it.to_owned());
         let write = |it: &str| Intent::Write(it.to_owned());
         for (prompt, intent) in [
-            ("hello", Intent::Look),
-            ("What is this project?", Intent::Look),
+            ("hello", Intent::Describe),
+            ("What is this project?", Intent::Describe),
             ("Please run `cargo test --all`.", run("cargo test --all")),
-            ("what does `x` do when you run it", Intent::Look),
-            ("prune `x`", Intent::Look),
+            ("what does `x` do when you run it", Intent::Describe),
+            ("prune `x`", Intent::Describe),
             ("Create a file `notes.md`, please", write("notes.md")),
             ("make me src/a_b.rs.", write("src/a_b.rs")),
             ("Write \"hello.txt\"", write("hello.txt")),
             ("Leave a note!", write("CASTOR-DEMO.md")),
             ("Write a note", write("CASTOR-DEMO.md")),
-            ("Note that I am new here", Intent::Look),
-            ("write a poem, e.g. a haiku", Intent::Look),
-            ("write ../../x.txt or /etc/x.txt", Intent::Look),
-            ("read README.md", Intent::Look),
-            ("", Intent::Look),
-            ("`` run `", Intent::Look),
+            ("Note that I am new here", Intent::Describe),
+            ("write a poem, e.g. a haiku", Intent::Describe),
+            ("write ../../x.txt or /etc/x.txt", Intent::Describe),
+            ("read README.md", Intent::Describe),
+            ("", Intent::Describe),
+            ("`` run `", Intent::Describe),
         ] {
             assert_eq!(of(prompt), intent, "{prompt}");
         }

@@ -97,7 +97,7 @@ pub fn workspace(entries: &Entries<'_>, files: &[(&str, Result<String, String>)]
 }
 
 /// The answer where the workspace could not be listed.
-pub fn unseen(why: &str) -> String {
+pub fn unreadable(why: &str) -> String {
     format!("I could not look at the workspace: {}\n\n{REAL_MODEL}", text::first_line(why, MAX_SENTENCE))
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Step, answer, next_step, pieces, report::Entries};
+use super::{DemoStep, answer, next_step, pieces, report::Entries};
 use crate::base::{
     content::Part,
     history::{NOTICE, Role, Turn, TurnPart},
-    model::{Chunk, Finish, ModelRequest, Params},
+    model::{Chunk, Finish, ModelParams, ModelRequest},
     schema::Schema,
     tool::{CallResult, ToolCall, ToolKind, ToolSpec},
 };
@@ -27,7 +27,13 @@ fn request(prompt: &str) -> ModelRequest {
     let mut turn = Turn::new(Role::User);
     turn.parts_mut().push(TurnPart::Content(Part::text(prompt)));
     let contents = vec![Arc::new(turn)];
-    ModelRequest { model: "demo".into(), system: "".into(), contents, tools: tools.into(), params: Params::default() }
+    ModelRequest {
+        model: "demo".into(),
+        system: "".into(),
+        contents,
+        tools: tools.into(),
+        params: ModelParams::default(),
+    }
 }
 
 /// Plays the tools until the model says something: the calls, and what it said.
@@ -36,8 +42,8 @@ fn play(prompt: &str, tool: impl Fn(&str, &Value) -> Result<&'static str, &'stat
     let mut log = Vec::new();
     for round in 0..5 {
         let calls = match next_step(&request).1 {
-            Step::Say(text) => return (log, text),
-            Step::Call(calls) => calls,
+            DemoStep::Say(text) => return (log, text),
+            DemoStep::Call(calls) => calls,
         };
         let (mut asked, mut answered) = (Turn::new(Role::Model), Turn::new(Role::Tool));
         for (at, (name, args)) in calls.into_iter().enumerate() {
@@ -89,11 +95,11 @@ fn it_says_when_tools_fail() {
     assert!(said.contains("0 files and 0 folders"), "{said}");
     let mut request = request("hi");
     request.tools = Arc::new([]);
-    assert!(matches!(next_step(&request).1, Step::Say(it) if it.contains("not given that tool")));
+    assert!(matches!(next_step(&request).1, DemoStep::Say(it) if it.contains("not given that tool")));
 }
 
 #[test]
-fn it_writes_when_asked() {
+fn demo_writes_a_file_on_request() {
     let tool = |written| {
         move |name: &str, args: &Value| match name {
             "list_directory" => Ok(LISTING),
@@ -111,7 +117,7 @@ fn it_writes_when_asked() {
 }
 
 #[test]
-fn it_runs_what_is_asked() {
+fn demo_runs_the_requested_command() {
     let (calls, said) = play("run `echo hi`", |_, _| Ok("Output: hi ```x"));
     assert_eq!(calls, [r#"run_shell_command {"command":"echo hi"}"#]);
     assert_eq!(said, "I ran `echo hi`. What came back:\n\n````\nOutput: hi ```x\n````");

@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json, value::RawValue};
 use crate::{
     base::{
         history::{Role, Turn, TurnPart},
-        model::{ModelRequest, Params, Thinking},
+        model::{ModelParams, ModelRequest, Thinking},
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{item, member},
-        legal,
-        pieces::{Blob, Piece, blob, output, pieces},
+        json::{push_item, push_member},
+        message_pieces::{Blob, MessagePiece, blob, pieces, split_output},
+        provider_limits,
     },
 };
 
 /// Tells the service not to look for a signature on a call that another model made.
-const UNSIGNED: &str = "skip_thought_signature_validator";
+const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The whole body of a request. The contents come last: the next request begins as this one did, and what the service
 /// keeps of it can be used again.
@@ -56,19 +56,19 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     let mut out = vec![b'{'];
     if !request.system.is_empty() {
         let parts = [Text { text: &request.system, thought_signature: None }];
-        member(&mut out, "systemInstruction", &Content { role: "user", parts: &parts });
+        push_member(&mut out, "systemInstruction", &Content { role: "user", parts: &parts });
     }
     if !request.tools.is_empty() {
         let function_declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
-        member(&mut out, "tools", &[Declarations { function_declarations }]);
+        push_member(&mut out, "tools", &[Declarations { function_declarations }]);
     }
-    if request.params != Params::default() {
-        member(&mut out, "generationConfig", &config(&request.params));
+    if request.params != ModelParams::default() {
+        push_member(&mut out, "generationConfig", &config(&request.params));
     }
     out
 }
 
-fn config(params: &Params) -> Value {
+fn config(params: &ModelParams) -> Value {
     let shown = params.include_thoughts;
     let unset = || shown.then(|| json!({ "includeThoughts": true }));
     let thinking = params.thinking.as_ref().map_or_else(unset, |it| match it {
@@ -138,21 +138,23 @@ fn parts(turn: &Turn, form: Form) -> Bytes {
     let mut first_call = true;
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, signature } => {
-                let thought_signature = signature.filter(|it| legal::is_ours(it, None));
-                item(&mut out, &Text { text: &text, thought_signature });
+            MessagePiece::Text { text, signature } => {
+                let thought_signature = signature.filter(|it| provider_limits::is_signed_by(it, None));
+                push_item(&mut out, &Text { text: &text, thought_signature });
             }
             // Thoughts are not sent back; what must be kept of them is in the signatures of the other parts.
-            Piece::Thought { .. } => (),
-            Piece::Blob(it) => item(&mut out, &InlineData::from(it)),
-            Piece::Call { call, signature } => {
+            MessagePiece::Thought { .. } => (),
+            MessagePiece::Blob(it) => push_item(&mut out, &InlineData::from(it)),
+            MessagePiece::Call { call, signature } => {
                 // Only the first call of a turn is ever signed. The placeholder is not needed in turns before the last
                 // prompt, but harms nothing there, and so bytes once made stay valid.
-                let signature = signature.filter(|it| legal::is_ours(it, None)).or(first_call.then_some(UNSIGNED));
+                let signature = signature
+                    .filter(|it| provider_limits::is_signed_by(it, None))
+                    .or(first_call.then_some(SKIP_SIGNATURE));
                 function_call(&mut out, call, signature, form);
                 first_call = false;
             }
-            Piece::Result(it) => function_response(&mut out, it, form),
+            MessagePiece::Result(it) => function_response(&mut out, it, form),
         }
     }
     out.into()
@@ -164,11 +166,11 @@ fn function_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>, fo
     let empty = Value::Object(Map::new());
     let args = if call.args.is_object() { &call.args } else { &empty };
     let function_call = Call { id, name: &call.name, args };
-    item(out, &CallPart { function_call, thought_signature: signature });
+    push_item(out, &CallPart { function_call, thought_signature: signature });
 }
 
 fn function_response(out: &mut Vec<u8>, result: &CallResult, form: Form) {
-    let (blobs, output) = output(&result.content);
+    let (blobs, output) = split_output(&result.content);
     let blobs: Vec<InlineData<'_>> = blobs.into_iter().map(InlineData::from).collect();
     let response = match result.is_error {
         true => Outcome { output: None, error: Some(&output) },
@@ -176,8 +178,8 @@ fn function_response(out: &mut Vec<u8>, result: &CallResult, form: Form) {
     };
     let id = form.id(result.id.as_str(), &result.name);
     let (inside, beside) = if form.nests_media { (blobs, Vec::new()) } else { (Vec::new(), blobs) };
-    item(out, &ResponsePart { function_response: Response { id, name: &result.name, response, parts: inside } });
-    beside.iter().for_each(|it| item(out, it));
+    push_item(out, &ResponsePart { function_response: Response { id, name: &result.name, response, parts: inside } });
+    beside.iter().for_each(|it| push_item(out, it));
 }
 
 #[derive(Serialize)]

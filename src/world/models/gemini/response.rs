@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
-        fault,
+        error_body,
         lenient::{Count, Str},
         remote::Decode,
     },
@@ -16,13 +16,13 @@ use crate::{
 
 /// Decodes the events of one answer. Usage comes with most events and counts up; it is passed on once, at the end.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct GeminiDecoder {
     usage: Option<Usage>,
     finished: bool,
 }
 
-impl Decode for Decoder {
-    fn finished(&self) -> bool {
+impl Decode for GeminiDecoder {
+    fn is_finished(&self) -> bool {
         self.finished
     }
 
@@ -31,9 +31,9 @@ impl Decode for Decoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
-        let event = fault::parse::<Event<'_>>(data)?;
+        let event = error_body::parse::<Event<'_>>(data)?;
         if let Some(error) = event.error {
-            return Err(fault::from_stream(error.get()));
+            return Err(error_body::from_stream(error.get()));
         }
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
         let (content, finish) = candidate.map_or((None, None), |it| (it.content, it.finish_reason));
@@ -60,7 +60,7 @@ impl Decode for Decoder {
 /// The chunks of one event by itself.
 pub fn decode(data: &[u8]) -> Result<Vec<Chunk>, Failure> {
     let mut res = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = GeminiDecoder::default();
     decoder.event(b"", data, &mut res)?;
     decoder.end(&mut res);
     Ok(res)

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Decoder, decode, request::body};
+use super::{GeminiDecoder, decode, request::body};
 use crate::{
     base::{
         content::Part,
         history::{Role, Turn, TurnPart},
-        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{CallResult, ToolCall, ToolKind, ToolSpec},
     },
     world::models::remote::Decode,
@@ -82,7 +82,7 @@ pub fn request(model: &str, conversation: &str) -> ModelRequest {
         system: "".into(),
         contents: turns(conversation),
         tools: Arc::new([]),
-        params: Params::default(),
+        params: ModelParams::default(),
     }
 }
 
@@ -175,7 +175,7 @@ fn calls_and_results() {
 }
 
 #[test]
-fn media_in_results_and_the_kept_bytes() {
+fn result_media_follows_the_model() {
     let mut request = request("gemini-2.5-pro", "user text a\nmodel call 1 see {} ^s\ntool result 1 see [image]");
     let image = json!({ "inlineData": { "mimeType": "image/png", "data": "QUJD" } });
     let output = "Binary content provided (1 item(s)).";
@@ -197,7 +197,7 @@ fn media_in_results_and_the_kept_bytes() {
 }
 
 #[test]
-fn what_goes_with_the_contents() {
+fn request_carries_system_tools_and_config() {
     let mut request = request("m", "user text a \u{2028}\"\\\u{1}");
     request.system = "be brief".into();
     request.tools = Arc::new([ToolSpec {
@@ -207,7 +207,7 @@ fn what_goes_with_the_contents() {
         kind: ToolKind::Read,
         parameters: json!({ "type": "object" }).into(),
     }]);
-    request.params = Params {
+    request.params = ModelParams {
         include_thoughts: true,
         temperature: Some(0.5),
         top_p: Some(1.0),
@@ -234,8 +234,11 @@ fn what_goes_with_the_contents() {
             },
         })
     );
-    request.params =
-        Params { thinking: Some(Thinking::Level("HIGH".to_owned())), include_thoughts: true, ..Params::default() };
+    request.params = ModelParams {
+        thinking: Some(Thinking::Level("HIGH".to_owned())),
+        include_thoughts: true,
+        ..ModelParams::default()
+    };
     let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     assert_eq!(
         got["generationConfig"],
@@ -333,7 +336,7 @@ fn finish_reasons() {
 
 #[test]
 fn usage_is_passed_on_once() {
-    let mut decoder = Decoder::default();
+    let mut decoder = GeminiDecoder::default();
     let mut out = Vec::new();
     for n in 1..=3 {
         let event = format!(r#"{{"usageMetadata":{{"promptTokenCount":{n}}}}}"#);

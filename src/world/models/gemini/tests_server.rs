@@ -15,7 +15,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish},
     },
     world::{
-        http::{Http, Link},
+        http::{Http, HttpLink},
         models::{
             Generator, Sink,
             remote::{Endpoint, Remote},
@@ -70,7 +70,7 @@ impl Server {
     }
 
     fn model(&self) -> Remote {
-        model(&self.base(), Link::IDLE)
+        model(&self.base(), HttpLink::IDLE_TIMEOUT)
     }
 
     /// A connection whose request was read, and the request.
@@ -100,7 +100,7 @@ fn gemini() -> Gemini {
 
 fn model(base: &str, idle: Duration) -> Remote {
     let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![], tokens: None };
-    Remote::new(endpoint, gemini(), Arc::new(Http::new(Link { idle, ..Link::default() })))
+    Remote::new(endpoint, gemini(), Arc::new(Http::new(HttpLink { idle, ..HttpLink::default() })))
 }
 
 async fn ask(model: &Remote, got: &mut Got) -> Result<(), Failure> {
@@ -144,7 +144,7 @@ const STOP: &str = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
 #[tokio::test]
 async fn the_request_and_the_answer() {
     let server = Server::new().await;
-    let model = model(&format!("{}/sub/", server.base()), Link::IDLE);
+    let model = model(&format!("{}/sub/", server.base()), HttpLink::IDLE_TIMEOUT);
     let mut got = Got::default();
     let serve = async {
         let (mut it, request) = server.accept().await;
@@ -401,23 +401,25 @@ async fn dropping_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_bad_settings() {
+async fn unreachable_server_and_bad_settings_fail_cleanly() {
     let server = Server::new().await;
     let base = server.base();
     drop(server);
     let secret = base.replace("http://", &format!("http://user:{KEY}@"));
-    let failure = ask(&model(&format!("{secret}/{KEY}?key={KEY}"), Link::IDLE), &mut Got::default()).await.unwrap_err();
+    let failure = ask(&model(&format!("{secret}/{KEY}?key={KEY}"), HttpLink::IDLE_TIMEOUT), &mut Got::default())
+        .await
+        .unwrap_err();
     assert_eq!(failure.kind, FailureKind::Connect);
     let host = base.trim_start_matches("http://");
     assert!(failure.message.starts_with(&format!("Could not connect to {host}: Connection refused")), "{failure:?}");
     for base in ["", "localhost:80", "ftp://x", "mailto:x"] {
-        let failure = ask(&model(base, Link::IDLE), &mut Got::default()).await.unwrap_err();
+        let failure = ask(&model(base, HttpLink::IDLE_TIMEOUT), &mut Got::default()).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Auth, "{base}: {failure:?}");
     }
-    let mut broken = model(&base, Link::IDLE);
+    let mut broken = model(&base, HttpLink::IDLE_TIMEOUT);
     broken.endpoint.key = format!("{KEY}\n").into();
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
-    let mut broken = model(&base, Link::IDLE);
+    let mut broken = model(&base, HttpLink::IDLE_TIMEOUT);
     broken.endpoint.headers = vec![("a b".to_owned(), KEY.into())];
     assert_eq!(ask(&broken, &mut Got::default()).await.unwrap_err().kind, FailureKind::Auth);
 }

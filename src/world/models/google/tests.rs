@@ -68,7 +68,7 @@ fn token(value: &str, seconds: u64) -> String {
 }
 
 #[tokio::test]
-async fn a_token_is_kept_until_shortly_before_it_ends() {
+async fn token_is_cached_until_shortly_before_expiry() {
     let (now, clock) = clock!();
     let (listener, address) = server().await;
     let tokens = tokens(user(&address), clock);
@@ -87,9 +87,9 @@ async fn a_token_is_kept_until_shortly_before_it_ends() {
     let a = a.unwrap();
     assert_eq!((a.expose_secret(), b.unwrap().expose_secret()), ("two", "two"));
     // Another one that is refused changes nothing; this one is not used again.
-    tokens.refused(&"one".into()).await;
+    tokens.invalidate(&"one".into()).await;
     assert_eq!(tokens.get().await.unwrap().expose_secret(), "two");
-    tokens.refused(&a).await;
+    tokens.invalidate(&a).await;
     let (got, _) = tokio::join!(tokens.get(), serve(&listener, "200 OK", token("three", 3_600)));
     assert_eq!(got.unwrap().expose_secret(), "three");
 }
@@ -99,7 +99,7 @@ async fn a_service_account_signs() {
     let (_, clock) = clock!();
     let (listener, address) = server().await;
     let token_url = format!("http://{address}/token");
-    let credentials = Credentials::Service {
+    let credentials = Credentials::ServiceAccount {
         email: "me@project.example".to_owned(),
         key: KEY.into(),
         key_id: Some("k1".to_owned()),
@@ -126,10 +126,10 @@ async fn a_service_account_signs() {
 }
 
 #[tokio::test]
-async fn the_machine_is_asked_in_its_own_way() {
+async fn metadata_server_gets_its_own_request() {
     let (_, clock) = clock!();
     let (listener, host) = server().await;
-    let tokens = tokens(Credentials::Machine { host }, clock);
+    let tokens = tokens(Credentials::MetadataServer { host }, clock);
     let (got, request) = tokio::join!(tokens.get(), serve(&listener, "200 OK", token("one", 60)));
     assert_eq!(got.unwrap().expose_secret(), "one");
     let line = "GET /computeMetadata/v1/instance/service-accounts/default/token HTTP/1.1\r\n";
@@ -162,7 +162,7 @@ async fn failures_say_what_to_do_and_no_secret() {
     if let Credentials::User { token_url, .. } = &mut elsewhere {
         *token_url = "http://example.com/token".to_owned();
     }
-    let odd_key = Credentials::Service {
+    let odd_key = Credentials::ServiceAccount {
         email: "me".to_owned(),
         key: "CANARY".into(),
         key_id: None,
@@ -172,8 +172,8 @@ async fn failures_say_what_to_do_and_no_secret() {
     for (credentials, words) in [
         (elsewhere, "token_uri is no https address"),
         (odd_key, "private_key is no RSA key"),
-        (Credentials::Machine { host: address }, "There are no Google credentials, and no metadata server"),
-        (Credentials::Machine { host: "a b".to_owned() }, "is no host"),
+        (Credentials::MetadataServer { host: address }, "There are no Google credentials, and no metadata server"),
+        (Credentials::MetadataServer { host: "a b".to_owned() }, "is no host"),
     ] {
         let failure = tokens_of(credentials).get().await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Auth);

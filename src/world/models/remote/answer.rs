@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Once an answer is complete its connection gets this long to end properly: then it can be used again.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Chunks are handed on at the latest when this many bytes were taken from the connection.
 const MAX_READ: usize = 64 << 10;
 /// Of a body that holds no events, so much is kept to be shown, in bytes.
@@ -36,7 +36,7 @@ pub struct Answer<'a> {
     /// What the last read brought.
     chunks: Vec<Chunk>,
     /// Why what came cannot be used; nothing more is read then.
-    unusable: Option<Failure>,
+    decode_failure: Option<Failure>,
     /// An end that was met while looking whether more is there already.
     end: Option<Result<(), Failure>>,
     /// How the body begins, kept until the first event.
@@ -49,7 +49,7 @@ impl<'a> Answer<'a> {
     pub fn new(response: Response, http: &'a Http, decoder: Box<dyn Decode>) -> Self {
         let sse = sse::Decoder::default();
         let (chunks, beginning) = (Vec::new(), Vec::new());
-        Self { response, http, sse, decoder, chunks, unusable: None, end: None, beginning, events: 0 }
+        Self { response, http, sse, decoder, chunks, decode_failure: None, end: None, beginning, events: 0 }
     }
 
     /// Reads to the end, or until the answer is complete and the connection can be used again.
@@ -63,7 +63,7 @@ impl<'a> Answer<'a> {
                 None => self.read().await,
                 Some(at) => timeout_at(at, self.read()).await.unwrap_or(Ok(false)),
             };
-            let unusable = self.unusable.take();
+            let unusable = self.decode_failure.take();
             let over = unusable.is_some() || !matches!(end, Ok(true));
             if over {
                 self.flush();
@@ -73,9 +73,9 @@ impl<'a> Answer<'a> {
             }
             match (unusable, end) {
                 (Some(failure), _) => return Err(failure),
-                (None, Ok(true)) => drained = self.decoder.finished().then(|| Instant::now() + DRAIN),
-                (None, Ok(false)) => return self.ended(),
-                (None, Err(_)) if self.decoder.finished() => return Ok(()),
+                (None, Ok(true)) => drained = self.decoder.is_finished().then(|| Instant::now() + DRAIN_TIMEOUT),
+                (None, Ok(false)) => return self.finish(),
+                (None, Err(_)) if self.decoder.is_finished() => return Ok(()),
                 (None, Err(failure)) => return Err(failure),
             }
         }
@@ -86,14 +86,14 @@ impl<'a> Answer<'a> {
         if let Some(end) = self.end.take() {
             return end.map(|()| false);
         }
-        let Some(first) = self.http.next_piece(&mut self.response).await? else { return Ok(false) };
-        let mut taken = self.take(first);
-        while taken < MAX_READ && self.end.is_none() && self.unusable.is_none() {
-            match self.soon().await {
+        let Some(first) = self.http.next_chunk(&mut self.response).await? else { return Ok(false) };
+        let mut taken = self.take_piece(first);
+        while taken < MAX_READ && self.end.is_none() && self.decode_failure.is_none() {
+            match self.ready_piece().await {
                 None => break,
-                Some(Ok(Some(bytes))) => taken += self.take(bytes),
+                Some(Ok(Some(bytes))) => taken += self.take_piece(bytes),
                 Some(Ok(None)) => self.end = Some(Ok(())),
-                Some(Err(error)) => self.end = Some(Err(http::broken_answer(&error))),
+                Some(Err(error)) => self.end = Some(Err(http::stream_failure(&error))),
             }
         }
         Ok(true)
@@ -101,7 +101,7 @@ impl<'a> Answer<'a> {
 
     /// The next piece if it is there already. The task that reads the socket hands over one piece at a time, so it is
     /// given one chance to run.
-    async fn soon(&mut self) -> Option<Result<Option<Bytes>, reqwest::Error>> {
+    async fn ready_piece(&mut self) -> Option<Result<Option<Bytes>, reqwest::Error>> {
         if let Some(it) = self.response.chunk().now_or_never() {
             return Some(it);
         }
@@ -110,13 +110,13 @@ impl<'a> Answer<'a> {
     }
 
     /// Decodes what a piece completes; its length in bytes.
-    fn take(&mut self, bytes: Bytes) -> usize {
+    fn take_piece(&mut self, bytes: Bytes) -> usize {
         let len = bytes.len();
         if self.events == 0 && self.beginning.len() < MAX_BEGINNING {
             self.beginning.extend_from_slice(bytes.get(..MAX_BEGINNING).unwrap_or(&bytes));
         }
         self.sse.push(bytes);
-        self.unusable = self.decode().err();
+        self.decode_failure = self.decode().err();
         len
     }
 
@@ -133,25 +133,25 @@ impl<'a> Answer<'a> {
     /// event counts for nothing.
     fn flush(&mut self) {
         self.sse.push(Bytes::from_static(b"\n\n"));
-        self.unusable = self.decode().err().filter(|it| it.kind != FailureKind::Garbage);
+        self.decode_failure = self.decode().err().filter(|it| it.kind != FailureKind::Garbage);
         self.decoder.end(&mut self.chunks);
     }
 
     /// A connection that ended as it should. Whether the answer is complete is for others to judge.
-    fn ended(self) -> Result<(), Failure> {
-        if let Some(failure) = self.unusable {
+    fn finish(self) -> Result<(), Failure> {
+        if let Some(failure) = self.decode_failure {
             return Err(failure);
         }
         match (self.events, self.beginning.trim_ascii()) {
             (0, b"") => Err(Failure::new(FailureKind::Stream, "The connection closed without an answer.")),
-            (0, beginning) => Err(no_stream(beginning)),
+            (0, beginning) => Err(not_a_stream(beginning)),
             _ => Ok(()),
         }
     }
 }
 
 /// A body that is no stream of events.
-pub fn no_stream(body: &[u8]) -> Failure {
+pub fn not_a_stream(body: &[u8]) -> Failure {
     let body = String::from_utf8_lossy(body);
     let beginning = text::head(body.trim(), 300);
     let message = match beginning.is_empty() {

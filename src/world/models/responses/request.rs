@@ -7,13 +7,13 @@ use super::SIGNER;
 use crate::{
     base::{
         history::{Role, Turn},
-        model::{ModelRequest, Params, Thinking},
+        model::{ModelParams, ModelRequest, Thinking},
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{item, list, member},
-        legal,
-        pieces::{Blob, Piece, output, pieces},
+        json::{push_item, push_list, push_member},
+        message_pieces::{Blob, MessagePiece, pieces, split_output},
+        provider_limits,
     },
 };
 
@@ -23,7 +23,7 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
     let mut out = head(request);
     out.reserve(items.iter().map(|it| it.len() + 1).sum::<usize>() + 16);
     out.extend_from_slice(br#","input":["#);
-    list(&mut out, items.iter());
+    push_list(&mut out, items.iter());
     out.extend_from_slice(b"]}");
     out
 }
@@ -32,11 +32,11 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
 fn head(request: &ModelRequest) -> Vec<u8> {
     let mut out = vec![b'{'];
     let params = &request.params;
-    member(&mut out, "model", &&*request.model);
-    member(&mut out, "stream", &true);
-    member(&mut out, "store", &false);
+    push_member(&mut out, "model", &&*request.model);
+    push_member(&mut out, "stream", &true);
+    push_member(&mut out, "store", &false);
     // Without the server's memory the reasoning has to travel with the conversation.
-    member(&mut out, "include", &["reasoning.encrypted_content"]);
+    push_member(&mut out, "include", &["reasoning.encrypted_content"]);
     let fields = [
         ("temperature", params.temperature.map(Value::from)),
         ("top_p", params.top_p.map(Value::from)),
@@ -45,14 +45,14 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("text", params.schema.as_deref().map(format)),
     ];
     for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        member(&mut out, name, value);
+        push_member(&mut out, name, value);
     }
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        member(&mut out, "tools", &tools);
+        push_member(&mut out, "tools", &tools);
     }
     if !request.system.is_empty() {
-        member(&mut out, "instructions", &&*request.system);
+        push_member(&mut out, "instructions", &&*request.system);
     }
     out
 }
@@ -61,7 +61,7 @@ fn format(schema: &Value) -> Value {
     json!({ "format": { "type": "json_schema", "name": "answer", "strict": true, "schema": schema } })
 }
 
-fn reasoning(params: &Params) -> Option<Value> {
+fn reasoning(params: &ModelParams) -> Option<Value> {
     let Some(Thinking::Level(level)) = &params.thinking else { return None };
     let effort = level.to_lowercase();
     Some(match params.include_thoughts {
@@ -71,7 +71,7 @@ fn reasoning(params: &Params) -> Option<Value> {
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    let (name, parameters) = (legal::name(&it.name), legal::schema(&it.parameters));
+    let (name, parameters) = (provider_limits::tool_name(&it.name), provider_limits::schema(&it.parameters));
     json!({
         "type": "function",
         "name": name,
@@ -96,13 +96,13 @@ fn user(out: &mut Vec<u8>, turn: &Turn) {
     let mut content = Vec::new();
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, .. } if !text.is_empty() => content.push(input_text(&text)),
-            Piece::Blob(it) => content.push(media(it)),
+            MessagePiece::Text { text, .. } if !text.is_empty() => content.push(input_text(&text)),
+            MessagePiece::Blob(it) => content.push(media(it)),
             _ => (),
         }
     }
     if !content.is_empty() {
-        item(out, &json!({ "type": "message", "role": "user", "content": content }));
+        push_item(out, &json!({ "type": "message", "role": "user", "content": content }));
     }
 }
 
@@ -111,25 +111,25 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn) {
     let mut thought = String::new();
     for piece in pieces(turn) {
         match piece {
-            Piece::Text { text, .. } if !text.is_empty() => {
+            MessagePiece::Text { text, .. } if !text.is_empty() => {
                 let content = [json!({ "type": "output_text", "text": text })];
-                item(out, &json!({ "type": "message", "role": "assistant", "content": content }));
+                push_item(out, &json!({ "type": "message", "role": "assistant", "content": content }));
             }
-            Piece::Thought { text, signature } => {
+            MessagePiece::Thought { text, signature } => {
                 thought.push_str(text);
-                let ours = signature.map(|it| legal::unsign(SIGNER, it));
+                let ours = signature.map(|it| provider_limits::unsign(SIGNER, it));
                 if let Some(encrypted) = ours {
                     let summary = std::mem::take(&mut thought);
-                    encrypted.into_iter().for_each(|it| item(out, &reasoned(&summary, it)));
+                    encrypted.into_iter().for_each(|it| push_item(out, &reasoning_item(&summary, it)));
                 }
             }
-            Piece::Call { call, .. } => item(
+            MessagePiece::Call { call, .. } => push_item(
                 out,
                 &json!({
                     "type": "function_call",
-                    "call_id": legal::id(call.id.as_str()),
-                    "name": legal::name(&call.name),
-                    "arguments": legal::arguments(&call.args).to_string(),
+                    "call_id": provider_limits::call_id(call.id.as_str()),
+                    "name": provider_limits::tool_name(&call.name),
+                    "arguments": provider_limits::arguments(&call.args).to_string(),
                 }),
             ),
             _ => (),
@@ -137,7 +137,7 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn) {
     }
 }
 
-fn reasoned(summary: &str, encrypted: &str) -> Value {
+fn reasoning_item(summary: &str, encrypted: &str) -> Value {
     let summary: Vec<Value> = match summary.is_empty() {
         true => Vec::new(),
         false => vec![json!({ "type": "summary_text", "text": summary })],
@@ -147,8 +147,8 @@ fn reasoned(summary: &str, encrypted: &str) -> Value {
 
 fn results(out: &mut Vec<u8>, turn: &Turn) {
     for piece in pieces(turn) {
-        if let Piece::Result(it) = piece {
-            item(out, &result(it));
+        if let MessagePiece::Result(it) = piece {
+            push_item(out, &result(it));
         }
     }
     // What is said beside them.
@@ -156,13 +156,13 @@ fn results(out: &mut Vec<u8>, turn: &Turn) {
 }
 
 fn result(it: &CallResult) -> Value {
-    let (blobs, text) = output(&it.content);
+    let (blobs, text) = split_output(&it.content);
     let text = if it.is_error { format!("Error: {text}") } else { text };
     let output = match blobs.is_empty() {
         true => Value::from(text),
         false => std::iter::once(input_text(&text)).chain(blobs.into_iter().map(media)).collect(),
     };
-    json!({ "type": "function_call_output", "call_id": legal::id(it.id.as_str()), "output": output })
+    json!({ "type": "function_call_output", "call_id": provider_limits::call_id(it.id.as_str()), "output": output })
 }
 
 fn input_text(text: &str) -> Value {

@@ -10,25 +10,25 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        chunks, fault,
-        legal::Names,
+        chunks, error_body,
         lenient::{Count, Str},
+        provider_limits::LegalNames,
         remote::Decode,
     },
 };
 
 #[derive(Default)]
-pub struct Decoder {
-    names: Names,
+pub struct ResponsesDecoder {
+    names: LegalNames,
     /// A summary of thoughts has begun.
     thinking: bool,
     usage: Option<Usage>,
     finished: bool,
 }
 
-impl Decoder {
+impl ResponsesDecoder {
     pub fn new(tools: &[ToolSpec]) -> Self {
-        Self { names: Names::of(tools), ..Self::default() }
+        Self { names: LegalNames::from_tools(tools), ..Self::default() }
     }
 
     fn item(&mut self, item: Item<'_>, out: &mut Vec<Chunk>) {
@@ -46,10 +46,10 @@ impl Decoder {
         }
     }
 
-    fn ended(&mut self, response: Option<Response<'_>>, out: &mut Vec<Chunk>) -> Result<(), Failure> {
+    fn finish_response(&mut self, response: Option<Response<'_>>, out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let Some(response) = response else { return Ok(()) };
         if let Some(error) = response.error.filter(|it| it.get() != "null") {
-            return Err(fault::from_stream(error.get()));
+            return Err(error_body::from_stream(error.get()));
         }
         self.finished = true;
         self.usage = response.usage.map(Usage::from);
@@ -65,8 +65,8 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn finished(&self) -> bool {
+impl Decode for ResponsesDecoder {
+    fn is_finished(&self) -> bool {
         self.finished
     }
 
@@ -75,7 +75,7 @@ impl Decode for Decoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = fault::parse(data)?;
+        let event: Event<'_> = error_body::parse(data)?;
         let delta = || event.delta.map(|it| it.0.into_owned());
         match &*event.kind.0 {
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -95,12 +95,12 @@ impl Decode for Decoder {
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                return self.ended(event.response, out);
+                return self.finish_response(event.response, out);
             }
             // The fields of the error are the event's own.
             "error" => {
                 let whole = String::from_utf8_lossy(data);
-                return Err(fault::from_stream(event.error.map_or(&*whole, RawValue::get)));
+                return Err(error_body::from_stream(event.error.map_or(&*whole, RawValue::get)));
             }
             _ => (),
         }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{request::body, response::Decoder};
+use super::{request::body, response::ResponsesDecoder};
 use crate::{
     base::{
-        model::{Chunk, FailureKind, Finish, ModelRequest, Params, Thinking, Usage},
+        model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
     world::models::{gemini::conversation, remote::Decode},
@@ -17,7 +17,7 @@ fn request(conversation_text: &str) -> ModelRequest {
         system: "Be kind.".into(),
         contents: conversation(conversation_text),
         tools: std::sync::Arc::from([]),
-        params: Params::default(),
+        params: ModelParams::default(),
     }
 }
 
@@ -34,11 +34,11 @@ fn bodies() {
         kind: ToolKind::Read,
         parameters: json!({ "type": "object", "properties": {} }).into(),
     };
-    let params = Params {
+    let params = ModelParams {
         max_output_tokens: Some(9),
         thinking: Some(Thinking::Level("LOW".to_owned())),
         include_thoughts: true,
-        ..Params::default()
+        ..ModelParams::default()
     };
     assert_eq!(
         read(&ModelRequest { tools: [tool].into(), params, ..request("user text hi") }),
@@ -76,13 +76,13 @@ fn every_kind_of_item() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = Decoder::default();
+    let mut decoder = ResponsesDecoder::default();
     let mut out = Vec::new();
     for it in events {
         decoder.event(b"", it.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
-    (out, decoder.finished())
+    (out, decoder.is_finished())
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Chunk {
@@ -130,7 +130,7 @@ fn ends_and_errors() {
             format!(r#"{{"type":"response.incomplete","response":{{"incomplete_details":{{"reason":"{reason}"}}}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| Decoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| ResponsesDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
     let failure = fails(
         r#"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Slow. Please try again in 1.5s."}}}"#,
     );

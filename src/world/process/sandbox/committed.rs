@@ -18,7 +18,7 @@ use crate::{
     base::{path::AbsPath, sandbox::Confinement},
     world::disk::{
         self,
-        git_objects::{Id, Kind, Objects, entries, hash},
+        git_objects::{ObjectId, ObjectKind, Objects, entries, hash},
     },
 };
 
@@ -31,27 +31,28 @@ const MAX_PACKED: u64 = 16 << 20;
 
 /// The repositories of a session's folders, as its first process found them.
 #[derive(Debug, Default)]
-pub(super) struct Begun(Vec<Repository>);
+pub(super) struct SessionCommits(Vec<Repository>);
 
 #[derive(Debug)]
 struct Repository {
     top: PathBuf,
     git: PathBuf,
     /// What refs pointed to.
-    tips: Vec<Id>,
+    tips: Vec<ObjectId>,
 }
 
 /// By the sessions' folders for temporary files.
-static BEGUN: Mutex<BTreeMap<PathBuf, Arc<Begun>>> = Mutex::new(BTreeMap::new());
+static SESSIONS: Mutex<BTreeMap<PathBuf, Arc<SessionCommits>>> = Mutex::new(BTreeMap::new());
 
 /// What a session began with, noted now if nobody did it before.
-pub(super) fn begun(it: &Confinement) -> Arc<Begun> {
-    let look = || Arc::new(Begun(it.folders().filter_map(|it| Repository::around(it.as_path())).collect()));
-    let mut all = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-    all.entry(it.own.tmp.as_path().to_owned()).or_insert_with(look).clone()
+pub(super) fn session_commits(it: &Confinement) -> Arc<SessionCommits> {
+    let look =
+        || Arc::new(SessionCommits(it.writable_folders().filter_map(|it| Repository::around(it.as_path())).collect()));
+    let mut all = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.entry(it.own_folders.tmp.as_path().to_owned()).or_insert_with(look).clone()
 }
 
-impl Begun {
+impl SessionCommits {
     /// Whether each of these files of one folder is in some commit, as it is now.
     pub(super) fn has(&self, files: &[PathBuf]) -> bool {
         let around = |it: &&Repository| files.iter().all(|file| file.starts_with(&it.top));
@@ -63,7 +64,7 @@ impl Begun {
 impl Repository {
     fn around(root: &Path) -> Option<Self> {
         let top = root.ancestors().find(|it| it.join(".git").symlink_metadata().is_ok())?;
-        let git = repository::of(top)?;
+        let git = repository::git_folder_of(top)?;
         let mut refs = vec![git.join("HEAD"), git.join("packed-refs")];
         let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().filter_map(Result::ok);
         refs.extend(trees.map(|it| it.path().join("HEAD")));
@@ -71,7 +72,7 @@ impl Repository {
         let mut tips = Vec::new();
         for text in refs.iter().filter_map(|it| read(it, MAX_PACKED)) {
             let words = text.split(|it| it.is_ascii_whitespace()).map(|it| it.strip_prefix(b"^").unwrap_or(it));
-            tips.extend(words.filter_map(Id::read));
+            tips.extend(words.filter_map(ObjectId::from_hex));
         }
         Some(Self { top: top.to_owned(), git, tips })
     }
@@ -80,10 +81,10 @@ impl Repository {
         let mut left = BTreeMap::new();
         for file in files {
             let is_program = fs::symlink_metadata(file).ok()?.permissions().mode() & 0o111 != 0;
-            let id = hash(Kind::Blob, &read(file, MAX_FILE)?);
+            let id = hash(ObjectKind::Blob, &read(file, MAX_FILE)?);
             left.insert(file.strip_prefix(&self.top).ok()?, (is_program, id));
         }
-        let objects = Objects::of(&self.git);
+        let objects = Objects::open(&self.git);
         // What git never stored is in no commit.
         if left.values().any(|(_, id)| objects.read(*id).is_none()) {
             return Some(false);
@@ -93,12 +94,16 @@ impl Repository {
         while let Some(id) = waiting.pop_front().filter(|_| !left.is_empty()) {
             // A tag leads to its commit as a commit does to those before it.
             let new = Some(id).filter(|it| met.insert(*it));
-            let Some((Kind::Commit | Kind::Tag, text)) = new.and_then(|it| objects.read(it)) else { continue };
+            let Some((ObjectKind::Commit | ObjectKind::Tag, text)) = new.and_then(|it| objects.read(it)) else {
+                continue;
+            };
             for (word, id) in text.lines().map_while(Result::ok).map_while(|it| leads_to(&it)) {
                 match word {
-                    Word::Tree if met.insert(id) => left.retain(|path, want| find(&objects, id, path) != Some(*want)),
-                    Word::Tree => (),
-                    Word::Before => waiting.push_back(id),
+                    HeaderLink::Tree if met.insert(id) => {
+                        left.retain(|path, want| find(&objects, id, path) != Some(*want))
+                    }
+                    HeaderLink::Tree => (),
+                    HeaderLink::Parent => waiting.push_back(id),
                 }
             }
         }
@@ -106,27 +111,27 @@ impl Repository {
     }
 }
 
-enum Word {
+enum HeaderLink {
     Tree,
-    Before,
+    Parent,
 }
 
 /// What a line in the head of a commit or of a tag leads to; `None`: there are no more of them.
-fn leads_to(line: &str) -> Option<(Word, Id)> {
+fn leads_to(line: &str) -> Option<(HeaderLink, ObjectId)> {
     let (word, id) = line.split_once(' ')?;
     let word = match word {
-        "tree" => Word::Tree,
-        "parent" | "object" => Word::Before,
+        "tree" => HeaderLink::Tree,
+        "parent" | "object" => HeaderLink::Parent,
         _ => return None,
     };
-    Some((word, Id::read(id.as_bytes())?))
+    Some((word, ObjectId::from_hex(id.as_bytes())?))
 }
 
 /// What a tree has in a place: whether it is a program, and which bytes.
-fn find(objects: &Objects, tree: Id, path: &Path) -> Option<(bool, Id)> {
+fn find(objects: &Objects, tree: ObjectId, path: &Path) -> Option<(bool, ObjectId)> {
     let mut found = (false, tree);
     for part in path {
-        let (Kind::Tree, bytes) = objects.read(found.1)? else { return None };
+        let (ObjectKind::Tree, bytes) = objects.read(found.1)? else { return None };
         let (mode, _, id) = entries(&bytes).find(|it| it.1 == part.as_encoded_bytes())?;
         found = (mode == b"100755", id);
     }

@@ -72,14 +72,14 @@ pub fn scrubbed(it: &Confinement, env: &[(String, String)]) -> Vec<(String, Stri
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut res: Vec<_> =
         env.iter().filter(|(name, _)| !leads_out(name) && !TMP.contains(&name.as_str())).cloned().collect();
-    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.own.tmp.to_string())));
+    res.extend(TMP.iter().map(|name| ((*name).to_owned(), it.own_folders.tmp.to_string())));
     if !is_set("GIT_CONFIG_COUNT") {
         res.extend(GIT.iter().map(own));
     }
-    if it.leave.looks {
+    if it.grant.read_only {
         res.push(own(&LOOKING));
     }
-    if let Some(caches) = &it.own.caches {
+    if let Some(caches) = &it.own_folders.caches {
         let unset = CACHES.iter().filter(|it| !is_set(it.0));
         res.extend(unset.map(|(name, below)| ((*name).to_owned(), caches.join(*below).to_string())));
     }
@@ -101,7 +101,7 @@ mod tests {
     const GIT: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=repack.updateServerInfo GIT_CONFIG_VALUE_0=false";
 
     fn confined(network: bool) -> Confinement {
-        Confinement { network, ..Confinement::of(&AbsPath::new("/w").unwrap()) }
+        Confinement { network, ..Confinement::for_folder(&AbsPath::new("/w").unwrap()) }
     }
 
     fn words(network: bool, env: &[(&str, &str)]) -> String {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn package_managers_have_caches_of_their_own_unless_the_user_set_them() {
         let it = confined(true);
-        let it = Confinement { own: OwnFolders { caches: AbsPath::new("/c"), ..it.own.clone() }, ..it };
+        let it = Confinement { own_folders: OwnFolders { caches: AbsPath::new("/c"), ..it.own_folders.clone() }, ..it };
         let env = [("GOCACHE".to_owned(), "/mine".to_owned())];
         let said = scrubbed(&it, &env);
         let value = |name: &str| said.iter().rfind(|it| it.0 == name).map(|it| it.1.as_str());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn who_only_looks_lets_git_write_nothing() {
-        let said = scrubbed(&confined(false).looking(), &[]);
+        let said = scrubbed(&confined(false).into_read_only(), &[]);
         assert!(said.contains(&("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned())));
         assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
     }

@@ -20,7 +20,7 @@ const DEPTH: usize = 5;
 
 /// Something that git obeys, as it is written: relative to one of several folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ConfigPath {
     pub path: PathBuf,
     /// Git obeys all of it; else it counts only where it is a file.
     pub is_whole: bool,
@@ -29,15 +29,15 @@ pub(super) struct Named {
 
 /// The user's part in what git obeys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OfUser {
+pub(super) struct UserGitConfig {
     /// What git calls `~`.
     pub home: Option<PathBuf>,
     /// The folder of hooks that the user's own settings name, if it is another one in each repository. What else they name
     /// is theirs. Settings that cannot be read are none to git either.
-    pub names: Vec<Named>,
+    pub names: Vec<ConfigPath>,
 }
 
-impl OfUser {
+impl UserGitConfig {
     pub fn look(home: Option<&Path>) -> Self {
         let mut names = Vec::new();
         for name in [".gitconfig", ".config/git/config"] {
@@ -48,7 +48,7 @@ impl OfUser {
     }
 }
 
-impl Named {
+impl ConfigPath {
     /// Where that is for git in a folder.
     pub fn place(&self, top: &Path, home: Option<&Path>) -> Option<PathBuf> {
         let path = match (self.path.strip_prefix("~"), home) {
@@ -63,12 +63,12 @@ impl Named {
 ///
 /// # Errors
 /// When settings cannot be read: they may name anything.
-pub fn names(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<Option<PathBuf>> {
+pub fn named_by_config(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<Option<PathBuf>> {
     let around = roots.iter().map(AbsPath::as_path).chain([path]).flat_map(Path::ancestors);
-    let of_user = OfUser::look(home);
+    let of_user = UserGitConfig::look(home);
     for top in around.collect::<BTreeSet<_>>() {
-        let Some(git) = repository::of(top) else { continue };
-        for it in by(&git)?.iter().chain(&of_user.names) {
+        let Some(git) = repository::git_folder_of(top) else { continue };
+        for it in paths_in(&git)?.iter().chain(&of_user.names) {
             let Some(place) = it.place(top, home) else { continue };
             let is_it = it.is_whole || place == path && place.is_file();
             if is_it && path.starts_with(&place) {
@@ -83,7 +83,7 @@ pub fn names(path: &Path, roots: &[AbsPath], home: Option<&Path>) -> io::Result<
 ///
 /// # Errors
 /// When they are there and cannot be read: what they name is unknown, and could be made.
-pub(super) fn by(git: &Path) -> io::Result<Vec<Named>> {
+pub(super) fn paths_in(git: &Path) -> io::Result<Vec<ConfigPath>> {
     let mut res = Vec::new();
     for name in ["config", "config.worktree"] {
         read(&git.join(name), 0, &mut res)?;
@@ -115,7 +115,7 @@ fn text_of(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// As [`by`].
-pub fn all(git: &Path) -> io::Result<Vec<Setting>> {
+pub fn all_settings(git: &Path) -> io::Result<Vec<Setting>> {
     let mut files = vec![(git.join("config"), 0), (git.join("config.worktree"), 0)];
     let mut res = Vec::new();
     while let Some((file, depth)) = files.pop() {
@@ -169,9 +169,9 @@ pub fn is_plain(git: &Path) -> bool {
         && !git.join("modules").exists()
 }
 
-fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
+fn read(path: &Path, depth: usize, res: &mut Vec<ConfigPath>) -> io::Result<()> {
     for (section, key, value) in settings_in(path)? {
-        let named = |path: PathBuf, is_folder| Named { path, is_whole: true, is_folder };
+        let named = |path: PathBuf, is_folder| ConfigPath { path, is_whole: true, is_folder };
         match (section.as_str(), key.as_str()) {
             _ if value.is_empty() => (),
             ("core", "hookspath") => res.push(named(value.into(), true)),
@@ -188,7 +188,7 @@ fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
             _ => {
                 let words = value.split(|it: char| it.is_whitespace() || "\"'!;|&()$`<>=".contains(it));
                 let words = words.filter(|it| !it.is_empty());
-                res.extend(words.map(|it| Named { path: it.into(), is_whole: false, is_folder: false }));
+                res.extend(words.map(|it| ConfigPath { path: it.into(), is_whole: false, is_folder: false }));
             }
         }
     }
@@ -199,7 +199,7 @@ fn read(path: &Path, depth: usize, res: &mut Vec<Named>) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use super::{by, is_plain};
+    use super::{is_plain, paths_in};
 
     #[test]
     fn a_new_repository_that_runs_nothing_is_told_from_others() {
@@ -232,7 +232,7 @@ mod tests {
         fs::create_dir(dir.path().join("git")).unwrap();
         fs::write(dir.path().join("git/config"), config).unwrap();
         fs::write(dir.path().join("more"), "[diff \"x\"]\ntextconv = ./conv\n").unwrap();
-        let found = by(&dir.path().join("git")).unwrap();
+        let found = paths_in(&dir.path().join("git")).unwrap();
         let mut found: Vec<_> = found.iter().map(|it| (it.path.to_str().unwrap(), it.is_whole)).collect();
         let include = dir.path().join("git/../more");
         found.sort();
@@ -249,6 +249,6 @@ mod tests {
         want.sort();
         assert_eq!(found, want);
         fs::write(dir.path().join("git/config"), vec![b' '; (1 << 20) + 1]).unwrap();
-        assert!(by(&dir.path().join("git")).is_err());
+        assert!(paths_in(&dir.path().join("git")).is_err());
     }
 }

@@ -27,7 +27,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ARG, FAILED, Plan, path_json};
+use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
@@ -69,7 +69,7 @@ const BELOW_BY_BUBBLEWRAP: usize = 32;
 
 impl Namespaces {
     /// How many repositories and editors' folders below a root are held; `None`: nothing can be mounted.
-    pub fn holds_below(&self) -> Option<usize> {
+    pub fn max_below(&self) -> Option<usize> {
         match self {
             Self::None => None,
             Self::Helper => Some(usize::MAX),
@@ -99,7 +99,7 @@ pub(super) fn namespaces() -> Namespaces {
 fn find_namespaces() -> Option<Namespaces> {
     let can = |it: &Namespaces| {
         let mut trial = Command::new("/proc/self/exe");
-        trial.args([ARG, &Task::Try(it.clone()).to_string()]).env_clear();
+        trial.args([HELPER_ARG, &Task::Try(it.clone()).to_string()]).env_clear();
         trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match trial.status().ok()?.code()? {
             SHORT => None,
@@ -117,12 +117,12 @@ fn find_namespaces() -> Option<Namespaces> {
 /// Does nothing unless this process was started as the helper; then it never returns.
 pub fn enter_if_asked() {
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_none_or(|it| it != ARG) {
+    if args.next().is_none_or(|it| it != HELPER_ARG) {
         return;
     }
     let Err(why) = enter(args);
     eprintln!("castor: the command was not run, because the sandbox could not be set up: {why}");
-    std::process::exit(FAILED)
+    std::process::exit(HELPER_FAILED)
 }
 
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
@@ -157,7 +157,7 @@ fn enter_new(start: &Start, command: &[OsString]) -> Result<std::convert::Infall
         mounts::isolate(start.network)?;
     }
     let arrange = |life: &mut PipeReader| {
-        let plan = Plan::receive(life).map_err(|it| format!("no plan: {it}"))?;
+        let plan = SandboxPlan::receive(life).map_err(|it| format!("no plan: {it}"))?;
         if own {
             mounts::arrange(&plan)?;
         }
@@ -167,7 +167,7 @@ fn enter_new(start: &Start, command: &[OsString]) -> Result<std::convert::Infall
 }
 
 /// Returns only where the command cannot be had.
-fn become_it(plan: &Plan, command: &[OsString]) -> String {
+fn become_it(plan: &SandboxPlan, command: &[OsString]) -> String {
     let Some((program, args)) = command.split_first() else { return "no program".to_owned() };
     match confine(plan) {
         Ok(()) => {
@@ -179,7 +179,7 @@ fn become_it(plan: &Plan, command: &[OsString]) -> String {
 }
 
 /// Restricts the process that becomes the command.
-fn confine(plan: &Plan) -> Result<(), String> {
+fn confine(plan: &SandboxPlan) -> Result<(), String> {
     mounts::drop_capabilities();
     rules::restrict(plan)?;
     calls::restrict(plan)?;
@@ -189,19 +189,19 @@ fn confine(plan: &Plan) -> Result<(), String> {
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
 fn try_own() -> ! {
-    let plan = Plan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..Plan::default() };
+    let plan = SandboxPlan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..SandboxPlan::default() };
     let tried = || -> Result<i32, String> {
         mounts::isolate(plan.network)?;
         // SAFETY: there is one thread only, so the new process may do anything.
         match unsafe { fork() } {
             Err(Errno::EAGAIN | Errno::ENOMEM) => Ok(SHORT),
             Err(it) => Err(it.to_string()),
-            Ok(ForkResult::Child) => std::process::exit(mounts::arrange(&plan).map_or(FAILED, |()| 0)),
+            Ok(ForkResult::Child) => std::process::exit(mounts::arrange(&plan).map_or(HELPER_FAILED, |()| 0)),
             Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
                 Ok(WaitStatus::Exited(_, code)) => Ok(code),
-                _ => Ok(FAILED),
+                _ => Ok(HELPER_FAILED),
             },
         }
     };
-    std::process::exit(tried().unwrap_or(FAILED))
+    std::process::exit(tried().unwrap_or(HELPER_FAILED))
 }

@@ -2,15 +2,15 @@
 
 #[cfg(target_os = "linux")]
 mod apparmor;
-mod below;
 mod committed;
-pub mod denied;
+pub mod denial;
 mod environment;
 mod git_config;
 pub mod git_config_paths;
-mod guards;
+mod guarded_paths;
 #[cfg(target_os = "linux")]
 pub(super) mod helper;
+mod nested_config;
 mod online;
 mod path_json;
 pub(super) mod placeholder_records;
@@ -41,21 +41,21 @@ pub(super) use environment::scrubbed;
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
-pub use online::settle;
-pub use placeholder_records::{put_aside, sweep};
-pub use placeholders::{Gone, Placeholders};
+pub use online::current_confinement;
+pub use placeholder_records::{quarantine_orphans, remove_orphans};
+pub use placeholders::{Placeholders, RemovedPlaceholders};
 pub use quarantine::Quarantine;
 pub use reachable::opens;
 use views::View;
 
 /// The first argument by which the binary knows that it is the helper.
-pub const ARG: &str = "__castor-sandbox";
+pub const HELPER_ARG: &str = "__castor-sandbox";
 /// The helper's exit code when it could not confine, and ran nothing.
-pub const FAILED: i32 = 125;
+pub const HELPER_FAILED: i32 = 125;
 
 /// What the helper does, in paths that were there when it was made.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Plan {
+struct SandboxPlan {
     #[serde(with = "path_json::one")]
     cwd: PathBuf,
     /// May be written, with all that is below.
@@ -81,7 +81,7 @@ struct Plan {
     fixed: Vec<PathBuf>,
     /// Nobody needs them when the rest is known.
     #[serde(skip)]
-    notes: Notes,
+    notes: PlanNotes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
     views: Vec<View>,
     network: bool,
@@ -91,26 +91,26 @@ struct Plan {
 
 /// What is known while a plan is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Notes {
+struct PlanNotes {
     /// Configuration that may be written.
     open: Vec<PathBuf>,
-    of_user: git_config_paths::OfUser,
+    user_config: git_config_paths::UserGitConfig,
     /// What somebody would obey and is not there.
     absent: Vec<PathBuf>,
 }
 
 /// How to start something confined.
-pub(super) struct Door<'c> {
+pub(super) struct ConfinedStart<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,
     /// Open in the new process, under the same number.
     pub life: Option<OwnedFd>,
-    pub rest: Rest<'c>,
+    pub rest: AfterSpawn<'c>,
 }
 
 /// What is left to do when the process is there, which waits for it: so both get ready at the same time. Where it fails,
 /// or is never done, nothing is run. What it returns is kept until the last of the process's children is gone.
-pub(super) type Rest<'c> = Box<dyn FnOnce() -> io::Result<Placeholders> + 'c>;
+pub(super) type AfterSpawn<'c> = Box<dyn FnOnce() -> io::Result<Placeholders> + 'c>;
 
 /// Whether this system can confine at all. Cheap: asked for every session.
 pub fn is_available() -> bool {
@@ -145,15 +145,15 @@ pub fn state() -> (&'static str, Option<&'static str>) {
 }
 
 /// Whether not all that lies below a root is held while commands run, in words.
-pub fn not_all_held(root: &Path) -> Option<String> {
+pub fn unprotected_note(root: &Path) -> Option<String> {
     #[cfg(target_os = "linux")]
-    if helper::namespaces().holds_below().is_some_and(|most| below::protected(root).len() > most) {
+    if helper::namespaces().max_below().is_some_and(|most| nested_config::protected(root).len() > most) {
         let root = root.display();
         return Some(format!(
             "{root} has more repositories below it than bubblewrap is told to protect while commands run."
         ));
     }
-    below::not_all_seen(root)
+    nested_config::unscanned_note(root)
 }
 
 /// What an administrator can do, so that castor makes namespaces itself, in lines. `program`: this binary.
@@ -177,13 +177,13 @@ static AVAILABLE: OnceLock<bool> = OnceLock::new();
 ///
 /// # Errors
 /// When it cannot be confined, or the program is not there: then nothing is started.
-pub(super) fn door<'c>(
+pub(super) fn prepare_start<'c>(
     it: &'c Confinement,
     program: &'c str,
     args: &'c [&'c str],
     cwd: &'c AbsPath,
     env: &'c [(String, String)],
-) -> io::Result<Door<'c>> {
+) -> io::Result<ConfinedStart<'c>> {
     if !is_available() {
         let why = "this system has nothing to confine it with; security.sandbox.level = \"off\" runs it unconfined";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -191,9 +191,9 @@ pub(super) fn door<'c>(
     if !is_there(program, cwd, env) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    make_private(it.own.tmp.as_path())?;
+    make_private(it.own_folders.tmp.as_path())?;
     let value = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|it| it.1.as_str());
-    let around = guards::Around {
+    let around = guarded_paths::GuardContext {
         cwd,
         home: value("HOME").map(Path::new),
         path: value("PATH").unwrap_or_default(),
@@ -204,27 +204,32 @@ pub(super) fn door<'c>(
 }
 
 #[cfg(target_os = "linux")]
-fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
+fn through<'c>(
+    it: &'c Confinement,
+    program: &str,
+    args: &[&str],
+    around: guarded_paths::GuardContext<'c>,
+) -> io::Result<ConfinedStart<'c>> {
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
-    let below = by.holds_below();
+    let below = by.max_below();
     let (life, mut writer) = io::pipe()?;
     let online = online::Online::of(it);
     let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
-    let args = [ARG, &task, program].iter().chain(args).map(OsString::from).collect();
+    let args = [HELPER_ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
-        let (plan, mut standing) = guards::plan(it, around, below)?;
+        let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
         standing.online = online;
         match plan.send(&mut writer) {
             // The helper is gone, and its last words say why.
             Err(it) if it.kind() == io::ErrorKind::BrokenPipe => (),
             it => it?,
         }
-        standing.lives(writer);
+        standing.set_life_pipe(writer);
         Ok(standing)
     };
     // Of the forked child, before it is anything else: this very binary, also when an update replaced its file.
-    Ok(Door { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
+    Ok(ConfinedStart { program: "/proc/self/exe".into(), args, life: Some(life.into()), rest: Box::new(rest) })
 }
 
 /// Where Linux has it.
@@ -232,7 +237,7 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 const SHARED_MEMORY: &str = "/dev/shm";
 
 #[cfg(target_os = "linux")]
-impl Plan {
+impl SandboxPlan {
     /// Whether shared memory is a private one. Who works in it works in the machine's, and shares no more of it.
     fn has_own_memory(&self) -> bool {
         let mut places = self.writable.iter().chain([&self.cwd, &self.tmp]);
@@ -240,7 +245,7 @@ impl Plan {
     }
 
     /// What is mounted in places that are written, and whether it is read-only. What is above comes first.
-    fn within(&self) -> BTreeMap<&Path, bool> {
+    fn nested_mounts(&self) -> BTreeMap<&Path, bool> {
         let inner = self.inner.iter().map(|it| (it.as_path(), false));
         inner.chain(self.protected.iter().chain(&self.deep).map(|it| (it.as_path(), true))).collect()
     }
@@ -262,13 +267,18 @@ impl Plan {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards::Around<'c>) -> io::Result<Door<'c>> {
+fn through<'c>(
+    it: &'c Confinement,
+    program: &str,
+    args: &[&str],
+    around: guarded_paths::GuardContext<'c>,
+) -> io::Result<ConfinedStart<'c>> {
     #[cfg(target_os = "macos")]
     {
-        let (plan, standing) = guards::plan(it, around, None)?;
+        let (plan, standing) = guarded_paths::plan(it, around, None)?;
         let profile = seatbelt::profile(&plan);
         let args = ["-p", &profile, program].iter().chain(args).map(OsString::from).collect();
-        Ok(Door { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(standing)) })
+        Ok(ConfinedStart { program: "/usr/bin/sandbox-exec".into(), args, life: None, rest: Box::new(|| Ok(standing)) })
     }
     #[cfg(not(target_os = "macos"))]
     {
@@ -279,8 +289,9 @@ fn through<'c>(it: &'c Confinement, program: &str, args: &[&str], around: guards
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
-pub fn look(it: &Confinement) -> Quarantine {
-    Quarantine::look(&guards::writable(it).unwrap_or_default()).since(committed::begun(it))
+pub fn snapshot_config(it: &Confinement) -> Quarantine {
+    Quarantine::take_snapshot(&guarded_paths::writable_roots(it).unwrap_or_default())
+        .with_commits(committed::session_commits(it))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

@@ -5,10 +5,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::below;
+use super::nested_config;
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-const BESIDE: &str = "A command with the network still runs, so this one saw no secret files of the workspace, and of the \
+const SHARED_NETWORK_NOTE: &str = "A command with the network still runs, so this one saw no secret files of the workspace, and of the \
                       home folder only tools.";
 
 /// How many processes have the network, by their session's folder.
@@ -20,9 +20,9 @@ pub(super) struct Online(AbsPath);
 
 impl Online {
     pub fn of(it: &Confinement) -> Option<Self> {
-        (it.network && !it.leave.serves).then(|| {
-            *all().entry(it.own.tmp.clone()).or_default() += 1;
-            Self(it.own.tmp.clone())
+        (it.network && !it.grant.is_mcp_server).then(|| {
+            *all().entry(it.own_folders.tmp.clone()).or_default() += 1;
+            Self(it.own_folders.tmp.clone())
         })
     }
 }
@@ -43,45 +43,45 @@ fn all() -> std::sync::MutexGuard<'static, BTreeMap<AbsPath, usize>> {
 
 /// The same as it holds now: without secrets beside who has the network, and without the network that nobody said yes to
 /// where not all secrets are known. Looks at the roots.
-pub fn settle(it: &Confinement) -> Confinement {
+pub fn current_confinement(it: &Confinement) -> Confinement {
     let mut res = it.clone();
-    let is_asked = it.leave.network || it.leave.serves;
+    let is_asked = it.grant.network || it.grant.is_mcp_server;
     if it.network && !is_asked {
-        res.leave.apart = it.roots.iter().find_map(|root| below::not_all_seen(root.as_path()));
-        res.network = res.leave.apart.is_none();
-    } else if !it.network && it.leave.apart.is_none() && all().contains_key(&it.own.tmp) {
-        let misses = it.roots.iter().any(|root| !below::secrets(root.as_path()).is_empty());
-        res.leave.apart = Some(if misses { BESIDE.to_owned() } else { String::new() });
+        res.grant.isolation_reason = it.roots.iter().find_map(|root| nested_config::unscanned_note(root.as_path()));
+        res.network = res.grant.isolation_reason.is_none();
+    } else if !it.network && it.grant.isolation_reason.is_none() && all().contains_key(&it.own_folders.tmp) {
+        let misses = it.roots.iter().any(|root| !nested_config::secrets(root.as_path()).is_empty());
+        res.grant.isolation_reason = Some(if misses { SHARED_NETWORK_NOTE.to_owned() } else { String::new() });
     }
     res
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Online, settle};
+    use super::{Online, current_confinement};
     use crate::base::{
         path::AbsPath,
-        sandbox::{Confinement, Leave},
+        sandbox::{Confinement, SandboxGrant},
     };
 
     #[test]
     fn beside_who_has_the_network_nobody_of_the_session_sees_secrets() {
         let dir = tempfile::tempdir().unwrap();
         let root = AbsPath::new(dir.path()).unwrap();
-        let mut it = Confinement::of(&root);
-        it.own.tmp = root.join("tmp");
-        let far = settle(&Confinement { network: true, ..it.clone() });
-        assert!(far.network && far.leave.apart.is_none() && !settle(&it).is_apart());
+        let mut it = Confinement::for_folder(&root);
+        it.own_folders.tmp = root.join("tmp");
+        let far = current_confinement(&Confinement { network: true, ..it.clone() });
+        assert!(far.network && far.grant.isolation_reason.is_none() && !current_confinement(&it).hides_secrets());
         let (one, two) = (Online::of(&far), Online::of(&far));
-        assert!(settle(&it).leave.apart.is_some() && !settle(&it).network);
+        assert!(current_confinement(&it).grant.isolation_reason.is_some() && !current_confinement(&it).network);
         let mut other = it.clone();
-        other.own.tmp = root.join("other");
-        assert!(!settle(&other).is_apart(), "of another session");
+        other.own_folders.tmp = root.join("other");
+        assert!(!current_confinement(&other).hides_secrets(), "of another session");
         drop(one);
-        assert!(settle(&it).is_apart());
+        assert!(current_confinement(&it).hides_secrets());
         drop(two);
-        assert!(!settle(&it).is_apart());
-        let leave = Leave { serves: true, ..Leave::default() };
-        assert!(Online::of(&Confinement { leave, ..far }).is_none() && Online::of(&it).is_none());
+        assert!(!current_confinement(&it).hides_secrets());
+        let grant = SandboxGrant { is_mcp_server: true, ..SandboxGrant::default() };
+        assert!(Online::of(&Confinement { grant, ..far }).is_none() && Online::of(&it).is_none());
     }
 }

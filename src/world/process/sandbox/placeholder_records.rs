@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Quarantine, path_json,
-    placeholders::{alone, is_ours, open_folder, open_quietly, remove as remove_it, same, unmark},
+    placeholders::{is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark},
 };
-use crate::base::{sandbox::Placeholder, terminal::Findings};
+use crate::base::{sandbox::Placeholder, terminal::ObeyedFindings};
 
 /// Kinds of records, by the ends of their names: what stands, and what was there before a command.
 const STANDING: &str = "jsonl";
@@ -31,7 +31,7 @@ const TRIES: usize = 20;
 
 /// A place where something stands, or stood.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct RecordLine {
     #[serde(with = "path_json::one")]
     path: PathBuf,
     /// What is in it; `None`: a folder.
@@ -40,34 +40,34 @@ struct Line {
 
 /// The record of this process in one home, and what is in it: each place is written down once.
 #[derive(Debug)]
-struct Own {
+struct OwnRecord {
     path: PathBuf,
     file: File,
     known: BTreeSet<PathBuf>,
 }
 
-static OWN: Mutex<BTreeMap<PathBuf, Own>> = Mutex::new(BTreeMap::new());
+static OWN: Mutex<BTreeMap<PathBuf, OwnRecord>> = Mutex::new(BTreeMap::new());
 
-fn own() -> MutexGuard<'static, BTreeMap<PathBuf, Own>> {
+fn own() -> MutexGuard<'static, BTreeMap<PathBuf, OwnRecord>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes down that something will stand there. Where that cannot be done (the disk is full), it is made all the same:
 /// to guard is more than to tidy up.
 /// `looks`: whether the record is there is looked at, which the first of many is enough for.
-pub(super) fn note(folder: &Path, path: &Path, what: Placeholder, looks: bool) {
-    let line = Line { path: path.to_owned(), text: what.text().map(str::to_owned) };
-    if let Err(it) = try_note(folder, &line, looks) {
+pub(super) fn record_placeholder(folder: &Path, path: &Path, what: Placeholder, looks: bool) {
+    let line = RecordLine { path: path.to_owned(), text: what.text().map(str::to_owned) };
+    if let Err(it) = try_record(folder, &line, looks) {
         tracing::warn!("{} cannot be written down in {}: {it}", line.path.display(), folder.display());
     }
 }
 
-fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
+fn try_record(folder: &Path, line: &RecordLine, looks: bool) -> io::Result<()> {
     let mut all = own();
     // Of castor itself; whoever removed it wants none, but a kill needs one.
-    let is_there = all.get(folder).is_some_and(|it| !looks || same(&it.file, &it.path));
+    let is_there = all.get(folder).is_some_and(|it| !looks || is_same_file(&it.file, &it.path));
     if !is_there {
-        all.insert(folder.to_owned(), begin(folder, STANDING)?);
+        all.insert(folder.to_owned(), create_record(folder, STANDING)?);
     }
     let Some(own) = all.get_mut(folder).filter(|it| !it.known.contains(&line.path)) else { return Ok(()) };
     let path = line.path.clone();
@@ -77,13 +77,13 @@ fn try_note(folder: &Path, line: &Line, looks: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn begin(folder: &Path, kind: &str) -> io::Result<Own> {
+fn create_record(folder: &Path, kind: &str) -> io::Result<OwnRecord> {
     super::make_private(folder)?;
     for _ in 0..TRIES {
         let path = folder.join(uuid::Uuid::now_v7().simple().to_string()).with_extension(kind);
         let file = File::options().append(true).create_new(true).open(&path)?;
-        if file.try_lock().is_ok() && same(&file, &path) {
-            return Ok(Own { path, file, known: BTreeSet::new() });
+        if file.try_lock().is_ok() && is_same_file(&file, &path) {
+            return Ok(OwnRecord { path, file, known: BTreeSet::new() });
         }
     }
     Err(io::Error::other("somebody removes it again and again"))
@@ -91,26 +91,26 @@ fn begin(folder: &Path, kind: &str) -> io::Result<Own> {
 
 /// What was there before a command, written down until this is dropped.
 #[derive(Debug)]
-pub(super) struct Noted(Own);
+pub(super) struct QuarantineRecord(OwnRecord);
 
-impl Drop for Noted {
+impl Drop for QuarantineRecord {
     fn drop(&mut self) {
         _ = fs::remove_file(&self.0.path);
     }
 }
 
 /// Writes down what was there before a command: whoever is killed puts nothing aside.
-pub(super) fn note_before(folder: &Path, before: &Quarantine) -> Option<Noted> {
+pub(super) fn record_quarantine(folder: &Path, before: &Quarantine) -> Option<QuarantineRecord> {
     let text = serde_json::to_vec(before).map_err(io::Error::other);
     let noted = text.and_then(|text| {
-        let mut own = begin(folder, BEFORE)?;
-        own.file.write_all(&text).map(|()| Noted(own))
+        let mut own = create_record(folder, BEFORE)?;
+        own.file.write_all(&text).map(|()| QuarantineRecord(own))
     });
     noted.inspect_err(|it| tracing::warn!("what is there is not written down in {}: {it}", folder.display())).ok()
 }
 
 /// Castor ends in order: nothing of its own stands any more, unless another one uses it.
-pub(in crate::world::process) fn end(folders: &BTreeSet<PathBuf>) {
+pub(in crate::world::process) fn remove_records(folders: &BTreeSet<PathBuf>) {
     let mut all = own();
     for it in folders.iter().filter_map(|it| all.remove(it)) {
         clear(&it.path);
@@ -118,29 +118,29 @@ pub(in crate::world::process) fn end(folders: &BTreeSet<PathBuf>) {
 }
 
 /// Records of castors that are no more, locked.
-fn dead(folder: &Path, kind: &'static str) -> impl Iterator<Item = (PathBuf, File)> {
+fn orphan_records(folder: &Path, kind: &'static str) -> impl Iterator<Item = (PathBuf, File)> {
     // Nobody was ever confined: the common case.
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|it| it.path());
     entries.filter(move |it| it.extension().is_some_and(|it| it == kind)).filter_map(|path| {
         let record = File::options().read(true).open(&path).ok()?;
         // It lives, or another one sweeps.
-        (record.try_lock().is_ok() && same(&record, &path)).then_some((path, record))
+        (record.try_lock().is_ok() && is_same_file(&record, &path)).then_some((path, record))
     })
 }
 
 /// Removes what castors that are no more left standing; what was removed.
-pub fn sweep(folder: &Path) -> Vec<PathBuf> {
-    let mut res: Vec<PathBuf> = dead(folder, STANDING).flat_map(|(path, _record)| clear(&path)).collect();
+pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
+    let mut res: Vec<PathBuf> = orphan_records(folder, STANDING).flat_map(|(path, _record)| clear(&path)).collect();
     res.sort();
     res
 }
 
 /// Puts aside what is new since castors that are no more ran something.
-pub fn put_aside(folder: &Path) -> Findings {
-    let mut res = Findings::default();
-    for (path, record) in dead(folder, BEFORE) {
+pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
+    let mut res = ObeyedFindings::default();
+    for (path, record) in orphan_records(folder, BEFORE) {
         let before: Option<Quarantine> = serde_json::from_reader(record.take(MAX_RECORD)).ok();
-        res.aside.extend(before.map(|it| it.findings().aside).unwrap_or_default());
+        res.quarantined.extend(before.map(|it| it.findings().quarantined).unwrap_or_default());
         _ = fs::remove_file(path);
     }
     res
@@ -152,7 +152,7 @@ fn clear(path: &Path) -> Vec<PathBuf> {
     // What was cut off by the end was not made yet.
     _ = File::open(path).and_then(|it| it.take(MAX_RECORD).read_to_string(&mut text));
     let (mut res, mut is_used) = (Vec::new(), false);
-    for it in text.lines().filter_map(|it| serde_json::from_str::<Line>(it).ok()) {
+    for it in text.lines().filter_map(|it| serde_json::from_str::<RecordLine>(it).ok()) {
         match remove(&it) {
             Some(true) => res.push(it.path),
             Some(false) => (),
@@ -166,8 +166,8 @@ fn clear(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes it if it is a placeholder; `None`: somebody uses it.
-fn remove(line: &Line) -> Option<bool> {
-    let _alone = alone();
+fn remove(line: &RecordLine) -> Option<bool> {
+    let _alone = lock_placeholders();
     let (path, text) = (line.path.as_path(), line.text.as_deref());
     let (Some(Ok(folder)), Some(name)) = (path.parent().map(open_folder), path.file_name()) else { return Some(false) };
     let Ok(there) = open_quietly(Some(&folder), Path::new(name)) else { return Some(false) };
@@ -191,8 +191,8 @@ mod tests {
         path::Path,
     };
 
-    use super::{super::placeholders::MARK, Line, end, sweep};
-    use crate::base::sandbox::{ITSELF, Placeholder};
+    use super::{super::placeholders::MARK, RecordLine, remove_orphans, remove_records};
+    use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
     use crate::world::process::sandbox::placeholders::Placeholders;
 
     fn marked(path: &Path) {
@@ -203,7 +203,7 @@ mod tests {
     fn record(folder: &Path, lines: &[(&Path, Option<&str>)]) {
         fs::create_dir_all(folder).unwrap();
         let line = |(path, text): &(&Path, Option<&str>)| {
-            let it = Line { path: (*path).to_owned(), text: text.map(str::to_owned) };
+            let it = RecordLine { path: (*path).to_owned(), text: text.map(str::to_owned) };
             serde_json::to_string(&it).unwrap() + "\n"
         };
         let text: String = lines.iter().map(line).collect();
@@ -239,13 +239,13 @@ mod tests {
         all.push((&itself, Some("././.\n")));
         let records = at("records");
         record(&records, &all);
-        assert_eq!(sweep(&records), ["empty", "itself", "left"].map(at));
+        assert_eq!(remove_orphans(&records), ["empty", "itself", "left"].map(at));
         for it in ["filled/x", "own", "used", "link", "elsewhere/left", "written", "unmarked"] {
             assert!(at(it).symlink_metadata().is_ok(), "{it}");
         }
-        assert!(sweep(&records).is_empty() && sweep(&at("nowhere")).is_empty());
+        assert!(remove_orphans(&records).is_empty() && remove_orphans(&at("nowhere")).is_empty());
         drop(used);
-        assert_eq!(sweep(&records), [at("used")], "its user is gone");
+        assert_eq!(remove_orphans(&records), [at("used")], "its user is gone");
         assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 
@@ -257,19 +257,19 @@ mod tests {
         let records = root.join("records");
         let mut all = Placeholders::new(&records);
         all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
-        all.make(&root.join("commondir"), ITSELF).unwrap();
+        all.make(&root.join("commondir"), SELF_COMMONDIR).unwrap();
         let files: Vec<_> = fs::read_dir(&records).unwrap().map(|it| it.unwrap().path()).collect();
         let [file] = files.as_slice() else { panic!("{files:?}") };
         let text = fs::read_to_string(file).unwrap();
         assert!(text.contains(".vscode") && text.contains("commondir") && text.lines().count() == 2, "{text}");
-        assert!(sweep(&records).is_empty(), "its castor lives");
+        assert!(remove_orphans(&records).is_empty(), "its castor lives");
         drop(all);
         let mut all = Placeholders::new(&records);
         all.make(&root.join(".vscode"), Placeholder::Folder).unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), text, "once is enough");
         // As after a kill: the lock is gone, and so are those of the placeholders.
         fs::copy(file, records.join("dead.jsonl")).unwrap();
-        assert!(sweep(&records).is_empty() && root.join(".vscode").exists(), "somebody uses it");
+        assert!(remove_orphans(&records).is_empty() && root.join(".vscode").exists(), "somebody uses it");
         std::mem::forget(all);
     }
 
@@ -284,10 +284,10 @@ mod tests {
         let user = File::open(&place).unwrap();
         user.lock_shared().unwrap();
         drop(all);
-        end(&[records.clone()].into());
-        assert!(place.exists() && sweep(&records).is_empty() && place.exists(), "it is in use");
+        remove_records(&[records.clone()].into());
+        assert!(place.exists() && remove_orphans(&records).is_empty() && place.exists(), "it is in use");
         drop(user);
-        assert_eq!(sweep(&records), [place]);
+        assert_eq!(remove_orphans(&records), [place]);
         assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
         // Who uses what another one made writes it down, too.
         let (other, place) = (root.join("other"), root.join(".zed"));
@@ -308,7 +308,7 @@ mod tests {
         fs::set_permissions(&filled, fs::Permissions::from_mode(0o3775)).unwrap();
         let records = root.join("records");
         record(&records, &[(&filled, None)]);
-        assert!(sweep(&records).is_empty() && filled.join("mine").exists());
+        assert!(remove_orphans(&records).is_empty() && filled.join("mine").exists());
         assert_eq!(fs::metadata(&filled).unwrap().permissions().mode() & 0o7777, 0o2775);
     }
 }

@@ -24,8 +24,8 @@ use nix::{
     unistd::{UnlinkatFlags, geteuid, unlinkat},
 };
 
-use super::{Quarantine, online::Online, placeholder_records as records, quarantine::Head, views};
-use crate::base::sandbox::{ITSELF, Placeholder};
+use super::{Quarantine, online::Online, placeholder_records as records, quarantine::GitHead, views};
+use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
 
 /// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
 pub(super) const MARK: u32 = 0o1000;
@@ -36,7 +36,7 @@ const TRIES: usize = 1000;
 /// placeholders that nobody else uses, and ends whoever is left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Placeholders {
-    standing: Vec<Standing>,
+    standing: Vec<OpenPlaceholder>,
     /// The folder of the last one: most stand in the same.
     folder: Option<(PathBuf, OwnedFd)>,
     /// Its other end is with the sandbox's first process, which ends with all others when this one closes: also when
@@ -44,7 +44,7 @@ pub struct Placeholders {
     life: Option<PipeWriter>,
     pub(super) online: Option<Online>,
     quarantine: Arc<Quarantine>,
-    heads: Vec<Head>,
+    heads: Vec<GitHead>,
     tmp: Option<PathBuf>,
     /// Where it is written down what stands.
     records: PathBuf,
@@ -52,7 +52,7 @@ pub struct Placeholders {
 
 /// A placeholder, open and locked.
 #[derive(Debug)]
-struct Standing {
+struct OpenPlaceholder {
     path: PathBuf,
     there: File,
     what: Placeholder,
@@ -79,7 +79,7 @@ impl Placeholders {
                 Some((path, it)) if path == above => Ok(it),
                 _ => open_folder(above),
             };
-            let made = opened.and_then(|it| match put(&it, name, what) {
+            let made = opened.and_then(|it| match create(&it, name, what) {
                 Ok(()) => Ok((it, true)),
                 Err(why) if why.kind() == AlreadyExists => Ok((it, false)),
                 Err(why) => Err(why),
@@ -90,7 +90,7 @@ impl Placeholders {
                 Err(it) => return Err(it),
             };
             let Ok(there) = open_quietly(Some(&folder), Path::new(name)) else { continue };
-            let stands = made || is_one(&there, path);
+            let stands = made || is_placeholder(&there, path);
             if stands && there.try_lock_shared().is_err() {
                 // Another castor removes it.
                 thread::yield_now();
@@ -103,7 +103,7 @@ impl Placeholders {
             };
             // Else the user was faster.
             if stands {
-                self.standing.push(Standing { path: path.to_owned(), there, what, number, made });
+                self.standing.push(OpenPlaceholder { path: path.to_owned(), there, what, number, made });
             }
             self.folder = Some((above.to_owned(), folder));
             return Ok(true);
@@ -117,31 +117,31 @@ impl Placeholders {
     }
 
     fn note(&self, path: &Path, what: Placeholder) {
-        records::note(&self.records, path, what, self.standing.is_empty());
+        records::record_placeholder(&self.records, path, what, self.standing.is_empty());
     }
 
     /// The head of a repository.
-    pub(super) fn head(&mut self, git: &Path) {
-        self.heads.extend(Head::of(git));
+    pub(super) fn add_head(&mut self, git: &Path) {
+        self.heads.extend(GitHead::of(git));
     }
 
     /// `before`: what lies in the folders that may be written. `absent`: what git would obey and is not there.
-    pub(super) fn remember(&mut self, before: Quarantine, absent: Vec<PathBuf>, open: &[PathBuf]) {
+    pub(super) fn set_quarantine(&mut self, before: Quarantine, absent: Vec<PathBuf>, open: &[PathBuf]) {
         // Nothing is made any more.
         self.folder = None;
         let standing = self.standing.iter().map(|it| (it.path.clone(), it.number)).collect();
         let heads = std::mem::take(&mut self.heads);
-        self.quarantine = Arc::new(before.with(standing, absent, heads, open).noted(&self.records));
+        self.quarantine = Arc::new(before.with(standing, absent, heads, open).with_record(&self.records));
     }
 
     /// The folder for temporary files.
-    pub(super) fn uses(&mut self, tmp: &Path) {
+    pub(super) fn add_tmp(&mut self, tmp: &Path) {
         self.tmp = Some(tmp.to_owned());
     }
 
     /// What goes with castor: temporary files, and what was mounted on what is hidden.
     pub fn temporary(&self) -> impl Iterator<Item = PathBuf> + use<> {
-        let view = self.tmp.as_deref().map(views::folder);
+        let view = self.tmp.as_deref().map(views::view_folder);
         self.tmp.clone().into_iter().chain(view)
     }
 
@@ -156,23 +156,23 @@ impl Placeholders {
     }
 
     /// Ends whoever is left in the sandbox, and removes the placeholders that nobody else uses.
-    pub fn let_go(&mut self) -> Gone {
-        self.life.take().iter().for_each(end);
-        self.quarantine.over();
-        let _alone = alone();
+    pub fn release(&mut self) -> RemovedPlaceholders {
+        self.life.take().iter().for_each(end_sandbox);
+        self.quarantine.finish();
+        let _alone = lock_placeholders();
         // Of the last one: most stand in the same.
         let mut folder = None;
-        Gone(self.standing.drain(..).map(|it| it.let_go(&mut folder)).collect())
+        RemovedPlaceholders(self.standing.drain(..).map(|it| it.remove_if_last(&mut folder)).collect())
     }
 
     /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
-    pub fn is_over(&self) -> bool {
+    pub fn is_sandbox_empty(&self) -> bool {
         self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
     }
 
     /// What the first process of the sandbox watches the other end of.
     #[cfg(target_os = "linux")]
-    pub(super) fn lives(&mut self, life: PipeWriter) {
+    pub(super) fn set_life_pipe(&mut self, life: PipeWriter) {
         self.life = Some(life);
     }
 
@@ -180,7 +180,7 @@ impl Placeholders {
     pub(super) fn share(&mut self, path: &Path, what: Placeholder) {
         let Ok(there) = open_quietly(None, path) else { return };
         // Another's, or a killed castor's, without a record that would lead to it.
-        if !is_one(&there, path) {
+        if !is_placeholder(&there, path) {
             return;
         }
         // Its maker's record may end before us.
@@ -189,30 +189,30 @@ impl Placeholders {
         if there.try_lock_shared().is_ok()
             && let Some(number) = number_of(&there, path)
         {
-            self.standing.push(Standing { path: path.to_owned(), there, what, number, made: false });
+            self.standing.push(OpenPlaceholder { path: path.to_owned(), there, what, number, made: false });
         }
     }
 }
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        drop(self.let_go());
+        drop(self.release());
     }
 }
 
 /// What is gone and still open: the disk forgets it when this is dropped, which takes longer than all else of its end,
 /// and for which nobody needs to wait.
-pub struct Gone(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
+pub struct RemovedPlaceholders(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
 
-impl Standing {
+impl OpenPlaceholder {
     /// Removes it, if that is the last use of it.
-    fn let_go(self, folder: &mut Option<(PathBuf, OwnedFd)>) -> File {
+    fn remove_if_last(self, folder: &mut Option<(PathBuf, OwnedFd)>) -> File {
         let Self { path, there, what, made, .. } = self;
         let may_go = made || is_ours(&there, what.text());
         if there.try_lock().is_err() || !may_go {
             return there;
         }
-        let removed = place(&there, &path).is_some_and(|it| match (it.parent(), it.file_name()) {
+        let removed = current_place(&there, &path).is_some_and(|it| match (it.parent(), it.file_name()) {
             (Some(above), Some(name)) => {
                 *folder = folder.take().filter(|it| it.0 == above);
                 if folder.is_none() {
@@ -234,7 +234,7 @@ impl Standing {
 const LAST: u8 = 200;
 
 /// Any word ends who reads it, and the last of the readers with the rest.
-fn end(mut life: &PipeWriter) {
+fn end_sandbox(mut life: &PipeWriter) {
     if life.write_all(&[0]).is_ok() {
         waits_for_end(life, LAST);
     }
@@ -248,7 +248,7 @@ fn waits_for_end(life: &PipeWriter, at_most: u8) -> bool {
 }
 
 /// Between the look at a placeholder and its lock another command's end may remove it. Among several castors it still may.
-pub(super) fn alone() -> MutexGuard<'static, ()> {
+pub(super) fn lock_placeholders() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -276,13 +276,13 @@ fn is_empty(path: &Path) -> bool {
 }
 
 /// Whether it is one that nobody may hold yet, or any more: marked, and with nothing in it that somebody would obey.
-pub(super) fn looks_like_one(path: &Path) -> bool {
-    open_quietly(None, path).is_ok_and(|it| is_one(&it, path))
+pub(super) fn looks_like_placeholder(path: &Path) -> bool {
+    open_quietly(None, path).is_ok_and(|it| is_placeholder(&it, path))
 }
 
 /// Whether it looks like one. There are disks without marks, and there its lock alone says it of a folder.
-fn is_one(there: &File, path: &Path) -> bool {
-    let is_file = || [Some(""), ITSELF.text()].into_iter().any(|it| is_ours(there, it));
+fn is_placeholder(there: &File, path: &Path) -> bool {
+    let is_file = || [Some(""), SELF_COMMONDIR.text()].into_iter().any(|it| is_ours(there, it));
     let is_folder = || there.metadata().is_ok_and(|it| it.is_dir()) && is_empty(path);
     is_folder() && (is_ours(there, None) || there.try_lock().is_err()) || is_file()
 }
@@ -302,7 +302,7 @@ fn reads(there: &File, text: &str) -> bool {
     there.read_at(&mut found, 0).is_ok_and(|it| found.get(..it) == Some(text.as_bytes()))
 }
 
-fn put(folder: &OwnedFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
+fn create(folder: &OwnedFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
     let marked = |mode: u32| Mode::from_bits_truncate((mode | MARK) as nix::libc::mode_t);
     match what {
         Placeholder::Folder => Ok(mkdirat(folder, name, marked(0o777))?),
@@ -323,12 +323,12 @@ pub(super) fn remove(folder: &OwnedFd, name: &OsStr, there: &File, text: Option<
 }
 
 /// Where it lies now: the user may have renamed a folder above it.
-fn place(there: &File, path: &Path) -> Option<PathBuf> {
-    if same(there, path) {
+fn current_place(there: &File, path: &Path) -> Option<PathBuf> {
+    if is_same_file(there, path) {
         return Some(path.to_owned());
     }
     let moved = fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
-    (moved.file_name() == path.file_name() && same(there, &moved)).then_some(moved)
+    (moved.file_name() == path.file_name() && is_same_file(there, &moved)).then_some(moved)
 }
 
 /// Takes the mark from what is there still: it is the user's by now.
@@ -349,7 +349,7 @@ pub(super) fn open_quietly(folder: Option<&OwnedFd>, name: &Path) -> nix::Result
     .map(File::from)
 }
 
-pub(super) fn same(there: &File, path: &Path) -> bool {
+pub(super) fn is_same_file(there: &File, path: &Path) -> bool {
     number_of(there, path).is_some()
 }
 
@@ -366,8 +366,8 @@ mod tests {
         os::unix::fs::PermissionsExt,
     };
 
-    use super::{Placeholder, Placeholders, looks_like_one};
-    use crate::base::sandbox::ITSELF;
+    use super::{Placeholder, Placeholders, looks_like_placeholder};
+    use crate::base::sandbox::SELF_COMMONDIR;
 
     #[test]
     fn the_last_one_removes_it() {
@@ -376,7 +376,7 @@ mod tests {
         let records = dir.path().join("records");
         let (mut one, mut two) = (Placeholders::new(&records), Placeholders::new(&records));
         one.make(&path, Placeholder::Folder).unwrap();
-        assert!(looks_like_one(&path));
+        assert!(looks_like_placeholder(&path));
         two.share(&path, Placeholder::Folder);
         drop(one);
         assert!(path.is_dir());
@@ -423,7 +423,7 @@ mod tests {
         }
         let locked = [".npmrc", "config", ".idea"].map(|it| File::open(at(it)).unwrap());
         locked.iter().for_each(|it| it.lock().unwrap());
-        assert!(!looks_like_one(&at(".npmrc")) && !looks_like_one(&at("config")));
+        assert!(!looks_like_placeholder(&at(".npmrc")) && !looks_like_placeholder(&at("config")));
         let mut all = Placeholders::new(&at("records"));
         all.share(&at("config"), Placeholder::File(""));
         all.share(&at(".idea"), Placeholder::Folder);
@@ -446,7 +446,7 @@ mod tests {
         std::fs::write(at("w/.git/config.worktree"), "").unwrap();
         let mut all = Placeholders::new(&at("records"));
         for (name, what) in
-            [("config.worktree", Placeholder::File("")), ("info", Placeholder::Folder), ("commondir", ITSELF)]
+            [("config.worktree", Placeholder::File("")), ("info", Placeholder::Folder), ("commondir", SELF_COMMONDIR)]
         {
             assert!(all.make(&at("w/.git").join(name), what).unwrap());
         }
@@ -466,7 +466,7 @@ mod tests {
         let records = dir.path().join("records");
         let mut all = Placeholders::new(&records);
         all.make(&empty, Placeholder::File("")).unwrap();
-        all.make(&itself, ITSELF).unwrap();
+        all.make(&itself, SELF_COMMONDIR).unwrap();
         std::fs::write(&empty, "mine").unwrap();
         drop(all);
         assert!(!itself.exists());
@@ -479,7 +479,7 @@ mod tests {
                 std::fs::set_permissions(it, Permissions::from_mode(mode)).unwrap();
             }
             let mut all = Placeholders::new(&records);
-            all.share(&itself, ITSELF);
+            all.share(&itself, SELF_COMMONDIR);
             all.share(&folder, Placeholder::Folder);
             drop(all);
             assert_eq!((itself.exists(), folder.exists()), (!goes, mode & 0o1000 == 0), "{text} {mode:o}");

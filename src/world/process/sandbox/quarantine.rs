@@ -25,19 +25,19 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    committed::{self, Begun},
+    committed::{self, SessionCommits},
     git_config_paths,
-    placeholder_records::{self, Noted},
-    placeholders::{looks_like_one, open_folder},
+    placeholder_records::{self, QuarantineRecord},
+    placeholders::{looks_like_placeholder, open_folder},
 };
 use crate::base::{
     path::AbsPath,
-    sandbox::{held_below, is_held},
-    terminal::Findings,
+    sandbox::{is_protected, protected_below},
+    terminal::ObeyedFindings,
 };
 
 /// What is put behind the name.
-const ASIDE: &str = ".castor-aside";
+const ASIDE_SUFFIX: &str = ".castor-aside";
 /// Names that are taken are passed over, but not for ever.
 const TRIES: usize = 100;
 
@@ -54,12 +54,12 @@ pub struct Quarantine {
     #[serde(skip)]
     standing: Vec<(PathBuf, (u64, u64))>,
     #[serde(skip)]
-    heads: Vec<Head>,
+    heads: Vec<GitHead>,
     /// May be made: the user said so.
     open: Vec<PathBuf>,
     /// What the session began with.
     #[serde(skip)]
-    begun: Arc<Begun>,
+    begun: Arc<SessionCommits>,
     /// What is new from now on may be anybody's.
     #[serde(skip)]
     settled: AtomicBool,
@@ -70,17 +70,17 @@ pub struct Quarantine {
     gone: CancellationToken,
     /// As long as it is written down.
     #[serde(skip)]
-    noted: Mutex<Option<Noted>>,
+    noted: Mutex<Option<QuarantineRecord>>,
 }
 
 impl Quarantine {
     /// Looks at what is there.
-    pub(super) fn look(roots: &[PathBuf]) -> Self {
+    pub(super) fn take_snapshot(roots: &[PathBuf]) -> Self {
         let mut res = Self::default();
         for root in roots {
-            let deep = deep(root);
+            let deep = nested_names(root);
             res.links.extend(deep.iter().filter_map(|it| link_on_the_way(root, it)));
-            res.roots.push((root.clone(), obeyed(root, deep)));
+            res.roots.push((root.clone(), guarded_names(root, deep)));
         }
         res
     }
@@ -90,20 +90,20 @@ impl Quarantine {
         self,
         standing: Vec<(PathBuf, (u64, u64))>,
         absent: Vec<PathBuf>,
-        heads: Vec<Head>,
+        heads: Vec<GitHead>,
         open: &[PathBuf],
     ) -> Self {
         Self { standing, absent, heads, open: open.to_owned(), ..self }
     }
 
     /// The same, where what a commit from before has is not new.
-    pub(super) fn since(self, begun: Arc<Begun>) -> Self {
+    pub(super) fn with_commits(self, begun: Arc<SessionCommits>) -> Self {
         Self { begun, ..self }
     }
 
     /// The same, written down in case that castor is killed.
-    pub(super) fn noted(self, records: &Path) -> Self {
-        let noted = (!self.roots.is_empty()).then(|| placeholder_records::note_before(records, &self)).flatten();
+    pub(super) fn with_record(self, records: &Path) -> Self {
+        let noted = (!self.roots.is_empty()).then(|| placeholder_records::record_quarantine(records, &self)).flatten();
         Self { noted: Mutex::new(noted), ..self }
     }
 
@@ -113,19 +113,19 @@ impl Quarantine {
     }
 
     /// Waits until nobody is left who was confined; what was mended then.
-    pub async fn gone(self: Arc<Self>) -> Findings {
+    pub async fn final_findings(self: Arc<Self>) -> ObeyedFindings {
         self.gone.cancelled().await;
-        self.take_mended()
+        self.take_findings()
     }
 
     /// Mends what can be mended; what was, and was not told yet.
-    pub fn findings(&self) -> Findings {
-        self.mend();
-        self.take_mended()
+    pub fn findings(&self) -> ObeyedFindings {
+        self.repair();
+        self.take_findings()
     }
 
     /// As [`Self::findings`], of a process that goes on for long: what comes later may be the user's.
-    pub fn settle(&self) -> Findings {
+    pub fn settle(&self) -> ObeyedFindings {
         let res = self.findings();
         self.settled.store(true, Ordering::Relaxed);
         self.forget();
@@ -133,8 +133,8 @@ impl Quarantine {
     }
 
     /// Nobody who was confined is left.
-    pub(super) fn over(&self) {
-        self.mend();
+    pub(super) fn finish(&self) {
+        self.repair();
         self.forget();
         self.gone.cancel();
     }
@@ -143,7 +143,7 @@ impl Quarantine {
         drop(self.noted.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    fn mend(&self) {
+    fn repair(&self) {
         let restored: Vec<PathBuf> = self.heads.iter().filter(|it| it.restore()).map(|it| it.git.join(HEAD)).collect();
         let aside = if self.settled.load(Ordering::Relaxed) { self.new_heads() } else { self.put_aside() };
         let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,26 +151,26 @@ impl Quarantine {
         mended.1.extend(restored);
     }
 
-    fn take_mended(&self) -> Findings {
+    fn take_findings(&self) -> ObeyedFindings {
         let (aside, restored) = std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner));
-        Findings { aside: paths(aside), restored: paths(restored), ..Findings::default() }
+        ObeyedFindings { quarantined: paths(aside), restored: paths(restored), ..ObeyedFindings::default() }
     }
 
     /// Renames what is new; its old names.
     fn put_aside(&self) -> Vec<PathBuf> {
         let mut res = Vec::new();
         for (root, before) in &self.roots {
-            let new = obeyed(root, deep(root));
+            let new = guarded_names(root, nested_names(root));
             let is_new = |name: &&PathBuf| !self.is_wanted(&root.join(name)) && !self.is_vouched_for(root, name);
             let new = new.difference(before).filter(is_new);
-            res.extend(new.filter_map(|name| self.put_name(root, name)));
+            res.extend(new.filter_map(|name| self.rename_through(root, name)));
         }
         let is_new = |it: &&PathBuf| it.symlink_metadata().is_ok() && !self.is_wanted(it);
         // Somebody outside removed a placeholder, and with it the mount that held the name.
         let taken = self.standing.iter().filter(|(path, number)| is_taken(path, *number)).map(|it| &it.0);
         for path in self.absent.iter().filter(is_new).chain(taken) {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            if put(folder, Path::new(name)) {
+            if try_rename(folder, Path::new(name)) {
                 res.push(path.clone());
             }
         }
@@ -193,14 +193,14 @@ impl Quarantine {
 
     /// What was renamed. A link that is new on the way goes itself; through the user's own what it leads to, if it lies
     /// where commands write.
-    fn put_name(&self, root: &Path, name: &Path) -> Option<PathBuf> {
-        let Some(link) = link_on_the_way(root, name) else { return put(root, name).then(|| root.join(name)) };
+    fn rename_through(&self, root: &Path, name: &Path) -> Option<PathBuf> {
+        let Some(link) = link_on_the_way(root, name) else { return try_rename(root, name).then(|| root.join(name)) };
         if !self.links.contains(&link) {
-            return put(root, link.strip_prefix(root).ok()?).then_some(link);
+            return try_rename(root, link.strip_prefix(root).ok()?).then_some(link);
         }
         let folder = root.join(name).parent()?.canonicalize().ok()?;
         let is_within = self.roots.iter().any(|(root, _)| folder.starts_with(root));
-        (is_within && put(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
+        (is_within && try_rename(&folder, Path::new(name.file_name()?))).then(|| root.join(name))
     }
 
     /// What made roots bare repositories goes in any case.
@@ -208,7 +208,7 @@ impl Quarantine {
         let is_new = |(root, before): &&(PathBuf, BTreeSet<PathBuf>)| {
             is_repository(root) && !before.contains(Path::new(HEAD)) && !self.is_wanted(root)
         };
-        let new = self.roots.iter().filter(is_new).filter(|(root, _)| put(root, Path::new(HEAD)));
+        let new = self.roots.iter().filter(is_new).filter(|(root, _)| try_rename(root, Path::new(HEAD)));
         new.map(|(root, _)| root.join(HEAD)).collect()
     }
 }
@@ -219,12 +219,12 @@ fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
 
 /// Whether something else is where a placeholder was. Another castor's may not be locked yet.
 fn is_taken(path: &Path, number: (u64, u64)) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_one(path)
+    fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) != number) && !looks_like_placeholder(path)
 }
 
 /// By which git knows a repository: without it, it looks for one elsewhere.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct GitHead {
     git: PathBuf,
     text: Vec<u8>,
 }
@@ -233,7 +233,7 @@ const HEAD: &str = "HEAD";
 /// Longer ones are none.
 const MAX_HEAD: u64 = 4096;
 
-impl Head {
+impl GitHead {
     /// `None`: there is none that git would take.
     pub(super) fn of(git: &Path) -> Option<Self> {
         let text = read_head(&open_folder(git).ok()?)?;
@@ -247,7 +247,7 @@ impl Head {
             return false;
         }
         // What is there in its place is kept, whatever it is.
-        _ = free_name(&folder, OsStr::new(HEAD));
+        _ = rename_aside(&folder, OsStr::new(HEAD));
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let written = openat(&folder, HEAD, flags, Mode::from_bits_truncate(0o666))
             .map_err(io::Error::from)
@@ -271,7 +271,7 @@ fn read_head(git: &OwnedFd) -> Option<Vec<u8>> {
     (is_name || is_commit(words.trim_end())).then_some(text)
 }
 
-fn put(folder: &Path, name: &Path) -> bool {
+fn try_rename(folder: &Path, name: &Path) -> bool {
     rename(folder, name)
         .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
         .is_ok()
@@ -286,18 +286,18 @@ pub(super) fn is_repository(folder: &Path) -> bool {
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.
-fn obeyed(root: &Path, deep: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+fn guarded_names(root: &Path, deep: Vec<PathBuf>) -> BTreeSet<PathBuf> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok).map(|it| PathBuf::from(it.file_name()));
-    let below = held_below(root);
-    let at_top = names.filter(|it| it.as_os_str() != ".git" && is_held(it.as_os_str(), &below));
+    let below = protected_below(root);
+    let at_top = names.filter(|it| it.as_os_str() != ".git" && is_protected(it.as_os_str(), &below));
     // Without this one it is no repository.
     let head = is_repository(root).then(|| PathBuf::from(HEAD));
     at_top.chain(deep.into_iter().filter(|it| fs::symlink_metadata(root.join(it)).is_ok())).chain(head).collect()
 }
 
 /// Names that follow each other, where the first of them is there.
-pub(super) fn deep(root: &Path) -> Vec<PathBuf> {
-    let all = held_below(root);
+pub(super) fn nested_names(root: &Path) -> Vec<PathBuf> {
+    let all = protected_below(root);
     let same_first = all.chunk_by(|a, b| a.iter().next() == b.iter().next());
     let is_there = |it: &&[PathBuf]| {
         let first = it.first().and_then(|it| it.iter().next());
@@ -322,17 +322,17 @@ fn rename(root: &Path, name: &Path) -> io::Result<()> {
     let mut parts = name.components().peekable();
     while let Some(Component::Normal(part)) = parts.next() {
         if parts.peek().is_none() {
-            return free_name(&folder, part);
+            return rename_aside(&folder, part);
         }
         folder = openat(&folder, part, flags | OFlag::O_NOFOLLOW, Mode::empty())?;
     }
     Ok(())
 }
 
-fn free_name(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn rename_aside(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     for idx in 0..TRIES {
         let mut new = name.to_owned();
-        new.push(ASIDE);
+        new.push(ASIDE_SUFFIX);
         if idx > 0 {
             new.push(format!("-{idx}"));
         }
@@ -363,7 +363,7 @@ mod tests {
         }
         fs::write(root.join(".npmrc"), "mine").unwrap();
         fs::write(root.join(".bashrc.castor-aside"), "earlier").unwrap();
-        let before = Quarantine::look(std::slice::from_ref(&root));
+        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
         for it in [".bashrc", ".npmrc", "src/a", "x.code-workspace", ".github/CODEOWNERS"] {
             fs::write(root.join(it), "new").unwrap();
         }
@@ -400,7 +400,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |it: &str| dir.path().canonicalize().unwrap().join(it);
         let named = [".npmrc", ".vscode/deep/a", ".zed/a", ".idea/a", ".helix/a", ".github/workflows/a"].map(at);
-        let before = Quarantine::look(&[at("")]).with(Vec::new(), Vec::new(), Vec::new(), &named);
+        let before = Quarantine::take_snapshot(&[at("")]).with(Vec::new(), Vec::new(), Vec::new(), &named);
         for it in named.iter().chain(&[at(".zed/b"), at("src/a")]) {
             fs::create_dir_all(it.parent().unwrap()).unwrap();
             fs::write(it, "x").unwrap();
@@ -431,7 +431,7 @@ mod tests {
         fs::write(at("made"), "x").unwrap();
         fs::write(at("a/.git/hooks/pre-commit.sample"), "x").unwrap();
         fs::write(at("b/.git/hooks/pre-commit"), "x").unwrap();
-        let before = Quarantine::look(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
+        let before = Quarantine::take_snapshot(&[]).with(standing, absent, Vec::new(), &[at("opened")]);
         assert_eq!(before.put_aside(), ["made", "b/.git", "hooks", "modules"].map(at));
         assert!(at("info").exists() && at("a/.git").exists() && at("b/.git.castor-aside").exists());
     }
@@ -440,12 +440,12 @@ mod tests {
     fn what_is_told_once_is_not_told_again_and_who_settled_keeps_what_comes() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let before = Quarantine::look(std::slice::from_ref(&root));
+        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
         fs::create_dir(root.join(".vscode")).unwrap();
-        assert_eq!((before.findings().aside.len(), before.settle().aside.len()), (1, 0));
+        assert_eq!((before.findings().quarantined.len(), before.settle().quarantined.len()), (1, 0));
         fs::create_dir(root.join(".vscode")).unwrap();
-        before.over();
-        assert!(before.findings().aside.is_empty() && root.join(".vscode").exists());
+        before.finish();
+        assert!(before.findings().quarantined.is_empty() && root.join(".vscode").exists());
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
         symlink("cfg", root.join(".cargo")).unwrap();
         symlink(&out, root.join(".gitea")).unwrap();
         fs::remove_dir(out.join("workflows")).unwrap();
-        let before = Quarantine::look(std::slice::from_ref(&root));
+        let before = Quarantine::take_snapshot(std::slice::from_ref(&root));
         fs::write(root.join("cfg/config.toml"), "evil").unwrap();
         // Nobody who is confined writes there.
         fs::create_dir(out.join("workflows")).unwrap();

@@ -23,7 +23,7 @@ const MAX_PACKED: u64 = 64 << 20;
 
 /// What commands in `root` must write for git to work there; `None`: it is in the root, is another's, or does not know of
 /// this root.
-pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
+pub fn outside_root(root: &AbsPath) -> Option<AbsPath> {
     let real = root.as_path().canonicalize().ok()?;
     let res = real.ancestors().find_map(|folder| found(folder, &real))??;
     let is_ours = fs::symlink_metadata(&res).is_ok_and(|it| it.is_dir() && it.uid() == geteuid().as_raw());
@@ -32,15 +32,16 @@ pub fn outside_of(root: &AbsPath) -> Option<AbsPath> {
 
 /// The git folder of the repository around `dir`.
 pub fn around(dir: &AbsPath) -> Option<AbsPath> {
-    let git = dir.as_path().ancestors().find_map(|folder| of(folder).filter(|it| is_repository(it)))?;
+    let git = dir.as_path().ancestors().find_map(|folder| git_folder_of(folder).filter(|it| is_repository(it)))?;
     AbsPath::new(git.canonicalize().ok()?)
 }
 
 /// The same, if what git obeys in it is all that commands cannot write there.
-pub fn held_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
+pub fn guarded_around(it: &Confinement, dir: &AbsPath) -> Option<AbsPath> {
     let git = around(dir)?;
-    let mut written = it.roots.iter().chain(&it.gits).filter(|_| !it.read_only);
-    (written.any(|it| git.is_within(it)) && it.obeyed(&git.join("config")) && !it.keeps(&git)).then_some(git)
+    let mut written = it.roots.iter().chain(&it.git_dirs).filter(|_| !it.read_only);
+    (written.any(|it| git.is_within(it)) && it.is_obeyed(&git.join("config")) && !it.is_never_written(&git))
+        .then_some(git)
 }
 
 /// Whether there is such a reference in a git folder, alone or among those that git packed: `refs/heads/main`.
@@ -52,10 +53,10 @@ pub fn has_reference(git: &AbsPath, full: &str) -> bool {
 }
 
 /// The repository that a folder says is its own.
-pub(super) fn of(folder: &Path) -> Option<PathBuf> {
+pub(super) fn git_folder_of(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     let there = fs::symlink_metadata(&git).ok()?;
-    if there.is_file() { linked(&git) } else { Some(git) }
+    if there.is_file() { linked_git_folder(&git) } else { Some(git) }
 }
 
 /// What a folder says: nothing, so that the one above is asked, or where the repository is, or that nobody may know.
@@ -63,7 +64,7 @@ fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     let git = folder.join(".git");
     let there = fs::symlink_metadata(&git).ok()?;
     if there.is_file() {
-        return Some(linked(&git));
+        return Some(linked_git_folder(&git));
     }
     // An empty folder is none to git either.
     if there.is_dir() && !is_repository(&git) {
@@ -74,7 +75,7 @@ fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
 }
 
 /// Where a `.git` that is a file leads. Anybody can write such a file, and so the other end must know of it.
-fn linked(git: &Path) -> Option<PathBuf> {
+fn linked_git_folder(git: &Path) -> Option<PathBuf> {
     let folder = git.parent()?;
     let inner = folder.join(read(git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
     let Some(common) = read(&inner.join("commondir")) else {
@@ -97,7 +98,7 @@ fn read(path: &Path) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::outside_of;
+    use super::outside_root;
     use crate::base::path::AbsPath;
 
     #[test]
@@ -136,7 +137,7 @@ mod tests {
             ("alien", None),
             ("lone", None),
         ] {
-            assert_eq!(outside_of(&top.join(root)), want.map(|it| top.join(it)), "{root}");
+            assert_eq!(outside_root(&top.join(root)), want.map(|it| top.join(it)), "{root}");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::{fmt::Write, path::Path};
 
-use super::Plan;
-use crate::base::{guarded, sandbox::GIT_CONFIG};
+use super::SandboxPlan;
+use crate::base::{guarded_names, sandbox::GIT_CONFIG};
 
 /// All may be read and run; writing, network and talking with other programs only as the plan says. Later rules win.
-pub(super) fn profile(plan: &Plan) -> String {
+pub(super) fn profile(plan: &SandboxPlan) -> String {
     let mut res = String::from("(version 1)\n(allow default)\n(deny file-write*)\n");
     let quoted = |it: &Path| format!("{:?}", it.to_string_lossy());
     let mut subpath = |what: &str, it: &Path| _ = writeln!(res, "({what} file-write* (subpath {}))", quoted(it));
@@ -18,7 +18,7 @@ pub(super) fn profile(plan: &Plan) -> String {
     }
     // By name, so that what is not there cannot be made.
     for root in &plan.writable {
-        let names = guarded::CONFIG.names.iter().chain(guarded::CONFIG.paths);
+        let names = guarded_names::CONFIG.names.iter().chain(guarded_names::CONFIG.paths);
         for name in names.filter(|it| **it != ".git" && !it.starts_with('/')) {
             subpath("deny", &root.join(name));
         }
@@ -53,16 +53,16 @@ pub(super) fn profile(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, profile};
+    use super::{SandboxPlan, profile};
 
     #[test]
     fn says_what_the_plan_says() {
-        let plan = Plan {
+        let plan = SandboxPlan {
             writable: vec!["/w \"x\"".into(), "/bare".into()],
             tmp: "/t".into(),
             protected: vec!["/w \"x\"/link".into()],
             fixed: vec!["/w \"x\"/.git".into()],
-            ..Plan::default()
+            ..SandboxPlan::default()
         };
         let text = profile(&plan);
         let lines: Vec<&str> = text.lines().collect();
@@ -89,9 +89,9 @@ mod tests {
         let at = |it: &str| lines.iter().position(|line| line.contains(it)).unwrap();
         assert!(at("(deny file-write*)") < at("(allow file-write* (subpath \"/w") && at("subpath \"/w") < at(".zed"));
         assert!(at("(deny signal (target others))") < at("(allow signal (target same-sandbox))"));
-        let online = profile(&Plan { network: true, ..Plan::default() });
+        let online = profile(&SandboxPlan { network: true, ..SandboxPlan::default() });
         assert!(!online.contains("(deny network*)") && online.contains("(deny network-outbound (remote unix-socket))"));
-        let nothing = profile(&Plan { tmp: "/t".into(), ..Plan::default() });
+        let nothing = profile(&SandboxPlan { tmp: "/t".into(), ..SandboxPlan::default() });
         let allowed = nothing.lines().filter(|it| it.starts_with("(allow file-write* (subpath")).collect::<Vec<_>>();
         assert_eq!(allowed, [r#"(allow file-write* (subpath "/t"))"#]);
     }

@@ -17,9 +17,9 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, below, guards::Around, path_json, placeholders::open_folder};
+use super::{SandboxPlan, guarded_paths::GuardContext, nested_config, path_json, placeholders::open_folder};
 use crate::base::{
-    guarded::{MAY_HOLD_TOKENS, TOOL_FOLDERS},
+    guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
     path::AbsPath,
     sandbox::Confinement,
 };
@@ -44,30 +44,30 @@ pub(super) struct View {
 }
 
 /// The folder beside a session's temporary files.
-pub(super) fn folder(tmp: &Path) -> PathBuf {
+pub(super) fn view_folder(tmp: &Path) -> PathBuf {
     tmp.with_file_name(VIEW)
 }
 
 /// What is hidden of what there is, and seen all the same. The rest of the plan is known.
-pub(super) fn of(it: &Confinement, around: &Around<'_>, plan: &Plan) -> io::Result<Vec<View>> {
+pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &SandboxPlan) -> io::Result<Vec<View>> {
     let scratch = plan.tmp.parent().map(Path::to_owned);
     let needed: BTreeSet<PathBuf> = plan.writable.iter().cloned().chain(scratch).collect();
-    let masked = masked(it);
+    let masked = masked_secrets(it);
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();
     let mut links = Vec::new();
-    if it.is_apart() {
+    if it.hides_secrets() {
         let shared = SHARED.iter().map(|it| (PathBuf::from(it), true));
         let home = it.home.iter().map(|it| (it.as_path().to_owned(), false));
         let is_whole = |place: &Path| !needed.iter().any(|root| place.starts_with(root));
         covers = shared.chain(home).filter(|(place, _)| is_whole(place) && is_folder(place)).collect();
-        for path in shown(it, around) {
+        for path in visible_paths(it, around) {
             see(&path, &mut seen, &mut links);
         }
         seen.retain(|it| needed.contains(it) || !masked.iter().any(|secret| it.starts_with(secret)));
     }
     let mut views = BTreeMap::new();
-    let empty = folder(&plan.tmp);
+    let empty = view_folder(&plan.tmp);
     for secret in masked.into_iter().filter(|it| !needed.contains(it)) {
         let is_seen = seen.iter().any(|it| secret.starts_with(it));
         if !is_seen && covers.keys().any(|it| secret.starts_with(it)) {
@@ -107,19 +107,18 @@ fn is_uncovered(place: &Path, covers: &BTreeMap<PathBuf, bool>, seen: &BTreeSet<
 }
 
 /// The secrets that are there, as they really are.
-fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
-    let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.hides(&path));
+fn masked_secrets(it: &Confinement) -> BTreeSet<PathBuf> {
+    let hides = |path: &Path| AbsPath::new(path).is_some_and(|path| it.masks_secret(&path));
     let named = it.masked.iter().map(|it| it.as_path().to_owned());
-    let roots = it.roots.iter().filter(|_| it.is_apart());
-    let of_workspace = roots.flat_map(|it| below::secrets(it.as_path()));
+    let roots = it.roots.iter().filter(|_| it.hides_secrets());
+    let of_workspace = roots.flat_map(|it| nested_config::secrets(it.as_path()));
     // Of what is worked in, the workspace's own rule says what is seen.
     let is_worked_in = |path: &Path, home: &AbsPath| {
         it.roots.iter().any(|root| path.starts_with(root.as_path()) && !home.is_within(root))
     };
-    let of_home = it
-        .home
-        .iter()
-        .flat_map(|home| below::secrets_of_home(home.as_path()).into_iter().filter(|path| !is_worked_in(path, home)));
+    let of_home = it.home.iter().flat_map(|home| {
+        nested_config::secrets_of_home(home.as_path()).into_iter().filter(|path| !is_worked_in(path, home))
+    });
     let real = named.chain(of_workspace).chain(of_home).filter(|path| path.symlink_metadata().is_ok() && hides(path));
     let real = real.filter_map(|it| it.canonicalize().ok());
     let all: BTreeSet<PathBuf> = real.filter(|path| hides(path) && !is_without_token(path)).collect();
@@ -129,7 +128,7 @@ fn masked(it: &Confinement) -> BTreeSet<PathBuf> {
 
 /// Settings of a package manager, and certificates, that open nothing.
 fn is_without_token(path: &Path) -> bool {
-    let is_settings = path.file_name().is_some_and(|name| MAY_HOLD_TOKENS.iter().any(|it| name == *it));
+    let is_settings = path.file_name().is_some_and(|name| TOKEN_FILES.iter().any(|it| name == *it));
     let is_armour = path.extension().is_some_and(|it| it == "pem");
     let is_short = || fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MAX_SETTINGS);
     let text = ((is_settings || is_armour) && is_short()).then(|| fs::read(path).ok()).flatten();
@@ -143,7 +142,7 @@ fn is_without_token(path: &Path) -> bool {
 }
 
 /// What is seen in the home folder with the network: tools, what the user allowed, and where the program lies.
-fn shown(it: &Confinement, around: &Around<'_>) -> Vec<PathBuf> {
+fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
     let Some(home) = it.home.as_ref().map(AbsPath::as_path) else { return Vec::new() };
     let tools = TOOL_FOLDERS.iter().map(|it| home.join(it));
     let on_path = around.path.split(':').map(Path::new).filter(|it| it.starts_with(home));
@@ -154,7 +153,7 @@ fn shown(it: &Confinement, around: &Around<'_>) -> Vec<PathBuf> {
         .map(Path::new)
         .filter(|it| it.is_absolute() && it.exists());
     let programs = words.filter_map(Path::parent).filter(|it| it.starts_with(home) && *it != home).map(Path::to_owned);
-    let allowed = it.leave.credentials.iter().map(|it| it.as_path().to_owned());
+    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned());
     let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
     tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Defaults, Imported,
+    ImportDefaults, ImportedConversation,
     transcript::{Transcript, id_of},
 };
 use crate::base::{
@@ -26,17 +26,17 @@ const MAX_CALL_TITLE: usize = 200;
 /// The window of the models that Gemini CLI speaks to, in tokens.
 const WINDOW: u64 = 1_048_576;
 /// What Gemini CLI itself does not show the model again.
-const NOT_SAID: &[&str] = &["/", "?", "<session_context>", "<hook_context>"];
+const HIDDEN_PREFIXES: &[&str] = &["/", "?", "<session_context>", "<hook_context>"];
 
-pub fn convert(it: &Transcript, defaults: Defaults<'_>) -> Imported {
+pub fn convert(it: &Transcript, defaults: ImportDefaults<'_>) -> ImportedConversation {
     let id = session_id(it);
     let known_folder = folder(it, defaults.cwd);
     let is_folder_guessed = known_folder.is_none();
     let cwd = known_folder.unwrap_or_else(|| defaults.cwd.clone());
     let mut models = it.messages.iter().rev().filter_map(|it| text_at(it, "model"));
     let model = models.next().unwrap_or(defaults.model).to_owned();
-    let at = time(it.about.get("startTime")).or_else(|| it.messages.iter().find_map(|it| time(it.get("timestamp"))));
-    let mut pen = Pen::new(at.unwrap_or_default());
+    let at = time(it.header.get("startTime")).or_else(|| it.messages.iter().find_map(|it| time(it.get("timestamp"))));
+    let mut pen = FactWriter::new(at.unwrap_or_default());
     pen.fact(Fact::Created {
         version: VERSION,
         castor: env!("CARGO_PKG_VERSION").to_owned(),
@@ -57,12 +57,12 @@ pub fn convert(it: &Transcript, defaults: Defaults<'_>) -> Imported {
     if let Some(title) = title(it) {
         pen.event(EventKind::SessionUpdate { title: Some(title), model: None });
     }
-    Imported { id, entries: pen.entries, n_bad: it.n_bad, is_folder_guessed }
+    ImportedConversation { id, entries: pen.entries, n_bad: it.n_bad, is_folder_guessed }
 }
 
 /// Gemini CLI's own id where it can name a file; else one that is made of it.
 fn session_id(it: &Transcript) -> SessionId {
-    let text = it.about.get("sessionId").and_then(Value::as_str).unwrap_or_default();
+    let text = it.header.get("sessionId").and_then(Value::as_str).unwrap_or_default();
     let id = SessionId::from(text);
     match id.is_safe() {
         true => id,
@@ -76,27 +76,27 @@ fn hex(text: &str) -> String {
 
 /// The folder that the transcript names; or the one whose name has its hash, `cwd` or above.
 fn folder(it: &Transcript, cwd: &AbsPath) -> Option<AbsPath> {
-    let named = it.about.get("directories").and_then(|it| it.get(0)).and_then(Value::as_str);
+    let named = it.header.get("directories").and_then(|it| it.get(0)).and_then(Value::as_str);
     if let Some(path) = named.and_then(AbsPath::new) {
         return Some(path);
     }
-    let hash = it.about.get("projectHash").and_then(Value::as_str)?;
+    let hash = it.header.get("projectHash").and_then(Value::as_str)?;
     let up = std::iter::successors(Some(cwd.clone()), AbsPath::parent);
     up.into_iter().find(|it| hex(&it.to_string()) == hash)
 }
 
 fn title(it: &Transcript) -> Option<String> {
-    let summary = it.about.get("summary").and_then(Value::as_str).map(str::to_owned);
+    let summary = it.header.get("summary").and_then(Value::as_str).map(str::to_owned);
     let asked = || {
         let users = it.messages.iter().filter(|it| it.get("type").is_some_and(|it| it == "user"));
-        users.map(|it| joined_text(&parts(it.get("content")))).find(|it| is_said(it))
+        users.map(|it| joined_text(&parts(it.get("content")))).find(|it| is_visible_text(it))
     };
     summary.filter(|it| !it.trim().is_empty()).or_else(asked).map(|it| text::first_line(&it, MAX_TITLE))
 }
 
-fn is_said(text: &str) -> bool {
+fn is_visible_text(text: &str) -> bool {
     let text = text.trim_start();
-    !text.is_empty() && !NOT_SAID.iter().any(|it| text.starts_with(it))
+    !text.is_empty() && !HIDDEN_PREFIXES.iter().any(|it| text.starts_with(it))
 }
 
 fn time(value: Option<&Value>) -> Option<u64> {
@@ -109,7 +109,7 @@ fn text_at<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
 }
 
 /// Writes facts, in the order of the transcript.
-struct Pen {
+struct FactWriter {
     entries: Vec<Entry>,
     at: u64,
     stream: StreamId,
@@ -122,7 +122,7 @@ struct Pen {
     open: Vec<(String, CallId, String)>,
 }
 
-impl Pen {
+impl FactWriter {
     fn new(at: u64) -> Self {
         let stream = StreamId::from("s");
         let (entries, calls, open) = (Vec::new(), BTreeSet::new(), Vec::new());
@@ -178,7 +178,7 @@ impl Pen {
         let content = parts(content);
         let only_text = content.iter().all(|it| it.as_text().is_some());
         let text = joined_text(&content);
-        if only_text && !is_said(&text) {
+        if only_text && !is_visible_text(&text) {
             if !text.is_empty() {
                 let data = json!({"type": "user", "text": text});
                 self.event(EventKind::Custom { kind: "gemini_cli".to_owned(), data });

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Admission, Defaults, Imported, parse};
+use super::{ImportDefaults, ImportOutcome, ImportedConversation, parse};
 use crate::{
     base::{
         event::{EventKind, Speaker},
         log::{Entry, Fact},
         path::AbsPath,
     },
-    world::store::Store,
+    world::store::SessionStore,
 };
 
-fn read(text: &str) -> Result<Imported, String> {
+fn read(text: &str) -> Result<ImportedConversation, String> {
     let cwd = AbsPath::new("/w").unwrap();
-    parse(text.as_bytes(), Defaults { cwd: &cwd, model: "m" })
+    parse(text.as_bytes(), ImportDefaults { cwd: &cwd, model: "m" })
 }
 
 fn jsonl(records: &[Value]) -> String {
@@ -31,7 +31,7 @@ fn said(id: &str, who: &str, content: &str) -> Value {
 }
 
 /// One line for each event that people see.
-fn outline(it: &Imported) -> String {
+fn outline(it: &ImportedConversation) -> String {
     let line = |entry: &Entry| match &entry.fact {
         Fact::Event { event } => match &event.kind {
             EventKind::Message { role, content, .. } => {
@@ -149,7 +149,7 @@ fn one_object_of_older_days() {
 }
 
 #[test]
-fn the_folder_is_told_by_name_or_by_hash() {
+fn folder_is_found_by_name_or_hash() {
     let cwd = |about: Value| {
         let it = read(&jsonl(&[about, said("a", "user", "hi")])).unwrap();
         match &it.entries[0].fact {
@@ -203,18 +203,18 @@ fn ids_from_outside_name_no_other_file() {
 #[test]
 fn twice_is_once() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::new(AbsPath::new(dir.path()).unwrap());
+    let store = SessionStore::new(AbsPath::new(dir.path()).unwrap());
     let text = jsonl(&[about(), said("a", "user", "x"), said("b", "gemini", "y")]);
     let first = read(&text).unwrap();
-    assert_eq!(store.admit(&first).unwrap(), Admission::New);
-    assert_eq!(store.admit(&read(&text).unwrap()).unwrap(), Admission::There);
+    assert_eq!(store.import(&first).unwrap(), ImportOutcome::New);
+    assert_eq!(store.import(&read(&text).unwrap()).unwrap(), ImportOutcome::Exists);
     assert_eq!(store.read(&first.id).unwrap(), first.entries);
     let grown = text + &jsonl(&[said("c", "user", "z")]);
-    assert_eq!(store.admit(&read(&grown).unwrap()).unwrap(), Admission::Differs);
+    assert_eq!(store.import(&read(&grown).unwrap()).unwrap(), ImportOutcome::Conflict);
     let (entries, log) = store.open(&first.id).unwrap();
     drop(log);
     let export = json!({"format": super::EXPORT_FORMAT, "version": 1, "entries": entries}).to_string();
-    assert_eq!(store.admit(&read(&export).unwrap()).unwrap(), Admission::There);
+    assert_eq!(store.import(&read(&export).unwrap()).unwrap(), ImportOutcome::Exists);
     let lines: String = entries.iter().map(|it| serde_json::to_string(it).unwrap() + "\n").collect();
     assert_eq!(read(&lines).unwrap().entries, entries);
 }

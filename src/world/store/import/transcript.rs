@@ -6,27 +6,27 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     /// sessionId, projectHash, startTime, directories, summary, …
-    pub about: Map<String, Value>,
+    pub header: Map<String, Value>,
     pub messages: Vec<Value>,
     /// Lines that are no JSON.
     pub n_bad: usize,
 }
 
-const NEITHER: &str = "neither a transcript of Gemini CLI nor a session of castor";
+const UNKNOWN_FORMAT: &str = "neither a transcript of Gemini CLI nor a session of castor";
 
 /// One object with all messages.
-pub fn legacy(value: Value) -> Result<Transcript, String> {
-    let Value::Object(mut about) = value else { return Err(NEITHER.to_owned()) };
+pub fn parse_legacy(value: Value) -> Result<Transcript, String> {
+    let Value::Object(mut about) = value else { return Err(UNKNOWN_FORMAT.to_owned()) };
     let Some(Value::Array(messages)) = about.remove("messages") else {
-        return Err(format!("{NEITHER}: `messages` is no list"));
+        return Err(format!("{UNKNOWN_FORMAT}: `messages` is no list"));
     };
     let messages = messages.into_iter().filter(|it| id_of(it).is_some()).collect();
-    check(Transcript { about, messages, n_bad: 0 })
+    check(Transcript { header: about, messages, n_bad: 0 })
 }
 
 /// One record a line. A record of the same id replaces; `$set` changes what is said of the session; `$rewindTo` takes
 /// messages back.
-pub fn lines(bytes: &[u8]) -> Result<Transcript, String> {
+pub fn parse_lines(bytes: &[u8]) -> Result<Transcript, String> {
     let mut res = Transcript::default();
     let mut n_records = 0;
     for line in bytes.split(|it| *it == b'\n').map(<[u8]>::trim_ascii).filter(|it| !it.is_empty()) {
@@ -39,19 +39,19 @@ pub fn lines(bytes: &[u8]) -> Result<Transcript, String> {
         }
     }
     if n_records == 0 {
-        return Err(format!("{NEITHER}: no line of it is a JSON object"));
+        return Err(format!("{UNKNOWN_FORMAT}: no line of it is a JSON object"));
     }
     check(res)
 }
 
 fn check(it: Transcript) -> Result<Transcript, String> {
-    let text = |name: &str| it.about.get(name).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    let text = |name: &str| it.header.get(name).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
     for name in ["sessionId", "projectHash"] {
         if !text(name) {
-            return Err(format!("{NEITHER}: no record says its `{name}`"));
+            return Err(format!("{UNKNOWN_FORMAT}: no record says its `{name}`"));
         }
     }
-    if it.about.get("kind").is_some_and(|it| it == "subagent") {
+    if it.header.get("kind").is_some_and(|it| it == "subagent") {
         return Err("the transcript of a sub-agent, which is no conversation; import the session it worked for".into());
     }
     match it.messages.is_empty() {
@@ -71,7 +71,7 @@ impl Transcript {
             if let Some(Value::Array(all)) = changes.remove("messages") {
                 self.messages = all.into_iter().filter(|it| id_of(it).is_some()).collect();
             }
-            return self.about.append(&mut changes);
+            return self.header.append(&mut changes);
         }
         let message = Value::Object(record);
         match id_of(&message) {
@@ -81,7 +81,7 @@ impl Transcript {
             },
             None => {
                 if let Value::Object(mut about) = message {
-                    self.about.append(&mut about);
+                    self.header.append(&mut about);
                 }
             }
         }

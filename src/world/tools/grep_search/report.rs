@@ -9,18 +9,19 @@ use crate::{
     world::tools::{
         grep_search::{
             Call,
-            search::{Cut, FileHits, Found},
+            search::{FileHits, SearchLimit, SearchResult},
         },
-        walk::Plan,
+        walk::WalkPlan,
     },
 };
 
 const MAX_TEXT_BYTES: usize = 200 * 1024;
 
-pub fn report(call: &Call, plan: &Plan, cwd: &AbsPath, found: &Found) -> ToolOutput {
+pub fn report(call: &Call, plan: &WalkPlan, cwd: &AbsPath, found: &SearchResult) -> ToolOutput {
     let filter = call.include.as_ref().map(|it| format!(" (filter: \"{it}\")")).unwrap_or_default();
     let place = format!("for pattern \"{}\" in path \"{}\"{filter}", call.pattern, call.dir_shown);
-    let late = if found.cut == Cut::Late { " The search took too long and was stopped; narrow it down." } else { "" };
+    let late =
+        if found.cut == SearchLimit::Late { " The search took too long and was stopped; narrow it down." } else { "" };
     if found.files.is_empty() {
         let text = format!("No matches found {place}.{late}");
         return ToolOutput { summary: Some("No matches found".to_owned()), ..ToolOutput::text(text) };
@@ -34,14 +35,14 @@ pub fn report(call: &Call, plan: &Plan, cwd: &AbsPath, found: &Found) -> ToolOut
     };
     let mut text = format!("{head} {place}");
     match found.cut {
-        Cut::No => (),
-        Cut::Enough => {
+        SearchLimit::No => (),
+        SearchLimit::Enough => {
             _ = write!(text, " (results limited to {} matches for performance)", call.query.total);
         }
-        Cut::Late => text.push_str(" (the search took too long and was stopped; narrow it down)"),
+        SearchLimit::Late => text.push_str(" (the search took too long and was stopped; narrow it down)"),
     }
     text.push_str(":\n");
-    let shown = |it: &FileHits| plan.shown(&it.path).shown_from(cwd);
+    let shown = |it: &FileHits| plan.shown(&it.path).relative_to(cwd);
     match call.names_only {
         true => push_bounded(&mut text, found.files.iter().map(|it| format!("{}\n", shown(it)))),
         false => {
@@ -49,7 +50,7 @@ pub fn report(call: &Call, plan: &Plan, cwd: &AbsPath, found: &Found) -> ToolOut
             push_bounded(&mut text, found.files.iter().flat_map(|it| block(shown(it), it)));
         }
     }
-    let limited = if found.cut == Cut::No { "" } else { " (limited)" };
+    let limited = if found.cut == SearchLimit::No { "" } else { " (limited)" };
     ToolOutput {
         summary: Some(format!("Found {what}{limited}")),
         data: json!({"files": found.files.len(), "matches": found.hits}),

@@ -18,7 +18,7 @@ use crate::{
     base::{path::AbsPath, text::head},
     world::{
         disk,
-        tools::walk::{Excludes, Plan},
+        tools::walk::{Excludes, WalkPlan},
     },
 };
 
@@ -32,7 +32,7 @@ const MAX_BUFFER_BYTES: usize = 64 * 1024 * 1024;
 /// Files whose content nobody means, unless they are asked for by name.
 const NOISE: &[&str] = &["log", "tmp"];
 
-pub struct Query {
+pub struct SearchQuery {
     pub matcher: RegexMatcher,
     /// Lines that match this do not count.
     pub exclude: Option<RegexMatcher>,
@@ -43,13 +43,13 @@ pub struct Query {
 }
 
 /// When to give up.
-pub struct Stop {
+pub struct SearchBound {
     pub cancel: CancellationToken,
     pub at: Instant,
 }
 
-impl Stop {
-    pub fn now(&self) -> bool {
+impl SearchBound {
+    pub fn is_reached(&self) -> bool {
         self.cancel.is_cancelled() || self.is_late()
     }
 
@@ -59,7 +59,7 @@ impl Stop {
 }
 
 #[derive(Debug, PartialEq)]
-pub struct Line {
+pub struct MatchedLine {
     pub number: u64,
     pub text: String,
     pub is_hit: bool,
@@ -67,30 +67,30 @@ pub struct Line {
 
 pub struct FileHits {
     pub path: PathBuf,
-    pub lines: Vec<Line>,
+    pub lines: Vec<MatchedLine>,
     pub hits: usize,
 }
 
 /// Why there may be more than was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cut {
+pub enum SearchLimit {
     No,
     Enough,
     Late,
 }
 
-pub struct Found {
+pub struct SearchResult {
     pub files: Vec<FileHits>,
     pub hits: usize,
-    pub cut: Cut,
+    pub cut: SearchLimit,
 }
 
 /// The regular files to search, in order.
 pub fn files<'a>(
-    plan: &'a Plan,
+    plan: &'a WalkPlan,
     excludes: Excludes,
     include: Option<&'a Override>,
-    stop: &'a Stop,
+    stop: &'a SearchBound,
 ) -> impl Iterator<Item = PathBuf> + 'a {
     let named = !plan.is_dir;
     let is_noise = move |path: &Path| {
@@ -98,7 +98,7 @@ pub fn files<'a>(
         excludes == Excludes::Search && extension.is_some_and(|it| NOISE.contains(&it))
     };
     plan.walk("", excludes)
-        .take_while(|_| !stop.now())
+        .take_while(|_| !stop.is_reached())
         .flatten()
         .filter(move |it| {
             let path = it.path();
@@ -113,13 +113,13 @@ pub fn files<'a>(
         .map(ignore::DirEntry::into_path)
 }
 
-pub fn search(query: &Query, mut files: impl Iterator<Item = PathBuf>, stop: &Stop) -> Found {
-    let mut found = Found { files: Vec::new(), hits: 0, cut: Cut::No };
+pub fn search(query: &SearchQuery, mut files: impl Iterator<Item = PathBuf>, stop: &SearchBound) -> SearchResult {
+    let mut found = SearchResult { files: Vec::new(), hits: 0, cut: SearchLimit::No };
     let mut size = FIRST_BATCH;
     loop {
         let batch: Vec<PathBuf> = files.by_ref().take(size).collect();
         if batch.is_empty() {
-            found.cut = if stop.is_late() { Cut::Late } else { found.cut };
+            found.cut = if stop.is_late() { SearchLimit::Late } else { found.cut };
             return found;
         }
         for mut file in search_batch(query, &batch, query.total - found.hits, stop) {
@@ -127,7 +127,7 @@ pub fn search(query: &Query, mut files: impl Iterator<Item = PathBuf>, stop: &St
             found.hits += file.hits;
             found.files.push(file);
             if found.hits >= query.total {
-                found.cut = Cut::Enough;
+                found.cut = SearchLimit::Enough;
                 return found;
             }
         }
@@ -136,13 +136,13 @@ pub fn search(query: &Query, mut files: impl Iterator<Item = PathBuf>, stop: &St
 }
 
 /// What was found in `batch`, in its order however the threads ran.
-fn search_batch(query: &Query, batch: &[PathBuf], most: usize, stop: &Stop) -> Vec<FileHits> {
+fn search_batch(query: &SearchQuery, batch: &[PathBuf], most: usize, stop: &SearchBound) -> Vec<FileHits> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut searcher = searcher(query);
         let mut res = Vec::new();
         while let Some((n, path)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, batch.get(n)?))) {
-            if stop.now() {
+            if stop.is_reached() {
                 break;
             }
             res.extend(search_file(query, &mut searcher, path, most, stop).map(|it| (n, it)));
@@ -161,7 +161,7 @@ fn search_batch(query: &Query, batch: &[PathBuf], most: usize, stop: &Stop) -> V
     res.into_iter().map(|it| it.1).collect()
 }
 
-fn searcher(query: &Query) -> Searcher {
+fn searcher(query: &SearchQuery) -> Searcher {
     SearcherBuilder::new()
         .line_terminator(LineTerminator::crlf())
         .binary_detection(BinaryDetection::quit(0))
@@ -171,9 +171,15 @@ fn searcher(query: &Query) -> Searcher {
         .build()
 }
 
-fn search_file(query: &Query, searcher: &mut Searcher, path: &Path, most: usize, stop: &Stop) -> Option<FileHits> {
+fn search_file(
+    query: &SearchQuery,
+    searcher: &mut Searcher,
+    path: &Path,
+    most: usize,
+    stop: &SearchBound,
+) -> Option<FileHits> {
     let most = query.per_file.min(most);
-    let mut sink = Hits { query, stop, most, hits: 0, last: 0, lines: Vec::new() };
+    let mut sink = SearchHits { query, stop, most, hits: 0, last: 0, lines: Vec::new() };
     // A file that cannot be read, or turns out to be binary, has what was found before.
     let file = AbsPath::new(path).and_then(|it| disk::open_real(&it).ok())?;
     _ = searcher.search_file(&query.matcher, &file, &mut sink);
@@ -196,7 +202,7 @@ fn keep_hits(file: &mut FileHits, most: usize, after: u64) {
 }
 
 /// Context of excluded lines is context of nothing.
-fn drop_strays(lines: &mut Vec<Line>, before: u64, after: u64) {
+fn drop_strays(lines: &mut Vec<MatchedLine>, before: u64, after: u64) {
     let hits: Vec<u64> = lines.iter().filter(|it| it.is_hit).map(|it| it.number).collect();
     lines.retain(|it| {
         let at = hits.partition_point(|hit| *hit < it.number);
@@ -206,17 +212,17 @@ fn drop_strays(lines: &mut Vec<Line>, before: u64, after: u64) {
     });
 }
 
-struct Hits<'a> {
-    query: &'a Query,
-    stop: &'a Stop,
+struct SearchHits<'a> {
+    query: &'a SearchQuery,
+    stop: &'a SearchBound,
     most: usize,
     hits: usize,
     /// The number of the last line that counted.
     last: u64,
-    lines: Vec<Line>,
+    lines: Vec<MatchedLine>,
 }
 
-impl Hits<'_> {
+impl SearchHits<'_> {
     /// Whether there are enough hits, and the last one's context is over.
     fn is_past(&self, number: Option<u64>) -> bool {
         self.hits == self.most && number.unwrap_or_default() > self.last + self.query.after as u64
@@ -225,15 +231,15 @@ impl Hits<'_> {
     fn push(&mut self, number: Option<u64>, bytes: &[u8], is_hit: bool) {
         let number = number.unwrap_or_default();
         let text = String::from_utf8_lossy(head_bytes(bytes));
-        self.lines.push(Line { number, text: short(text.trim_end()), is_hit });
+        self.lines.push(MatchedLine { number, text: short(text.trim_end()), is_hit });
     }
 }
 
-impl Sink for Hits<'_> {
+impl Sink for SearchHits<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, it: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if self.stop.now() || self.is_past(it.line_number()) {
+        if self.stop.is_reached() || self.is_past(it.line_number()) {
             return Ok(false);
         }
         if self.hits == self.most {

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::GrepSearch;
-use crate::world::tools::testing::Ground;
+use crate::world::tools::testing::ToolFixture;
 
 #[track_caller]
-fn check(ground: &Ground, args: Value, expected: &str) {
-    assert_eq!(ground.said(&GrepSearch, &args), expected, "{args}");
+fn check(ground: &ToolFixture, args: Value, expected: &str) {
+    assert_eq!(ground.result_text(&GrepSearch, &args), expected, "{args}");
 }
 
-fn sources() -> Ground {
-    Ground::new(&[
+fn sources() -> ToolFixture {
+    ToolFixture::new(&[
         (".geminiignore", "hidden.txt\n"),
         (".github/ci.yml", "needle\n"),
         (".gitignore", "*.gen\n"),
@@ -105,7 +105,9 @@ fn parameters() {
         "Found 1 match for pattern \"needle\" in path \"a.gen\":\n---\nFile: a.gen\nL1: needle\n---",
     );
     check(&ground, json!({"pattern": "x", "dir_path": "no"}), "search_path_not_found: Path does not exist: $W/no");
-    assert!(ground.said(&GrepSearch, &json!({"pattern": "a("})).starts_with("invalid_tool_params: Invalid regular"));
+    assert!(
+        ground.result_text(&GrepSearch, &json!({"pattern": "a("})).starts_with("invalid_tool_params: Invalid regular")
+    );
     assert_eq!(ground.title(&GrepSearch, &json!({"pattern": "a+", "dir_path": "src"})), "'a+' within src");
     assert_eq!(ground.title(&GrepSearch, &json!({"pattern": "a", "include_pattern": "*.rs"})), "'a' in *.rs within .");
 }
@@ -113,8 +115,8 @@ fn parameters() {
 #[test]
 fn few_matches_get_context() {
     let text: String = (1..=200).map(|it| format!("line {it}.\n")).collect();
-    let ground = Ground::new(&[("f", &text)]);
-    let lines = |pattern: &str| ground.said(&GrepSearch, &json!({"pattern": pattern})).lines().count() - 4;
+    let ground = ToolFixture::new(&[("f", &text)]);
+    let lines = |pattern: &str| ground.result_text(&GrepSearch, &json!({"pattern": pattern})).lines().count() - 4;
     assert_eq!(lines("line 100\\."), 101);
     assert_eq!(lines("line (50|100)\\."), 62);
     assert_eq!(lines("line (50|100|120|150)\\."), 4);
@@ -123,28 +125,29 @@ fn few_matches_get_context() {
 #[test]
 fn stops_when_there_is_enough() {
     let text = "needle\n".repeat(70);
-    let ground = Ground::new(&[]);
+    let ground = ToolFixture::new(&[]);
     (0..400).for_each(|it| ground.write(&format!("{it:03}"), text.as_bytes()));
-    let first = ground.said(&GrepSearch, &json!({"pattern": "needle"}));
+    let first = ground.result_text(&GrepSearch, &json!({"pattern": "needle"}));
     assert!(first.starts_with(
         "Found 100 matches for pattern \"needle\" in path \".\" (results limited to 100 matches for performance):"
     ));
     assert!(first.ends_with("File: 001\n".to_owned().as_str()) || first.contains("File: 001\nL1: needle"));
     assert!(!first.contains("File: 002") && !first.contains("L31: needle\n---") && first.contains("L30: needle\n---"));
     for _ in 0..5 {
-        assert_eq!(ground.said(&GrepSearch, &json!({"pattern": "needle"})), first);
+        assert_eq!(ground.result_text(&GrepSearch, &json!({"pattern": "needle"})), first);
     }
-    let three = ground.said(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 3, "after": 2}));
+    let three = ground.result_text(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 3, "after": 2}));
     assert!(three.ends_with("File: 000\nL1: needle\nL2: needle\nL3: needle\nL4- needle\nL5- needle\n---"), "{three}");
-    let names = ground.said(&GrepSearch, &json!({"pattern": "needle", "names_only": true, "total_max_matches": 2}));
+    let names =
+        ground.result_text(&GrepSearch, &json!({"pattern": "needle", "names_only": true, "total_max_matches": 2}));
     assert!(names.ends_with(":\n000\n001"), "{names}");
 }
 
 #[test]
 fn is_bounded_and_cancellable() {
     let wide = format!("needle {}\n", "x".repeat(5000)).repeat(300);
-    let ground = Ground::new(&[("wide", &wide)]);
-    let said = ground.said(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 300}));
+    let ground = ToolFixture::new(&[("wide", &wide)]);
+    let said = ground.result_text(&GrepSearch, &json!({"pattern": "needle", "total_max_matches": 300}));
     assert!(said.len() < 201 * 1024 && said.ends_with("... (more matches not shown; narrow the search)"));
     assert!(said.lines().all(|it| it.len() < 2050));
     ground.cancel.cancel();
@@ -154,7 +157,7 @@ fn is_bounded_and_cancellable() {
 /// Names of several parts, where the search begins behind the first of them.
 #[test]
 fn secrets_are_left_out_wherever_the_search_begins() {
-    let ground = Ground::new(&[
+    let ground = ToolFixture::new(&[
         (".cargo/credentials.toml", "needle\n"),
         (".config/gh/hosts.yml", "needle\n"),
         (".config/gh/x.yml", "none\n"),
@@ -163,7 +166,7 @@ fn secrets_are_left_out_wherever_the_search_begins() {
         ("sub/.m2/settings.xml", "needle\n"),
     ]);
     let check = |dir: &str, want: (bool, bool)| {
-        let said = ground.said(&GrepSearch, &json!({"pattern": "needle", "dir_path": dir}));
+        let said = ground.result_text(&GrepSearch, &json!({"pattern": "needle", "dir_path": dir}));
         assert_eq!((said.contains("L1: needle"), said.contains("(1 file(s) left out")), want, "{dir}: {said}");
     };
     check(".cargo", (false, true));
@@ -178,7 +181,7 @@ fn secrets_are_left_out_wherever_the_search_begins() {
     #[cfg(target_os = "linux")]
     {
         let args = json!({"pattern": "PATH", "dir_path": "/proc/self", "include_pattern": "/environ"});
-        let said = ground.said(&GrepSearch, &args);
+        let said = ground.result_text(&GrepSearch, &args);
         assert!(said.starts_with("No matches") && said.contains("(1 file(s) left out"), "{said}");
     }
 }

@@ -22,15 +22,15 @@ use crate::{
     world::{
         disk::DiskFs,
         tools::{
-            Builtin, Known, ToolContext, glob::Glob, grep_search::GrepSearch, list_directory::ListDirectory, paths,
-            read_file::ReadFile, replace::Replace, testing::Ground, write_file::WriteFile,
+            Builtin, CallKnowledge, ToolContext, glob::Glob, grep_search::GrepSearch, list_directory::ListDirectory,
+            paths, read_file::ReadFile, replace::Replace, testing::ToolFixture, write_file::WriteFile,
         },
     },
 };
 
 #[test]
-fn links_out_of_the_roots_are_told() {
-    let ground = Ground::new(&[("a/in.txt", "x"), ("../outside/secret", "x")]);
+fn links_out_of_the_roots_are_reported() {
+    let ground = ToolFixture::new(&[("a/in.txt", "x"), ("../outside/secret", "x")]);
     ground.link("a/in.txt", "good");
     ground.link("../outside/secret", "bad");
     ground.link("../outside", "dir");
@@ -38,7 +38,7 @@ fn links_out_of_the_roots_are_told() {
     ground.link("loop", "loop");
     let check = |path: &str, real: Option<&str>, in_roots: bool| {
         let ctx = ground.ctx();
-        let res = ground.block_on(paths::target(&ctx, &ctx.cwd.join(path), Access::Read, None));
+        let res = ground.block_on(paths::resolve_target(&ctx, &ctx.cwd.join(path), Access::Read, None));
         let got = res.ok().map(|it| {
             assert_eq!(it.in_roots, in_roots, "{path}");
             it.real
@@ -58,7 +58,7 @@ fn links_out_of_the_roots_are_told() {
 
 #[test]
 fn home_is_where_shells_have_it() {
-    let ground = Ground::new(&[("../home/a", "x"), ("~/a", "x")]);
+    let ground = ToolFixture::new(&[("../home/a", "x"), ("~/a", "x")]);
     let home = ground.cwd.join("../home");
     let check = |path: &str, expected: &str| {
         let ctx = ToolContext { env: [("HOME".to_owned(), home.to_string())].to_vec().into(), ..ground.ctx() };
@@ -77,10 +77,10 @@ fn home_is_where_shells_have_it() {
 
 #[test]
 fn hints_at_the_nearest_name() {
-    let ground = Ground::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
+    let ground = ToolFixture::new(&[("src/main.rs", "x"), ("src/mode.rs", "x")]);
     let check = |path: &str, expected: &str| {
         let cwd = ground.ctx().cwd;
-        let message = paths::not_found(&cwd.join(path), &cwd).message;
+        let message = paths::not_found_error(&cwd.join(path), &cwd).message;
         assert_eq!(message.replace(&cwd.to_string(), ""), expected);
     };
     check("src/man.rs", "File not found: /src/man.rs. Did you mean src/main.rs?");
@@ -94,7 +94,7 @@ fn said(output: &ToolOutput) -> String {
 
 /// Each tool, with a path that was a file of the workspace when it was decided about, and leads outside now.
 #[test]
-fn what_was_swapped_since_the_decision_is_not_touched() {
+fn path_swapped_after_the_decision_is_not_touched() {
     let calls: [(&dyn Builtin, Value); 6] = [
         (&ReadFile, json!({"file_path": "d/f"})),
         (&WriteFile, json!({"file_path": "d/f", "content": "mine"})),
@@ -104,8 +104,9 @@ fn what_was_swapped_since_the_decision_is_not_touched() {
         (&Glob, json!({"pattern": "*", "dir_path": "d"})),
     ];
     for (tool, args) in calls {
-        let ground = Ground::new(&[("d/f", "inner word\n"), ("../outside/f", "outer word\n"), ("../outside/g", "")]);
-        let ctx = ground.decided(tool, &args);
+        let ground =
+            ToolFixture::new(&[("d/f", "inner word\n"), ("../outside/f", "outer word\n"), ("../outside/g", "")]);
+        let ctx = ground.decided_ctx(tool, &args);
         fs::rename(ground.cwd.join("d"), ground.cwd.join("aside")).unwrap();
         ground.link("../outside", "d");
         let text = said(&ground.block_on(tool.run(&args, None, &ctx)).unwrap_or_else(ToolOutput::failed));
@@ -121,7 +122,7 @@ fn what_was_swapped_since_the_decision_is_not_touched() {
 #[test]
 fn a_race_of_links_never_writes_outside() {
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-    let ground = Ground::new(&[("d/f", "a"), ("../outside/keep", "")]);
+    let ground = ToolFixture::new(&[("d/f", "a"), ("../outside/keep", "")]);
     ground.link("../outside", "aside");
     let done = AtomicBool::new(false);
     let (from, to) = (ground.cwd.join("d"), ground.cwd.join("aside"));
@@ -135,9 +136,9 @@ fn a_race_of_links_never_writes_outside() {
         scope.spawn(flip);
         for round in 0..2_000 {
             let args = json!({"file_path": "d/f", "content": format!("{round}")});
-            let ctx = ground.decided(&WriteFile, &args);
+            let ctx = ground.decided_ctx(&WriteFile, &args);
             // What policy would deny.
-            if ctx.known.places.iter().any(|it| !it.in_roots) {
+            if ctx.known.decided_targets.iter().any(|it| !it.in_roots) {
                 stopped += 1;
                 continue;
             }
@@ -169,10 +170,10 @@ impl Fs for Buffer {
 }
 
 #[test]
-fn a_buffer_that_differs_from_the_disk_is_said() {
-    let ground = Ground::new(&[("a.txt", "one\r\ntwo\r\n")]);
+fn unsaved_buffer_is_reported() {
+    let ground = ToolFixture::new(&[("a.txt", "one\r\ntwo\r\n")]);
     let run = |tool: &dyn Builtin, args: &Value, buffer: &'static str| {
-        let ctx = ToolContext { fs: std::sync::Arc::new(Buffer(buffer)), ..ground.decided(tool, args) };
+        let ctx = ToolContext { fs: std::sync::Arc::new(Buffer(buffer)), ..ground.decided_ctx(tool, args) };
         said(&ground.block_on(tool.run(args, None, &ctx)).unwrap_or_else(ToolOutput::failed))
     };
     let read = json!({"file_path": "a.txt"});
@@ -189,8 +190,8 @@ fn a_buffer_that_differs_from_the_disk_is_said() {
 
 /// Two names of one file: what the one says holds for the other.
 #[test]
-fn a_hard_link_to_a_secret_is_told() {
-    let ground = Ground::new(&[("sub/.env", "TOKEN=1\n"), ("plain", "TOKEN=2\n")]);
+fn hard_link_to_a_secret_is_reported() {
+    let ground = ToolFixture::new(&[("sub/.env", "TOKEN=1\n"), ("plain", "TOKEN=2\n")]);
     let hard = |from: &str, to: &str| fs::hard_link(ground.cwd.join(from), ground.cwd.join(to)).unwrap();
     hard("sub/.env", "notes.txt");
     hard("plain", "other.txt");
@@ -206,23 +207,23 @@ fn a_hard_link_to_a_secret_is_told() {
         assert_eq!(touched(tool, edit("other.txt")), Vec::<AbsPath>::new());
     }
     assert_eq!(touched(&GrepSearch, json!({"pattern": "x", "dir_path": "notes.txt"})), [secret]);
-    let said = ground.said(&GrepSearch, &json!({"pattern": "TOKEN"}));
+    let said = ground.result_text(&GrepSearch, &json!({"pattern": "TOKEN"}));
     assert!(!said.contains("TOKEN=1") && said.contains("TOKEN=2") && said.contains("2 file(s) left out"), "{said}");
 }
 
 #[test]
 fn searches_do_not_read_secrets() {
-    let ground = Ground::new(&[("a.txt", "TOKEN\n"), (".env", "TOKEN=1\n"), (".ssh/id_rsa", "TOKEN\n")]);
+    let ground = ToolFixture::new(&[("a.txt", "TOKEN\n"), (".env", "TOKEN=1\n"), (".ssh/id_rsa", "TOKEN\n")]);
     ground.link(".env", "innocent");
-    let said = ground.said(&GrepSearch, &json!({"pattern": "TOKEN"}));
+    let said = ground.result_text(&GrepSearch, &json!({"pattern": "TOKEN"}));
     assert!(said.contains("Found 1 match") && said.contains("2 file(s) left out"), "{said}");
-    assert!(ground.said(&GrepSearch, &json!({"pattern": "TOKEN", "dir_path": ".env"})).contains("TOKEN=1"));
+    assert!(ground.result_text(&GrepSearch, &json!({"pattern": "TOKEN", "dir_path": ".env"})).contains("TOKEN=1"));
 }
 
 /// castor's own folder may lie in the workspace, or a home folder may be one.
 #[test]
-fn what_commands_do_not_see_or_write_is_told() {
-    let ground = Ground::new(&[
+fn file_tools_respect_masked_and_read_only_paths() {
+    let ground = ToolFixture::new(&[
         ("state/c/settings.json", "WORD"),
         ("state/a", "WORD"),
         (".local/bin/ls", "WORD"),
@@ -232,9 +233,13 @@ fn what_commands_do_not_see_or_write_is_told() {
     ground.link("state/c", "c");
     let at = |it: &str| ground.cwd.join(it);
     let kept = ["state/c", ".local", "../all"].map(at).to_vec();
-    let held = ProtectedPaths { kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
+    let held = ProtectedPaths { never_written: kept, masked: ["state/c", "../all", "../scratch"].map(at).to_vec() };
     let roots = vec![ground.cwd.clone(), at("../all/w2")];
-    let ctx = ToolContext { known: Known { held: Arc::new(held), ..Known::default() }, roots, ..ground.ctx() };
+    let ctx = ToolContext {
+        known: CallKnowledge { protected: Arc::new(held), ..CallKnowledge::default() },
+        roots,
+        ..ground.ctx()
+    };
     for (path, reads, writes) in [
         ("state/c/settings.json", true, true),
         ("state/c", true, true),
@@ -247,7 +252,7 @@ fn what_commands_do_not_see_or_write_is_told() {
         ("../all/w2/a", false, false),
         ("../scratch/out", false, false),
     ] {
-        let held = |access| ground.block_on(paths::target(&ctx, &at(path), access, None)).unwrap().held;
+        let held = |access| ground.block_on(paths::resolve_target(&ctx, &at(path), access, None)).unwrap().held;
         assert_eq!((held(Access::Read), held(Access::Write)), (reads, writes), "{path}");
     }
     let said =

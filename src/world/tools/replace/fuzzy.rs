@@ -1,6 +1,6 @@
 //! Finds lines that are nearly `old_string`: a few characters off, white space counting little.
 
-use crate::world::tools::replace::{lines::Edit, strategies::Query};
+use crate::world::tools::replace::{lines::Edit, strategies::ReplaceQuery};
 
 /// Shorter texts are near to too much.
 const MIN_CHARS: usize = 10;
@@ -10,15 +10,15 @@ const WHITESPACE_WEIGHT: f64 = 0.1;
 /// Lines of the file times the square of the text's length: more takes too long.
 const MAX_WORK: usize = 400_000_000;
 
-struct Near {
+struct NearMatch {
     score: f64,
     first: usize,
 }
 
 /// The best matches that do not overlap.
-pub fn fuzzy(query: &Query<'_>) -> Vec<Edit> {
+pub fn fuzzy(query: &ReplaceQuery<'_>) -> Vec<Edit> {
     let block = query.block();
-    let wanted = Shape::new(block.old);
+    let wanted = TextShape::new(block.old);
     let len = wanted.chars.len();
     let work = len.checked_mul(len).and_then(|it| it.checked_mul(query.lines.len()));
     if len < MIN_CHARS || wanted.dense.is_empty() || work.is_none_or(|it| it > MAX_WORK) {
@@ -32,7 +32,7 @@ pub fn fuzzy(query: &Query<'_>) -> Vec<Edit> {
             return Vec::new();
         }
         let score = wanted.difference(query.text.get(range).unwrap_or_default());
-        near.extend(score.map(|score| Near { score, first }));
+        near.extend(score.map(|score| NearMatch { score, first }));
     }
     near.sort_by(|a, b| a.score.total_cmp(&b.score).then(a.first.cmp(&b.first)));
     let mut chosen: Vec<usize> = Vec::new();
@@ -46,12 +46,12 @@ pub fn fuzzy(query: &Query<'_>) -> Vec<Edit> {
 }
 
 /// A text with and without its white space.
-struct Shape {
+struct TextShape {
     chars: Vec<char>,
     dense: Vec<char>,
 }
 
-impl Shape {
+impl TextShape {
     fn new(text: &str) -> Self {
         Self { chars: text.chars().collect(), dense: text.chars().filter(|it| !it.is_whitespace()).collect() }
     }

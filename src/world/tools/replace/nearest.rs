@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Write};
 
 use crate::{
     base::text::first_line,
-    world::tools::replace::{lines::indentation, strategies::Query},
+    world::tools::replace::{lines::indentation, strategies::ReplaceQuery},
 };
 
 const CONTEXT_LINES: usize = 2;
@@ -16,7 +16,7 @@ const MIN_SHARE: usize = 30;
 const MIN_APPLIED_CHARS: usize = 10;
 
 /// Sentences to put behind the error, or nothing.
-pub fn hint(query: &Query<'_>) -> String {
+pub fn hint(query: &ReplaceQuery<'_>) -> String {
     let mut res = String::new();
     let new = query.new.trim();
     if new.len() >= MIN_APPLIED_CHARS
@@ -41,7 +41,7 @@ pub fn hint(query: &Query<'_>) -> String {
 }
 
 /// The first of the `count` lines that share most words with the wanted text. Linear: files may be large.
-fn nearest(query: &Query<'_>, count: usize) -> Option<usize> {
+fn nearest(query: &ReplaceQuery<'_>, count: usize) -> Option<usize> {
     let wanted: HashSet<&str> = words(query.old).collect();
     let all: usize = query.old.lines().map(|it| score(it, &wanted)).sum();
     let scores: Vec<usize> = (0..query.lines.len()).map(|it| score(query.line(it), &wanted)).collect();

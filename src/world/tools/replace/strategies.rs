@@ -15,14 +15,14 @@ const MAX_TOKENS: usize = 2000;
 const DELIMITERS: &[char] = &['(', ')', ':', '[', ']', '{', '}', '<', '>', '='];
 
 /// All places that a strategy finds, in order.
-pub type Strategy = fn(&Query<'_>) -> Vec<Edit>;
+pub type Strategy = fn(&ReplaceQuery<'_>) -> Vec<Edit>;
 
 /// The first that finds something decides.
 pub const STRATEGIES: &[(&str, Strategy)] =
     &[("exact", exact), ("flexible", flexible), ("tokens", tokens), ("fuzzy", fuzzy)];
 
 /// What to find, and in what. LF only.
-pub struct Query<'a> {
+pub struct ReplaceQuery<'a> {
     pub text: &'a str,
     pub lines: Vec<Range<usize>>,
     pub old: &'a str,
@@ -38,7 +38,7 @@ pub struct Block<'a> {
     takes_end: bool,
 }
 
-impl<'a> Query<'a> {
+impl<'a> ReplaceQuery<'a> {
     pub fn new(text: &'a str, old: &'a str, new: &'a str, cancel: &'a CancellationToken) -> Self {
         Self { text, lines: lines(text), old, new, cancel }
     }
@@ -72,13 +72,13 @@ impl<'a> Query<'a> {
     }
 }
 
-fn exact(query: &Query<'_>) -> Vec<Edit> {
+fn exact(query: &ReplaceQuery<'_>) -> Vec<Edit> {
     let found = query.text.match_indices(query.old);
     found.map(|(at, it)| Edit { range: at..at + it.len(), text: query.new.to_owned() }).collect()
 }
 
 /// Lines that are equal but for the white space around them.
-fn flexible(query: &Query<'_>) -> Vec<Edit> {
+fn flexible(query: &ReplaceQuery<'_>) -> Vec<Edit> {
     let block = query.block();
     let wanted: Vec<&str> = block.old.split('\n').map(str::trim).collect();
     let mut res = Vec::new();
@@ -99,7 +99,7 @@ fn flexible(query: &Query<'_>) -> Vec<Edit> {
 }
 
 /// The same tokens from the start of a line on, whatever the white space between them.
-fn tokens(query: &Query<'_>) -> Vec<Edit> {
+fn tokens(query: &ReplaceQuery<'_>) -> Vec<Edit> {
     let block = query.block();
     let Some(regex) = token_regex(block.old) else { return Vec::new() };
     regex.find_iter(query.text).map(|it| query.edit(&block, it.range())).collect()

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::Replace;
 use crate::{
     base::tool::Display,
-    world::tools::{Builtin, testing::Ground},
+    world::tools::{Builtin, testing::ToolFixture},
 };
 
 #[track_caller]
 fn check_with(before: &str, old: &str, new: &str, all: bool, expected: Result<&str, &str>) {
-    let ground = Ground::new(&[("f", before)]);
+    let ground = ToolFixture::new(&[("f", before)]);
     let args = json!({"file_path": "f", "old_string": old, "new_string": new, "allow_multiple": all});
-    let said = ground.said(&Replace, &args);
+    let said = ground.result_text(&Replace, &args);
     let after = String::from_utf8(ground.read("f")).unwrap();
     match expected {
         Ok(expected) => assert_eq!(after, expected, "{said}"),
@@ -97,13 +97,13 @@ fn tokens() {
 #[test]
 fn fuzzy() {
     let before = "fn main() {\n    let message = compute_message(first, second);\n    println!(\"{message}\");\n}\n";
-    let ground = Ground::new(&[("f", before)]);
+    let ground = ToolFixture::new(&[("f", before)]);
     let args = json!({
         "file_path": "f",
         "old_string": "let mesage = compute_message(first, second);\nprintln!(\"{message}\")",
         "new_string": "let m = 1;\nprintln!(\"{m}\");",
     });
-    let said = ground.said(&Replace, &args);
+    let said = ground.result_text(&Replace, &args);
     assert!(said.starts_with(
         "Successfully modified file: $W/f (1 replacements). Applied fuzzy match at lines 2-3. Here is the updated code:"
     ));
@@ -133,8 +133,8 @@ fn refusals() {
     check_error("a\n", "", "b", "attempt_to_create_existing_file");
     check_error("a\n", "a", "b\n// rest of code ...\n", "invalid_tool_params: `new_string` contains an omission");
     check_error("\0\0\0", "a", "b", "edit_preparation_failure");
-    let ground = Ground::new(&[]);
-    let said = |args: Value| ground.said(&Replace, &args);
+    let ground = ToolFixture::new(&[]);
+    let said = |args: Value| ground.result_text(&Replace, &args);
     assert_eq!(
         said(json!({"file_path": "g", "old_string": "a", "new_string": "b"})),
         "file_not_found: File not found: $W/g. Cannot apply edit. Use an empty old_string to create a new file."
@@ -159,17 +159,21 @@ fn shows_the_nearest_block() {
          The nearest lines in the file, with their numbers, are:\n\
          5: }\n6: \n7: fn second(count: usize) {\n8:     call(two, count);\n9: }",
     );
-    let ground = Ground::new(&[("f", "let done = already(there);\n")]);
+    let ground = ToolFixture::new(&[("f", "let done = already(there);\n")]);
     let args = json!({"file_path": "f", "old_string": "zzz qqq", "new_string": "let done = already(there);"});
-    assert!(ground.said(&Replace, &args).ends_with("already there, at line 1: the edit may have been applied before."));
+    assert!(
+        ground
+            .result_text(&Replace, &args)
+            .ends_with("already there, at line 1: the edit may have been applied before.")
+    );
 }
 
 #[test]
 fn unusual_encodings_round_trip() {
-    let ground = Ground::new(&[]);
+    let ground = ToolFixture::new(&[]);
     let run = |bytes: &[u8]| {
         ground.write("f", bytes);
-        let said = ground.said(&Replace, &json!({"file_path": "f", "old_string": "b", "new_string": "é"}));
+        let said = ground.result_text(&Replace, &json!({"file_path": "f", "old_string": "b", "new_string": "é"}));
         (ground.read("f"), said)
     };
     assert_eq!(run(b"\xff\xfea\0\r\0\n\0b\0").0, b"\xff\xfea\0\r\0\n\0\xe9\0");
@@ -181,8 +185,8 @@ fn unusual_encodings_round_trip() {
 }
 
 #[test]
-fn edits_only_what_was_shown() {
-    let ground = Ground::new(&[("f", "a\r\nb\r\n")]);
+fn edit_fails_when_the_file_changed_since_the_preview() {
+    let ground = ToolFixture::new(&[("f", "a\r\nb\r\n")]);
     let ctx = ground.ctx();
     let args = json!({"file_path": "f", "old_string": "b", "new_string": "c"});
     let preview = ground.block_on(Replace.preview(&args, &ctx)).unwrap();

@@ -24,7 +24,7 @@ pub struct Completion {
 
 impl Completion {
     /// It printed more.
-    pub fn heard(&mut self, text: &str) {
+    pub fn add_output(&mut self, text: &str) {
         self.printed.push_str(text);
         // Cut rarely, so that a talkative command is not moved again and again.
         if self.printed.len() > 8 * SHOWN {
@@ -33,11 +33,11 @@ impl Completion {
     }
 
     /// It is over.
-    pub async fn ended(self, exit: &Exit) {
-        (self.tell)(self.in_words(exit)).await;
+    pub async fn report_end(self, exit: &Exit) {
+        (self.tell)(self.end_message(exit)).await;
     }
 
-    fn in_words(&self, exit: &Exit) -> String {
+    fn end_message(&self, exit: &Exit) -> String {
         let command = first_line(&self.command.split_whitespace().collect::<Vec<_>>().join(" "), NAMED);
         let pid = self.pid.map(|it| format!(" (PID {it})")).unwrap_or_default();
         let how = match (exit.code, &exit.signal) {
@@ -73,20 +73,20 @@ mod tests {
         let mut it = completion();
         let failed = Exit { code: Some(2), ..Exit::default() };
         assert_eq!(
-            it.in_words(&failed),
+            it.end_message(&failed),
             "`make all` (PID 7), which ran in the background, has ended: exit code 2.\nIt printed nothing more.\n\
              All of its output: /s/b.log"
         );
-        it.heard("no rule\n");
+        it.add_output("no rule\n");
         let killed = Exit { signal: Some("SIGTERM".to_owned()), ..Exit::default() };
-        assert!(it.in_words(&killed).contains("ended by SIGTERM.\nThe last it printed:\nno rule\nAll of"));
+        assert!(it.end_message(&killed).contains("ended by SIGTERM.\nThe last it printed:\nno rule\nAll of"));
     }
 
     #[test]
     fn a_talkative_command_is_told_of_in_few_words() {
         let mut it = completion();
-        (0..100_000).for_each(|n| it.heard(&format!("line {n}\n")));
-        let said = it.in_words(&Exit::default());
+        (0..100_000).for_each(|n| it.add_output(&format!("line {n}\n")));
+        let said = it.end_message(&Exit::default());
         assert!(said.len() < SHOWN + 300 && said.contains("line 99999\n") && it.printed.len() <= 8 * SHOWN, "{said}");
     }
 }

@@ -1,9 +1,9 @@
 //! `run_shell_command`: a command line, its output while it runs, and what became of it.
 
 mod completion;
-mod live;
-mod log;
+mod live_output;
 mod output;
+mod output_log;
 mod params;
 mod report;
 mod watch;
@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use self::{
     completion::Completion,
-    live::{Live, Style},
-    log::{Left, Log},
+    live_output::{LiveOutput, LiveStyle},
     output::Output,
-    params::Params,
-    report::Facts,
-    watch::{Ending, Until, watch},
+    output_log::{OutputLog, RemainingProcess},
+    params::ShellParams,
+    report::ReportFacts,
+    watch::{WatchEnd, WatchLimit, watch},
 };
 use super::{
     Builtin, Progress, Task, Terminals, ToolContext, paths,
@@ -30,7 +30,7 @@ use crate::{
         fs::BoxFuture,
         path::AbsPath,
         sandbox::Confinement,
-        terminal::{CommandLine, Findings, Running, Terminal},
+        terminal::{CommandLine, ObeyedFindings, RunningCommand, Terminal},
         tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     world::process::{Groups, OwnTerminal, sandbox},
@@ -60,14 +60,14 @@ nothing for long is ended; use quiet, non-interactive flags where there are any.
 `is_background` instead of appending `&`: the call returns at once and the output goes to a file. Commands may be \
 sandboxed: credentials in the home folder then look absent. Temporary files go to $TMPDIR.";
 
-const STAYED: &str = "It was not left in the background: the configuration that it was let write is for this one call, \
+const NOT_BACKGROUND: &str = "It was not left in the background: the configuration that it was let write is for this one call, \
                       which waited for its end.";
 
 /// Whose, in a notice.
 const CUT_SHORT: &str = "a command that was cut short";
 const IN_BACKGROUND: &str = "a command in the background";
 
-const OUTSIDE: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
+const NOT_SANDBOXED: &str = "It would run in the editor's terminal, where castor's sandbox does not hold it.";
 
 /// The tool. All commands of the process share one list of groups.
 #[derive(Clone, Debug)]
@@ -82,44 +82,51 @@ impl Shell {
         Self { groups }
     }
 
-    async fn execute(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
-        let Started { mut running, note, confined } = match self.start(params, silence, ctx).await {
+    async fn execute(&self, params: &ShellParams, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
+        let StartedCommand { mut running, note, confined } = match self.start(params, silence, ctx).await {
             Ok(it) => it,
             Err(error) => return ToolOutput::failed(start_error(&error)),
         };
         let screen = running.screen();
-        let style = Style::of(screen.as_ref());
+        let style = LiveStyle::of(screen.as_ref());
         if let Some(screen) = screen {
             (ctx.terminals.attach)(screen).await;
         }
         // What may write configuration ends with its call, and so its call waits for its end.
-        let is_open = confined.as_ref().is_some_and(|it| !it.leave.config.is_empty());
+        let is_open = confined.as_ref().is_some_and(|it| !it.grant.config.is_empty());
         let delay = (params.background && !is_open).then_some(params.delay);
-        let until = Until { cancel: ctx.cancel.clone(), silence, delay };
-        let (mut output, mut live) = (Output::default(), Live::new(ctx.progress.clone(), style));
+        let until = WatchLimit { cancel: ctx.cancel.clone(), silence, delay };
+        let (mut output, mut live) = (Output::default(), LiveOutput::new(ctx.progress.clone(), style));
         let ending = watch(&mut *running, &until, &mut output, &mut live).await;
-        if matches!(ending, Ending::Cancelled | Ending::Silent(_)) {
-            tokio::spawn(tell_of(CUT_SHORT, running.gone(), ctx.background.notice.clone()));
+        if matches!(ending, WatchEnd::Cancelled | WatchEnd::TimedOut(_)) {
+            tokio::spawn(report_findings(CUT_SHORT, running.final_findings(), ctx.background.notice.clone()));
         }
-        let stayed = (params.background && is_open).then(|| STAYED.to_owned());
+        let stayed = (params.background && is_open).then(|| NOT_BACKGROUND.to_owned());
         let (pid, text) = (running.pid(), output.text());
         // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
-        let told = (ending == Ending::Running).then_some(params.command.as_str());
-        let log = if goes_on(&ending) { self.let_go(running, &text, told, ctx).await } else { None };
+        let told = (ending == WatchEnd::Running).then_some(params.command.as_str());
+        let log =
+            if is_still_running(&ending) { self.leave_in_background(running, &text, told, ctx).await } else { None };
         let note = [note, stayed].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let (command, cwd) = (params.command.clone(), params.real_dir.clone());
-        Facts { ending, pid, text, log, note, confined, command, cwd }.report()
+        ReportFacts { ending, pid, text, log, note, confined, command, cwd }.report()
     }
 
-    async fn start(&self, params: &Params, silence: Option<Duration>, ctx: &ToolContext) -> io::Result<Started> {
-        let line = CommandLine { text: &params.command, cwd: &params.real_dir, env: ENV, limit: output::KEPT, silence };
-        let Terminals { client, drawn, .. } = &ctx.terminals;
+    async fn start(
+        &self,
+        params: &ShellParams,
+        silence: Option<Duration>,
+        ctx: &ToolContext,
+    ) -> io::Result<StartedCommand> {
+        let line =
+            CommandLine { text: &params.command, cwd: &params.real_dir, env: ENV, limit: output::MAX_BYTES, silence };
+        let Terminals { client, draws_output: drawn, .. } = &ctx.terminals;
         let mut note = None;
         // What goes on after its call is ours alone: the client's terminals end with the call.
         if let (Some(client), false) = (client, params.background) {
             // An editor that does not answer must not hold a call that nobody wants any more.
             match ctx.cancel.run_until_cancelled(client.start(line)).await {
-                Some(Ok(running)) => return Ok(Started { running, note, confined: None }),
+                Some(Ok(running)) => return Ok(StartedCommand { running, note, confined: None }),
                 Some(Err(why)) => {
                     note =
                         Some(format!("The editor's terminal could not be used ({why}); the command ran without it."));
@@ -128,30 +135,32 @@ impl Shell {
             }
         }
         let (groups, env, drawn) = (self.groups.clone(), ctx.env.clone(), *drawn && !params.background);
-        let confined = ctx.confined.as_deref().map(|it| Arc::new(sandbox::settle(it)));
-        let apart = confined.as_ref().and_then(|it| it.leave.apart.clone()).filter(|it| !it.is_empty());
+        let confined = ctx.confined.as_deref().map(|it| Arc::new(sandbox::current_confinement(it)));
+        let apart = confined.as_ref().and_then(|it| it.grant.isolation_reason.clone()).filter(|it| !it.is_empty());
         let note = [note, apart].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
-        let running = OwnTerminal { groups, env, drawn, confined: confined.clone() }.start(line).await?;
-        Ok(Started { running, note, confined })
+        let running = OwnTerminal { groups, env, use_pty: drawn, confined: confined.clone() }.start(line).await?;
+        Ok(StartedCommand { running, note, confined })
     }
 }
 
 impl Shell {
     /// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
     /// read on all the same. `told`: the command whose end is told.
-    async fn let_go(
+    async fn leave_in_background(
         &self,
-        mut running: Box<dyn Running>,
+        mut running: Box<dyn RunningCommand>,
         so_far: &str,
         told: Option<&str>,
         ctx: &ToolContext,
     ) -> Option<AbsPath> {
         let (path, log) = match running.is_open() {
-            true => Log::create(&ctx.scratch, so_far).await.map_or((None, None), |(path, log)| (Some(path), Some(log))),
+            true => OutputLog::create(&ctx.scratch, so_far)
+                .await
+                .map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
         };
-        let told_of = tell_of(IN_BACKGROUND, running.gone(), ctx.background.notice.clone());
-        let (pid, emptied) = (running.pid(), ctx.background.emptied.clone());
+        let told_of = report_findings(IN_BACKGROUND, running.final_findings(), ctx.background.notice.clone());
+        let (pid, emptied) = (running.pid(), ctx.background.on_group_empty.clone());
         tokio::spawn(async move {
             told_of.await;
             if let Some(it) = pid {
@@ -165,10 +174,10 @@ impl Shell {
             tell: ctx.background.completed.clone(),
             printed: String::new(),
         });
-        let closed = ctx.background.closed.clone();
+        let closed = ctx.background.session_closed.clone();
         tokio::spawn(async move {
-            let left = closed.run_until_cancelled(log::read_on(&mut *running, log, completion)).await;
-            if left != Some(Left::Nobody) {
+            let left = closed.run_until_cancelled(output_log::log_output(&mut *running, log, completion)).await;
+            if left != Some(RemainingProcess::Nobody) {
                 closed.cancelled().await;
                 // What it says at its end is for nobody.
                 _ = running.end().await;
@@ -179,8 +188,8 @@ impl Shell {
 }
 
 /// A command under way, and what is to be said of how it came to be.
-struct Started {
-    running: Box<dyn Running>,
+struct StartedCommand {
+    running: Box<dyn RunningCommand>,
     note: Option<String>,
     /// What held it.
     confined: Option<Arc<Confinement>>,
@@ -224,8 +233,8 @@ impl Builtin for Shell {
 
     fn targets<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Targets> {
         Box::pin(async {
-            let (params, looker) = (Params::read(args, ctx)?, ctx.clone());
-            paths::blocking(move || params.targets(&looker)).await
+            let (params, looker) = (ShellParams::read(args, ctx)?, ctx.clone());
+            paths::run_blocking(move || params.targets(&looker)).await
         })
     }
 
@@ -233,12 +242,12 @@ impl Builtin for Shell {
     /// ours holds it, if the client's terminal runs it.
     fn preview<'a>(&'a self, args: &'a Value, ctx: &'a ToolContext) -> Task<'a, Preview> {
         Box::pin(async {
-            let params = Params::read(args, ctx)?;
+            let params = ShellParams::read(args, ctx)?;
             let ours = params.is_ours(ctx);
             let elsewhere = ctx.roots.first() != Some(&params.real_dir);
             let notes = [
                 elsewhere.then(|| format!("It would run in {}.", params.real_dir)),
-                (!ours && ctx.confined.is_some()).then(|| OUTSIDE.to_owned()),
+                (!ours && ctx.confined.is_some()).then(|| NOT_SANDBOXED.to_owned()),
             ];
             let notes: Vec<String> = notes.into_iter().flatten().collect();
             let display = (!notes.is_empty()).then(|| Display::Text { text: notes.join("\n") });
@@ -248,7 +257,7 @@ impl Builtin for Shell {
 
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async {
-            let params = Params::read(args, ctx)?;
+            let params = ShellParams::read(args, ctx)?;
             let silence = Some(ctx.settings.shell_inactivity_s).filter(|it| *it > 0).map(Duration::from_secs);
             Ok(self.execute(&params, silence, ctx).await)
         })
@@ -256,18 +265,18 @@ impl Builtin for Shell {
 }
 
 /// The call has returned when that is known.
-async fn tell_of(whose: &str, found: BoxFuture<'static, Findings>, notice: Progress) {
+async fn report_findings(whose: &str, found: BoxFuture<'static, ObeyedFindings>, notice: Progress) {
     if let Some(it) = found.await.in_words(whose) {
         notice(it).await;
     }
 }
 
 /// Whether somebody is there when the call has returned.
-fn goes_on(ending: &Ending) -> bool {
+fn is_still_running(ending: &WatchEnd) -> bool {
     match ending {
-        Ending::Running => true,
-        Ending::Exited(exit) => !exit.left.is_empty(),
-        Ending::Cancelled | Ending::Silent(_) | Ending::Lost(_) => false,
+        WatchEnd::Running => true,
+        WatchEnd::Exited(exit) => !exit.left_running.is_empty(),
+        WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TerminalLost(_) => false,
     }
 }
 

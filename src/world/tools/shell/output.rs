@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::base::{ansi::plain, text::tail};
 
 /// How much of the end is kept.
-pub const KEPT: usize = 1024 * 1024;
+pub const MAX_BYTES: usize = 1024 * 1024;
 /// A NUL this early says that it is not text.
 const SNIFFED: usize = 4096;
 pub const BINARY: &str = "[Binary output detected. Halting stream...]";
@@ -34,8 +34,8 @@ impl Output {
         }
         self.end.push_str(text);
         // Twice as much before it is cut: else every push would move a megabyte.
-        if self.end.len() > 2 * KEPT {
-            self.end = tail(&self.end, KEPT).to_owned();
+        if self.end.len() > 2 * MAX_BYTES {
+            self.end = tail(&self.end, MAX_BYTES).to_owned();
         }
         Some(text)
     }
@@ -45,18 +45,18 @@ impl Output {
         if self.binary {
             return BINARY.to_owned();
         }
-        let end = tail(&self.end, KEPT);
+        let end = tail(&self.end, MAX_BYTES);
         let omitted = self.total - end.len();
         let mut res = String::new();
         if omitted > 0 {
             _ = writeln!(res, "… {omitted} bytes omitted");
         }
-        res + settled(&plain(end).0).trim_end()
+        res + collapse_overwrites(&plain(end).0).trim_end()
     }
 }
 
 /// Lines that were written over (`\r`, as progress bars do) as they looked at last.
-fn settled(text: &str) -> String {
+fn collapse_overwrites(text: &str) -> String {
     if !text.contains('\r') {
         return text.to_owned();
     }
@@ -70,18 +70,18 @@ fn settled(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BINARY, KEPT, Output, settled};
+    use super::{BINARY, MAX_BYTES, Output, collapse_overwrites};
 
     #[test]
     fn keeps_the_end() {
         let mut output = Output::default();
         for _ in 0..300 {
             assert!(output.push(&"é".repeat(8 * 1024)).is_some());
-            assert!(output.end.capacity() <= 8 * KEPT);
+            assert!(output.end.capacity() <= 8 * MAX_BYTES);
         }
         output.push("the end\n");
         let text = output.text();
-        assert!(text.len() <= KEPT + 64);
+        assert!(text.len() <= MAX_BYTES + 64);
         assert!(text.starts_with("… 38666") && text.ends_with("éthe end"), "{}", &text[..40]);
     }
 
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn progress_bars_settle() {
-        assert_eq!(settled("a\r\nb\n"), "a\nb\n");
-        assert_eq!(settled("10%\r50%\r100%\ndone"), "100%\ndone");
-        assert_eq!(settled("10%\r"), "10%");
+        assert_eq!(collapse_overwrites("a\r\nb\n"), "a\nb\n");
+        assert_eq!(collapse_overwrites("10%\r50%\r100%\ndone"), "100%\ndone");
+        assert_eq!(collapse_overwrites("10%\r"), "10%");
     }
 }

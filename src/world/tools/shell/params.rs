@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     base::{
-        guarded::SECRETS,
+        guarded_names::SECRETS,
         path::AbsPath,
         tool::{Access, TargetPath, Targets, ToolError},
     },
-    world::tools::{ToolContext, saved},
+    world::tools::{ToolContext, private_files},
 };
 
 /// A longer command is shown by its description, where it has one. In characters.
@@ -20,7 +20,7 @@ const DELAY_MS: u64 = 200;
 const MAX_DELAY_MS: u64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Params {
+pub struct ShellParams {
     pub command: String,
     pub description: Option<String>,
     /// As the call names it.
@@ -31,7 +31,7 @@ pub struct Params {
     pub delay: Duration,
 }
 
-impl Params {
+impl ShellParams {
     pub fn read(args: &Value, ctx: &ToolContext) -> Result<Self, ToolError> {
         let args = args.as_object().ok_or_else(|| invalid("The arguments must be an object."))?;
         let command = text(args, "command")?.ok_or_else(|| invalid("`command` is required."))?;
@@ -42,7 +42,7 @@ impl Params {
             return Err(invalid("`command` must not contain NUL characters."));
         }
         let dir = text(args, "dir_path")?.filter(|it| !it.is_empty());
-        let dir = dir.map_or_else(|| ctx.cwd.clone(), |it| ctx.place(it));
+        let dir = dir.map_or_else(|| ctx.cwd.clone(), |it| ctx.resolve_path(it));
         Ok(Self {
             command: command.to_owned(),
             description: text(args, "description")?.map(str::to_owned),
@@ -76,7 +76,7 @@ impl Params {
 }
 
 fn real_dir(dir: &AbsPath) -> Result<AbsPath, ToolError> {
-    saved::real_dir(dir).map_err(|error| match error.kind() {
+    private_files::real_dir(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             ToolError::new("file_not_found", format!("Directory not found: {dir}. `dir_path` must be a folder."))
         }

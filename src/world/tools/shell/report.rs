@@ -4,41 +4,41 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::watch::Ending;
+use super::watch::WatchEnd;
 use crate::{
     base::{
         content::Part,
         path::AbsPath,
         sandbox::{Confinement, Denial},
         terminal::Exit,
-        text::{tail, untrusted},
+        text::{tail, wrap_untrusted},
         tool::{Display, ToolError, ToolOutput},
     },
-    world::process::sandbox::denied::recognise,
+    world::process::sandbox::denial::recognise_denial,
 };
 
 /// The most that people are shown at the end; they saw the rest while it ran.
-const SHOWN: usize = 100_000;
+const MAX_DISPLAY_BYTES: usize = 100_000;
 
 /// To the model, after a denial: what is left to do.
-const NEXT: &str = "Do not try to get around it.";
-const SAY: &str = "say what you need: only the user can allow more.";
+const NO_WORKAROUND: &str = "Do not try to get around it.";
+const ASK_USER: &str = "say what you need: only the user can allow more.";
 
 /// To the model, before a denial that the exit code does not tell of: of `a; b` and `a | b` it is `b`'s. What was printed
 /// may be a file with such words in it.
-const DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
+const EXIT_ZERO_DOUBT: &str = "The command ended with exit code 0, but unless it only shows what others printed: ";
 
 /// To the model, of a line with several commands.
-const PARTS: &str = "What stood before that in the line is done; which part it was, the output tells.";
+const EARLIER_PARTS_RAN: &str = "What stood before that in the line is done; which part it was, the output tells.";
 
 /// To the model, of who goes on where each command has a network of its own.
-const OUT_OF_REACH: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
+const OWN_NETWORK_NOTE: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
                             this one. Run server and client in one command, or say that you need network for commands \
                             (security.sandbox.network), which only the user can allow.";
 
 /// What is known when the call returns.
-pub struct Facts {
-    pub ending: Ending,
+pub struct ReportFacts {
+    pub ending: WatchEnd,
     /// Of a process of ours.
     pub pid: Option<u32>,
     /// Plain, its end kept.
@@ -54,24 +54,24 @@ pub struct Facts {
     pub cwd: AbsPath,
 }
 
-impl Facts {
+impl ReportFacts {
     pub fn report(mut self) -> ToolOutput {
         let found = match &self.ending {
-            Ending::Exited(exit) => exit.findings.in_words("this command"),
+            WatchEnd::Exited(exit) => exit.findings.in_words("this command"),
             _ => None,
         };
         if let Some(said) = found.clone() {
             self.note = Some(self.note.map_or_else(|| said.clone(), |it| format!("{it}\n{said}")));
         }
-        let failed = matches!(&self.ending, Ending::Exited(it) if it.code != Some(0));
-        let said = self.denied();
-        let (left, parts) = (self.left_to_do(), self.has_parts());
+        let failed = matches!(&self.ending, WatchEnd::Exited(it) if it.code != Some(0));
+        let said = self.denial();
+        let (left, parts) = (self.next_step(), self.is_compound());
         let mut res = self.plain_report();
         if let Some(it) = &said {
-            let doubt = if failed { "" } else { DOUBT };
-            let parts = if parts { PARTS } else { "" };
+            let doubt = if failed { "" } else { EXIT_ZERO_DOUBT };
+            let parts = if parts { EARLIER_PARTS_RAN } else { "" };
             let words = [it.in_words().as_str(), parts].join(" ");
-            res.content.push(Part::text(format!("{doubt}{}\n{NEXT} {left}", words.trim_end())));
+            res.content.push(Part::text(format!("{doubt}{}\n{NO_WORKAROUND} {left}", words.trim_end())));
         }
         // For clients that show no output, such as castor's own.
         let told: Vec<String> = said.iter().map(|it| it.in_words()).chain(found).collect();
@@ -79,21 +79,21 @@ impl Facts {
             data.insert("sandbox".to_owned(), told.join("\n").into());
         }
         // Nobody is asked about a command that ended well: it is told only.
-        ToolOutput { denied: said.filter(|_| failed), ..res }
+        ToolOutput { denial: said.filter(|_| failed), ..res }
     }
 
     /// What a command, or a part of it, was kept from, as far as it printed that.
-    fn denied(&self) -> Option<Denial> {
-        let Ending::Exited(exit) = &self.ending else { return None };
-        recognise(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)
+    fn denial(&self) -> Option<Denial> {
+        let WatchEnd::Exited(exit) = &self.ending else { return None };
+        recognise_denial(self.confined.as_deref()?, &self.cwd, &self.command, exit.code, &self.text)
     }
 
-    fn has_parts(&self) -> bool {
+    fn is_compound(&self) -> bool {
         ["&&", ";", "\n"].iter().any(|it| self.command.trim_end().contains(it))
     }
 
     /// What the command may do, and who can change that.
-    fn left_to_do(&self) -> String {
+    fn next_step(&self) -> String {
         let (read_only, untrusted) = self.confined.as_ref().map_or((false, false), |it| (it.read_only, it.untrusted));
         let where_to = match (read_only, untrusted) {
             (false, _) => "Work within the workspace and $TMPDIR, or",
@@ -103,13 +103,13 @@ impl Facts {
             }
             (true, false) => "The workspace is read-only for commands: they write in $TMPDIR. Work with that, or",
         };
-        format!("{where_to} {SAY}")
+        format!("{where_to} {ASK_USER}")
     }
 
     fn plain_report(self) -> ToolOutput {
         let (content, data, summary, exit) = match &self.ending {
-            Ending::Exited(exit) => (self.result(exit), self.exit_data(exit), exit_summary(exit), exit.code),
-            Ending::Cancelled => {
+            WatchEnd::Exited(exit) => (self.result(exit), self.exit_data(exit), exit_summary(exit), exit.code),
+            WatchEnd::Cancelled => {
                 let why = "Command was cancelled by user before it could complete.";
                 (
                     self.cut_short(why),
@@ -118,7 +118,7 @@ impl Facts {
                     None,
                 )
             }
-            Ending::Silent(time) => {
+            WatchEnd::TimedOut(time) => {
                 let why = format!(
                     "Command was automatically cancelled because it exceeded the timeout of {} without output.",
                     minutes(*time)
@@ -130,13 +130,13 @@ impl Facts {
                     None,
                 )
             }
-            Ending::Running => {
+            WatchEnd::Running => {
                 let data = json!({ "exitCode": null, "background": true, "pid": self.pid, "log": self.log });
                 (self.running(), data, Some(format!("In background, PID {}", self.pid())), None)
             }
-            Ending::Lost(why) => return lost(why),
+            WatchEnd::TerminalLost(why) => return lost_output(why),
         };
-        let shown = tail(&self.text, SHOWN);
+        let shown = tail(&self.text, MAX_DISPLAY_BYTES);
         let text = self.note.as_ref().map_or_else(|| shown.to_owned(), |it| format!("{it}\n{shown}"));
         let display = Display::Terminal { text, exit };
         ToolOutput {
@@ -156,21 +156,21 @@ impl Facts {
     }
 
     fn result(&self, exit: &Exit) -> String {
-        let mut lines = vec![format!("Output: {}", untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned()))];
+        let mut lines = vec![format!("Output: {}", wrap_untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned()))];
         lines.extend(exit.code.filter(|it| *it != 0).map(|it| format!("Exit Code: {it}")));
         lines.extend(exit.signal.as_ref().map(|it| format!("Signal: {it}")));
-        if !exit.left.is_empty() {
-            let left: Vec<_> = exit.left.iter().map(u32::to_string).collect();
+        if !exit.left_running.is_empty() {
+            let left: Vec<_> = exit.left_running.iter().map(u32::to_string).collect();
             lines.push(format!("Background PIDs: {}", left.join(", ")));
             lines.push(format!("Process Group PGID: {}", self.pid()));
             lines.extend(self.log.as_ref().map(|it| format!("Background Output: {it}")));
-            lines.extend(self.out_of_reach().map(str::to_owned));
+            lines.extend(self.network_note().map(str::to_owned));
         }
         lines.join("\n")
     }
 
     fn exit_data(&self, exit: &Exit) -> Value {
-        let (code, signal, left) = (exit.code, &exit.signal, &exit.left);
+        let (code, signal, left) = (exit.code, &exit.signal, &exit.left_running);
         match left.is_empty() {
             true => json!({ "exitCode": code, "signal": signal }),
             false => json!({ "exitCode": code, "signal": signal, "backgroundPids": left, "pid": self.pid }),
@@ -178,26 +178,26 @@ impl Facts {
     }
 
     fn cut_short(&self, why: &str) -> String {
-        match untrusted(&self.text) {
+        match wrap_untrusted(&self.text) {
             Some(text) => format!("{why} Below is the output before it was cancelled:\n{text}"),
             None => format!("{why} There was no output before it was cancelled."),
         }
     }
 
     fn running(&self) -> String {
-        let text = untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned());
+        let text = wrap_untrusted(&self.text).unwrap_or_else(|| "(empty)".to_owned());
         let log = self.log.as_ref().map(|it| format!("\nIts output goes to: {it}")).unwrap_or_default();
-        let apart = self.out_of_reach().map(|it| format!("\n{it}")).unwrap_or_default();
+        let apart = self.network_note().map(|it| format!("\n{it}")).unwrap_or_default();
         format!("Command is running in background. PID: {}. Initial output:\n{text}{log}{apart}", self.pid())
     }
 
-    fn out_of_reach(&self) -> Option<&'static str> {
-        self.confined.as_ref().is_some_and(|it| !it.network).then_some(OUT_OF_REACH)
+    fn network_note(&self) -> Option<&'static str> {
+        self.confined.as_ref().is_some_and(|it| !it.network).then_some(OWN_NETWORK_NOTE)
     }
 }
 
 /// It was started: running it again could do twice what should be done once.
-fn lost(why: &str) -> ToolOutput {
+fn lost_output(why: &str) -> ToolOutput {
     let message = format!(
         "The editor's terminal was lost while the command ran: {why}. Whether the command took effect is unknown: look \
          before you run it again."
@@ -226,20 +226,20 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Facts, minutes};
+    use super::{ReportFacts, minutes};
     use crate::{
         base::{
             content::joined_text,
             path::AbsPath,
             sandbox::Confinement,
-            terminal::{Exit, Findings},
+            terminal::{Exit, ObeyedFindings},
         },
-        world::tools::shell::watch::Ending,
+        world::tools::shell::watch::WatchEnd,
     };
 
-    fn check(ending: Ending, text: &str, expected: &str) -> serde_json::Value {
+    fn check(ending: WatchEnd, text: &str, expected: &str) -> serde_json::Value {
         let log = AbsPath::new("/s/b.log");
-        let output = Facts {
+        let output = ReportFacts {
             ending,
             pid: Some(7),
             text: text.to_owned(),
@@ -258,43 +258,48 @@ mod tests {
     fn words_for_each_ending() {
         let text = |it: &str| format!("<untrusted_context>\n{it}\n</untrusted_context>");
         let exit = |code, signal: Option<&str>, left| {
-            Ending::Exited(Exit { code, signal: signal.map(str::to_owned), left, findings: Findings::default() })
+            WatchEnd::Exited(Exit {
+                code,
+                signal: signal.map(str::to_owned),
+                left_running: left,
+                findings: ObeyedFindings::default(),
+            })
         };
         check(exit(Some(0), None, vec![]), "hi\n", &format!("Output: {}", text("hi")));
         let data = check(exit(Some(3), None, vec![]), "\n", "Output: (empty)\nExit Code: 3");
         assert_eq!(data, json!({ "exitCode": 3, "signal": null }));
         check(exit(None, Some("SIGKILL"), vec![]), "", "Output: (empty)\nSignal: SIGKILL");
         let paths = |it: &str| vec![AbsPath::new(it).unwrap()];
-        let found = |findings| Ending::Exited(Exit { findings, ..Exit::default() });
-        let aside = found(Findings { aside: paths("/w/.bashrc"), ..Findings::default() });
+        let found = |findings| WatchEnd::Exited(Exit { findings, ..Exit::default() });
+        let aside = found(ObeyedFindings { quarantined: paths("/w/.bashrc"), ..ObeyedFindings::default() });
         let said = "The sandbox put aside what appeared while this command ran and other programs would obey: \
                     /w/.bashrc. It is kept beside it, with `.castor-aside` in its name; only the user may put it \
                     back.\nOutput: (empty)";
         check(aside, "", said);
         let said = "The sandbox restored what git needs to know its repository: /w/.git/HEAD.\nOutput: (empty)";
-        check(found(Findings { restored: paths("/w/.git/HEAD"), ..Findings::default() }), "", said);
+        check(found(ObeyedFindings { restored: paths("/w/.git/HEAD"), ..ObeyedFindings::default() }), "", said);
         let left = "Output: (empty)\nBackground PIDs: 8, 9\nProcess Group PGID: 7\nBackground Output: /s/b.log";
         check(exit(Some(0), None, vec![8, 9]), "", left);
         let why = "Command was cancelled by user before it could complete.";
-        check(Ending::Cancelled, "", &format!("{why} There was no output before it was cancelled."));
+        check(WatchEnd::Cancelled, "", &format!("{why} There was no output before it was cancelled."));
         let below = format!("{why} Below is the output before it was cancelled:\n{}", text("x"));
-        let data = check(Ending::Cancelled, "x", &below);
+        let data = check(WatchEnd::Cancelled, "x", &below);
         assert_eq!(data, json!({ "exitCode": null, "cancelled": true }));
         let why = "Command was automatically cancelled because it exceeded the timeout of 5.0 minutes without output.";
-        let silent = Ending::Silent(Duration::from_secs(300));
+        let silent = WatchEnd::TimedOut(Duration::from_secs(300));
         check(silent, "", &format!("{why} There was no output before it was cancelled."));
         let running =
             "Command is running in background. PID: 7. Initial output:\n(empty)\nIts output goes to: /s/b.log";
-        check(Ending::Running, "", running);
+        check(WatchEnd::Running, "", running);
     }
 
-    fn confined(read_only: bool, untrusted: bool, network: bool) -> Facts {
+    fn confined(read_only: bool, untrusted: bool, network: bool) -> ReportFacts {
         let path = |it: &str| AbsPath::new(it).unwrap();
-        let it = Confinement { read_only, untrusted, network, ..Confinement::of(&path("/w")) };
+        let it = Confinement { read_only, untrusted, network, ..Confinement::for_folder(&path("/w")) };
         let text = "touch: cannot touch '/opt/a/b': Read-only file system\n".to_owned();
-        let ending = Ending::Exited(Exit { code: Some(1), ..Exit::default() });
+        let ending = WatchEnd::Exited(Exit { code: Some(1), ..Exit::default() });
         let (confined, cwd) = (Some(Arc::new(it)), path("/w"));
-        Facts { ending, pid: Some(7), text, log: None, note: None, confined, command: String::new(), cwd }
+        ReportFacts { ending, pid: Some(7), text, log: None, note: None, confined, command: String::new(), cwd }
     }
 
     #[test]
@@ -309,14 +314,14 @@ mod tests {
 
     #[test]
     fn who_goes_on_without_network_cannot_be_reached_and_that_is_said() {
-        let left = || Ending::Exited(Exit { code: Some(0), left: vec![8], ..Exit::default() });
+        let left = || WatchEnd::Exited(Exit { code: Some(0), left_running: vec![8], ..Exit::default() });
         for (ending, network, want) in [
-            (Ending::Running, false, true),
+            (WatchEnd::Running, false, true),
             (left(), false, true),
-            (Ending::Running, true, false),
+            (WatchEnd::Running, true, false),
             (left(), true, false),
         ] {
-            let facts = Facts { ending, text: "up\n".to_owned(), ..confined(false, false, network) };
+            let facts = ReportFacts { ending, text: "up\n".to_owned(), ..confined(false, false, network) };
             assert_eq!(joined_text(&facts.report().content).contains("Run server and client in one command"), want);
         }
     }
@@ -324,10 +329,10 @@ mod tests {
     #[test]
     fn only_a_failure_is_asked_about_and_of_several_commands_the_model_is_told() {
         let report = |code, command: &str| {
-            let ending = Ending::Exited(Exit { code: Some(code), ..Exit::default() });
-            Facts { ending, command: command.to_owned(), ..confined(false, false, false) }.report()
+            let ending = WatchEnd::Exited(Exit { code: Some(code), ..Exit::default() });
+            ReportFacts { ending, command: command.to_owned(), ..confined(false, false, false) }.report()
         };
-        assert!(report(1, "touch /opt/x").denied.is_some() && report(0, "touch /opt/x; true").denied.is_none());
+        assert!(report(1, "touch /opt/x").denial.is_some() && report(0, "touch /opt/x; true").denial.is_none());
         let told =
             |it: &str| joined_text(&report(1, it).content).contains("What stood before that in the line is done");
         assert!(told("make && touch /opt/x") && !told("touch /opt/x"));

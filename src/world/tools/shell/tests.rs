@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::{ENV, Params, Shell};
+use super::{ENV, Shell, ShellParams};
 use crate::{
     base::{
         content::joined_text,
@@ -22,7 +22,7 @@ use crate::{
     },
     world::{
         process::Groups,
-        tools::{Background, Builtin, Known, Terminals, ToolContext, ToolSettings},
+        tools::{Background, Builtin, CallKnowledge, Terminals, ToolContext, ToolSettings},
     },
 };
 
@@ -64,7 +64,7 @@ impl Bench {
             cwd: base.join("w"),
             roots: vec![base.join("w")],
             scratch: base.join("scratch"),
-            known: Known::default(),
+            known: CallKnowledge::default(),
             fs: Arc::new(NoFs),
             cancel: CancellationToken::new(),
             progress: Arc::new(move |text| {
@@ -76,7 +76,7 @@ impl Bench {
                     _ = teller.send(text);
                     Box::pin(async {})
                 }),
-                emptied: Arc::new(move |pid| {
+                on_group_empty: Arc::new(move |pid| {
                     _ = parter.send(pid);
                     Box::pin(async {})
                 }),
@@ -214,7 +214,7 @@ async fn targets_say_what_and_where() {
 }
 
 #[tokio::test]
-async fn the_environment_is_the_given_and_ours() {
+async fn command_sees_the_passed_environment_and_castor_variables() {
     let bench = Bench::new();
     let output = bench.run(json!({ "command": "env" })).await;
     let Some(Display::Terminal { text, .. }) = output.display else { panic!() };
@@ -262,7 +262,7 @@ async fn dropping_the_call_ends_the_command() {
 #[tokio::test]
 async fn silence_ends_a_command_and_output_does_not() {
     let bench = Bench::new();
-    let params = |command: &str| Params::read(&json!({ "command": command }), &bench.ctx).unwrap();
+    let params = |command: &str| ShellParams::read(&json!({ "command": command }), &bench.ctx).unwrap();
     let silence = Some(Duration::from_secs(1));
     let talks = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.15; done; echo done; sleep 300";
     let output = in_time(bench.shell.execute(&params(talks), silence, &bench.ctx)).await;
@@ -292,7 +292,7 @@ async fn a_hundred_megabytes_stay_small() {
 }
 
 #[tokio::test]
-async fn binary_output_is_not_shown() {
+async fn binary_output_is_replaced_by_a_notice() {
     let mut bench = Bench::new();
     let output = bench.run(json!({ "command": "head -c 10000000 /dev/zero; exit 1" })).await;
     let mark = "[Binary output detected. Halting stream...]";
@@ -345,7 +345,7 @@ async fn a_background_command_that_ends_soon_is_an_ordinary_one() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_behind_is_named_and_heard() {
+async fn leftover_processes_are_listed_and_watched() {
     let mut bench = Bench::new();
     let command = "mkfifo go; (read < go; echo from behind; read < go) & echo $!";
     let output = bench.run(json!({ "command": command })).await;

@@ -5,25 +5,25 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{live::Live, output::Output};
-use crate::base::terminal::{Exit, Happening, Running};
+use super::{live_output::LiveOutput, output::Output};
+use crate::base::terminal::{CommandEvent, Exit, RunningCommand};
 
 /// How watching ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum WatchEnd {
     Exited(Exit),
     Cancelled,
     /// It printed nothing for this long.
-    Silent(Duration),
+    TimedOut(Duration),
     /// It still runs, as wished.
     Running,
     /// Its terminal was lost: why.
-    Lost(String),
+    TerminalLost(String),
 }
 
 /// When to stop watching.
 #[derive(Clone, Debug, Default)]
-pub struct Until {
+pub struct WatchLimit {
     pub cancel: CancellationToken,
     /// The longest silence.
     pub silence: Option<Duration>,
@@ -32,32 +32,37 @@ pub struct Until {
 }
 
 /// Watches a command; what it prints goes to `output` and `live`. Ends it unless it goes on as wished.
-pub async fn watch(running: &mut dyn Running, until: &Until, output: &mut Output, live: &mut Live) -> Ending {
+pub async fn watch(
+    running: &mut dyn RunningCommand,
+    until: &WatchLimit,
+    output: &mut Output,
+    live: &mut LiveOutput,
+) -> WatchEnd {
     let started = Instant::now();
     let mut heard = started;
     let res = loop {
         tokio::select! {
             // A cancel comes first, however much is printed.
             biased;
-            () = until.cancel.cancelled() => break Ending::Cancelled,
+            () = until.cancel.cancelled() => break WatchEnd::Cancelled,
             () = live.step() => (),
-            () = after(started, until.delay) => break Ending::Running,
+            () = after(started, until.delay) => break WatchEnd::Running,
             it = running.next() => match it {
-                Happening::Output(text) => {
+                CommandEvent::Output(text) => {
                     heard = Instant::now();
                     if let Some(it) = output.push(&text) {
                         live.push(it);
                     }
                 }
-                Happening::Heard => heard = Instant::now(),
-                Happening::Exited(exit) => break Ending::Exited(exit),
-                Happening::Closed => break Ending::Exited(Exit::default()),
-                Happening::Lost(why) => break Ending::Lost(why),
+                CommandEvent::OutputPending => heard = Instant::now(),
+                CommandEvent::Exited(exit) => break WatchEnd::Exited(exit),
+                CommandEvent::Closed => break WatchEnd::Exited(Exit::default()),
+                CommandEvent::TerminalLost(why) => break WatchEnd::TerminalLost(why),
             },
-            () = after(heard, until.silence) => break Ending::Silent(until.silence.unwrap_or_default()),
+            () = after(heard, until.silence) => break WatchEnd::TimedOut(until.silence.unwrap_or_default()),
         }
     };
-    if matches!(res, Ending::Cancelled | Ending::Silent(_)) {
+    if matches!(res, WatchEnd::Cancelled | WatchEnd::TimedOut(_)) {
         output.push(&running.end().await);
     }
     tokio::select! {

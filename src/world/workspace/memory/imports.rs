@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{MAX_FILE, read_text};
 use crate::{
-    base::{guarded::SECRETS, path::AbsPath},
+    base::{guarded_names::SECRETS, path::AbsPath},
     world::disk,
 };
 
@@ -56,7 +56,7 @@ impl<'a> Importer<'a> {
             let name = name.split(char::is_whitespace).next().unwrap_or_default();
             let may_be = name.starts_with(|it: char| it == '.' || it == '/' || it.is_ascii_alphabetic());
             let brought =
-                (from.starts_with('@') && starts && !in_code && may_be).then(|| self.bring(file, name, depth));
+                (from.starts_with('@') && starts && !in_code && may_be).then(|| self.expand_import(file, name, depth));
             let taken = match brought.flatten() {
                 Some(text) => {
                     res.push_str(&text);
@@ -73,7 +73,7 @@ impl<'a> Importer<'a> {
     }
 
     /// What stands for an import; `None`: it names no file. Most words with an `@` are names of people and packages.
-    fn bring(&mut self, from: &AbsPath, name: &str, depth: usize) -> Option<String> {
+    fn expand_import(&mut self, from: &AbsPath, name: &str, depth: usize) -> Option<String> {
         let path = from.parent()?.join(name);
         let meta = disk::metadata(&path).ok().filter(|it| !it.is_dir)?;
         let failed = |why: &str| Some(format!("<!-- Import failed: {name} - {why} -->"));

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{MAX_FILE, Wanted, is_name, near, read};
+use super::{MAX_FILE, MemorySearch, is_memory_name, read, read_nested};
 use crate::{
     base::{memory::MemoryFile, path::AbsPath, trust::Trust},
     world::{disk, secrets::Env},
@@ -30,10 +30,10 @@ impl Disk {
         Trust::Trusted { why: String::new(), root: folder.map(|it| self.root.join(it)) }
     }
 
-    fn wanted(&self, roots: &[&str], trust: Trust) -> Wanted {
+    fn wanted(&self, roots: &[&str], trust: Trust) -> MemorySearch {
         let env = Env::from_pairs([("HOME", self.root.join("h").to_string().as_str())]);
         let names = ["GEMINI.md", "AGENTS.md"].map(str::to_owned).to_vec();
-        Wanted { env, names, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust }
+        MemorySearch { env, names, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust }
     }
 
     fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {
@@ -42,11 +42,11 @@ impl Disk {
 
     fn near(&self, roots: &[&str], trust: Trust, places: &[&str]) -> Vec<String> {
         let places: Vec<AbsPath> = places.iter().map(|it| self.root.join(it)).collect();
-        self.shown(&near(&self.wanted(roots, trust), &places))
+        self.shown(&read_nested(&self.wanted(roots, trust), &places))
     }
 
     fn shown(&self, files: &[MemoryFile]) -> Vec<String> {
-        files.iter().map(|it| format!("{}: {}", it.path.shown_from(&self.root), it.text)).collect()
+        files.iter().map(|it| format!("{}: {}", it.path.relative_to(&self.root), it.text)).collect()
     }
 
     /// `path: text` of each file.
@@ -145,9 +145,9 @@ fn depth_and_size_have_ends() {
 #[test]
 fn names_of_credentials_are_no_names_of_memory() {
     let good = ["GEMINI.md", "AGENTS.MD", "notes of mine.md"];
-    assert!(good.iter().all(|it| is_name(it)));
+    assert!(good.iter().all(|it| is_memory_name(it)));
     let bad = ["oauth_creds.json", "../x.md", "/x.md", ".env", ".x.md", "a\\b.md", ""];
-    assert!(bad.iter().all(|it| !is_name(it)));
+    assert!(bad.iter().all(|it| !is_memory_name(it)));
 }
 
 #[test]

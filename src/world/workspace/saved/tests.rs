@@ -4,14 +4,14 @@
 
 use super::{add, file, list, revoke};
 use crate::base::{
-    log::{Lasting, Mode},
+    log::{Mode, PersistentGrant},
     path::AbsPath,
 };
 
-fn lasting(prefix: &str) -> Lasting {
+fn lasting(prefix: &str) -> PersistentGrant {
     let modes = vec![Mode::Default, Mode::Yolo];
     let (tool, prefixes) = ("run_shell_command".to_owned(), vec![prefix.to_owned()]);
-    Lasting { tool, server: None, prefixes, args_pattern: None, modes, digest: None }
+    PersistentGrant { tool, server: None, prefixes, args_pattern: None, modes, digest: None }
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn saves_lists_and_takes_back() {
     for (folder, it) in [(&w, "git status"), (&w, "cargo"), (&w, "git status"), (&x, "cargo")] {
         assert_eq!(add(&home, folder, &lasting(it)).unwrap(), None);
     }
-    let edit = Lasting {
+    let edit = PersistentGrant {
         tool: "replace".to_owned(),
         server: None,
         prefixes: Vec::new(),
@@ -46,7 +46,7 @@ fn saves_lists_and_takes_back() {
 }
 
 #[test]
-fn a_corrupted_file_is_kept_aside() {
+fn corrupted_file_is_backed_up() {
     let temp = tempfile::tempdir().unwrap();
     let home = AbsPath::new(temp.path()).unwrap();
     std::fs::create_dir(temp.path().join("policies")).unwrap();
@@ -62,7 +62,7 @@ fn a_corrupted_file_is_kept_aside() {
 
 /// Nothing goes that nobody spoke of.
 #[test]
-fn what_was_written_beside_them_stays() {
+fn other_entries_of_the_file_stay() {
     let temp = tempfile::tempdir().unwrap();
     let home = AbsPath::new(temp.path()).unwrap();
     add(&home, &home, &lasting("ls")).unwrap();

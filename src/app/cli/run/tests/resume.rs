@@ -1,6 +1,6 @@
 //! Which session is gone on with.
 
-use super::{Case, Wish, check_whole};
+use super::{Case, SessionRequest, check_whole};
 
 #[test]
 fn the_beginning_of_an_id_is_enough() {
@@ -29,7 +29,7 @@ fn the_beginning_of_an_id_is_enough() {
 < result {{"sessions":[{{"sessionId":"abcdef-23","cwd":"/other"}}]}}
 {wants}"#
         );
-        let wish = Wish { resume: Some(start.into()), ..Wish::default() };
+        let wish = SessionRequest { resume: Some(start.into()), ..SessionRequest::default() };
         let seen = check_whole(Case { wish, ..Case::default() }, &script);
         let said = match start {
             "abcdef" => "more than one session begins with abcdef; give more of it",
@@ -43,7 +43,7 @@ fn the_beginning_of_an_id_is_enough() {
 
 #[test]
 fn latest_is_the_newest_session_of_the_folder() {
-    let wish = Wish { resume: Some("latest".into()), ..Wish::default() };
+    let wish = SessionRequest { resume: Some("latest".into()), ..SessionRequest::default() };
     let script = r#"
 > initialize {}
 < result {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}

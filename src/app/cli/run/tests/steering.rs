@@ -14,7 +14,7 @@ const END: &str = r#"
 < raw {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
 
 #[test]
-fn it_is_said_to_the_agent_and_never_taken_for_an_answer() {
+fn typed_line_steers_the_agent_and_answers_no_question() {
     let script = format!(
         r#"{OPENING}
 type use tabs
@@ -37,7 +37,7 @@ type y
 }
 
 #[test]
-fn what_comes_too_late_is_told() {
+fn late_steering_is_reported() {
     let script = format!(
         r#"{OPENING}
 type use tabs

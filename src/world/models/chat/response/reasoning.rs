@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{base::model::Chunk, world::models::legal};
+use crate::{base::model::Chunk, world::models::provider_limits};
 
 /// Details of one answer, at most.
 const MAX_DETAILS: usize = 256;
@@ -26,7 +26,7 @@ impl Reasoning {
         let Value::Object(detail) = detail else { return None };
         let text = |key: &str| detail.get(key).and_then(Value::as_str).filter(|it| !it.is_empty());
         let shown = text("text").or_else(|| text("summary")).map(str::to_owned);
-        let joins = self.details.last().is_some_and(|it| goes_on(it, &detail));
+        let joins = self.details.last().is_some_and(|it| continues(it, &detail));
         if let Some(last) = self.details.last_mut().filter(|_| joins) {
             join(last, detail);
         } else if self.details.len() < MAX_DETAILS {
@@ -44,12 +44,12 @@ impl Reasoning {
             true if echoes => String::new(),
             true => return None,
         };
-        Some(Chunk::Thought { text: String::new(), signature: Some(legal::sign(&self.signer, &kept).into()) })
+        Some(Chunk::Thought { text: String::new(), signature: Some(provider_limits::sign(&self.signer, &kept).into()) })
     }
 }
 
 /// Texts and summaries come in fragments of the same kind and number; what is encrypted comes whole.
-fn goes_on(last: &Map<String, Value>, next: &Map<String, Value>) -> bool {
+fn continues(last: &Map<String, Value>, next: &Map<String, Value>) -> bool {
     let same = |key: &str| last.get(key) == next.get(key);
     same("type") && same("index") && !next.contains_key("data")
 }

@@ -35,16 +35,16 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{Task, become_it, init, mounts};
-use crate::world::process::sandbox::{ARG, FAILED, Plan, SHARED_MEMORY, View, path_json};
+use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
 const PLACES: &[&str] = &["/usr/bin/bwrap", "/run/wrappers/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /// What number 1 needs, in numbers of descriptors that it has.
 #[derive(Debug, Serialize, Deserialize)]
-struct Given {
-    plan: Plan,
-    places: Vec<Place>,
+struct PassedDescriptors {
+    plan: SandboxPlan,
+    places: Vec<FormerMount>,
     life: RawFd,
     report: RawFd,
     /// The command's: bubblewrap, which waits for as long as anybody is left, has none of them.
@@ -53,7 +53,7 @@ struct Given {
 
 /// What was mounted, as it was before.
 #[derive(Debug, Serialize, Deserialize)]
-struct Place {
+struct FormerMount {
     #[serde(with = "path_json::one")]
     path: PathBuf,
     /// Device and number.
@@ -72,15 +72,15 @@ pub(super) fn places() -> impl Iterator<Item = PathBuf> {
 /// Runs nothing in it, by all that commands are run by.
 pub(super) fn try_it(program: &Path) -> Result<Infallible, String> {
     let (life, mut writer) = io::pipe().map_err(|it| it.to_string())?;
-    let plan = Plan { cwd: "/".into(), namespaces: true, ..Plan::default() };
+    let plan = SandboxPlan { cwd: "/".into(), namespaces: true, ..SandboxPlan::default() };
     plan.send(&mut writer).map_err(|it| it.to_string())?;
-    let nothing = ["/proc/self/exe", ARG, &Task::Nothing.to_string()].map(OsString::from);
+    let nothing = ["/proc/self/exe", HELPER_ARG, &Task::Nothing.to_string()].map(OsString::from);
     start(program, life, &nothing)
 }
 
 /// Starts a command in it, and ends as it ended. Returns only where something went wrong.
 pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) -> Result<Infallible, String> {
-    let mut plan = Plan::receive(&mut life).map_err(|it| format!("no plan: {it}"))?;
+    let mut plan = SandboxPlan::receive(&mut life).map_err(|it| format!("no plan: {it}"))?;
     let mounts = fs::read("/proc/self/mountinfo").map_err(|it| format!("/proc: {it}"))?;
     let below = below(&plan, &mounts);
     let places = look(&mut plan)?;
@@ -89,7 +89,7 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
     let stdio = dup(io::stdin()).and_then(|a| Ok([a, dup(io::stdout())?, dup(io::stderr())?]));
     let stdio = stdio.map_err(|it| format!("stdio: {it}"))?;
     let numbers = stdio.each_ref().map(AsRawFd::as_raw_fd);
-    let given = Given { plan, places, life: life.as_raw_fd(), report: report.as_raw_fd(), stdio: numbers };
+    let given = PassedDescriptors { plan, places, life: life.as_raw_fd(), report: report.as_raw_fd(), stdio: numbers };
     let given = hold(&serde_json::to_vec(&given).map_err(|it| it.to_string())?)?;
     // By its path there may be another castor by now.
     let own = File::open("/proc/self/exe").map_err(|it| format!("castor: {it}"))?;
@@ -99,7 +99,7 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
         arguments.as_raw_fd().to_string().into(),
         "--".into(),
         format!("/proc/self/fd/{}", own.as_raw_fd()).into(),
-        ARG.into(),
+        HELPER_ARG.into(),
         Task::Within(given.as_raw_fd()).to_string().into(),
     ];
     let line: Result<Vec<CString>, _> = line.iter().chain(command).map(|it| CString::new(it.as_bytes())).collect();
@@ -156,7 +156,7 @@ fn wait(bubblewrap: Pid, mut reader: PipeReader, mut errors: File, stderr: Owned
     let said = errors.rewind().and_then(|()| errors.read_to_string(&mut text)).is_ok() && !text.is_empty();
     match end {
         // Number 1 said why.
-        Ok(WaitStatus::Exited(_, FAILED)) if !said => std::process::exit(FAILED),
+        Ok(WaitStatus::Exited(_, HELPER_FAILED)) if !said => std::process::exit(HELPER_FAILED),
         Ok(WaitStatus::Exited(_, 0..128)) => {
             let why = if said { text.as_str() } else { "bubblewrap does not run anything" };
             _ = writeln!(
@@ -164,7 +164,7 @@ fn wait(bubblewrap: Pid, mut reader: PipeReader, mut errors: File, stderr: Owned
                 "castor: the command was not run, because there is no sandbox: {}",
                 why.trim()
             );
-            std::process::exit(FAILED)
+            std::process::exit(HELPER_FAILED)
         }
         _ => init::end_as(None),
     }
@@ -181,7 +181,8 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, St
     let own = |it: RawFd| unsafe { OwnedFd::from_raw_fd(it) };
     let (mut given, mut text) = (File::from(own(given)), Vec::new());
     given.rewind().and_then(|()| given.read_to_end(&mut text)).map_err(|it| format!("what was given: {it}"))?;
-    let Given { plan, places, life, report, stdio } = serde_json::from_slice(&text).map_err(|it| it.to_string())?;
+    let PassedDescriptors { plan, places, life, report, stdio } =
+        serde_json::from_slice(&text).map_err(|it| it.to_string())?;
     let [stdin, stdout, stderr] = stdio.map(own);
     let opened = dup2_stdin(stdin).and_then(|()| dup2_stdout(stdout)).and_then(|()| dup2_stderr(stderr));
     opened.map_err(|it| format!("stdio: {it}"))?;
@@ -197,12 +198,12 @@ pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, St
 }
 
 /// What is to be mounted, as it is now. What went since it was looked for is not written.
-fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
+fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, String> {
     let mut res = Vec::new();
     for it in std::mem::take(&mut plan.writable) {
-        match Place::now(&it) {
+        match FormerMount::now(&it) {
             Ok(place) => {
-                res.push(Place { read_only: false, ..place });
+                res.push(FormerMount { read_only: false, ..place });
                 plan.writable.push(it);
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => (),
@@ -211,16 +212,16 @@ fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
     }
     let fixed = plan.fixed.iter().map(|it| (it, false));
     let tmp = Some((&plan.tmp, false)).filter(|it| it.0.is_absolute());
-    let within = plan.within();
+    let within = plan.nested_mounts();
     let fixed = fixed.chain(tmp).map(|it| (it.0.as_path(), it.1));
     for (path, read_only) in fixed.chain(within) {
-        let place = Place::now(path).map_err(|it| format!("{}: {it}", path.display()))?;
-        res.push(Place { read_only, ..place });
+        let place = FormerMount::now(path).map_err(|it| format!("{}: {it}", path.display()))?;
+        res.push(FormerMount { read_only, ..place });
     }
     for View { place, shows, written } in &plan.views {
         let from = shows.as_ref().unwrap_or(place);
-        let there = Place::now(from).map_err(|it| format!("{}: {it}", from.display()))?;
-        res.push(Place { path: place.clone(), read_only: shows.is_some() && !written, ..there });
+        let there = FormerMount::now(from).map_err(|it| format!("{}: {it}", from.display()))?;
+        res.push(FormerMount { path: place.clone(), read_only: shows.is_some() && !written, ..there });
     }
     // By what is mounted last there.
     res.reverse();
@@ -230,7 +231,7 @@ fn look(plan: &mut Plan) -> Result<Vec<Place>, String> {
 }
 
 /// What is mounted below places that are written: it comes along, and is not.
-fn below(plan: &Plan, mounts: &[u8]) -> Vec<PathBuf> {
+fn below(plan: &SandboxPlan, mounts: &[u8]) -> Vec<PathBuf> {
     let is_below = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root) && it != root);
     let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).filter(|it| is_below(it) && !is_own(it)).collect();
     let is_open = |it: &PathBuf| !plan.writable.contains(it) && mounts::open(it).is_ok();
@@ -243,10 +244,10 @@ fn is_own(point: &Path) -> bool {
 }
 
 /// Whether all is mounted, by the kernel's list of mounts, and is what it was, and nothing else is written.
-fn check(plan: &Plan, places: &[Place], mounts: &[u8]) -> Result<(), String> {
+fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<(), String> {
     let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).collect();
     for it in places {
-        let now = Place::now(&it.path).map_err(|why| format!("{}: {why}", it.path.display()))?;
+        let now = FormerMount::now(&it.path).map_err(|why| format!("{}: {why}", it.path.display()))?;
         let is_held = points.contains(&it.path) && (now.read_only || !it.read_only);
         if now.number != it.number || !is_held {
             return Err(format!("{} is not what it was", it.path.display()));
@@ -263,13 +264,13 @@ fn check(plan: &Plan, places: &[Place], mounts: &[u8]) -> Result<(), String> {
 }
 
 /// A line of the kernel's list of mounts.
-struct Line<'l> {
+struct MountLine<'l> {
     number: &'l [u8],
     point: PathBuf,
     is_written: bool,
 }
 
-impl Line<'_> {
+impl MountLine<'_> {
     /// Not beneath another one, and not where this user never comes.
     fn is_seen(&self) -> bool {
         let number = |it: OwnedFd| fs::read_to_string(format!("/proc/self/fdinfo/{}", it.as_raw_fd()));
@@ -280,12 +281,12 @@ impl Line<'_> {
 }
 
 /// Number, parent, device, root, place, options.
-fn lines(mounts: &[u8]) -> impl Iterator<Item = Line<'_>> {
+fn lines(mounts: &[u8]) -> impl Iterator<Item = MountLine<'_>> {
     mounts.split(|it| *it == b'\n').filter_map(|line| {
         let mut words = line.split(|it| *it == b' ');
         let number = words.next()?;
         let (point, options) = (unescaped(words.nth(3)?), words.next()?);
-        Some(Line { number, point, is_written: options.split(|it| *it == b',').any(|it| it == b"rw") })
+        Some(MountLine { number, point, is_written: options.split(|it| *it == b',').any(|it| it == b"rw") })
     })
 }
 
@@ -306,7 +307,7 @@ fn unescaped(word: &[u8]) -> PathBuf {
 
 /// What bubblewrap is told. In the order of `mounts::arrange`, but that what may not be renamed comes before what it lies in:
 /// so it is mounted beneath that.
-fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString, OsString)>) -> Vec<OsString> {
+fn arguments(plan: &SandboxPlan, below: &[PathBuf], env: impl Iterator<Item = (OsString, OsString)>) -> Vec<OsString> {
     let is_written = |it: &Path| plan.writable.iter().any(|root| it.starts_with(root));
     let way = |written: bool| if written { "--bind" } else { "--ro-bind" };
     let mount = |way: &str, it: &Path| [way.into(), it.into(), it.into()];
@@ -331,7 +332,7 @@ fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString
     let mut open: Vec<&PathBuf> = plan.writable.iter().chain(below).filter(|it| *it != root).collect();
     open.sort_unstable();
     res.extend(open.into_iter().flat_map(|it| mount(way(plan.writable.contains(it)), it)));
-    res.extend(plan.within().into_iter().flat_map(|(it, read_only)| mount(way(!read_only), it)));
+    res.extend(plan.nested_mounts().into_iter().flat_map(|(it, read_only)| mount(way(!read_only), it)));
     res.extend(plan.views.iter().filter(is_within).flat_map(show));
     // Last: it lies within castor's own folder, which may lie within what is protected.
     res.extend(Some(&plan.tmp).filter(|it| it.is_absolute()).into_iter().flat_map(|it| mount(way(true), it)));
@@ -341,7 +342,7 @@ fn arguments(plan: &Plan, below: &[PathBuf], env: impl Iterator<Item = (OsString
     res
 }
 
-impl Place {
+impl FormerMount {
     fn now(path: &Path) -> io::Result<Self> {
         let place = File::from(mounts::open(path)?);
         let (about, system) = (place.metadata()?, fstatvfs(&place)?);
@@ -367,13 +368,13 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    use super::{Place, arguments, check, look};
-    use crate::world::process::sandbox::Plan;
+    use super::{FormerMount, arguments, check, look};
+    use crate::world::process::sandbox::SandboxPlan;
 
     #[test]
     fn what_is_not_renamed_is_mounted_beneath_what_is_written_and_configuration_above_it() {
         let path = |it: &[&str]| it.iter().map(Into::into).collect();
-        let plan = Plan {
+        let plan = SandboxPlan {
             cwd: "/ws".into(),
             tmp: "/home/.castor/tmp".into(),
             writable: path(&["/home/.cache", "/ws"]),
@@ -381,7 +382,7 @@ mod tests {
             protected: path(&["/ws/.git/config"]),
             deep: path(&["/ws/a/.vscode"]),
             namespaces: true,
-            ..Plan::default()
+            ..SandboxPlan::default()
         };
         let env =
             [("PATH", "/bin"), ("", "x"), ("a=b", "x")].map(|(name, it)| (OsString::from(name), OsString::from(it)));
@@ -393,7 +394,7 @@ mod tests {
             --ro-bind /ws/a/.vscode /ws/a/.vscode --bind /home/.castor/tmp /home/.castor/tmp --chdir /ws \
             --setenv PATH /bin";
         assert_eq!(said, want);
-        let online = arguments(&Plan { network: true, ..plan }, &below, std::iter::empty());
+        let online = arguments(&SandboxPlan { network: true, ..plan }, &below, std::iter::empty());
         assert!(!online.contains(&"--unshare-net".into()));
     }
 
@@ -402,7 +403,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join("with \\ and space");
         fs::create_dir_all(root.join("a")).unwrap();
-        let mut plan = Plan { writable: vec![root.join("a"), root.join("gone")], ..Plan::default() };
+        let mut plan = SandboxPlan { writable: vec![root.join("a"), root.join("gone")], ..SandboxPlan::default() };
         let places = look(&mut plan).unwrap();
         assert_eq!(plan.writable, [root.join("a")], "what went is not written");
         let line = |it: &str| format!("36 35 98:0 / {}/{it} rw,noatime - ext4 /dev/root rw\n", dir.path().display());
@@ -416,9 +417,9 @@ mod tests {
         let more = |number: &str| format!("{mounts}{number} 35 98:0 / {} rw - ext4 x rw\n", written.point.display());
         assert!(check(&plan, &places, more(&number).as_bytes()).is_err(), "another one is written");
         assert_eq!(check(&plan, &places, more("0").as_bytes()), Ok(()), "it lies beneath another one");
-        let protected: Vec<Place> = places.into_iter().map(|it| Place { read_only: true, ..it }).collect();
+        let protected: Vec<FormerMount> = places.into_iter().map(|it| FormerMount { read_only: true, ..it }).collect();
         assert!(check(&plan, &protected, mounts.as_bytes()).is_err(), "it is written");
-        let places: Vec<Place> = protected.into_iter().map(|it| Place { read_only: false, ..it }).collect();
+        let places: Vec<FormerMount> = protected.into_iter().map(|it| FormerMount { read_only: false, ..it }).collect();
         fs::rename(root.join("a"), root.join("b")).unwrap();
         fs::create_dir(root.join("a")).unwrap();
         assert!(check(&plan, &places, mounts.as_bytes()).is_err(), "another folder");

@@ -8,7 +8,7 @@ use seccompiler::{
     SeccompRule, sock_filter,
 };
 
-use crate::world::process::sandbox::Plan;
+use crate::world::process::sandbox::SandboxPlan;
 
 /// Other processes, keys, the kernel itself, and mounts that would undo ours.
 const NEVER: &[libc::c_long] = &[
@@ -84,12 +84,12 @@ const ROW: usize = 8;
 /// Where a filter finds the number of the call.
 const NUMBER: libc::c_uint = 0;
 
-pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
     seccompiler::apply_filter(&program(plan)?).map_err(|it| format!("seccomp: {it}"))
 }
 
 /// The whole filter, as the kernel runs it.
-fn program(plan: &Plan) -> Result<BpfProgram, String> {
+fn program(plan: &SandboxPlan) -> Result<BpfProgram, String> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
     rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
@@ -111,7 +111,7 @@ fn program(plan: &Plan) -> Result<BpfProgram, String> {
 
 /// Families that a process may open sockets of. Not AF_UNIX, whose sockets are doors to containers, agents and desktop;
 /// pairs of them stay, since they lead nowhere.
-fn sockets(plan: &Plan) -> Result<SeccompRule, String> {
+fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, String> {
     // In a network of its own there is nobody but itself.
     let families: &[libc::c_int] = match plan.network || plan.namespaces {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
@@ -199,7 +199,7 @@ mod tests {
     use seccompiler::sock_filter;
 
     use super::{NEVER, X32, program};
-    use crate::world::process::sandbox::Plan;
+    use crate::world::process::sandbox::SandboxPlan;
 
     #[cfg(target_arch = "x86_64")]
     const ARCH: u32 = 0xc000_003e;
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn second_numbers_of_calls_are_refused_too() {
         for namespaces in [true, false] {
-            let filter = program(&Plan { namespaces, network: true, ..Plan::default() }).unwrap();
+            let filter = program(&SandboxPlan { namespaces, network: true, ..SandboxPlan::default() }).unwrap();
             let says = |number: libc::c_long, args: &[u64]| verdict(&filter, number as u32, args);
             assert_eq!(says(libc::SYS_getpid, &[]), ALLOW);
             for it in [libc::SYS_getpid, libc::SYS_ptrace, libc::SYS_mount, libc::SYS_socket, libc::SYS_openat] {
@@ -262,7 +262,7 @@ mod tests {
     /// Whichever row a call stands in, and those between them.
     #[test]
     fn each_call_is_refused_that_is_to_be_and_no_other() {
-        let filter = program(&Plan { namespaces: true, network: true, ..Plan::default() }).unwrap();
+        let filter = program(&SandboxPlan { namespaces: true, network: true, ..SandboxPlan::default() }).unwrap();
         let steps = filter.len();
         for number in (0..500).filter(|it| *it != libc::SYS_clone3) {
             let want = if NEVER.contains(&number) { errno(libc::EPERM) } else { ALLOW };

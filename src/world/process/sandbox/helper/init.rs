@@ -24,7 +24,7 @@ use nix::{
 };
 
 use crate::world::process::{
-    sandbox::FAILED,
+    sandbox::HELPER_FAILED,
     table::{Process, Table},
 };
 
@@ -144,7 +144,7 @@ pub(super) fn be_first<P>(
             reported = Report { left: anybody, ..it }.write(&mut writer).is_ok();
         }
         if !anybody {
-            std::process::exit(if reported { 0 } else { FAILED });
+            std::process::exit(if reported { 0 } else { HELPER_FAILED });
         }
         if is_over(&life, &ended) {
             end_all(own_numbers);

@@ -15,7 +15,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
-use crate::world::process::sandbox::{Plan, SHARED_MEMORY, View};
+use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan, View};
 
 const READ_ONLY: u64 = 1;
 
@@ -53,7 +53,7 @@ pub(super) fn isolate(network: bool) -> Result<(), String> {
 }
 
 /// Mounts what there is to see, as number 1 of the namespace.
-pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
+pub(super) fn arrange(plan: &SandboxPlan) -> Result<(), String> {
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
     open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(|it| format!("/: {it}"))?;
@@ -72,7 +72,7 @@ pub(super) fn arrange(plan: &Plan) -> Result<(), String> {
     for it in &plan.fixed {
         hold(it, &beneath)?;
     }
-    for (it, read_only) in plan.within() {
+    for (it, read_only) in plan.nested_mounts() {
         if read_only { bind(it, true, READ_ONLY, 0)? } else { open_up(it)? }
     }
     // Last: it lies within castor's own folder, which may lie within what is protected.

@@ -14,7 +14,7 @@ use landlock::{
 use nix::libc;
 
 use super::mounts;
-use crate::world::process::sandbox::{Plan, SHARED_MEMORY};
+use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan};
 
 /// Devices without a state that others see.
 const DEVICES: &[&str] =
@@ -30,7 +30,7 @@ pub(super) fn abi() -> i64 {
     res.max(0)
 }
 
-pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
     let all = AccessFs::from_write(ABI::V3);
     let mut writable = vec![plan.tmp.clone()];
     match plan.namespaces && plan.links.is_empty() {

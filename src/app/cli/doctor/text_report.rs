@@ -1,0 +1,132 @@
+//! What the doctor found, for people: in a few lines, or all of it.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{
+    editors,
+    probe::{ProbeStep, SERVERS},
+    report::Report,
+};
+use crate::wire::acp::session::iso_time;
+
+impl Report {
+    pub fn to_text(&self) -> String {
+        let mut out =
+            format!("castor {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+        _ = writeln!(out, "  {}", self.program);
+        let steps = self.preparations.steps.iter().map(|it| match &it.problem {
+            None => format!("{:<16}{} ms", it.name, it.took.as_millis()),
+            Some(why) => format!("{:<16}FAILED: {why}", it.name),
+        });
+        section(&mut out, "Handshake with itself, on the demo model", steps);
+        section(&mut out, "Settings files", self.settings.files.iter().cloned());
+        section(&mut out, "Settings", self.settings.values.iter().cloned());
+        section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
+        section(&mut out, "Keys", key_lines(&self.keys));
+        section(&mut out, "Model", [self.model_in_words()].into_iter());
+        section(
+            &mut out,
+            "Sandbox of commands",
+            std::iter::once(self.sandbox.in_words())
+                .chain(self.sandbox.unseen.clone())
+                .chain(self.sandbox.advice.iter().cloned()),
+        );
+        section(&mut out, "Left by castors that were killed, and removed", self.preparations.left.iter().cloned());
+        section(&mut out, "Interrupted restores of files", self.preparations.recovered.iter().cloned());
+        let home = self.home.iter().map(|(path, mode)| match mode {
+            Some(mode) => format!("{path} (mode {mode:o})"),
+            None => format!("{path} (made with the first session)"),
+        });
+        section(&mut out, "Home", home);
+        section(
+            &mut out,
+            "MCP servers of the settings",
+            self.servers.iter().map(|(name, link)| format!("{name}: {link}")),
+        );
+        section(&mut out, "This folder", [self.folder.0.to_string(), self.folder.1.clone()].into_iter());
+        let errors =
+            self.history.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
+        section(&mut out, "Last errors of sessions", errors);
+        section(&mut out, "Last request of the newest session", self.history.request.iter().cloned());
+        for (name, place, text) in editors::snippets(&self.program) {
+            section(&mut out, &format!("{name}: {place}"), text.lines().map(str::to_owned));
+        }
+        out.push('\n');
+        self.write_todo(&mut out);
+        out
+    }
+
+    /// What matters to somebody who wants to know whether it works.
+    pub fn to_summary(&self) -> String {
+        let mut out = format!("castor {}, {}\n", env!("CARGO_PKG_VERSION"), self.program);
+        let (servers, steps): (Vec<&ProbeStep>, Vec<&ProbeStep>) =
+            self.preparations.steps.iter().partition(|it| it.name == SERVERS);
+        let took = |steps: &[&ProbeStep]| steps.iter().map(|it| it.took.as_millis()).sum::<u128>();
+        let is_sound = |steps: &[&ProbeStep]| steps.iter().all(|it| it.problem.is_none());
+        let mut row = |name: &str, text: &str| _ = writeln!(out, "  {name:<10}{text}");
+        let failed = || "FAILED".to_owned();
+        let ms = took(&steps);
+        row("handshake", &if is_sound(&steps) { format!("{ms} ms, on the demo model") } else { failed() });
+        if !servers.is_empty() {
+            let ms = took(&servers);
+            row("servers", &if is_sound(&servers) { format!("{ms} ms until all were there") } else { failed() });
+        }
+        row("model", &self.model_in_words());
+        row("sandbox", &self.sandbox.in_words());
+        row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
+        if !self.preparations.left.is_empty() {
+            row("removed", &format!("what a castor that was killed left: {}", self.preparations.left.join(", ")));
+        }
+        self.preparations.recovered.iter().for_each(|it| row("recovered", it));
+        // What is to be done says it again.
+        let is_said = |it: &&String| self.todo.iter().any(|todo| todo.starts_with(it.as_str()));
+        for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {
+            row("warning", it);
+        }
+        out.push_str("`castor doctor --all` tells more, and what to put into the settings of editors.\n");
+        self.write_todo(&mut out);
+        out
+    }
+
+    fn write_todo(&self, out: &mut String) {
+        if self.todo.is_empty() {
+            out.push_str("All is well.\n");
+        }
+        for it in &self.todo {
+            _ = writeln!(out, "To do: {it}");
+        }
+    }
+
+    /// Its name, where its key is, and whether it is there.
+    fn model_in_words(&self) -> String {
+        let name = self.model.name.as_deref().unwrap_or("castor's choice");
+        let active = self.keys.get("active").and_then(Value::as_str).unwrap_or_default();
+        let methods = self.keys.get("methods").and_then(Value::as_array).into_iter().flatten();
+        let used = methods.filter(|it| it.get("id").and_then(Value::as_str) == Some(active));
+        let place = used.filter_map(|it| it.get("place")?.as_str()).next().unwrap_or("nothing to reach it with");
+        format!("{name} ({place}) {}", self.model.reach.in_words())
+    }
+}
+
+fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    _ = writeln!(out, "\n{title}:");
+    let start = out.len();
+    for it in lines {
+        // What goes on for more lines belongs to its own one.
+        _ = writeln!(out, "  {}", it.replace('\n', "\n    "));
+    }
+    if out.len() == start {
+        out.push_str("  none\n");
+    }
+}
+
+fn key_lines(keys: &Value) -> impl Iterator<Item = String> {
+    let methods = keys.get("methods").and_then(Value::as_array).into_iter().flatten();
+    let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or("nowhere").to_owned();
+    let error = keys.get("error").and_then(Value::as_str).map(str::to_owned);
+    methods
+        .map(move |it| format!("{:<16}{}: {}", field(it, "id"), field(it, "source"), field(it, "place")))
+        .chain(error)
+}

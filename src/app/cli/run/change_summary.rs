@@ -1,0 +1,166 @@
+//! The last line of a run: what it changed in files, and how to take that back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    path::Path,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::turn::Driver;
+use crate::{
+    base::{checkpoint::FileChange, path::AbsPath},
+    world::disk,
+};
+
+/// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
+const OBEYED: &[&str] = &[
+    ".envrc",
+    ".gitlab-ci.yml",
+    ".pre-commit-config.yaml",
+    "CMakeLists.txt",
+    "Dockerfile",
+    "Gruntfile.js",
+    "Justfile",
+    "Makefile",
+    "Rakefile",
+    "build.gradle",
+    "build.gradle.kts",
+    "build.rs",
+    "compose.yaml",
+    "conftest.py",
+    "docker-compose.yml",
+    "gulpfile.js",
+    "justfile",
+    "noxfile.py",
+    "package.json",
+    "pom.xml",
+    "setup.py",
+    "tox.ini",
+];
+const WORKFLOWS: &str = ".github/workflows";
+/// Of them so many are named.
+const NAMED: usize = 3;
+
+#[derive(Deserialize)]
+struct Listing {
+    checkpoints: Vec<Checkpoint>,
+}
+
+#[derive(Deserialize)]
+struct Checkpoint {
+    id: String,
+    files: Vec<FileChange>,
+}
+
+/// What of it is known so far.
+#[derive(Debug, Default)]
+pub struct ChangeSummary {
+    /// The agent lists its checkpoints.
+    pub is_listed: bool,
+    known: BTreeSet<String>,
+    pub line: Option<String>,
+}
+
+/// A session that goes on has checkpoints of its own already.
+pub async fn note_checkpoints(driver: &mut Driver) {
+    if let Some(it) = list(driver).await {
+        driver.screen.calls.changed.known = known(&it);
+    }
+}
+
+pub async fn summarize_changes(driver: &mut Driver) {
+    if let Some(it) = list(driver).await {
+        driver.screen.calls.changed.line = line(&it, &driver.screen.calls.changed.known);
+    }
+}
+
+async fn list(driver: &mut Driver) -> Option<Value> {
+    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+        return None;
+    }
+    let params = json!({ "sessionId": driver.session });
+    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
+}
+
+/// The checkpoints that there are before the prompt.
+fn known(listing: &Value) -> BTreeSet<String> {
+    let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
+    read.into_iter().map(|it| it.id).collect()
+}
+
+/// `None`: nothing was changed since.
+fn line(listing: &Value, known: &BTreeSet<String>) -> Option<String> {
+    let mut files: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
+    let listing = Listing::deserialize(listing).ok()?;
+    for it in listing.checkpoints.iter().filter(|it| !known.contains(&it.id)).flat_map(|it| &it.files) {
+        let (added, removed) = files.entry(&it.path).or_default();
+        (*added, *removed) = (*added + it.added, *removed + it.removed);
+    }
+    let is_changed = !files.is_empty();
+    let n = files.keys().filter(|it| is_file(it, &files)).count();
+    let (added, removed) = files.values().fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1));
+    let obeyed: Vec<String> = files.keys().filter(|it| is_obeyed(it)).take(NAMED).map(|it| name(it)).collect();
+    let warning = match obeyed.as_slice() {
+        [] => String::new(),
+        [one] => format!(" ({one}: others run it, outside the sandbox)"),
+        more => format!(" ({}: others run them, outside the sandbox)", more.join(", ")),
+    };
+    let what = match n {
+        0 => "folders or the repository changed".to_owned(),
+        1 => format!("1 file changed, +{added} -{removed}"),
+        _ => format!("{n} files changed, +{added} -{removed}"),
+    };
+    is_changed.then(|| format!("{what}{warning}. Take it back: castor undo"))
+}
+
+/// And no folder, nor a repository as a whole.
+fn is_file(path: &Path, all: &BTreeMap<&Path, (u64, u64)>) -> bool {
+    let next = all.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded)).next();
+    let is_above = next.is_some_and(|it| it.0.starts_with(path));
+    let is_folder = || AbsPath::new(path).is_some_and(|it| disk::metadata(&it).is_ok_and(|it| it.is_dir));
+    !is_above && name(path) != ".git" && !is_folder()
+}
+
+fn is_obeyed(path: &Path) -> bool {
+    OBEYED.contains(&name(path).as_str()) || path.parent().is_some_and(|it| it.ends_with(WORKFLOWS))
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{known, line};
+
+    #[test]
+    fn what_changed_is_one_line() {
+        let file = |path: &str, added: u64| json!({"path": path, "change": "changed", "added": added, "removed": 1});
+        let listing = json!({"checkpoints": [
+            {"id": "k1", "files": [file("/w/old", 9)]},
+            {"id": "k2", "files": [file("/w/a", 1), file("/w/package.json", 2)]},
+            {"id": "k3", "files": [file("/w/a", 3)]},
+        ]});
+        let before = known(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
+        let warned =
+            "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
+        assert_eq!(line(&listing, &before).as_deref(), Some(warned));
+        assert_eq!(line(&listing, &known(&listing)), None);
+        let more = json!({"checkpoints": [
+            {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
+        ]});
+        let said = line(&more, &known(&json!(null))).unwrap();
+        assert!(said.starts_with("2 files changed, "), "{said}");
+        let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
+        let said = line(&repository, &known(&json!(null)));
+        assert_eq!(said.as_deref(), Some("folders or the repository changed. Take it back: castor undo"));
+        let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});
+        let said = line(&hidden, &known(&json!(null))).unwrap();
+        assert!(said.starts_with("1 file changed, +1 -1 (ci.yml: others run it"), "{said}");
+    }
+}

@@ -1,0 +1,45 @@
+//! Model servers of this machine, found by the ports that they usually have: named to who has nothing else, never used
+//! unasked.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::world::http::is_open;
+
+/// Their providers and ports.
+pub const SERVERS: &[(&str, u16)] = &[("ollama", 11_434), ("llamacpp", 8_080)];
+/// For all of them, side by side: nobody waits for servers that are not there.
+const WITHIN: Duration = Duration::from_millis(50);
+
+/// A line for each one that is there, with the flag that uses it.
+pub async fn server_notes(servers: &[(&str, u16)]) -> Vec<String> {
+    let looks = servers.iter().map(|(name, port)| async move {
+        let note = || {
+            format!("a server answers on port {port}: --model {name}/NAME uses it, `castor models {name}` lists names")
+        };
+        is_open(*port, WITHIN).await.then(note)
+    });
+    join_all(looks).await.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::server_notes;
+
+    #[tokio::test]
+    async fn only_who_is_there_is_named() {
+        let here = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ports = [here.local_addr().unwrap().port(), gone.local_addr().unwrap().port()];
+        drop(gone);
+        let expected = format!(
+            "a server answers on port {}: --model ollama/NAME uses it, `castor models ollama` lists names",
+            ports[0]
+        );
+        assert_eq!(server_notes(&[("ollama", ports[0]), ("llamacpp", ports[1])]).await, [expected]);
+        assert_eq!(server_notes(&[]).await, [""; 0]);
+    }
+}

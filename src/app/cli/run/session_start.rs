@@ -1,0 +1,268 @@
+//! From `initialize` to a session that takes the prompt: a new one, or one to go on with.
+
+use serde_json::{Value, json};
+
+use super::{
+    failure::{Exit, Failure},
+    turn::Driver,
+};
+use crate::app::{cli::sessions::MIN_PREFIX, options::DEMO};
+
+/// Pages of `session/list` that are looked through for the newest session.
+const MAX_PAGES: usize = 50;
+/// Characters of a whole id of castor's.
+const UUID: usize = 36;
+const PROTOCOL_VERSION: u16 = 1;
+
+/// What is wanted of the agent.
+#[derive(Clone, Debug, Default)]
+pub struct SessionRequest {
+    /// Absolute.
+    pub cwd: String,
+    /// A session's id, the beginning of one, or `latest`.
+    pub resume: Option<String>,
+    pub interactive: bool,
+    pub events: bool,
+    /// For an agent that did not get them as flags.
+    pub model: Option<String>,
+    pub mode: Option<&'static str>,
+}
+
+/// Opens the session that `wish` asks for. `Ok(None)`: the agent is gone.
+pub async fn open_session(driver: &mut Driver, wish: &SessionRequest) -> Result<Option<()>, Failure> {
+    let Some(agent) = driver.ask("initialize", initialize_params(wish)).await? else { return Ok(None) };
+    let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
+    if version != u64::from(PROTOCOL_VERSION) {
+        return Err(Failure::new(
+            Exit::Failed,
+            format!("the agent speaks another version of the protocol: {version}, not 1"),
+        ));
+    }
+    // Others never say which messages do not count.
+    driver.screen.set_may_discard(is_castor(&agent));
+    let steers = agent.pointer("/agentCapabilities/_meta/steering/supported").and_then(Value::as_bool);
+    driver.steering.is_possible = steers == Some(true);
+    let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
+    driver.screen.calls.changed.is_listed = lists == Some(true);
+    let opened = match &wish.resume {
+        None => new_session(driver, wish, &agent).await?,
+        Some(which) => resume_session(driver, wish, which, &agent).await?,
+    };
+    let Some(session) = opened else { return Ok(None) };
+    set_up(driver, wish, &session).await
+}
+
+fn is_castor(agent: &Value) -> bool {
+    agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor")
+}
+
+fn initialize_params(wish: &SessionRequest) -> Value {
+    // Without a terminal nobody could fill in a form.
+    let elicitation = if wish.interactive { json!({"form": {}, "url": {}}) } else { json!({}) };
+    json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "clientInfo": {"name": "castor-run", "title": "castor run", "version": env!("CARGO_PKG_VERSION")},
+        "clientCapabilities": {
+            "fs": {"readTextFile": false, "writeTextFile": false},
+            "terminal": false,
+            "session": {"notices": {}},
+            "elicitation": elicitation,
+            "_meta": {"castor": {"interactive": wish.interactive, "events": wish.events}},
+        },
+    })
+}
+
+async fn new_session(driver: &mut Driver, wish: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
+    let opened = driver.ask("session/new", json!({"cwd": wish.cwd, "mcpServers": []})).await;
+    let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
+    match session.get("sessionId").and_then(Value::as_str) {
+        Some(id) => driver.session = Some(id.to_owned()),
+        None => return Err(Failure::new(Exit::Failed, "the agent opened a session without an id")),
+    }
+    Ok(Some(session))
+}
+
+async fn resume_session(
+    driver: &mut Driver,
+    wish: &SessionRequest,
+    which: &str,
+    agent: &Value,
+) -> Result<Option<Value>, Failure> {
+    let can = |pointer: &str| agent.pointer(pointer).is_some_and(|it| it.is_object() || it.as_bool() == Some(true));
+    // Resuming replays nothing, and nothing of a replay would be shown.
+    let method = match (can("/agentCapabilities/sessionCapabilities/resume"), can("/agentCapabilities/loadSession")) {
+        (true, _) => "session/resume",
+        (false, true) => "session/load",
+        (false, false) => return Err(Failure::input("this agent cannot go on with a session")),
+    };
+    let id = match which {
+        "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
+            return Err(Failure::input("this agent cannot list its sessions: give an id to --resume"));
+        }
+        "latest" => match find_latest(driver, &wish.cwd).await? {
+            Some(id) => id,
+            None => return Ok(None),
+        },
+        start if can("/agentCapabilities/sessionCapabilities/list") && is_id_prefix(start) => {
+            match find_by_prefix(driver, start).await? {
+                Some(id) => id,
+                None => return Ok(None),
+            }
+        }
+        short if is_castor(agent) && short.len() < MIN_PREFIX => {
+            let why = "an id needs its first";
+            return Err(Failure::input(format!(
+                "{short} is too short: {why} {MIN_PREFIX} characters at least; `castor sessions list --all` has all"
+            )));
+        }
+        id => id.to_owned(),
+    };
+    driver.session = Some(id.clone());
+    let params = json!({"sessionId": id, "cwd": wish.cwd, "mcpServers": []});
+    driver.ask(method, params).await.map_err(|it| match it.exit {
+        // In the protocol's words: it speaks of methods.
+        Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
+        _ => with_sign_in(it, agent),
+    })
+}
+
+/// Long enough to mean one, and shorter than ids are.
+fn is_id_prefix(text: &str) -> bool {
+    (MIN_PREFIX..UUID).contains(&text.len())
+}
+
+fn not_found(which: &str, is_castor: bool) -> String {
+    let hint = if is_castor { "; `castor sessions list --all` has all" } else { "" };
+    format!("session {which} was not found{hint}")
+}
+
+/// The one session whose id begins so; what is a whole id stays what it is.
+async fn find_by_prefix(driver: &mut Driver, start: &str) -> Result<Option<String>, Failure> {
+    let Some(all) = sessions(driver, &json!({})).await? else { return Ok(None) };
+    let ids = || all.iter().filter_map(|it| it.get("sessionId")?.as_str());
+    let mut like = ids().filter(|it| it.starts_with(start));
+    match (ids().find(|it| *it == start), like.next(), like.next()) {
+        (Some(id), ..) | (None, Some(id), None) => Ok(Some(id.to_owned())),
+        (None, Some(_), Some(_)) => {
+            Err(Failure::input(format!("more than one session begins with {start}; give more of it")))
+        }
+        // An agent need not list all that it has.
+        (None, None, _) => Ok(Some(start.to_owned())),
+    }
+}
+
+/// The session of `cwd` that changed last.
+async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, Failure> {
+    let Some(all) = sessions(driver, &json!({"cwd": cwd})).await? else { return Ok(None) };
+    let mut best: Option<(Option<jiff::Timestamp>, &str)> = None;
+    // An agent that ignores the filter must not make us go on with another folder's work.
+    for it in all.iter().filter(|it| it.get("cwd").and_then(Value::as_str) == Some(cwd)) {
+        let Some(id) = it.get("sessionId").and_then(Value::as_str) else { continue };
+        let at = it.get("updatedAt").and_then(Value::as_str).and_then(|it| it.parse().ok());
+        if best.as_ref().is_none_or(|(newest, _)| at > *newest) {
+            best = Some((at, id));
+        }
+    }
+    match best {
+        Some((_, id)) => Ok(Some(id.to_owned())),
+        None => Err(Failure::input(format!("no session of {cwd} to go on with"))),
+    }
+}
+
+/// What the agent lists, page by page.
+async fn sessions(driver: &mut Driver, wanted: &Value) -> Result<Option<Vec<Value>>, Failure> {
+    let (mut res, mut cursor) = (Vec::new(), Value::Null);
+    for _ in 0..MAX_PAGES {
+        let mut params = wanted.clone();
+        if let (Some(members), false) = (params.as_object_mut(), cursor.is_null()) {
+            members.insert("cursor".to_owned(), cursor.clone());
+        }
+        let Some(mut page) = driver.ask("session/list", params).await? else { return Ok(None) };
+        match page.get_mut("sessions").map(Value::take) {
+            Some(Value::Array(it)) => res.extend(it),
+            _ => break,
+        }
+        match page.get("nextCursor").filter(|it| it.is_string()) {
+            Some(next) => cursor = next.clone(),
+            None => break,
+        }
+    }
+    Ok(Some(res))
+}
+
+/// Sets mode and model over the protocol.
+async fn set_up(driver: &mut Driver, wish: &SessionRequest, session: &Value) -> Result<Option<()>, Failure> {
+    if let (Some(_), None, Some(mode)) = (&wish.resume, wish.mode, session.pointer("/modes/currentModeId"))
+        && let Some(mode) = mode.as_str().filter(|it| *it != "default")
+    {
+        let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
+        driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
+    }
+    if wish.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
+        driver.screen.note("the session goes on with the demo model; --model chooses another");
+    }
+    if let Some(mode) = wish.mode {
+        let ids = texts(session.pointer("/modes/availableModes"), "id");
+        if !ids.iter().any(|it| it == mode) {
+            return Err(Failure::input(format!("this agent has no mode `{mode}`; it has: {}", listed(&ids))));
+        }
+        let params = json!({"sessionId": driver.session, "modeId": mode});
+        let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
+    }
+    if let Some(model) = &wish.model {
+        let option = model_option(session).and_then(|it| it.get("id"));
+        let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
+        let params = json!({"sessionId": driver.session, "configId": option, "value": model});
+        let Some(_) = driver.ask("session/set_config_option", params).await? else { return Ok(None) };
+    }
+    Ok(Some(()))
+}
+
+/// The option by which an agent lets its model be chosen.
+fn model_option(session: &Value) -> Option<&Value> {
+    let options = session.get("configOptions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_model = |it: &&Value| ["category", "id"].iter().any(|key| it.get(*key) == Some(&json!("model")));
+    options.iter().find(is_model)
+}
+
+/// Says how to sign in, where that is what is missing.
+fn with_sign_in(failure: Failure, agent: &Value) -> Failure {
+    let names = texts(agent.get("authMethods"), "name");
+    match failure.exit {
+        Exit::Auth if !names.is_empty() => {
+            Failure::new(Exit::Auth, format!("{} (the agent offers: {})", failure.message, listed(&names)))
+        }
+        _ => failure,
+    }
+}
+
+fn texts(list: Option<&Value>, key: &str) -> Vec<String> {
+    let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    items.iter().filter_map(|it| it.get(key)?.as_str().map(str::to_owned)).collect()
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        _ => crate::app::cli::terminal_text::clean_line(&names.join(", "), 300),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol_schema::v1::InitializeRequest;
+
+    use super::{SessionRequest, initialize_params};
+
+    #[test]
+    fn the_greeting_fits_the_schema() {
+        let wish = SessionRequest { interactive: true, ..SessionRequest::default() };
+        let request: InitializeRequest = serde_json::from_value(initialize_params(&wish)).unwrap();
+        let capabilities = request.client_capabilities;
+        assert!(!capabilities.terminal && !capabilities.fs.read_text_file);
+        let elicitation = capabilities.elicitation.unwrap();
+        assert!(elicitation.supports_form() && elicitation.supports_url());
+        assert_eq!(capabilities.meta.unwrap()["castor"]["interactive"], true);
+        assert_eq!(request.client_info.unwrap().name, "castor-run");
+    }
+}

@@ -1,0 +1,45 @@
+//! The text of an answer until it is sure: an agent may take back what it said, as when a model's answer breaks off.
+
+use serde_json::Value;
+
+#[derive(Debug)]
+struct BufferedText {
+    /// The message that it is of.
+    message: Option<String>,
+    text: String,
+}
+
+/// What was said and not shown yet, in order.
+#[derive(Debug, Default)]
+pub struct TextBuffer {
+    pieces: Vec<BufferedText>,
+    /// The next text is a piece of its own.
+    starts_piece: bool,
+}
+
+impl TextBuffer {
+    pub fn push(&mut self, message: Option<&str>, text: &str) {
+        let parted = std::mem::take(&mut self.starts_piece);
+        match self.pieces.last_mut().filter(|it| !parted && it.message.as_deref() == message) {
+            Some(piece) => piece.text.push_str(text),
+            None => self.pieces.push(BufferedText { message: message.map(str::to_owned), text: text.to_owned() }),
+        }
+    }
+
+    pub fn start_piece(&mut self) {
+        self.starts_piece = true;
+    }
+
+    /// Forgets the messages that an update says do not count any more.
+    pub fn discard(&mut self, update: &Value) {
+        let ids = update.pointer("/_meta/castor/discards").and_then(Value::as_array);
+        for id in ids.into_iter().flatten().filter_map(Value::as_str) {
+            self.pieces.retain(|it| it.message.as_deref() != Some(id));
+        }
+    }
+
+    /// What is sure now, each on a line of its own.
+    pub fn take(&mut self) -> impl Iterator<Item = String> + use<> {
+        std::mem::take(&mut self.pieces).into_iter().map(|it| it.text)
+    }
+}

@@ -1,0 +1,72 @@
+//! Panics: what is said of one; and one on demand, in debug builds only, because tests have to see the engine and a tool
+//! break, and no input should do that.
+
+use std::{any::Any, sync::Arc};
+
+use crate::{
+    base::{
+        history::TurnPart,
+        model::{Chunk, ModelRequest},
+        tool::ToolCall,
+    },
+    engine::step::Input,
+    world::secrets::Env,
+};
+
+/// Names the word that breaks: a step that takes text with it, of the model or a command; a request to the model that
+/// ends with it; a call that has it in an argument.
+const VARIABLE: &str = "CASTOR_DEBUG_PANIC";
+
+/// Where to break. Nothing is ever in it in a release build: there the variable is not read.
+#[derive(Clone, Debug, Default)]
+pub struct FaultPoint {
+    word: Option<Arc<str>>,
+}
+
+impl FaultPoint {
+    pub fn read(env: &Env) -> Self {
+        let word = env.get(VARIABLE).filter(|it| cfg!(debug_assertions) && !it.is_empty());
+        Self { word: word.map(Arc::from) }
+    }
+
+    pub fn is_in_input(&self, input: &Input) -> bool {
+        match input {
+            Input::Chunks { chunks, .. } => {
+                chunks.iter().any(|it| matches!(it, Chunk::Text { text, .. } if self.is_in(text)))
+            }
+            Input::OutputPrinted { text, .. } => self.is_in(text),
+            _ => false,
+        }
+    }
+
+    /// Only at its end: what was said once is in every later request, too.
+    pub fn is_in_request(&self, request: &ModelRequest) -> bool {
+        let last = request.contents.last().into_iter().flat_map(|it| it.parts());
+        let mut texts = last.filter_map(|it| match it {
+            TurnPart::Content(part) => part.as_text(),
+            _ => None,
+        });
+        texts.any(|it| self.is_in(it))
+    }
+
+    pub fn is_in_call(&self, call: &ToolCall) -> bool {
+        let mut args = call.args.as_object().into_iter().flatten();
+        args.any(|(_, it)| it.as_str().is_some_and(|it| self.is_in(it)))
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        self.word.as_ref().is_some_and(|it| text.contains(&**it))
+    }
+}
+
+/// What a caught panic said.
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("castor's own code panicked: {}", text.unwrap_or_default())
+}
+
+/// Breaks, if it should.
+pub fn panic_if(breaks: bool) {
+    assert!(!breaks, "{VARIABLE} wants it so");
+}

@@ -1,0 +1,49 @@
+//! What a yes of the user opens in the sandbox.
+
+use crate::base::path::AbsPath;
+
+/// What a user allows beyond the confinement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxGrant {
+    /// Run with everything read-only, and no network: this and `apart` allow less.
+    pub read_only: bool,
+    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
+    pub isolation_reason: Option<String>,
+    pub network: bool,
+    /// The network as well, which the mode gives and nobody was asked about.
+    pub network_by_mode: bool,
+    /// It is an MCP server: it has the network as long as the session lasts, and nobody goes without secrets for that.
+    pub is_mcp_server: bool,
+    /// Folders, with all that is below.
+    pub write: Vec<AbsPath>,
+    /// Configuration in the session's roots, and what no checkpoint can give back.
+    pub config: Vec<AbsPath>,
+    /// Files of configuration that the user was asked about by name: what of them is new stays.
+    pub named_config: Vec<AbsPath>,
+    /// What is masked otherwise.
+    pub credentials: Vec<AbsPath>,
+    pub unconfined: bool,
+}
+
+impl SandboxGrant {
+    /// What both allow. Who only looks by one of them only looks.
+    #[must_use]
+    pub fn union(mut self, more: &Self) -> Self {
+        self.read_only |= more.read_only;
+        self.network |= more.network;
+        self.network_by_mode |= more.network_by_mode;
+        self.is_mcp_server |= more.is_mcp_server;
+        self.isolation_reason = self.isolation_reason.or_else(|| more.isolation_reason.clone());
+        self.unconfined |= more.unconfined;
+        for (own, more) in [
+            (&mut self.write, &more.write),
+            (&mut self.config, &more.config),
+            (&mut self.named_config, &more.named_config),
+            (&mut self.credentials, &more.credentials),
+        ] {
+            let new: Vec<AbsPath> = more.iter().filter(|it| !own.contains(it)).cloned().collect();
+            own.extend(new);
+        }
+        self
+    }
+}

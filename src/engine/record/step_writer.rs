@@ -1,0 +1,132 @@
+//! The pen of a step: every fact that it writes is in the record before the next line runs.
+
+use crate::{
+    base::{
+        clock::Now,
+        event::{AgentEvent, EventKind, NOTICE},
+        hook::{HookEvent, HookRun, HookSwitch},
+        ids::{EffectId, QuestionId, StreamId},
+        log::{Entry, Fact},
+    },
+    engine::{
+        hooks::{
+            HookOutcome,
+            plugins::{PluginMoment, PluginPoint, Plugins, Reply},
+        },
+        record::{EventStream, Record, RewindPoint},
+        step::{Act, Effect, StepOutput},
+    },
+};
+
+/// Counters that never go back while the session is in this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SerialNumbers {
+    effects: u64,
+    questions: u64,
+    dice: u64,
+}
+
+/// One step under way.
+pub struct Step<'a> {
+    pub record: &'a mut Record,
+    pub now: Now,
+    plugins: Plugins,
+    serial: &'a mut SerialNumbers,
+    out: &'a mut StepOutput,
+}
+
+impl<'a> Step<'a> {
+    pub fn new(record: &'a mut Record, serial: &'a mut SerialNumbers, now: Now, out: &'a mut StepOutput) -> Self {
+        Self { record, now, plugins: Plugins::default(), serial, out }
+    }
+
+    /// The same under the eyes of plugins.
+    pub fn with_plugins(self, plugins: &Plugins) -> Self {
+        Self { plugins: plugins.clone(), ..self }
+    }
+
+    pub fn log(&mut self, fact: Fact) {
+        let entry = Entry { at: self.now.unix_ms, fact };
+        self.record.apply(&entry);
+        self.out.acts.push(Act::Log(entry));
+    }
+
+    /// Takes away a message of the user and all after it.
+    pub fn rewind(&mut self, before: RewindPoint) {
+        self.log(Fact::Rewound { to: before.to().clone() });
+        self.record.apply_rewind(before);
+    }
+
+    /// Tells something in the current stream.
+    pub fn emit_event(&mut self, kind: EventKind) {
+        self.emit_event_with(kind, serde_json::Map::new());
+    }
+
+    pub fn emit_event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
+        let kind = match self.plugins.ask(PluginPoint::OnEvent, PluginMoment::Event(&kind)) {
+            Some(Reply::Event(it)) => it,
+            _ => kind,
+        };
+        let stream_id = self.record.past.stream.id.clone();
+        let id = format!("{stream_id}-{}", self.record.past.stream.n_events);
+        let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };
+        self.log(Fact::Event { event });
+    }
+
+    /// What is said beside the conversation.
+    pub fn emit_notice(&mut self, text: &str) {
+        self.emit_event(EventKind::Custom { kind: NOTICE.to_owned(), data: serde_json::json!({ "text": text }) });
+    }
+
+    /// What hooks came to: logged, and told as far as it is for the user. `context`: what of it the model sees beside
+    /// the prompt; `retracts`: it does not see the prompt.
+    pub fn log_hooks(&mut self, event: HookEvent, outcome: &HookOutcome, context: Option<String>, retracts: bool) {
+        if outcome.is_reportable() {
+            self.log(Fact::Hooked {
+                event,
+                hooks: outcome.ran.clone(),
+                verdict: outcome.verdict.as_ref().map(|it| it.as_str().to_owned()),
+                reason: outcome.verdict.as_ref().map(|it| it.reason().to_owned()),
+                context,
+                retracts,
+                change: outcome.change.clone(),
+                failed: outcome.failed.clone(),
+            });
+        }
+        for hook in &outcome.timed_out {
+            self.log(Fact::HookSwitched { hook: hook.clone(), to: HookSwitch::Hung });
+        }
+        for it in outcome.notices.iter().chain(&outcome.failed) {
+            self.emit_notice(it);
+        }
+    }
+
+    /// Has a hook run.
+    pub fn start_hook(&mut self, run: HookRun) -> EffectId {
+        self.start_effect(Effect::RunHook(Box::new(run)))
+    }
+
+    /// Begins a stream: later events belong to it.
+    pub fn begin_stream(&mut self, stream: StreamId) {
+        self.record.past.stream = EventStream { id: stream, n_events: 0 };
+        self.emit_event(EventKind::AgentStart {});
+    }
+
+    pub fn start_effect(&mut self, effect: Effect) -> EffectId {
+        self.serial.effects += 1;
+        let id = EffectId(self.serial.effects);
+        self.out.acts.push(Act::Do(id, effect));
+        id
+    }
+
+    pub fn new_question_id(&mut self) -> QuestionId {
+        self.serial.questions += 1;
+        QuestionId(self.serial.questions)
+    }
+
+    /// A fresh id such as `m0123456789ab`.
+    pub fn fresh_id(&mut self, prefix: &str) -> String {
+        self.serial.dice += 1;
+        self.now.id(prefix, self.serial.dice)
+    }
+}

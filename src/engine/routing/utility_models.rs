@@ -1,0 +1,140 @@
+//! Who is asked beside the conversation: as settings name it for the purpose, or as suits the session's model.
+
+use std::collections::BTreeSet;
+
+use super::{
+    aliases::{Aliases, WantedModel},
+    model_limits,
+    strategies::RoutingRules,
+};
+use crate::base::model::{ModelParams, Purpose};
+
+/// What the aliases begin with that name who compresses a model's conversations: its short name or `default` follows.
+const COMPRESSION: &str = "chat-compression-";
+
+/// Models that settings name for a purpose and that cannot be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UtilityModels {
+    pub unreachable_models: BTreeSet<String>,
+    /// When the router asks whom.
+    pub rules: RoutingRules,
+}
+
+/// Who is asked, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UtilityModel {
+    pub purpose: Purpose,
+    pub model: String,
+    /// As settings and the model's family want it; what the question needs fills the gaps.
+    pub params: ModelParams,
+}
+
+impl UtilityModels {
+    /// `model`: whom the conversation goes to.
+    pub fn for_purpose(&self, purpose: Purpose, model: &str, aliases: &Aliases) -> UtilityModel {
+        let reached = |it: &String| aliases.model(it).is_some_and(|it| !self.unreachable_models.contains(it));
+        let small = || small(purpose).filter(|_| model_limits::is_gemini(model)).map(str::to_owned);
+        let name = named(purpose, model).into_iter().find(reached).or_else(small);
+        let name = name.unwrap_or_else(|| model.to_owned());
+        let (model, mut params) = aliases.resolve(WantedModel { is_chat: false, ..WantedModel::for_agent(&name) });
+        // Others may refuse a temperature beside their thoughts.
+        if model_limits::is_gemini(&model) {
+            params.temperature = params.temperature.or(Some(0.0));
+            params.top_p = params.top_p.or(Some(1.0));
+        }
+        UtilityModel { purpose, model, params }
+    }
+
+    /// Whoever may be asked beside a conversation with `model`.
+    pub fn all(&self, model: &str, aliases: &Aliases) -> BTreeSet<String> {
+        NAMED.into_iter().chain([Purpose::Compressor]).map(|it| self.for_purpose(it, model, aliases).model).collect()
+    }
+}
+
+/// Purposes that settings may name a model for by one alias.
+const NAMED: [Purpose; 5] =
+    [Purpose::Router, Purpose::Summarizer, Purpose::LoopDetector, Purpose::LoopDoubleCheck, Purpose::NextSpeaker];
+
+/// The models that settings name for any purpose: they have to be in reach.
+pub fn models(aliases: &Aliases) -> BTreeSet<String> {
+    let named: Vec<String> = NAMED.into_iter().flat_map(|it| named(it, "")).collect();
+    let is_one = |it: &&str| it.starts_with(COMPRESSION) || named.iter().any(|name| name == it);
+    aliases.names().filter(is_one).filter_map(|it| aliases.model(it).map(str::to_owned)).collect()
+}
+
+/// The aliases that may say it, in Gemini CLI's words; the most special first.
+fn named(purpose: Purpose, model: &str) -> Vec<String> {
+    match purpose {
+        Purpose::Agent => Vec::new(),
+        Purpose::Router => vec!["classifier".to_owned()],
+        Purpose::Summarizer => vec!["agent-history-provider-summarizer".to_owned()],
+        Purpose::LoopDetector => vec!["loop-detection".to_owned()],
+        Purpose::LoopDoubleCheck => vec!["loop-detection-double-check".to_owned()],
+        Purpose::NextSpeaker => vec!["next-speaker-checker".to_owned()],
+        Purpose::Compressor => {
+            let model = model.trim_start_matches("models/");
+            let short = model.trim_start_matches("gemini-").trim_end_matches("-preview");
+            vec![format!("{COMPRESSION}{short}"), format!("{COMPRESSION}default")]
+        }
+    }
+}
+
+/// Of Gemini's models, for what does not need a large one.
+fn small(purpose: Purpose) -> Option<&'static str> {
+    match purpose {
+        Purpose::Router => Some("flash-lite"),
+        Purpose::Summarizer | Purpose::LoopDetector | Purpose::NextSpeaker => Some("flash"),
+        Purpose::Agent | Purpose::Compressor | Purpose::LoopDoubleCheck => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{UtilityModels, models};
+    use crate::{
+        base::model::Purpose::{self, Compressor, Router},
+        engine::routing::aliases::{Alias, Aliases, ModelConfig},
+    };
+
+    fn aliases(table: &[(&str, &str)]) -> Aliases {
+        let alias = |(name, model): &(&str, &str)| {
+            let generation = json!({ "maxOutputTokens": 7 }).as_object().unwrap().clone();
+            let config = ModelConfig { model: Some((*model).to_owned()), generation };
+            ((*name).to_owned(), Alias { extends: None, config })
+        };
+        Aliases::new(table.iter().map(alias).collect(), Vec::new()).0
+    }
+
+    #[test]
+    fn a_model_for_each_purpose() {
+        let plain = aliases(&[("chat-base", "m")]);
+        let who = |purpose: Purpose, model: &str, aliases: &Aliases| {
+            let it = UtilityModels::default().for_purpose(purpose, model, aliases);
+            (it.model, it.params.temperature, it.params.max_output_tokens)
+        };
+        let cold = |model: &str| (model.to_owned(), Some(0.0), None);
+        assert_eq!(who(Router, "gemini-3-pro-preview", &plain), cold("gemini-3.1-flash-lite"));
+        assert_eq!(who(Compressor, "gemini-3-pro-preview", &plain), cold("gemini-3-pro-preview"));
+        let local = ("ollama/qwen3".to_owned(), None, None);
+        assert_eq!([Router, Compressor].map(|it| who(it, "ollama/qwen3", &plain)), [local.clone(), local]);
+
+        let named = aliases(&[
+            ("classifier", "a/x"),
+            ("chat-compression-default", "b/x"),
+            ("chat-compression-2.5-pro", "gemini-2.5-flash"),
+        ]);
+        assert_eq!(who(Router, "gemini-2.5-pro", &named), ("a/x".to_owned(), None, Some(7)));
+        assert_eq!(who(Compressor, "models/gemini-2.5-pro", &named).0, "gemini-2.5-flash");
+        assert_eq!(who(Compressor, "ollama/qwen3", &named).0, "b/x");
+        assert_eq!(models(&named).into_iter().collect::<Vec<_>>(), ["a/x", "b/x", "gemini-2.5-flash"]);
+        let out_of_reach = ["a/x".to_owned(), "b/x".to_owned()].into();
+        let helpers = UtilityModels { unreachable_models: out_of_reach, ..UtilityModels::default() };
+        assert_eq!(helpers.for_purpose(Router, "ollama/qwen3", &named).model, "ollama/qwen3");
+        assert_eq!(helpers.for_purpose(Compressor, "gemini-2.5-pro", &named).model, "gemini-2.5-flash");
+        let all = |model| helpers.all(model, &plain).into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(all("gemini-2.5-pro"), "gemini-2.5-pro gemini-3-flash-preview gemini-3.1-flash-lite");
+        assert_eq!(all("ollama/qwen3"), "ollama/qwen3");
+    }
+}

@@ -1,0 +1,302 @@
+//! Where hooks come into a call: before it is decided about, beside its question, after it ran.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    BatchStatus, Scheduler,
+    call::{Call, CallState, Toolbox},
+    checkpoints::run_hook,
+    decide::decide,
+};
+use crate::{
+    base::{
+        content::{Part, joined_text},
+        hook::{HookEvent, HookReport},
+        ids::EffectId,
+        tool::{Display, Targets, ToolError, ToolKind, ToolOutput},
+    },
+    engine::{
+        hooks::{
+            HookOutcome, HookVerdict,
+            firing::{AnswerEffect, Firing, FiringStart},
+            plugins::{PluginMoment, PluginPoint, Reply},
+        },
+        record::Step,
+        step::Effect,
+    },
+};
+
+/// Calls that hooks may have made in one call's place, one after the other.
+const MAX_TAILS: u8 = 5;
+
+/// What a call waits for its hooks with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AfterHooks {
+    Begin,
+    End(Box<ToolOutput>),
+}
+
+/// What hooks did to a call.
+#[derive(Debug, Default)]
+pub struct CallHookEffects {
+    /// Why they want the user to be asked, whatever policy says.
+    pub ask_reason: Option<String>,
+    /// Arguments that they changed.
+    pub changed_args: Vec<String>,
+    /// Calls that they had made in its place.
+    n_tails: u8,
+}
+
+impl Call {
+    /// The hooks see a call before anybody decides about it: they may change it.
+    pub(super) fn run_before_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        match tools.hooks.plugins.ask(PluginPoint::BeforeTool, PluginMoment::Call(&self.call)) {
+            Some(Reply::Output(it)) => return self.end(step, it),
+            Some(Reply::Args(args @ Value::Object(_))) => self.call.args = args,
+            _ => (),
+        }
+        self.fire_hooks(step, tools, HookEvent::BeforeTool, None, AfterHooks::Begin);
+    }
+
+    /// The hooks see what came of it.
+    pub(super) fn run_after_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, mut output: ToolOutput) {
+        let points = [output.error.as_ref().map(|_| PluginPoint::OnToolError), Some(PluginPoint::AfterTool)];
+        for point in points.into_iter().flatten() {
+            let other = tools.hooks.plugins.output(point, PluginMoment::Result(&self.call, &output));
+            output = other.unwrap_or(output);
+        }
+        if !self.hook_effects.changed_args.is_empty() {
+            let keys = std::mem::take(&mut self.hook_effects.changed_args).join(", ");
+            let what = "were modified by a hook before execution.";
+            append(&mut output, format!("\n\n[System] Tool input parameters ({keys}) {what}"));
+        }
+        let told = result_json(&output);
+        self.fire_hooks(step, tools, HookEvent::AfterTool, Some(told), AfterHooks::End(Box::new(output)));
+    }
+
+    fn fire_hooks(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        event: HookEvent,
+        response: Option<Value>,
+        then: AfterHooks,
+    ) {
+        let plan = tools.hooks.plan(event, &self.call.name, &step.record.switches);
+        let input = if plan.hooks.is_empty() { Map::new() } else { self.input(tools, response) };
+        let held = self.checkpoint_owner(tools);
+        match Firing::begin(event, plan, input, |run| run_hook(step, held.as_ref(), run)) {
+            FiringStart::Waiting(firing) => {
+                self.state = CallState::RunningHooks { firing: Box::new(firing), then };
+            }
+            // Nobody was asked, so nobody stopped anything.
+            FiringStart::Finished(outcome) => _ = self.apply_hooks(step, tools, event, &outcome, then),
+        }
+    }
+
+    fn input(&self, tools: &Toolbox, response: Option<Value>) -> Map<String, Value> {
+        let name = self.call.name.as_str();
+        let mut res = Map::new();
+        res.insert("tool_name".to_owned(), name.into());
+        res.insert("tool_input".to_owned(), self.call.args.clone());
+        if let Some(it) = tools.foreign_tool(name) {
+            let own = name.strip_prefix(&format!("mcp_{}_", it.server)).unwrap_or(name);
+            res.insert("mcp_context".to_owned(), json!({ "server_name": it.server, "tool_name": own }));
+        }
+        if self.original_name != name {
+            res.insert("original_request_name".to_owned(), self.original_name.as_str().into());
+        }
+        res.extend(response.map(|it| ("tool_response".to_owned(), it)));
+        res
+    }
+
+    fn apply_hooks(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        event: HookEvent,
+        outcome: &HookOutcome,
+        then: AfterHooks,
+    ) -> BatchStatus {
+        step.log_hooks(event, outcome, None, false);
+        if let Some(HookVerdict::Stop(why)) = &outcome.verdict {
+            let error = ToolError::new("stop_execution", format!("Agent execution stopped by hook: {why}"));
+            self.end(step, ToolOutput::failed(error));
+            return BatchStatus::HookStopped(why.clone());
+        }
+        match then {
+            AfterHooks::Begin => self.apply_before_hooks(step, tools, outcome),
+            AfterHooks::End(output) => self.apply_after_hooks(step, tools, outcome, *output),
+        }
+        BatchStatus::Open
+    }
+
+    fn apply_before_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, outcome: &HookOutcome) {
+        if let Some(HookVerdict::Block(why)) = &outcome.verdict {
+            let error = ToolError::new("policy_violation", format!("Tool execution blocked: {why}"));
+            return self.end(step, ToolOutput::failed(error));
+        }
+        // A guard that fails lets nothing pass unseen.
+        let failed = (!outcome.failed.is_empty()).then(|| outcome.failed.join(" "));
+        self.hook_effects.ask_reason =
+            outcome.verdict.as_ref().map(|it| format!("A hook asks: {}", it.reason())).or(failed);
+        if let (Some(input), Some(args)) = (outcome.changed_object("tool_input"), self.call.args.as_object_mut()) {
+            let changed = input.iter().filter(|(name, value)| args.get(*name) != Some(*value));
+            self.hook_effects.changed_args = changed.map(|(name, _)| name.clone()).collect();
+            args.extend(input.clone());
+        }
+        self.resolve_targets(step, tools);
+    }
+
+    /// Looks at what the call would touch, or decides at once.
+    pub(super) fn resolve_targets(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+        match tools.is_session_tool(&self.call.name) {
+            true => {
+                self.apply_targets(tools, &Targets::default(), &step.record.cwd);
+                decide(self, step, tools, Targets::default(), Vec::new());
+            }
+            false => {
+                let effect = step.start_effect(Effect::Resolve { call: self.call.clone() });
+                self.state = CallState::Resolving { effect };
+            }
+        }
+    }
+
+    fn apply_after_hooks(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        outcome: &HookOutcome,
+        mut output: ToolOutput,
+    ) {
+        if let Some(verdict) = &outcome.verdict {
+            let error = ToolError::new("execution_failed", format!("Tool result blocked: {}", verdict.reason()));
+            return self.end(step, ToolOutput::failed(error));
+        }
+        match outcome.tail_call() {
+            Some(tail) if self.hook_effects.n_tails < MAX_TAILS => {
+                self.hook_effects.n_tails += 1;
+                return self.replace_with_tail(tools, tail, &step.record.cwd.clone());
+            }
+            Some(_) => step.emit_notice("Hooks asked for too many calls in place of one; the last result counts."),
+            None => (),
+        }
+        if let Some(context) = outcome.marked_context() {
+            append(&mut output, format!("\n\n{context}"));
+        }
+        self.end(step, output);
+    }
+}
+
+/// Adds to what the model gets. A failure without content says its own words first.
+fn append(output: &mut ToolOutput, text: String) {
+    if let (Some(error), true) = (&output.error, output.content.is_empty()) {
+        output.content.push(Part::text(&*error.message));
+    }
+    output.content.push(Part::text(text));
+}
+
+fn result_json(output: &ToolOutput) -> Value {
+    let text = joined_text(&output.content);
+    let shown = match (&output.display, &output.summary) {
+        (Some(Display::Text { text } | Display::Terminal { text, .. }), _) => text.clone(),
+        (Some(Display::Diff { path, before, after }), _) => diff(path.as_ref(), before.as_deref(), after),
+        (None, Some(it)) => it.clone(),
+        (None, None) => text.clone(),
+    };
+    let error = output.error.as_ref().map(|it| json!({ "type": it.kind, "message": it.message }));
+    json!({ "llmContent": text, "returnDisplay": shown, "error": error })
+}
+
+fn diff(path: &std::path::Path, before: Option<&str>, after: &str) -> String {
+    let name = path.display().to_string();
+    let text = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
+    text.unified_diff().header(&name, &name).to_string()
+}
+
+impl Scheduler {
+    /// A hook of a call has answered.
+    pub fn on_hook(
+        &mut self,
+        step: &mut Step<'_>,
+        tools: &Toolbox,
+        effect: EffectId,
+        report: &HookReport,
+    ) -> BatchStatus {
+        for at in 0..self.notification_hooks.len() {
+            let Some(aside) = self.notification_hooks.get_mut(at) else { break };
+            match aside.take_report(effect, report, |run| step.start_hook(run)) {
+                AnswerEffect::Unrelated => (),
+                AnswerEffect::Waiting => return BatchStatus::Open,
+                AnswerEffect::Finished(outcome) => {
+                    self.notification_hooks.remove(at);
+                    step.log_hooks(HookEvent::Notification, &outcome, None, false);
+                    return BatchStatus::Open;
+                }
+            }
+        }
+        for call in &mut self.calls {
+            let held = call.checkpoint_owner(tools);
+            let CallState::RunningHooks { firing, .. } = &mut call.state else { continue };
+            let event = firing.event();
+            let outcome = match firing.take_report(effect, report, |run| run_hook(step, held.as_ref(), run)) {
+                AnswerEffect::Unrelated => continue,
+                AnswerEffect::Waiting => return BatchStatus::Open,
+                AnswerEffect::Finished(it) => it,
+            };
+            let state = std::mem::replace(&mut call.state, CallState::Done);
+            let CallState::RunningHooks { then, .. } = state else { return BatchStatus::Open };
+            let standing = call.apply_hooks(step, tools, event, &outcome, then);
+            return if standing == BatchStatus::Open { self.advance(step, tools) } else { standing };
+        }
+        BatchStatus::Open
+    }
+
+    /// The user is about to be asked: who wants to know is told, and not waited for.
+    pub(super) fn notify_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, shown: Option<&Display>) {
+        let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking()) else { return };
+        let plan = tools.hooks.plan(HookEvent::Notification, "ToolPermission", &step.record.switches);
+        if plan.hooks.is_empty() {
+            return;
+        }
+        let input = json!({
+            "notification_type": "ToolPermission",
+            "message": format!("Tool {} needs a permission", call.call.name),
+            "details": details(call, tools, shown),
+        });
+        let input = input.as_object().cloned().unwrap_or_default();
+        if let FiringStart::Waiting(it) =
+            Firing::begin(HookEvent::Notification, plan, input, |run| step.start_hook(run))
+        {
+            self.notification_hooks.push(it);
+        }
+    }
+}
+
+/// The question in Gemini CLI's words.
+fn details(call: &Call, tools: &Toolbox, shown: Option<&Display>) -> Value {
+    let title = call.display.title.as_str();
+    let name = call.call.name.as_str();
+    let text = |key: &str| call.call.args.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (shown, call.display.kind, tools.foreign_tool(name)) {
+        (Some(Display::Diff { path, before, after }), ..) => json!({
+            "type": "edit",
+            "title": title,
+            "fileName": path.as_path().file_name().unwrap_or_default().to_string_lossy(),
+            "filePath": path,
+            "fileDiff": diff(path.as_ref(), before.as_deref(), after),
+            "originalContent": before,
+            "newContent": after,
+        }),
+        (_, ToolKind::Execute, None) => {
+            let command = text("command");
+            let root = command.split_whitespace().next().unwrap_or_default();
+            json!({ "type": "exec", "title": title, "command": command, "rootCommand": root })
+        }
+        (_, _, Some(it)) => {
+            let own = name.strip_prefix(&format!("mcp_{}_", it.server)).unwrap_or(name);
+            json!({ "type": "mcp", "title": title, "serverName": it.server, "toolName": own, "toolDisplayName": it.spec.title })
+        }
+        _ => json!({ "type": "info", "title": title, "prompt": title, "urls": [] }),
+    }
+}

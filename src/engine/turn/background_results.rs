@@ -1,0 +1,48 @@
+//! Commands in the background that have ended: the model has it with its next request, of this turn or of the next one.
+
+use std::collections::VecDeque;
+
+use crate::{
+    base::{
+        content::Part,
+        event::{EventKind, Speaker},
+        ids::MessageId,
+    },
+    engine::record::Step,
+};
+
+/// More of them are counted only: a session that is left alone must not fill its next request with them.
+const MAX_WAITING: usize = 16;
+
+/// What the model was not told yet.
+#[derive(Clone, Debug, Default)]
+pub struct Completions {
+    waiting: VecDeque<String>,
+    n_forgotten: usize,
+}
+
+impl Completions {
+    pub fn add(&mut self, text: String) {
+        if self.waiting.len() == MAX_WAITING {
+            self.waiting.pop_front();
+            self.n_forgotten += 1;
+        }
+        self.waiting.push_back(text);
+    }
+
+    /// A request is about to be built: what waits is part of the conversation, before what the user says.
+    pub(super) fn tell(&mut self, step: &mut Step<'_>) {
+        let Self { waiting, n_forgotten } = std::mem::take(self);
+        if waiting.is_empty() {
+            return;
+        }
+        let mut text = "Background execution update:".to_owned();
+        if n_forgotten > 0 {
+            text += &format!("\n({n_forgotten} more ended before these.)");
+        }
+        waiting.iter().for_each(|it| text += &format!("\n{it}"));
+        let message_id = MessageId::from(step.fresh_id("m"));
+        let content = vec![Part::text(text)];
+        step.emit_event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
+    }
+}

@@ -1,0 +1,106 @@
+//! Servers that are not there yet, and what is to be said about those that did not come.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    base::question::Form,
+    engine::step::{Server, ServerStatus, TrustPrompt},
+};
+
+/// What a turn waits for before it asks a model the first time.
+#[derive(Clone, Debug, Default)]
+pub struct Preamble {
+    /// Names, and until when a turn waits for them.
+    starting: Vec<(String, u64)>,
+    notices: Vec<String>,
+    /// Servers that do not start, as the folder is not trusted.
+    untrusted: Vec<String>,
+    /// Servers whose slowness was told, or that they are off.
+    told: BTreeSet<String>,
+    /// What the user is to be asked about the folder.
+    doubt: Option<Arc<Form>>,
+    /// Why the session starts, for its hooks; they hear of it in the next turn, when trust is settled.
+    opening: Option<&'static str>,
+    /// They heard of it.
+    opened: bool,
+}
+
+impl Preamble {
+    /// `source`: startup or resume.
+    pub fn of(source: &'static str) -> Self {
+        Self { opening: Some(source), ..Self::default() }
+    }
+
+    /// The session starts: why, if it was not told yet.
+    pub fn take_opening(&mut self) -> Option<&'static str> {
+        self.opened = true;
+        self.opening.take()
+    }
+
+    /// Whether hooks heard of its start, and so want to hear of its end.
+    pub fn is_opened(&self) -> bool {
+        self.opened
+    }
+
+    /// It starts over.
+    pub fn reopen(&mut self) {
+        (self.opening, self.opened) = (Some("clear"), false);
+    }
+
+    pub fn update_servers(&mut self, servers: &[Server], notices: Vec<String>) {
+        let until = |it: &Server| match it.status {
+            ServerStatus::Starting { until_ms } => Some((it.name.clone(), until_ms)),
+            _ => None,
+        };
+        self.starting = servers.iter().filter_map(until).collect();
+        let untrusted = servers.iter().filter(|it| it.status == ServerStatus::Untrusted);
+        self.untrusted = untrusted.map(|it| it.name.clone()).collect();
+        self.notices.extend(notices);
+    }
+
+    pub fn add_trust_prompt(&mut self, doubt: TrustPrompt) {
+        match doubt {
+            TrustPrompt::Ask(form) => self.doubt = Some(form),
+            TrustPrompt::Tell(notice) => self.notices.push(notice),
+        }
+    }
+
+    pub fn notice(&mut self, text: String) {
+        self.notices.push(text);
+    }
+
+    /// The question that is still open.
+    pub fn trust_form(&self) -> Option<Arc<Form>> {
+        self.doubt.clone()
+    }
+
+    /// It was answered.
+    pub fn clear_trust_form(&mut self) {
+        self.doubt = None;
+    }
+
+    /// Until when to wait (Unix, milliseconds); `None`: for nothing.
+    pub fn wait_until(&self, now_ms: u64) -> Option<u64> {
+        self.starting.iter().map(|it| it.1).filter(|it| *it > now_ms).max()
+    }
+
+    /// What user and model should know now. Said once.
+    pub fn take_message(&mut self) -> Option<String> {
+        let mut lines = std::mem::take(&mut self.notices);
+        // Servers fail side by side.
+        lines.sort();
+        for (name, _) in &self.starting {
+            if self.told.insert(name.clone()) {
+                let what = "is still starting; its tools join when it is ready";
+                lines.push(format!("MCP server {name:?} {what}."));
+            }
+        }
+        let untold: Vec<String> =
+            self.untrusted.iter().filter(|it| self.told.insert((*it).clone())).map(|it| format!("{it:?}")).collect();
+        if !untold.is_empty() {
+            let why = "off, as this folder is not trusted; `castor trust` in it turns them on";
+            lines.push(format!("MCP servers of the settings are {why}: {}.", untold.join(", ")));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}

@@ -1,0 +1,103 @@
+//! What a request takes before it can be built: each of it is a fact of the session.
+
+use std::sync::Arc;
+
+use super::{Spec, Turn, endings::Cause, windows};
+use crate::{
+    base::{
+        content::joined_text,
+        history::{Role, TurnPart},
+        ids::CallId,
+        log::{Fact, Mask},
+        model::ModelRequest,
+    },
+    engine::{
+        context::{self, RequestMaterials, RequestNeed},
+        record::Step,
+        step::Effect,
+    },
+};
+
+/// Why there is no request yet.
+pub(super) enum MissingRequest {
+    Ended(Cause),
+    /// The result of this call is too large as it is.
+    NeedsDistilling(CallId),
+    /// The first turns are to be compressed; the request would be so large.
+    NeedsCompression {
+        n_turns: usize,
+        size: u64,
+    },
+}
+
+impl Turn {
+    /// Whole, for this model: parameters of another one would be refused or do something else.
+    pub(super) fn build_request(
+        &self,
+        step: &mut Step<'_>,
+        spec: &Spec,
+        model: &str,
+        compresses: bool,
+    ) -> Result<ModelRequest, MissingRequest> {
+        let (whole, scratch) = (windows::window(step.record, spec, model), &spec.scratch);
+        // By the rule of thumb, as all sizes here are; the provider may count more or less.
+        let window = step.record.token_scale().estimated_tokens(model, whole);
+        let (compress_at, distill) = (spec.bounds.compress_at(window).filter(|_| compresses), spec.bounds.distill);
+        let distill = distill.filter(|_| compresses);
+        loop {
+            let (record, instructions) = (&*step.record, &spec.instructions);
+            let (tools, again) = (&self.tools.tools, self.retry_advice);
+            let materials = RequestMaterials {
+                record,
+                instructions,
+                tools,
+                retry_advice: again,
+                window,
+                scratch,
+                compress_at,
+                distill,
+            };
+            // Each need that is met leaves less that could be asked for: this ends.
+            match context::build(Arc::from(model), materials) {
+                Ok(mut request) => {
+                    spec.aliases.fill_params(&mut request, self.router.name(record, model), again.is_some());
+                    return Ok(request);
+                }
+                Err(RequestNeed::Compress { n_turns, size }) => {
+                    return Err(MissingRequest::NeedsCompression { n_turns, size });
+                }
+                Err(RequestNeed::Distill(call)) => return Err(MissingRequest::NeedsDistilling(call)),
+                Err(RequestNeed::Mask(masks)) => mask(step, masks),
+                Err(RequestNeed::Replace { n_turns, summary }) => {
+                    step.emit_notice("The conversation is longer than the model reads: its oldest part was left out.");
+                    step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
+                }
+                Err(RequestNeed::TooLarge { size, .. }) => {
+                    let size = step.record.token_scale().model_tokens(model, size);
+                    return Err(MissingRequest::Ended(Cause::TooLong { model: model.to_owned(), size, window: whole }));
+                }
+            }
+        }
+    }
+}
+
+/// A prompt that is too long to be read is not in the way of the next one, nor paid for as a part of a summary.
+pub(super) fn retract(step: &mut Step<'_>, cause: &Cause) {
+    let is_prompt = step.record.turns().last().is_some_and(|it| it.role() == Role::User);
+    if is_prompt && matches!(cause, Cause::TooLong { .. }) {
+        step.log(Fact::Retracted {});
+    }
+}
+
+/// The whole outputs go to files first: that is where the masks point to.
+pub(super) fn mask(step: &mut Step<'_>, masks: Vec<Mask>) {
+    let mut whole = Vec::new();
+    for part in step.record.turns().iter().flat_map(|it| it.parts()) {
+        let TurnPart::Result(result) = part else { continue };
+        if let Some(mask) = masks.iter().find(|it| it.call == result.id) {
+            whole.push((mask.path.clone(), joined_text(&result.content)));
+        }
+    }
+    whole.into_iter().for_each(|(file, text)| _ = step.start_effect(Effect::WriteScratch { file, text }));
+    step.log(Fact::Masked { masks });
+}

@@ -1,0 +1,208 @@
+//! A question to a model beside the conversation: its answer is castor's alone. Whatever becomes of it, the turn goes on.
+
+use std::sync::Arc;
+
+use super::{SessionScratch, Spec, failure_recovery, windows};
+use crate::{
+    base::{
+        content::Part,
+        event::EventKind,
+        history::{Role, Turn, TurnPart},
+        ids::EffectId,
+        model::{Chunk, Failure, Finish, ModelParams, ModelRequest, Purpose, Usage},
+    },
+    engine::{
+        context::tokens,
+        record::Step,
+        routing::{
+            self,
+            failure_class::{FailureClass, classify},
+            health::Availability,
+            prices::Price,
+            utility_models::UtilityModel,
+        },
+        step::{Effect, Input},
+    },
+};
+
+/// What is asked. The words are castor's, or are marked as what they are: nobody sees the answer before castor does.
+#[derive(Clone, Debug)]
+pub struct UtilityRequest {
+    pub system: Arc<str>,
+    pub contents: Vec<Arc<Turn>>,
+    /// What the question needs; settings may say otherwise.
+    pub params: ModelParams,
+    pub limits: UtilityLimits,
+}
+
+/// How much a question may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UtilityLimits {
+    /// Of the answer, by the rule of thumb.
+    pub tokens: u64,
+    pub ms: u64,
+}
+
+/// A question without an answer yet.
+#[derive(Debug)]
+pub struct UtilityCall {
+    purpose: Purpose,
+    model: String,
+    /// How much the model reads at once, in tokens.
+    window: u64,
+    /// The request, in tokens by the rule of thumb.
+    size: u64,
+    price: Option<Price>,
+    limits: UtilityLimits,
+    /// The same question without the shape of its answer, for who takes none.
+    plain: Option<Box<ModelRequest>>,
+    effect: EffectId,
+    timer: EffectId,
+    said: String,
+    finish: Option<Finish>,
+    usage: Option<Usage>,
+}
+
+/// What an input came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UtilityProgress {
+    /// It is about something else.
+    NotMine,
+    Open,
+    /// The answer, whole; or why there is none.
+    Over(Result<String, String>),
+}
+
+/// One turn of a question, or of an answer that it is about.
+pub fn text_turn(role: Role, text: impl Into<String>) -> Arc<Turn> {
+    let mut res = Turn::new(role);
+    res.parts_mut().push(TurnPart::Content(Part::text(text)));
+    Arc::new(res)
+}
+
+impl UtilityCall {
+    /// Asks once: whoever asks can do without the answer.
+    ///
+    /// # Errors
+    /// In words, where it is clear that no answer would come.
+    pub fn ask(
+        step: &mut Step<'_>,
+        spec: &Spec,
+        kept: &SessionScratch,
+        helper: UtilityModel,
+        wish: UtilityRequest,
+    ) -> Result<Self, String> {
+        let UtilityModel { purpose, model, params } = helper;
+        let UtilityRequest { system, contents, params: needed, limits } = wish;
+        if let Availability::Unavailable(cause) = kept.health.availability(&model, step.now.unix_ms) {
+            return Err(format!("{model} is known not to answer now ({})", cause.as_str()));
+        }
+        let params = fill(&model, params, needed);
+        let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
+        let (window, price) = (windows::window(step.record, spec, &model), spec.prices.of(&model));
+        let size = tokens::of_request(&request);
+        let real = step.record.token_scale().model_tokens(&model, size);
+        if real > window {
+            return Err(format!("about {real} tokens are more than the {window} that {model} reads at once"));
+        }
+        let plain = || {
+            Box::new(ModelRequest { params: ModelParams { schema: None, ..request.params.clone() }, ..request.clone() })
+        };
+        let plain = request.params.schema.is_some().then(plain);
+        let effect = step.start_effect(Effect::Generate { purpose, request });
+        let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
+        let (said, finish, usage) = (String::new(), None, None);
+        Ok(Self { purpose, model, window, size, price, limits, plain, effect, timer, said, finish, usage })
+    }
+
+    pub fn on_input(&mut self, step: &mut Step<'_>, kept: &mut SessionScratch, input: &Input) -> UtilityProgress {
+        match input {
+            Input::Chunks { effect, chunks } if *effect == self.effect => {
+                chunks.iter().for_each(|it| self.take(it));
+                if tokens::of_text(&self.said) <= self.limits.tokens {
+                    return UtilityProgress::Open;
+                }
+                self.abandon(step);
+                UtilityProgress::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
+            }
+            Input::Generated { effect, result } if *effect == self.effect => {
+                if let Some(request) = result.as_ref().err().and_then(|it| self.without_shape(it)) {
+                    self.effect = step.start_effect(Effect::Generate { purpose: self.purpose, request });
+                    return UtilityProgress::Open;
+                }
+                step.start_effect(Effect::Abort { effect: self.timer });
+                self.bill(step);
+                UtilityProgress::Over(match result {
+                    Ok(()) => self.answer(),
+                    Err(failure) => {
+                        if let Some(it) = routing::failure::outage(failure, step.now.unix_ms) {
+                            failure_recovery::mark_out(step, kept, &self.model, it);
+                        }
+                        windows::learn_window(step, &self.model, self.size, failure);
+                        Err(format!("{} failed: {}", self.model, failure.message))
+                    }
+                })
+            }
+            Input::TimerFired { effect } if *effect == self.timer => {
+                step.start_effect(Effect::Abort { effect: self.effect });
+                self.bill(step);
+                UtilityProgress::Over(Err(format!("{} did not answer within {} s", self.model, self.limits.ms / 1_000)))
+            }
+            _ => UtilityProgress::NotMine,
+        }
+    }
+
+    /// Nobody waits for the answer any more; what it cost so far is told.
+    pub fn abandon(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.effect });
+        step.start_effect(Effect::Abort { effect: self.timer });
+        self.bill(step);
+    }
+
+    /// Many servers know no shapes of answers; what is asked for is in words, too. Once, within the same time.
+    fn without_shape(&mut self, failure: &Failure) -> Option<ModelRequest> {
+        let is_refused = classify(failure).class == FailureClass::BadRequest;
+        self.plain.take().filter(|_| is_refused).map(|it| *it)
+    }
+
+    fn take(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::Text { text, .. } => self.said += text,
+            Chunk::Usage(usage) => self.usage = Some(*usage),
+            Chunk::Finish(finish) => self.finish = Some(finish.clone()),
+            // Nobody reads thoughts of this; there are no tools to call.
+            Chunk::Thought { .. } | Chunk::Call { .. } | Chunk::Media { .. } => (),
+        }
+    }
+
+    fn bill(&mut self, step: &mut Step<'_>) {
+        if let Some(usage) = self.usage.take() {
+            let cost = self.price.map(|it| it.cost(&usage));
+            let session_cost = step.record.spent.cost_with(cost);
+            let (model, size, purpose) = (self.model.clone(), self.window, self.purpose);
+            step.emit_event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
+        }
+    }
+
+    fn answer(&mut self) -> Result<String, String> {
+        match &self.finish {
+            Some(Finish::Stop) if self.said.trim().is_empty() => Err(format!("{} said nothing", self.model)),
+            Some(Finish::Stop) => Ok(std::mem::take(&mut self.said)),
+            // A part of an answer may say the opposite of the whole.
+            _ => Err(format!("the answer of {} broke off", self.model)),
+        }
+    }
+}
+
+fn fill(model: &str, params: ModelParams, needed: ModelParams) -> ModelParams {
+    ModelParams {
+        temperature: params.temperature.or(needed.temperature),
+        top_p: params.top_p.or(needed.top_p),
+        top_k: params.top_k.or(needed.top_k),
+        max_output_tokens: params.max_output_tokens.or(needed.max_output_tokens),
+        thinking: params.thinking.or(needed.thinking.filter(|_| routing::model_limits::thinks(model))),
+        include_thoughts: false,
+        stop: if params.stop.is_empty() { needed.stop } else { params.stop },
+        schema: needed.schema,
+    }
+}

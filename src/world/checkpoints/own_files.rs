@@ -1,0 +1,33 @@
+//! castor's own files in a store: each is whole, or is as it was.
+
+use std::io::{self, Write};
+
+use rustix::fs::{fsync, renameat};
+use serde::de::DeserializeOwned;
+
+use super::{DirFd, dirfd, fault, record::unframe};
+
+impl DirFd {
+    /// What a file holds; one that is torn is none.
+    pub fn read_frame<T: DeserializeOwned>(&self, name: &[u8]) -> io::Result<Option<T>> {
+        Ok(self.read(name)?.and_then(|it| Some(unframe(&it)?.0)))
+    }
+
+    /// Replaces a file in one step. With `sync` it is on the disk itself when this returns.
+    pub fn replace(&self, name: &[u8], bytes: &[u8], sync: bool) -> io::Result<()> {
+        let temp = [name, b".new"].concat();
+        fault::step("replace: temp")?;
+        let mut new = dirfd::create(self.fd(), &temp, 0o600)?;
+        fault::step("replace: write")?;
+        new.write_all(bytes)?;
+        if sync {
+            new.sync_all()?;
+        }
+        fault::step("replace: rename")?;
+        renameat(self.fd(), &*temp, self.fd(), name)?;
+        if sync {
+            fsync(self.fd())?;
+        }
+        fault::step("replace: done")
+    }
+}

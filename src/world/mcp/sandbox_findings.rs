@@ -1,0 +1,44 @@
+//! What the sandbox found under a server's process, kept until a result of the server can tell it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::base::terminal::ObeyedFindings;
+
+/// Of the process that runs now. Cheap to clone: all hold the same.
+#[derive(Clone, Default)]
+pub struct PendingFindings(Arc<Mutex<Vec<String>>>);
+
+const WHO: &str = "the server";
+
+impl PendingFindings {
+    /// A process has started: what was found then.
+    pub(super) fn add(&self, found: &ObeyedFindings) {
+        self.with(|it| it.extend(found.in_words(WHO)));
+    }
+
+    /// What was not told yet.
+    pub(super) fn take(&self) -> Vec<String> {
+        self.with(std::mem::take)
+    }
+
+    fn with<T>(&self, then: impl FnOnce(&mut Vec<String>) -> T) -> T {
+        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PendingFindings;
+    use crate::base::{path::AbsPath, terminal::ObeyedFindings};
+
+    #[test]
+    fn a_start_is_told_once() {
+        let found = PendingFindings::default();
+        assert!(found.take().is_empty());
+        let aside = vec![AbsPath::new("/w/.bashrc").unwrap()];
+        found.add(&ObeyedFindings { quarantined: aside, ..ObeyedFindings::default() });
+        let said = found.take();
+        assert!(said.len() == 1 && said[0].contains("/w/.bashrc"), "{said:?}");
+        assert!(found.take().is_empty());
+    }
+}

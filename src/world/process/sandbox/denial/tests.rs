@@ -1,0 +1,130 @@
+//! What programs print when the sandbox keeps them from something, and what is offered then.
+
+use std::fs;
+
+use super::recognise_denial;
+use crate::base::{
+    path::AbsPath,
+    sandbox::{Confinement, Denial, OwnFolders, SandboxGrant},
+};
+
+/// A workspace, a home and a folder outside, of which the first may be written.
+struct World {
+    _dir: tempfile::TempDir,
+    top: AbsPath,
+    it: Confinement,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        for it in ["w/.git", "w/.vscode", "w/big", "w/sub", "home/.ssh", "home/.config", "out/in", "home/.castor/tmp"] {
+            fs::create_dir_all(top.join(it).as_path()).unwrap();
+        }
+        for it in ["w/.git/HEAD", "w/.git/config", "home/.npmrc"] {
+            fs::write(top.join(it).as_path(), "").unwrap();
+        }
+        let at = |it: &str| top.join(it);
+        let it = Confinement {
+            never_written: vec![at("home/.castor"), at("home/.config"), at("home/.ssh")],
+            masked: vec![at("home/.ssh"), at("home/.castor")],
+            home: Some(at("home")),
+            read_only_paths: vec![at("w/big")],
+            own_folders: OwnFolders {
+                tmp: at("home/.castor/tmp"),
+                records: at("home/.castor/stand-ins"),
+                caches: None,
+            },
+            ..Confinement::for_folder(&at("w"))
+        };
+        Self { _dir: dir, top, it }
+    }
+
+    /// `$W` is the top of all.
+    fn said(&self, it: &Confinement, line: &str) -> String {
+        let line = line.replace("$W", &self.top.to_string());
+        let found = recognise_denial(it, &self.top.join("w"), "make", Some(1), &format!("first\n{line}\nlast\n"));
+        let shown = |it: &AbsPath| it.to_string().replace(&self.top.to_string(), "$W");
+        match found {
+            None => "-".to_owned(),
+            Some(Denial::Network) => "network".to_owned(),
+            Some(Denial::Credential { path }) => format!("credential {}", shown(&path)),
+            Some(Denial::Write { folder }) => format!("write {}", shown(&folder)),
+            Some(Denial::Hidden { folder }) => format!("hidden {}", shown(&folder)),
+            Some(Denial::Config { path }) => format!("config {}", shown(&path)),
+            Some(Denial::NotKept { path }) => format!("not kept {}", shown(&path)),
+            Some(Denial::Looks) => "looks".to_owned(),
+            Some(Denial::Other) => "other".to_owned(),
+        }
+    }
+}
+
+#[test]
+fn denials_are_distinguished_from_failures() {
+    let world = World::new();
+    for (line, want) in [
+        ("curl: (6) Could not resolve host: example.com", "network"),
+        ("npm error code ENOTFOUND", "network"),
+        ("Get \"https://x\": dial tcp: lookup x: no such host", "network"),
+        ("ssh: connect to host h port 22: Network is unreachable", "network"),
+        ("curl: (7) Failed to connect to 192.0.2.1 port 80: Could not connect to server", "network"),
+        ("curl: (7) Failed to connect to localhost port 80: Could not connect to server", "-"),
+        ("git@github.com: Permission denied (publickey).", "credential $W/home/.ssh"),
+        ("Host key verification failed.", "credential $W/home/.ssh"),
+        // Nobody has those.
+        ("Unable to locate credentials", "-"),
+        ("touch: cannot touch '$W/out/in/x': Read-only file system", "write $W/out/in"),
+        ("mkdir: cannot create directory ‘$W/out/a’: Read-only file system", "write $W/out"),
+        ("bash: line 1: $W/out/x: Read-only file system", "write $W/out"),
+        ("bash: line 1: ../out/x: Permission denied", "write $W/out"),
+        ("OSError: [Errno 30] Read-only file system: '$W/out/x'", "write $W/out"),
+        ("Error: EROFS: read-only file system, open '$W/out/x'", "write $W/out"),
+        ("open $W/out/x: read-only file system", "write $W/out"),
+        ("error: could not write config file .git/config: Device or resource busy", "config $W/w/.git/config"),
+        ("cp: cannot create regular file '.vscode/a.json': Read-only file system", "config $W/w/.vscode"),
+        ("sh: 1: cannot create big/x: Read-only file system", "not kept $W/w/big/x"),
+        ("touch: cannot touch '$W/home/notes': Read-only file system", "other"),
+        ("touch: cannot touch '$W/home/.ssh/x': Read-only file system", "other"),
+        ("kill: (1) - Operation not permitted", "other"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "other"),
+        ("error: gpg failed to sign the data", "other"),
+        // The user's own rights, or nobody's matter.
+        ("cat: sub/x: Permission denied", "-"),
+        ("bash: ./run: Permission denied", "-"),
+        ("tee: /proc/1/mem: Permission denied", "-"),
+        ("touch: cannot touch 'sub/x': Read-only file system", "-"),
+        ("Permission denied", "-"),
+        ("error: test failed", "-"),
+    ] {
+        assert_eq!(world.said(&world.it, line), want, "{line}");
+    }
+}
+
+#[test]
+fn granted_access_is_not_offered_again() {
+    let world = World::new();
+    let at = |it: &str| world.top.join(it);
+    let it = Confinement { network: true, ..world.it.clone() };
+    let it = it.with_grant(&SandboxGrant { config: vec![at("w/.git/config")], ..SandboxGrant::default() }).unwrap();
+    assert_eq!(world.said(&it, "Could not resolve host: x"), "-");
+    assert_eq!(world.said(&it, "could not write config file .git/config: Device or resource busy"), "-");
+    let it = it.with_grant(&SandboxGrant { credentials: vec![at("home/.ssh")], ..SandboxGrant::default() }).unwrap();
+    assert_eq!(world.said(&it, "Permission denied (publickey)"), "-");
+}
+
+#[test]
+fn read_only_command_is_offered_write_access() {
+    let world = World::new();
+    let it = world.it.clone().into_read_only();
+    assert_eq!(world.said(&it, "touch: cannot touch 'sub/x': Read-only file system"), "looks");
+    assert_eq!(world.said(&it, "Could not resolve host: x"), "network");
+}
+
+#[test]
+fn silent_programs_are_recognised_by_exit_code() {
+    let world = World::new();
+    let said = |command, code| recognise_denial(&world.it, &world.top, command, Some(code), "").is_some();
+    assert!(said("x=$(curl -sf https://h)", 6) && said("wget -q http://h", 4));
+    assert!(!said("curl -s https://h", 22) && !said("make", 6));
+}

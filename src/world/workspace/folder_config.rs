@@ -1,0 +1,222 @@
+//! A folder as a session sees it: what the user said about it, and which of its files count.
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        hook::Hook,
+        mcp::{McpLink, McpServerConfig},
+        path::AbsPath,
+        trust::{
+            Trust, TrustChoice, TrustDoubt, TrustLevel, TrustedFile, TrustedHashes, change_doubt, folder_doubt,
+            is_wide, split_covered, trusted_hashes,
+        },
+    },
+    world::{
+        secrets::Env,
+        workspace::{
+            Reader, Warning, castor_home, dotenv, integrity, memory,
+            policies::{self, NamedPolicies, PolicyFile},
+            project::ProjectFiles,
+            settings::{self, Layers, WorkspaceFiles},
+            trust,
+        },
+    },
+};
+
+#[derive(Clone, Debug)]
+pub struct FolderConfig {
+    /// The real path.
+    pub folder: AbsPath,
+    pub trust: Trust,
+    pub project: ProjectFiles,
+    /// What the user should be asked; `None`: nothing.
+    pub doubt: Option<TrustDoubt>,
+    /// With what `.env` files add.
+    pub env: Env,
+    pub warnings: Vec<Warning>,
+}
+
+/// Looks at a folder. Where it was trusted before anybody looked at its files, they are what was trusted.
+pub fn load(env: &Env, folder: &AbsPath) -> FolderConfig {
+    let reader = Reader::disk();
+    let folder = reader.real(folder);
+    let (trust, mut warnings) = trust::read(env, &folder, reader);
+    let is_home = settings::is_home(env, &folder, reader);
+    let (mut project, mut doubt) = (ProjectFiles::default(), None);
+    match &trust {
+        _ if is_home => (),
+        // What must not be used is not even opened.
+        Trust::Untrusted(_) => (),
+        Trust::Unknown => {
+            project = ProjectFiles::read(env, &folder, &folder);
+            doubt = folder_doubt(
+                &folder,
+                &settings::config_homes(env, reader),
+                &project.all_files(),
+                &project.describe_programs(|_| true),
+            );
+        }
+        Trust::Trusted { root, .. } => {
+            project = ProjectFiles::read(env, &folder, root.as_ref().unwrap_or(&folder));
+            match (root, castor_home(env)) {
+                (Some(root), Some(home)) => {
+                    doubt = save_trusted_files(&home, root, &folder, &mut project, &mut warnings)
+                }
+                _ => project.trust_all(),
+            }
+        }
+    }
+    let (env, more) = dotenv::extend_env(env, &project);
+    warnings.extend(more);
+    FolderConfig { folder, trust, project, doubt, env, warnings }
+}
+
+impl FolderConfig {
+    /// After a yes: all that was read counts, as it was read.
+    pub fn with_trust(self, env: &Env, why: &str) -> Self {
+        let mut project = self.project;
+        project.trust_all();
+        let (env, warnings) = dotenv::extend_env(env, &project);
+        let root = Some(self.folder.clone());
+        Self { trust: Trust::Trusted { why: why.to_owned(), root }, project, doubt: None, env, warnings, ..self }
+    }
+
+    /// After a no.
+    pub fn without_trust(self, env: &Env, why: &str) -> Self {
+        let project = ProjectFiles::default();
+        let (env, warnings) = dotenv::extend_env(env, &project);
+        Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }
+    }
+
+    /// A hook of the workspace's settings, with what it runs.
+    pub fn bind_hook(&self, it: Hook) -> Hook {
+        let settings = json!({ "hooks": { "command": it.command, "env": object(&it.env) } });
+        Hook { scripts: self.project.programs(&settings, &self.folder), ..it }
+    }
+
+    /// A server of settings; one of the workspace's with what it runs.
+    pub fn bind_server(&self, it: &McpServerConfig) -> McpServerConfig {
+        let McpLink::Stdio { command, args, env, cwd } = &it.link else { return it.clone() };
+        if !it.of_project {
+            return it.clone();
+        }
+        let mut server = json!({ "command": command, "args": args, "env": object(env) });
+        if let (Some(cwd), Some(members)) = (cwd, server.as_object_mut()) {
+            members.insert("cwd".to_owned(), cwd.as_str().into());
+        }
+        let settings = json!({ "mcpServers": { &it.name: server } });
+        McpServerConfig { scripts: self.project.programs(&settings, &self.folder), ..it.clone() }
+    }
+
+    /// The settings that count.
+    pub fn layers(&self) -> Layers {
+        self.project.with_trusted(|reader, _| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader))
+    }
+
+    /// The policies that count. An untrusted workspace is not even listed.
+    pub fn policies(&self, layers: &Layers, named: &NamedPolicies) -> (Vec<PolicyFile>, Vec<Warning>) {
+        let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
+        self.project.with_trusted(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
+    }
+}
+
+/// What the record of a whole folder says of the files of a part.
+fn subset_of(whole: &TrustedHashes, root: &AbsPath, folder: &AbsPath, pieces: &[TrustedFile]) -> TrustedHashes {
+    let same = |it: &TrustedFile| {
+        let hash = whole.get(&folder.join(&it.name).relative_to(root))?;
+        Some((it.name.clone(), hash.clone()))
+    };
+    pieces.iter().filter_map(same).collect()
+}
+
+fn object(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect()
+}
+
+/// The folder that a yes would be about, where that is about all that the user has.
+pub fn broad_folder(env: &Env, ground: &FolderConfig, choice: TrustChoice) -> Option<AbsPath> {
+    let folder = match choice {
+        TrustChoice::Folder => Some(ground.folder.clone()),
+        TrustChoice::Parent => ground.folder.parent().or_else(|| Some(ground.folder.clone())),
+        TrustChoice::NotNow | TrustChoice::Never => None,
+    };
+    folder.filter(|it| is_wide(it, &settings::config_homes(env, Reader::disk())))
+}
+
+/// Writes the user's word down: first what it covers, then the word.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save_decision(home: &AbsPath, ground: &FolderConfig, choice: TrustChoice) -> io::Result<Vec<Warning>> {
+    let level = match choice {
+        TrustChoice::NotNow => return Ok(Vec::new()),
+        TrustChoice::Never => TrustLevel::Never,
+        TrustChoice::Parent => TrustLevel::Parent,
+        TrustChoice::Folder => TrustLevel::Folder,
+    };
+    // What a yes covered stays written down after a no: another rule may trust the folder one day, and means that.
+    if level != TrustLevel::Never {
+        integrity::write(home, &ground.folder, trusted_hashes(&ground.project.all_files()))?;
+    }
+    // A folder that a rule trusts needs no other: only its files are as they are now.
+    let set = match choice == TrustChoice::Folder && ground.trust.is_trusted() {
+        true => None,
+        false => trust::set_rule(home, &ground.folder, Some(level))?.1,
+    };
+    Ok(set.into_iter().collect())
+}
+
+/// As [`decide`], of a user who says it unasked: about the files that are there now, whatever was said before.
+///
+/// # Errors
+/// As [`decide`].
+pub fn save_fresh_decision(
+    env: &Env,
+    home: &AbsPath,
+    ground: &FolderConfig,
+    choice: TrustChoice,
+) -> io::Result<Vec<Warning>> {
+    let top = ground.folder.clone();
+    let is_home = settings::is_home(env, &ground.folder, Reader::disk());
+    let project = if is_home { ProjectFiles::default() } else { ProjectFiles::read(env, &ground.folder, &top) };
+    let covers_more = matches!(&ground.trust, Trust::Trusted { root: Some(_), .. });
+    let project = if covers_more { ground.project.clone() } else { project };
+    // A word of its own for the folder, also where another rule covers it today.
+    save_decision(home, &FolderConfig { trust: Trust::Unknown, project, ..ground.clone() }, choice)
+}
+
+fn save_trusted_files(
+    home: &AbsPath,
+    root: &AbsPath,
+    folder: &AbsPath,
+    project: &mut ProjectFiles,
+    warnings: &mut Vec<Warning>,
+) -> Option<TrustDoubt> {
+    let pieces = project.all_files();
+    let (found, warning) = integrity::read(home, folder);
+    warnings.extend(warning);
+    // What is below a trusted part of a repository came with it, perhaps since the yes. Elsewhere each folder was put there
+    // by the user, who trusts what they put there.
+    let is_part = folder != root && memory::is_in_repository(root);
+    let of_whole = || subset_of(&integrity::read(home, root).0.unwrap_or_default(), root, folder, &pieces);
+    let found = found.or_else(|| is_part.then(of_whole).filter(|it| !split_covered(&pieces, it).1.is_empty()));
+    let Some(found) = found else {
+        project.trust_all();
+        if let Err(it) = integrity::write(home, folder, trusted_hashes(&pieces)) {
+            let message = format!("what its files are could not be written down: {it}");
+            warnings.push(Warning { origin: folder.to_string(), at: None, key: None, message });
+        }
+        return None;
+    };
+    let (names, open) = split_covered(&pieces, &found);
+    project.trust_files(names);
+    project.mark_unapproved(&open);
+    let starts = project.describe_programs(|name| open.iter().any(|(it, _)| it == name));
+    change_doubt(folder, &open, &starts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What commands may do beyond the sandbox for ever, each in one folder. Read at every session's start, by castor alone.
+
+use std::io;
+
+use super::{GrantFile, change, read};
+use crate::{
+    base::{log::Grant, path::AbsPath},
+    world::workspace::Warning,
+};
+
+pub(super) const GRANTS: GrantFile = GrantFile {
+    folder: "",
+    name: "sandbox-saved.toml",
+    key: "allow",
+    head: "# What commands may do beyond the sandbox, each in one folder, for ever. `castor permissions` lists and takes \
+           back.\n\n",
+};
+
+/// Adds what `folder`'s commands may do, or finds that it is there; or strikes it out, where it is, as any other yes. A file
+/// that cannot be understood is kept aside.
+///
+/// # Errors
+/// A folder or file that cannot be written. Then nothing has changed.
+pub fn save_grant(home: &AbsPath, folder: &AbsPath, grant: &Grant, holds: bool) -> io::Result<Option<Warning>> {
+    let Some(new) = table(folder, grant) else {
+        return if holds { Ok(None) } else { super::remove_rule(home, folder, grant) };
+    };
+    let is_there = read(&GRANTS, home)?.is_ok_and(|it| it.contains(&new));
+    if is_there == holds {
+        return Ok(None);
+    }
+    change(&GRANTS, home, |entries| {
+        entries.retain(|it| *it != new);
+        if holds {
+            entries.push(new);
+        }
+    })
+}
+
+/// What holds in `folder`, and what is wrong with the file. What cannot be understood allows nothing.
+pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<String>) {
+    let why = match read(&GRANTS, home) {
+        Ok(Ok(entries)) => {
+            let here =
+                entries.iter().filter(|it| it.get("folder").and_then(toml::Value::as_str) == folder.as_path().to_str());
+            let grants: Vec<Option<Grant>> = here.map(grant).collect();
+            let odd = grants.iter().any(Option::is_none);
+            let odd = odd.then(|| {
+                format!("{}: an entry is neither `network` nor `write`; it allows nothing", GRANTS.file(home))
+            });
+            return (grants.into_iter().flatten().collect(), odd);
+        }
+        Ok(Err(it)) => it,
+        Err(it) => it.to_string(),
+    };
+    (Vec::new(), Some(format!("{}: {why}; it allows nothing", GRANTS.file(home))))
+}
+
+pub(super) fn in_words(it: &toml::Table) -> String {
+    let folder = it.get("folder").and_then(toml::Value::as_str).unwrap_or("no folder");
+    match grant(it) {
+        Some(Grant::NetworkFor { prefixes }) => {
+            format!("network in the sandbox for `{}`, in {folder}", prefixes.join("`, `"))
+        }
+        Some(Grant::Write { folder: below }) => format!("writing below {below} in the sandbox, in {folder}"),
+        _ => format!("nothing, in {folder}"),
+    }
+}
+
+/// `None`: it cannot be written down so that it is the same when it is read.
+fn table(folder: &AbsPath, grant: &Grant) -> Option<toml::Table> {
+    let (key, what): (_, toml::Value) = match grant {
+        Grant::NetworkFor { prefixes } => ("network", prefixes.clone().into()),
+        Grant::Write { folder } => ("write", folder.as_path().to_str()?.into()),
+        _ => return None,
+    };
+    let folder = folder.as_path().to_str()?.into();
+    Some(toml::Table::from_iter([("folder".to_owned(), folder), (key.to_owned(), what)]))
+}
+
+/// An entry with more than one meaning has none.
+fn grant(it: &toml::Table) -> Option<Grant> {
+    match (it.get("network"), it.get("write")) {
+        (Some(toml::Value::Array(all)), None) => {
+            let prefixes = all.iter().map(|it| it.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+            Some(Grant::NetworkFor { prefixes })
+        }
+        (None, Some(toml::Value::String(it))) => AbsPath::new(it).map(|folder| Grant::Write { folder }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)]
+
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::{GRANTS, load_grants, save_grant};
+    use crate::{
+        base::{log::Grant, path::AbsPath},
+        world::workspace::saved::{list, revoke},
+    };
+
+    #[test]
+    fn holds_in_its_folder_until_it_is_taken_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = AbsPath::new(temp.path().join("new")).unwrap();
+        let path = |it: &str| AbsPath::new(it).unwrap();
+        let (one, two) = (path("/w/one"), path("/w/two"));
+        let network = Grant::NetworkFor { prefixes: vec!["npm install".to_owned()] };
+        let write = Grant::Write { folder: path("/h/out") };
+        assert_eq!(load_grants(&home, &one), (vec![], None));
+        save_grant(&home, &one, &network, false).unwrap();
+        assert!(!GRANTS.file(&home).as_path().exists(), "nothing to strike out");
+        for it in [&network, &write, &network] {
+            assert_eq!(save_grant(&home, &one, it, true).unwrap(), None);
+        }
+        save_grant(&home, &two, &write, true).unwrap();
+        let mode = std::fs::metadata(GRANTS.file(&home).as_path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(load_grants(&home, &one).0, [network.clone(), write.clone()]);
+        assert_eq!(load_grants(&home, &path("/w")).0, []);
+        assert_eq!(
+            list(&home).unwrap(),
+            [
+                "network in the sandbox for `npm install`, in /w/one",
+                "writing below /h/out in the sandbox, in /w/one",
+                "writing below /h/out in the sandbox, in /w/two"
+            ]
+        );
+        save_grant(&home, &one, &network, false).unwrap();
+        assert_eq!(revoke(&home, Some(0)).unwrap(), 1);
+        assert_eq!((load_grants(&home, &one).0, load_grants(&home, &two).0), (vec![], vec![write]));
+        assert_eq!(revoke(&home, None).unwrap(), 1);
+        save_grant(&home, &one, &Grant::Network, true).unwrap();
+        assert_eq!(list(&home).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_allows_nothing_and_is_kept_aside() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = AbsPath::new(temp.path()).unwrap();
+        let folder = AbsPath::new("/w").unwrap();
+        let write = Grant::Write { folder: AbsPath::new("/h/out").unwrap() };
+        for bad in ["[[allow", "allow = 5", "allow = [1]"] {
+            std::fs::write(GRANTS.file(&home), bad).unwrap();
+            let (grants, why) = load_grants(&home, &folder);
+            assert!(grants.is_empty() && why.is_some_and(|it| it.contains("sandbox-saved.toml")), "{bad}");
+            let warning = save_grant(&home, &folder, &write, true).unwrap().unwrap().to_string();
+            assert!(warning.contains("sandbox-saved.toml.bak"), "{warning}");
+            assert_eq!(std::fs::read_to_string(temp.path().join("sandbox-saved.toml.bak")).unwrap(), bad);
+            assert_eq!(load_grants(&home, &folder), (vec![write.clone()], None));
+        }
+        let odd =
+            "[[allow]]\nfolder = '/w'\nwrite = 'out'\n[[allow]]\nfolder = '/w'\nwrite = '/a/b'\nnetwork = ['x']\n";
+        std::fs::write(GRANTS.file(&home), odd).unwrap();
+        let (grants, why) = load_grants(&home, &folder);
+        assert!(grants.is_empty() && why.is_some());
+    }
+}
