@@ -98,7 +98,7 @@ impl Session {
             turn.end(&mut step, Cause::Limit(it));
             let start = out.acts.len();
             self.close_books(now, out);
-            self.go_on(now, out);
+            self.go_on(now, out, start);
             self.keep_time(now, out, start);
         }
     }

@@ -202,8 +202,7 @@ impl Session {
             }
         }
         self.close_books(now, out);
-        rewinding::note(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
-        self.go_on(now, out);
+        self.go_on(now, out, start);
         self.keep_time(now, out, start);
         self.hold(now, out, start);
     }
@@ -217,14 +216,15 @@ impl Session {
         }
     }
 
-    /// The next prompt begins as soon as the one before it is over.
-    fn go_on(&mut self, now: Now, out: &mut Out) {
+    /// The next prompt begins as soon as the one before it is over, with all that it began from `start` on.
+    fn go_on(&mut self, now: Now, out: &mut Out, start: usize) {
         // Another one was chosen since.
         _ = self.ordered.take_if(|it| it.model != self.record.model);
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
                 turn.leave_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
             }
+            rewinding::note(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
             let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
             let Some((prompt, content)) = next else {
                 self.turn = None;

@@ -51,9 +51,11 @@ pub(super) fn hear(
             }
         }
         // Nobody waits for it any more. What was begun is carried out, and logged.
-        Input::Cancel => own.take().into_iter().for_each(|it| it.leave(step)),
+        Input::Cancel => *own = own.take().and_then(|it| it.leave(step)),
         Input::CancelPrompt(prompt) => {
-            own.take_if(|it| it.prompt() == Some(*prompt)).into_iter().for_each(|it| it.leave(step));
+            if let Some(it) = own.take_if(|it| it.prompt() == Some(*prompt)) {
+                *own = it.leave(step);
+            }
         }
         _ => (),
     }
@@ -117,11 +119,13 @@ impl Rewinding {
         answer(step, prompt, if is_back { Ok(*rewound) } else { Err(Refusal::Failed(failed)) });
     }
 
-    fn leave(self, step: &mut Step<'_>) {
+    /// Nobody waits for its answer any more. The next prompt still waits for a log that is read.
+    fn leave(self, step: &mut Step<'_>) -> Option<Self> {
         if let Some(prompt) = self.prompt() {
             let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
             answer(step, prompt, Err(Refusal::Failed(why)));
         }
+        matches!(self, Self::Conversation(_)).then_some(Self::Conversation(None))
     }
 }
 
