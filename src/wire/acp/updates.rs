@@ -160,8 +160,11 @@ impl SessionView {
             {
                 self.notice(&event.id, &joined_text(content), None, lines);
             }
+            // The client shows a live prompt itself; notices are of their moment.
+            EventKind::Message { role: Speaker::User, .. } if way == Playback::Live => (),
+            EventKind::Message { role: Speaker::Developer, .. } if way == Playback::Replay => (),
             EventKind::Message { role, message_id, content, cuts } => {
-                self.message(*role, message_id, content, cuts, way, lines);
+                self.message(*role, message_id, content, cuts, lines);
             }
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.tool_call(request_id, name, args, display, lines);
@@ -206,23 +209,10 @@ impl SessionView {
         }
     }
 
-    fn message(
-        &mut self,
-        role: Speaker,
-        id: &MessageId,
-        parts: &[Part],
-        cuts: &[u32],
-        way: Playback,
-        lines: &mut Vec<u8>,
-    ) {
-        // The client shows a live prompt itself.
-        if role == Speaker::User && way == Playback::Live {
-            return;
-        }
+    fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], lines: &mut Vec<u8>) {
         for part in parts {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
-                (Speaker::Developer, _) if way == Playback::Replay => (),
                 (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
                 (Speaker::User, it) => {

@@ -41,7 +41,7 @@ pub(super) use environment::scrubbed;
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
-use helper::{Namespaces, Start, Task};
+use helper::{HelperTask, Namespaces, Start};
 pub use online::current_confinement;
 pub use placeholder_records::remove_orphans;
 pub use placeholders::{Placeholders, RemovedPlaceholders};
@@ -216,7 +216,7 @@ fn through<'c>(
     let below = by.max_below();
     let (life, mut writer) = io::pipe()?;
     let online = online::Online::of(it);
-    let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
+    let task = HelperTask::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
     let args = [HELPER_ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guarded_paths::plan(it, around, below)?;

@@ -74,7 +74,7 @@ pub(super) fn try_it(program: &Path) -> Result<Infallible, String> {
     let (life, mut writer) = io::pipe().map_err(|it| it.to_string())?;
     let plan = SandboxPlan { cwd: "/".into(), namespaces: true, ..SandboxPlan::default() };
     plan.send(&mut writer).map_err(|it| it.to_string())?;
-    let nothing = ["/proc/self/exe", HELPER_ARG, &Task::Nothing.to_string()].map(OsString::from);
+    let nothing = ["/proc/self/exe", HELPER_ARG, &HelperTask::Nothing.to_string()].map(OsString::from);
     start(program, life, &nothing)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
         "--".into(),
         format!("/proc/self/fd/{}", own.as_raw_fd()).into(),
         HELPER_ARG.into(),
-        Task::Within(given.as_raw_fd()).to_string().into(),
+        HelperTask::Within(given.as_raw_fd()).to_string().into(),
     ];
     let line: Result<Vec<CString>, _> = line.iter().chain(command).map(|it| CString::new(it.as_bytes())).collect();
     let (line, errors) = (line.map_err(|it| it.to_string())?, hold(&[])?);
