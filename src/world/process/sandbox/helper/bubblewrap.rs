@@ -34,7 +34,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Task, become_it, init, mounts};
+use super::{HelperTask, become_it, init, mounts};
 use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
