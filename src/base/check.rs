@@ -1,4 +1,4 @@
-//! Safety checkers: what looks at a call beside the rules, what it is told, what it says.
+//! Safety checkers: programs that review a tool call beside the rules, their input and their answers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checkpoints: what is held of the roots before a call, what the call changed, and what a restore gave back.
+//! Checkpoints: the state of files before a tool call, what the call changed, and the results of a restore.
 //!
 //! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
 

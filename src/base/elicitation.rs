@@ -1,4 +1,4 @@
-//! What an MCP server asks the user in the middle of a call, and what it is told.
+//! MCP elicitation: questions of a server to the user in the middle of a call, and the replies.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! AgentEvents: everything a session tells, in the order it happened.
+//! AgentEvents: everything that a session reports, in the order in which it happened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Names that are guarded wherever they stand: where secrets are kept, and configuration that makes programs run things.
+//! Guarded file names: secrets such as `.env` and keys, and configuration that makes programs run things.
 //!
 //! Data, for all who need it: policy asks about them, searches skip secrets, a sandbox keeps writers out. Memory files
 //! (`GEMINI.md`) are not here: they are read as advice, change in plain sight, and models are told to keep them up;

@@ -1,4 +1,4 @@
-//! What the model sees of the past: turns, provider-neutral, shared by all requests that contain them.
+//! Conversation history for models: turns that name no provider and are shared by all requests.
 
 use std::sync::{Arc, OnceLock};
 

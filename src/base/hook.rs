@@ -1,4 +1,4 @@
-//! Hooks: commands of the user's that are told of points in a session, and may have a say there.
+//! Hooks: the user's commands that castor runs at points of a session and whose answers it obeys.
 
 use std::sync::Arc;
 

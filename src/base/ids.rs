@@ -1,4 +1,4 @@
-//! Identifiers: cheap to clone, opaque to everyone but their maker.
+//! Identifiers of effects, prompts and questions: cheap to clone and opaque.
 
 use std::{fmt, sync::Arc};
 

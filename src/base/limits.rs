@@ -1,4 +1,4 @@
-//! How far a turn and a session may go: requests to models, tokens, time, money.
+//! Limits of a turn and a session: model requests, tokens, time and money.
 
 use std::fmt;
 

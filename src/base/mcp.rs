@@ -1,4 +1,4 @@
-//! MCP servers as clients and settings name them.
+//! MCP server configuration, as clients and settings give it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Models: what is asked of one, what streams back, and how it fails. No provider's words.
+//! Model requests, streamed chunks, token usage and failures, without a provider's words.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Questions to the user that have fields to fill in: what may be asked, and whether an answer fits.
+//! Forms: questions to the user with fields to fill in, and the check of the answers.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
+//! Sandbox levels and confinement: the paths and the network that a command may use, and protected paths.
 
 mod denial;
 mod grant;

@@ -1,4 +1,4 @@
-//! What stands in the place of a secret that nobody is shown: `[secret from .env]`.
+//! The mark that replaces a secret in text: `[secret from .env]`.
 
 use crate::base::text::is_deceptive;
 

@@ -1,4 +1,4 @@
-//! The trait `Terminal`: where command lines run, in processes of ours or in the editor's terminals.
+//! The trait `Terminal`: runs command lines in castor's own processes or in the editor's terminals.
 
 use std::{io, time::Duration};
 

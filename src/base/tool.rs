@@ -1,4 +1,4 @@
-//! Tools: what they are called, what a call says, what it touches and what comes back.
+//! Tools: their specifications, calls, targets, previews, outputs and errors.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Trust in a folder: what decides it, which files it covers, and what the user is asked about it.
+//! Folder trust: levels, rules, the files that trust covers, and the question to the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
+//! Inputs and effects of the engine: everything that a step takes and everything that it returns.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 

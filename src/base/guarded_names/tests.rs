@@ -1,4 +1,4 @@
-//! What is guarded, and under which of its names.
+//! Guarded names in all their spellings.
 
 use std::path::Path;
 

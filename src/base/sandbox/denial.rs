@@ -1,4 +1,4 @@
-//! What a confined command most likely failed at, and what is offered.
+//! Sandbox denials: the likely cause of a confined command's failure, and the grant to offer.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a yes of the user opens in the sandbox.
+//! Sandbox grants: the extra rights that the user's yes gives a command.
 
 use crate::base::path::AbsPath;
 

@@ -1,4 +1,4 @@
-//! Decisions about folders and files, and the words of the questions.
+//! Trust decisions about folders and files, and the text of the questions.
 
 use super::{
     Trust, TrustLevel, TrustRule, TrustedFile, TrustedFileKind, TrustedHashes, change_doubt, decide, fold_case,

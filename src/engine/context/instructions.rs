@@ -1,4 +1,4 @@
-//! The system instruction: who the model is here, how it works, where it is.
+//! The system instruction: the model's role, its way of working and its environment.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Builds the request that a model gets: an ordered table of processors over one draft.
+//! The request builder for models: an ordered table of processors over one draft.
 
 mod budget;
 pub mod compression;

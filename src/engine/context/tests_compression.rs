@@ -1,4 +1,4 @@
-//! Conversations that fill much of the window: when they are compressed, which part, and what the compressor is shown.
+//! Compression of long conversations: when it starts, which part it takes, and what the compressor sees.
 
 use super::{
     compression,

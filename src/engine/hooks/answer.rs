@@ -1,4 +1,4 @@
-//! One hook's answer: exit code and output, read as the documented words, nothing more.
+//! One hook's answer: parsed from its exit code and output.
 
 use serde_json::{Map, Value};
 

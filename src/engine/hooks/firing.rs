@@ -1,4 +1,4 @@
-//! One point of a session, from its first hook to its outcome.
+//! The run of all hooks at one point of a session, from the first hook to the outcome.
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Which hooks fire at a point, and how their answers combine. Running them is the world's.
+//! Hooks: which of them fire at a point, and how their answers combine. The world runs them.
 
 mod answer;
 pub mod firing;

@@ -1,5 +1,4 @@
-//! Plugins: rows of castor's own that see a turn from inside, before the user's hooks do. The first that says
-//! something is heard; the others are not asked.
+//! Plugins: castor's own functions at points of a turn, before the user's hooks. The first answer counts.
 
 use std::sync::Arc;
 

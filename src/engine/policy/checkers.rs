@@ -1,4 +1,4 @@
-//! Safety checkers: who else is heard on a call, and what their word does. It makes a decision stricter, never milder.
+//! Verdicts of safety checkers: which checkers a call needs, and how they make a decision stricter.
 
 use super::{
     query::{CheckerVerdict, Query},

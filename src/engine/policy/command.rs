@@ -1,4 +1,4 @@
-//! The verdict on a shell line: every command on its own, then the worst of them.
+//! The policy decision on a shell command line: each command alone, then the strictest verdict of all.
 
 use std::collections::BTreeSet;
 

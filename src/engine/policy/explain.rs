@@ -1,4 +1,4 @@
-//! A decision with its parts, for people who ask why.
+//! Explanation of a policy decision with its parts, for `castor policy check`.
 
 use super::{
     command,

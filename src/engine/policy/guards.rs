@@ -1,4 +1,4 @@
-//! Names that are asked about in every mode: files of secrets, and for file tools configuration that would run things.
+//! Guarded paths in policy: secret files are asked about in every mode, configuration files for file tools.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Reads policy files. A rule that cannot be held to what it says is left out, with a warning.
+//! Policy file loader: TOML to rules. A rule that cannot be applied exactly is left out, with a warning.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What policy is asked about: a call, and what holds it.
+//! The policy query: a tool call with its origin, its targets and what the sandbox can hold.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! One rule: where it comes from, whom it speaks of, what must hold of the arguments.
+//! One policy rule: its tier, source, tools and argument matchers.
 
 use regex::Regex;
 use regex_syntax::hir::literal::{Extractor, Literal};

@@ -1,4 +1,4 @@
-//! All rules of a session, in their one order: the first that matches wins.
+//! All policy rules of a session in one order: the first match wins.
 
 use std::sync::Arc;
 

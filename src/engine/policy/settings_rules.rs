@@ -1,4 +1,4 @@
-//! Rules that settings stand for, at the places that Gemini CLI gives them.
+//! Policy rules from settings (allowed and excluded tools), at the priorities of Gemini CLI.
 
 use super::{
     names::current_name,

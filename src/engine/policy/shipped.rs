@@ -1,4 +1,4 @@
-//! The rules that castor brings along, and how files and settings become rules.
+//! Built-in policy rules, and the rule set that files and settings build on them.
 
 use super::{
     load, plans,

@@ -1,4 +1,4 @@
-//! The checkpoints of a session: what each call changed, which are taken back, and what can be done again.
+//! The checkpoints of a session: what each call changed, what is undone, and what can be redone.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

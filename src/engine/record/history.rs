@@ -1,4 +1,4 @@
-//! How facts become turns: the part of the record that the model sees.
+//! Model history from facts: the part of the record that the model sees.
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -1,4 +1,4 @@
-//! Names for models and how they are asked: aliases that extend each other, and overrides on top of them.
+//! Model aliases: names and parameters for models that extend each other, and overrides on top.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

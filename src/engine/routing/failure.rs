@@ -1,4 +1,4 @@
-//! What to do when a model call failed: try again, let another model take over, ask the user, or say why not.
+//! Reaction to a failed model call: retry, fall back to another model, ask the user, or give up.
 
 use crate::{
     base::{

@@ -1,4 +1,4 @@
-//! What a failed model call means: from the provider's words, limits and status to one class.
+//! Classes of model failures: from the provider's words, limits and HTTP status to one class.
 
 use crate::base::model::{Failure, FailureKind};
 

@@ -1,4 +1,4 @@
-//! What may be done about a model that failed, by the kind of its failure: as the user says for it, or for all.
+//! Fallback policies: the action for each class of model failure, from settings or by default.
 
 use std::collections::BTreeMap;
 

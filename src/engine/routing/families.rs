@@ -1,4 +1,4 @@
-//! How Gemini's models are asked where settings say nothing else: names and parameters, as data.
+//! Gemini model families: default names and parameters, as data.
 
 use std::{
     collections::BTreeMap,

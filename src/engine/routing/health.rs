@@ -1,4 +1,4 @@
-//! Which models can be asked now: a state machine over what became of them.
+//! Model health: which models are available now, as a state machine over their failures.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which model serves this request, and what to do when it fails.
+//! Model routing: which model serves a request, and the chain of models behind it.
 
 pub mod aliases;
 pub mod context_overflow;

@@ -1,4 +1,4 @@
-//! What a model can do: how much it reads at once, whether and how it thinks.
+//! Model capabilities: context windows and thinking.
 
 use std::collections::BTreeMap;
 

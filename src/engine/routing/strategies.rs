@@ -1,4 +1,4 @@
-//! Which model a prompt goes to: strategies in order, each of which may pass; the last one always answers.
+//! Routing strategies in order: each may pass a prompt on, and the last one always names a model.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! Which of two models a request is for, as a small model sees it: the question, and what its answer means.
+//! Task classifier: asks a small model whether a prompt is simple or complex, and reads its answer.
 
 use std::{fmt::Write, sync::Arc};
 

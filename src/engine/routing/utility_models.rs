@@ -1,4 +1,4 @@
-//! Who is asked beside the conversation: as settings name it for the purpose, or as suits the session's model.
+//! Utility models: which model answers castor's own questions, such as compression or loop checks.
 
 use std::collections::BTreeSet;
 

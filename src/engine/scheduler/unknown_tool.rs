@@ -1,4 +1,4 @@
-//! What a model is told of a tool that there is not.
+//! Errors for calls of unknown or hidden tools.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A session: one turn at a time, prompts in order, everything else beside it.
+//! A session: runs one turn at a time and queues the prompts that wait.
 
 mod client_rewind;
 mod clock;

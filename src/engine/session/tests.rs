@@ -1,4 +1,4 @@
-//! The simulator: random inputs against a simulated world. One seed names a whole run.
+//! The session simulator: random inputs against a simulated world. One seed names a whole run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! What is held while calls run, and what of the session goes on in the background.
+//! Checkpoint state of a turn: calls that hold one open, and work that goes on in the background.
 
 use std::collections::BTreeMap;
 

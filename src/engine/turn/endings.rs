@@ -1,4 +1,4 @@
-//! The one table of endings: why a turn stopped, and what everybody is told of it.
+//! The table of endings: why a turn stopped, and what user, client and log are told.
 
 use crate::base::{
     event::{EndReason, PromptOutcome, Status, StopKind},

@@ -1,4 +1,4 @@
-//! Notices a model that goes round in circles: the same calls with the same results, or the same words.
+//! Loop detection: the same calls with the same results, or the same words again and again.
 
 use std::{
     collections::VecDeque,

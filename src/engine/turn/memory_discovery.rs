@@ -1,5 +1,5 @@
-//! Calls came to folders below the session's own: what their memory files say joins the conversation behind the results.
-//! The system instruction stays as it was, or no prompt cache would hold.
+//! Memory files of subfolders that calls reach: added behind the results. The system instruction stays the same for
+//! prompt caches.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
+//! A turn: one prompt from its arrival to its one outcome, a state machine over its phases.
 
 mod background_results;
 pub mod checkpoints;

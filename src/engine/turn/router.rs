@@ -1,5 +1,4 @@
-//! Which model a turn goes to where the session leaves that open: judges are heard, and what comes of it holds for the
-//! calls that follow.
+//! Routing of a turn in auto mode: asks the classifiers, and keeps the chosen model for the following requests.
 
 use std::{collections::BTreeMap, sync::Arc};
 

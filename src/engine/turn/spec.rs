@@ -1,4 +1,4 @@
-//! What a session's turns are built from, and what it keeps between them.
+//! The session's specification that turns are built from, and the scratch state between turns.
 
 use super::{Preamble, background_results::Completions, checkpoints::CheckpointState};
 use crate::{

@@ -1,4 +1,4 @@
-//! Where hooks come into a turn: what they are told, and what goes on when they have answered.
+//! Hooks of a turn: session start, prompt, model request, model answer and end.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A question to a model beside the conversation: its answer is castor's alone. Whatever becomes of it, the turn goes on.
+//! Utility calls: castor's own questions to a model, outside the conversation. The turn goes on whatever they return.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a reader makes of a command line: commands it would run, or the reason why nobody can tell.
+//! A parsed command line: the commands that it would run, or the reason why it is opaque.
 
 use super::words::ShellWord;
 

@@ -1,4 +1,4 @@
-//! Reads a line, and the lines and commands within it.
+//! The parser of shell lines, with the scripts and commands nested in them.
 
 use super::{
     line::{CommandRole, MAX_BYTES, MAX_DEPTH, Script, ShellCommand, ShellLine},

@@ -1,4 +1,4 @@
-//! The syntax tree, walked once without recursion: lists commands, and notes what makes a line opaque.
+//! The walk over a shell syntax tree, without recursion: lists commands and marks the line opaque where it must.
 
 use std::sync::LazyLock;
 

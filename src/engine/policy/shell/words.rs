@@ -1,4 +1,4 @@
-//! Words of the shell with their quoting resolved: what is literal, what is a pattern, what only the shell knows.
+//! Shell words with resolved quotes: literal text, glob patterns and expansions.
 
 /// Why it cannot be told what a line runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Programs that run the words behind their own: what those are, or that nobody can tell.
+//! Wrapper programs such as `env`, `sudo` and `xargs`: finds the command that they run.
 
 use super::{
     line::{CommandRole, ShellCommand},

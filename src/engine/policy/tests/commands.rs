@@ -1,4 +1,4 @@
-//! Shell commands, by the hundred: the rows of `commands.txt`; and some that are too long for a row.
+//! Shell commands by the hundred: the rows of `commands.txt`, and some that are too long for a row.
 
 use expect_test::expect_file;
 

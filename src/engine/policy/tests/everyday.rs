@@ -1,4 +1,4 @@
-//! Lines that people run every day: what the default mode and `auto` do with each.
+//! Everyday command lines: the decision of the default mode and of `auto` on each.
 
 use super::*;
 

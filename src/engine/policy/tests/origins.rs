@@ -1,4 +1,4 @@
-//! Where rules come from: tiers, settings, MCP servers, files that are wrong.
+//! Origins of rules: tiers, settings, MCP servers and broken files.
 
 use super::{super::ToolLists, *};
 use crate::{

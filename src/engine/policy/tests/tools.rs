@@ -1,4 +1,4 @@
-//! Tools other than the shell, rules as files, and their order.
+//! Policy on tools other than the shell, rule files and their order.
 
 use super::*;
 

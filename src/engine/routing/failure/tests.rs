@@ -1,4 +1,4 @@
-//! Decisions on failures as a table: `case => decision`.
+//! Reactions to failures as a table: `case => decision`.
 
 use super::{AttemptCounts, FailureAction, FailureCase, RetryPatience, on_failure, outage, outage_by_policy};
 use crate::{
