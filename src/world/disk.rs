@@ -1,4 +1,4 @@
-//! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
+//! File access: blocking calls, and `DiskFs` behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
 mod digest;

@@ -1,4 +1,4 @@
-//! Runs a hook: a command line that is told of an event as JSON on stdin, and answers on stdout and by its exit code.
+//! Runs a hook command: JSON on stdin, the answer on stdout and in the exit code.
 
 use std::{io, sync::Arc, time::Duration};
 

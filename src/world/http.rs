@@ -1,4 +1,4 @@
-//! The network hand: the one HTTP client, and what its errors mean to people.
+//! The HTTP client, and readable messages for its errors.
 #![allow(clippy::disallowed_methods)]
 
 mod link;

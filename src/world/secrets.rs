@@ -1,4 +1,4 @@
-//! The hand that reads secrets: the process environment, taken once, and what of it children may see.
+//! The process environment, read once, and the variables that children get.
 #![allow(clippy::disallowed_methods)]
 
 pub mod credentials;

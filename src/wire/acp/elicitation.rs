@@ -1,4 +1,4 @@
-//! elicitation/create: questions with fields and pages to visit; as permission options where a client has no forms.
+//! ACP `elicitation/create`: forms and links, or permission options for clients without forms.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,

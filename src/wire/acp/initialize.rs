@@ -1,4 +1,4 @@
-//! initialize and authenticate: what the client can, what we offer.
+//! ACP `initialize` and `authenticate`: the client's capabilities, castor's own, and the ways to log in.
 
 use agent_client_protocol_schema::{
     ProtocolVersion,

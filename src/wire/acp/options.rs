@@ -1,4 +1,4 @@
-//! Session config options: mode, model and how the model is asked, as the client shows and sets them.
+//! ACP session config options: mode, model and model parameters.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory as Category, SessionConfigOptionValue, SessionConfigSelectOption,

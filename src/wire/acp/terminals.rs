@@ -1,4 +1,4 @@
-//! terminal/*: commands in the client's terminals, and Zed's convention for terminals that only show what ours print.
+//! ACP `terminal/*`: commands in the client's terminals, and Zed's convention for display-only terminals.
 
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, CreateTerminalResponse, EnvVariable, Meta, Terminal, TerminalExitStatus,

@@ -1,4 +1,4 @@
-//! session/update: facts as the client sees them, live and in replay.
+//! ACP `session/update`: facts as updates for the client, live and in replay.
 
 use std::collections::BTreeMap;
 

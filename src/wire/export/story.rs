@@ -1,4 +1,4 @@
-//! What happened in a session, as people would tell it: messages whole, calls with their ends.
+//! The story of a session for exports: whole messages, and calls with their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Exports: everything is told, and nothing that was said gets out of its place.
+//! Exports: they are complete, and no text leaves its place.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Both request queues: what we owe the other side, and what it owes us. Each is settled exactly once.
+//! Open requests of both sides: every one is answered exactly once.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Does what a journal says, in one root.
+//! Applies a journal of restore steps in one root.
 //!
 //! New files are written beside their places first: a full disk is found out before anything is taken away. Then what
 //! goes is removed, deepest first; folders are made; files and links take their names in one step each; refs are set;

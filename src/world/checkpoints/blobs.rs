@@ -1,4 +1,4 @@
-//! Contents by their hash. A content is whole under its name, or is not there.
+//! Blob store: file contents under their hash. A blob is whole or absent.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! Whether a path may be given back: the chain of its states, and who made each.
+//! Conflicts of a restore: whether a path still has the state that the call left.
 
 use super::{Call, Cause, CheckpointId, Delta, SessionId};
 

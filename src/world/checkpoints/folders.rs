@@ -1,4 +1,4 @@
-//! Where the stores lie, how much is in them, and who has them open.
+//! Folders of the checkpoint stores: their place, their size and their locks.
 //!
 //! Each session has a file in the root's store, locked while it lives: a process that was killed leaves it unlocked.
 //! The files are looked at and changed only by whoever holds the root's lock.

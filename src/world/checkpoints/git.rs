@@ -1,4 +1,4 @@
-//! What lies in a folder `.git`, and how it is held: objects by another name of theirs, refs one by one.
+//! Checkpoints of `.git` folders: objects by hard links, refs one by one.
 
 use std::{collections::BTreeMap, iter};
 

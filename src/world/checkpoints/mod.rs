@@ -1,4 +1,4 @@
-//! Checkpoints: what the roots hold before a call, what the call changed, and the way back.
+//! Checkpoints: records files before a call, lists what the call changed, and restores them.
 //!
 //! Each root has a store of its own below castor's home: a manifest of what lies in the root, a log of what changed and
 //! by whom, and contents by their hash. All calls block; whoever calls is on a thread that may.

@@ -1,4 +1,4 @@
-//! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
+//! An entry of a checkpoint: a file by its hash, a folder, a link, or something that is not recorded.
 
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a restore is to do in one root: a step for each path, and for each ref.
+//! The restore plan of one root: a step for each path and for each ref.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! What is written down: who changed what, and what a restore is about to do; in frames with a checksum.
+//! Checkpoint records: changes of each call and steps of a restore, in frames with a checksum.
 
 use std::io;
 

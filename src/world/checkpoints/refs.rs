@@ -1,4 +1,4 @@
-//! Refs of a repository: one by one, each under git's own lock.
+//! Git refs in a restore: changed one by one, each under git's own lock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -1,4 +1,4 @@
-//! A restore over all roots of a session: looked at, planned, checked, written down, done; or not done at all.
+//! A restore over all roots of a session: planned, checked and journaled first, then applied as a whole.
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 

@@ -1,4 +1,4 @@
-//! What of the stores is kept, and what goes: sessions that are deleted, and the oldest when there is too much.
+//! Retention of checkpoint stores: drops deleted sessions, and the oldest ones above the size limit.
 
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 

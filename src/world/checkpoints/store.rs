@@ -1,4 +1,4 @@
-//! The store of one root: its lock, its manifest, and the log of what changed in it.
+//! The checkpoint store of one root: its lock, its manifest and its log of changes.
 //!
 //! `index` is a manifest as of one delta; `log` has that delta and all others, each in a frame with a checksum. A torn
 //! frame at its end was never acknowledged, and is written over.

@@ -1,4 +1,4 @@
-//! The words of the room: what goes in and what comes out.
+//! Types of the checkpoint room: orders, plans, outcomes and failures.
 
 use std::{collections::BTreeMap, io, path::PathBuf, time::SystemTime};
 

@@ -1,4 +1,4 @@
-//! Files and folders beneath an open folder: no link is followed on the way, and none at its end.
+//! Files beneath an open folder descriptor: no symlink is followed.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! What git has staged, as its index says.
+//! The git index: the files that a repository tracks.
 
 /// What is known of a file: times, numbers, mode, size, hash, flags; and its path.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);

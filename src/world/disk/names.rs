@@ -1,4 +1,4 @@
-//! Names apart from what they lead to: links, and files that have several.
+//! File names apart from their contents: symlinks, hard links and stamps.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Files and folders for their owner alone: logs, keys, notes.
+//! Private files and folders that only their owner can read: logs, keys, notes.
 #![allow(clippy::disallowed_methods)]
 
 use std::{

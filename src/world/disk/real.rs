@@ -1,4 +1,4 @@
-//! Files by their real path: what policy decided about is what is opened, whatever is swapped for a link meanwhile.
+//! Files opened by their real path: a symlink that is swapped in after the policy decision is not followed.
 //!
 //! Every folder on the way is opened as what it is: a link is an error, not followed. New content goes to a file beside
 //! the old one and takes its name in one step, through the same open folder.

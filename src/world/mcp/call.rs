@@ -1,4 +1,4 @@
-//! One call of a server's tool: its progress, its end, and what ends it early.
+//! One MCP tool call: progress, result, cancellation and time limit.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A server's question on its way: told to the loop, answered once, or taken back.
+//! An open MCP elicitation: sent to the loop, answered once or withdrawn.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! MCP servers: connected, listed, called, closed. The crate rmcp speaks the protocol; its types stay in here.
+//! MCP servers: connect, list tools, call them, close. The crate rmcp speaks the protocol; its types stay in here.
 
 mod call;
 mod catalog;

@@ -1,4 +1,4 @@
-//! One server from its start to its end.
+//! One MCP server from its start to its end.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Servers that are processes: JSON lines on stdin and stdout, their log on stderr.
+//! The stdio transport of MCP: a child process with JSON lines on stdin and stdout.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as a dozen servers speak them: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter.
+//! OpenAI's chat completions API, also of Ollama, llama.cpp, vLLM, LM Studio and OpenRouter.
 
 mod request;
 mod response;

@@ -1,4 +1,4 @@
-//! Access tokens of Google's: exchanged for what stays, kept until shortly before they end.
+//! Google access tokens (OAuth): fetched for credentials, and renewed before they expire.
 
 #[cfg(test)]
 mod tests;

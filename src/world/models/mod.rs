@@ -1,4 +1,4 @@
-//! Models behind one trait: a request goes in, chunks stream out.
+//! Models behind the trait `Generator`: a request goes in, chunks stream out.
 
 pub mod anthropic;
 pub mod chat;

@@ -1,4 +1,4 @@
-//! What providers refuse, made legal: names and ids of calls, schemas, and signatures of other providers.
+//! Provider limits on tool names, call ids, schemas and signatures: makes requests legal.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Models over HTTP: one streaming request per answer, in the dialect of its provider.
+//! Models over HTTP: one streaming request per answer, in the provider's dialect.
 
 mod answer;
 

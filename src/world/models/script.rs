@@ -1,4 +1,4 @@
-//! The scripted model: answers from a file of responses, one JSON object a line, and no network.
+//! The scripted model: answers from a JSON Lines file, without a network.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! Every process group that may still have somebody in it, and the thread that ends them.
+//! Process groups that castor started, and the thread that kills what is left of them.
 //!
 //! One thread owns the list and is told by messages, so nothing is locked; a thread and not a task, because a child
 //! may be dropped while the runtime goes away, and its KILL must come all the same.

@@ -1,4 +1,4 @@
-//! The one door for starting processes: each in a session of its own, ended as a group, never left behind.
+//! Process start: every child gets its own session, ends as a group, and never stays behind.
 #![allow(clippy::disallowed_methods)]
 
 mod decode;

@@ -1,4 +1,4 @@
-//! Processes that are talked with: stdin, stdout and stderr each on a pipe of its own.
+//! Piped processes: stdin, stdout and stderr each on a pipe.
 
 use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Who belongs to a process that we started: its session, and whoever descends from it.
+//! The process table: all members of a session that castor started, and their descendants.
 
 use std::{collections::HashSet, fs::File, io::Read};
 

@@ -1,4 +1,4 @@
-//! Where files of secrets are, by their names.
+//! Secret files of a workspace, found by name.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Which values of a secret file count as secrets.
+//! Secret values of a file: which of its values are redacted.
 
 use std::collections::BTreeSet;
 

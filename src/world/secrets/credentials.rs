@@ -1,4 +1,4 @@
-//! The key that the user stored: a file for its owner alone, or the system's keyring.
+//! The stored API key, in a private file or the system's keyring.
 
 use std::fmt;
 

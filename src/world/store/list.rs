@@ -1,4 +1,4 @@
-//! Which sessions there are: the head of each log says enough.
+//! The session list: reads the head of each log.
 
 use std::collections::HashMap;
 

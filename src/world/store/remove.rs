@@ -1,4 +1,4 @@
-//! The end of sessions: on the user's word, or because they are older or more than the user keeps.
+//! Session deletion: on the user's command, or by age and number.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Repair: the lines of a log that can be read stay, the rest goes, and a copy of everything is kept aside.
+//! Log repair: keeps readable lines, drops the rest, and saves a copy of the whole.
 
 use std::io::Read;
 

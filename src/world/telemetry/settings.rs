@@ -1,4 +1,4 @@
-//! Where spans go, by the standard variables of OpenTelemetry.
+//! OpenTelemetry settings from the standard environment variables.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The layer that turns finished spans into records for the exporter.
+//! The tracing layer that turns finished spans into records for the exporter.
 
 use std::{
     fmt::Debug,

@@ -1,4 +1,4 @@
-//! A change to one file, worked out but not yet made: shown first, then written.
+//! A text change to one file: computed and previewed first, then written.
 
 use std::sync::Arc;
 

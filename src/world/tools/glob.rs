@@ -1,4 +1,4 @@
-//! The tool `glob`: files by the pattern of their path, those changed lately first.
+//! The tool `glob`: finds files by a path pattern, recently changed ones first.
 
 use std::{fmt::Write, path::Path, time::SystemTime};
 

@@ -1,4 +1,4 @@
-//! Paths of calls: where they really lead, whether that is the session's ground, and what to say when they do not.
+//! Paths of tool calls: real targets, the check against the session's folders, and error messages.
 
 use std::io::{self, ErrorKind};
 

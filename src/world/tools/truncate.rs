@@ -1,4 +1,4 @@
-//! Long results: the model gets beginning and end, the whole goes to a file that it can read.
+//! Truncation of long tool results: the model gets both ends, and a file holds the whole.
 
 use std::{borrow::Cow, fmt::Write, io};
 

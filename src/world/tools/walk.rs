@@ -1,4 +1,4 @@
-//! Walks folders the way people mean it: sorted, ignore files honoured, never through links.
+//! Directory walk: sorted, with ignore files, and without following symlinks.
 
 use std::{io, path::Path};
 

@@ -1,4 +1,4 @@
-//! The tool `write_file`: a file's whole content, new or replaced.
+//! The tool `write_file`: writes the whole content of a file.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A folder as a session sees it: what the user said about it, and which of its files count.
+//! Folder configuration of a session: the user's trust decision, and the files that count under it.
 
 use std::io;
 

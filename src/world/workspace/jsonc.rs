@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas.
+//! JSON parser that accepts comments and trailing commas.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Memory files on the disk: which there are, and what they import.
+//! Memory files on disk: which exist, and what they import.
 
 mod imports;
 mod nested;

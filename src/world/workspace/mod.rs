@@ -1,4 +1,4 @@
-//! What lies in the user's, the system's and the workspace's folders: settings, policies and trust.
+//! Configuration files of user, system and workspace: settings, policies, memory and trust.
 
 use std::{fmt, io};
 

@@ -1,4 +1,4 @@
-//! Policy files: where they lie, and which of them may count. What they say is read by the engine.
+//! Policy files on disk: where they lie, and which of them count. The engine parses them.
 
 use std::io;
 

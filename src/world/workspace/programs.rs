@@ -1,4 +1,4 @@
-//! What a folder's settings would run: in words for people, and which files of the folder these words are.
+//! Programs that a folder's settings would run, described for the trust question, with their files.
 
 use std::collections::BTreeSet;
 

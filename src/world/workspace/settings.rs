@@ -1,4 +1,4 @@
-//! The settings files, layer by layer: which are read, what they say, and what is wrong with their text.
+//! Settings files, layer by layer, with the errors in their text.
 
 use std::collections::BTreeSet;
 

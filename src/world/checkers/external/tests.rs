@@ -1,4 +1,4 @@
-//! Programs that judge, and those that fail at it. Shell scripts here; a program reads and prints the same.
+//! External safety checkers that answer, and those that fail. Shell scripts stand for programs.
 #![allow(clippy::disallowed_methods)]
 
 use std::{os::unix::fs::PermissionsExt, sync::Arc};

@@ -1,4 +1,4 @@
-//! Requests of the Messages API: messages come last, so that the next request begins as this one did.
+//! Requests of Anthropic's Messages API. Messages come last, so that prompt caches match.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The whole way over a loopback connection: statuses, breaks at every byte, silence, garbage, cancelling.
+//! Gemini over a loopback connection: statuses, breaks at every byte, silence, garbage, cancelling.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Whether a commit from before the session has a file as it is: what git checks out of those is no new configuration.
+//! Files that a commit from before the session holds: checking them out creates no new configuration.
 //!
 //! No git is started for that. What the refs pointed to is noted when the session's first process is confined. From there
 //! on commits and trees are read in git's own files. Commands write those, and so each object is checked by its hash: that

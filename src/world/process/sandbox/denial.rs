@@ -1,5 +1,4 @@
-//! Whether a command failed at the sandbox: its exit code, a short list of phrases, and the path that such a line names.
-//! A guess, which only leads to a question.
+//! Sandbox denial detection: guesses from exit code and output whether a command failed at the sandbox.
 
 use std::path::Path;
 

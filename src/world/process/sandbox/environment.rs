@@ -1,4 +1,4 @@
-//! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
+//! Environment variables of confined processes: without those that lead out of the sandbox or wait for a user.
 
 use crate::base::sandbox::Confinement;
 

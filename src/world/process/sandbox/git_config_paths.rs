@@ -1,5 +1,5 @@
-//! What a repository's own configuration names: folders of hooks, included files, programs. Git runs or obeys it as it does
-//! what lies in `.git`. Read by hand, before each command: git itself might run what it reads.
+//! Paths that a repository's git configuration names: hooks, includes and programs. They are protected like `.git`
+//! itself.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,5 @@
-//! The helper: castor, started anew to confine itself and then become the command. It makes no thread and no runtime.
+//! The sandbox helper: castor starts itself anew, confines itself and becomes the command. It has no thread and no
+//! runtime.
 
 mod bubblewrap;
 mod calls;

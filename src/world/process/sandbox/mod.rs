@@ -1,4 +1,4 @@
-//! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
+//! The sandbox of commands: prepares a confined start. `README.md` here says what it protects and what not.
 
 #[cfg(target_os = "linux")]
 mod apparmor;

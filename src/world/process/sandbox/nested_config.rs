@@ -1,5 +1,4 @@
-//! Configuration in the folders below a root: looked for before each command, and so no folder is read again in which nothing
-//! was made, renamed or removed.
+//! Configuration files in subfolders of a root: found before each command. Unchanged folders are not read again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},

@@ -1,4 +1,4 @@
-//! Secrets or the network, never both unasked: who of a session has the network, and who sees no secrets for that.
+//! Network or secrets: a session's commands never get both without a question.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,4 @@
-//! Which placeholders were made is written down before they are made: a castor that is killed cannot remove its own, and the
-//! next one, or `castor doctor`, does.
+//! Records of placeholders on disk, so that the next castor removes those of one that was killed.
 //!
 //! One file for each castor, with a line for each place. Its lock says that the castor lives: the kernel takes it from
 //! whoever is gone, however that came. What is removed must still be what was made: empty, with a mark that nobody sets

@@ -1,4 +1,5 @@
-//! Placeholders in a repository: what git would obey and is not there cannot be mounted read-only, so something stands there.
+//! Placeholders: empty files and folders at paths of absent git configuration, because only an existing path can be
+//! mounted read-only.
 //!
 //! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
 //! removes it, also among several castors. What a kill -9 leaves, `placeholder_records` lead to.

@@ -1,4 +1,4 @@
-//! What a command made that somebody would obey: it gets a name that nobody obeys.
+//! Quarantine: renames new configuration files that a command made, so that no program obeys them.
 //!
 //! What is there is read-only; what is not there yet cannot be. So the names at the top of each root are compared before and
 //! after, and so are the places that git's settings name. Who made a new one cannot be told: the user's own may be among

@@ -1,4 +1,4 @@
-//! What castor and a confined command can come to by the user's own rights: what nobody can look into cannot be mounted.
+//! File access by the user's own rights: a folder that cannot be searched cannot be mounted.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 

@@ -1,5 +1,4 @@
-//! The git folder that a root works with, where it lies outside of the root: of a linked worktree, of a submodule, or of
-//! the repository that the root is a folder in. Found as git finds it, by files alone.
+//! Git folders outside of a root: of linked worktrees, submodules and enclosing repositories.
 
 use std::{
     fs,

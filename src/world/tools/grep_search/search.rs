@@ -1,4 +1,4 @@
-//! The search itself: files in order of path, a few at a time in parallel, until there is enough.
+//! The search of `grep_search`: files in order of path, in parallel, up to a bound.
 
 use std::{
     io,

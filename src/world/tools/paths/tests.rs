@@ -1,4 +1,4 @@
-//! Where paths lead, and that nothing else is touched.
+//! Real targets of paths, and that nothing else is touched.
 #![allow(clippy::disallowed_methods)]
 
 use std::{

@@ -1,4 +1,4 @@
-//! What is told of a command in the background when it has ended.
+//! The report on a background command when it ends.
 
 use super::super::Progress;
 use crate::base::{

@@ -1,4 +1,4 @@
-//! What a command prints, shown while it runs: at once at first, then not too often and not too much.
+//! Live output of a running command, limited in rate and size.
 
 use std::time::Duration;
 

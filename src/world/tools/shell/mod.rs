@@ -1,4 +1,4 @@
-//! `run_shell_command`: a command line, its output while it runs, and what became of it.
+//! The tool `run_shell_command`: runs a command line and reports its output.
 
 mod completion;
 mod live_output;

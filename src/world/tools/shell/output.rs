@@ -1,4 +1,4 @@
-//! What a command printed, bounded: the end of it, how much it was, and whether it is text at all.
+//! Captured output of a command: bounded, with detection of binary data.
 
 use std::fmt::Write;
 

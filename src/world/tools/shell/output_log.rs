@@ -1,4 +1,4 @@
-//! What goes on after the call returned: its output is read on, or it would die of SIGPIPE, and kept in a log.
+//! Output log of a command that outlives its call. The output is still read, or SIGPIPE would kill the command.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The words that a finished command becomes, for the model, for people and for programs.
+//! The result text of a finished command, for the model, the user and programs.
 
 use std::{sync::Arc, time::Duration};
 

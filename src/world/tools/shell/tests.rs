@@ -1,4 +1,4 @@
-//! Calls of the tool with real commands.
+//! The tool `run_shell_command` with real commands.
 #![allow(clippy::disallowed_methods)]
 
 use std::{

@@ -1,4 +1,4 @@
-//! Watches a command until it ends, is cancelled, or is silent for too long.
+//! Watches a running command until it ends, is cancelled, or is silent for too long.
 
 use std::time::Duration;
 

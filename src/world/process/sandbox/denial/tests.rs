@@ -1,4 +1,4 @@
-//! What programs print when the sandbox keeps them from something, and what is offered then.
+//! Output of programs that the sandbox stopped, and the grant that is offered.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Namespaces by bubblewrap: where the system lets it make them and castor not, as it is set-uid or AppArmor knows it.
+//! Namespaces by bubblewrap, for systems that forbid castor to make its own.
 //!
 //! Four processes stand in a row then: the helper, bubblewrap, which only waits, number 1 (`init`) and the command.
 //! bubblewrap mounts by paths, where anybody outside may put a link meanwhile: before number 1 starts the command, it looks

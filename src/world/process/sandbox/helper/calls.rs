@@ -1,4 +1,4 @@
-//! seccomp: system calls that a confined process does not get, whoever it is.
+//! The seccomp filter: system calls that are denied to confined processes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The first process of a sandbox: it starts the command, takes in whoever loses their parent, and nobody outlives it.
+//! The init process of a sandbox: starts the command, adopts orphans, and ends everything with itself.
 //!
 //! With namespaces it is number 1 of its own, and the kernel kills all with it. Without them it is only the one to whom
 //! orphans fall, and ends them by itself. Three processes stand in a row: the one that castor started waits and reports

@@ -1,4 +1,4 @@
-//! Namespaces of its own: the whole disk read-only but for what may be written, and a network with nobody in it.
+//! Linux namespaces and mounts: a read-only disk with writable exceptions, and an empty network.
 
 use std::{
     fs, io,

@@ -1,4 +1,4 @@
-//! Landlock: what may be written, and whom signals reach. It holds where there are no mounts, and also beneath them.
+//! Landlock rules: writable paths and reachable signals, with or without mounts.
 
 use std::{
     fs,
