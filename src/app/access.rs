@@ -1,4 +1,4 @@
-//! Which model endpoint is configured, and with what key and headers.
+//! Model access: the configured endpoint, with its key and headers.
 //!
 //! A key comes from `authenticate`, which is the user's word for this process; else from the environment; else from
 //! where `castor auth login` stored it.

@@ -1,4 +1,4 @@
-//! Checkpoints as the loop has them done: around calls, and the way back, also through a client's buffers.
+//! Checkpoint tasks: checkpoints around tool calls, and restores that also reach an editor's buffers.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! How a session's commands are confined: settings, trust and what the system can.
+//! Sandbox confinement of a session: from settings, trust and the system's abilities.
 
 use crate::{
     app::{

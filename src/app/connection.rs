@@ -1,5 +1,5 @@
-//! How castor reaches the network: the user's settings, else the environment that castor was started with. Never what a
-//! project's `.env` says: it would decide where keys go.
+//! Network connection settings: proxies and authorities from user settings and environment, never from a project's
+//! `.env`.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! What the editor does for us: the traits `Fs` over fs/read_text_file and fs/write_text_file, `Terminal` over
-//! terminal/create and its sisters.
+//! The editor's files and terminals: the traits `Fs` and `Terminal` over ACP requests.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 

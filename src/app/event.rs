@@ -1,4 +1,4 @@
-//! Everything that can wake the loop, in one closed list.
+//! Events of the loop: everything that can wake it, in one closed list.
 
 use serde_json::Value;
 use tokio::sync::oneshot;

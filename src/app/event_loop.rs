@@ -1,4 +1,4 @@
-//! The one loop of a process: waits for an event, has the machine handle it, sends what came of it.
+//! The event loop of a process: waits for an event, steps the machine, sends its output.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

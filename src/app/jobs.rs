@@ -1,4 +1,4 @@
-//! What the loop has done for it: the closed list of jobs, and who takes them.
+//! Jobs: the closed list of work that the loop gives to threads.
 
 use std::{
     fs::File,

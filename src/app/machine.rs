@@ -1,5 +1,5 @@
-//! The loop without its waiting: events go in, lines for the client and jobs for the workers come out. It has no
-//! thread, pipe or clock of its own: `event_loop` turns it in a process, the simulator in its tests.
+//! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
+//! the simulator can turn it.
 
 use crate::{
     app::{

@@ -1,4 +1,4 @@
-//! MCP servers and sessions: connecting them, and what happens when a server says something.
+//! MCP servers of sessions: connects them and handles their events.
 
 pub mod server_questions;
 pub mod servers;

@@ -1,5 +1,4 @@
-//! Panics: what is said of one; and one on demand, in debug builds only, because tests have to see the engine and a tool
-//! break, and no input should do that.
+//! Panics: their messages, and deliberate ones for tests in debug builds.
 
 use std::{any::Any, sync::Arc};
 

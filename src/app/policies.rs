@@ -1,4 +1,4 @@
-//! The rules of a session: castor's own, the settings', and those of policy files.
+//! Policy rules of a session: built-in ones, those of settings and of policy files.
 
 use std::sync::LazyLock;
 

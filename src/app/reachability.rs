@@ -1,4 +1,4 @@
-//! How a session reaches its model and those that may take its place; and what all sessions know of models that are out.
+//! Reachable models of a session with their fallbacks, and the outages that all sessions share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

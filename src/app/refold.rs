@@ -1,4 +1,4 @@
-//! A session as its log has it, after what went wrong with it: a panic, a log that could not be written.
+//! Session recovery from its log, after a panic or a failed write.
 
 use jsonrpsee::types::ErrorObjectOwned;
 

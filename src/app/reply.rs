@@ -1,4 +1,4 @@
-//! Answers to the client: what a handler gives, and how it leaves.
+//! Answers to the client's requests.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;

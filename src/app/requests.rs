@@ -1,4 +1,4 @@
-//! The handlers of the method table, one function for each method.
+//! Request handlers: one function for each ACP method.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What the leaves of one session share: its folders, settings, model. Never changed, only replaced.
+//! Resources of one session that its tasks share: folders, settings, model. They are replaced, never changed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! stdin and stdout of `castor acp`: a plain thread each, for what has to wait. No other code touches them.
+//! Stdin and stdout of `castor acp`: a plain thread each. No other code touches them.
 
 use std::{
     fs::File,

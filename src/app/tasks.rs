@@ -1,4 +1,4 @@
-//! The world as the loop sees it: what is under way there, and whom it asks for more.
+//! Running tasks: the effects that are under way, and the workers that do them.
 
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 

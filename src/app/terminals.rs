@@ -1,4 +1,4 @@
-//! The client's terminals that run commands of ours. The loop owns them, so that each is released whatever happens.
+//! Terminals of the client that run castor's commands. The loop owns them, so that each is released.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Spans of what castor does: a request of the client, the turn it begins, and in that the model's calls and the
-//! tools'. Without a subscriber that wants them, nothing is kept and nothing is allocated.
+//! Trace spans of requests, turns, model calls and tool calls. Without a subscriber they cost nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The question about a session's folder: raised when the session begins, and what follows from its answer.
+//! The trust question about a session's folder, and the effect of its answer.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A thread for tasks of one kind, with threads beside it for what only blocks.
+//! A worker thread for tasks of one kind, with extra threads for blocking ones.
 
 use std::{future::Future, sync::OnceLock};
 

@@ -1,4 +1,4 @@
-//! What `authenticate` brought: kept in memory, for this process only.
+//! Credentials from `authenticate`: kept in memory, for this process only.
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! `castor auth`: stores, forgets and looks at the API key. Keys come from a terminal or a pipe, never from argv.
+//! `castor auth`: stores, deletes and checks the API key. Keys come from a terminal or a pipe, never from argv.
 
 mod hidden_input;
 mod status;

@@ -1,4 +1,4 @@
-//! `castor clean`: how much room checkpoints take, and giving it back.
+//! `castor clean`: shows the size of checkpoints and deletes them.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! `castor docs`: writes the pages of `docs/reference/`, from the tables that castor itself goes by.
+//! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
 
 pub mod variables;
 

@@ -1,4 +1,4 @@
-//! `castor hooks`: which hooks a folder has, and Claude Code's in castor's words.
+//! `castor hooks`: lists a folder's hooks and migrates those of Claude Code.
 
 mod migrate;
 

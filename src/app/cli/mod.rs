@@ -1,4 +1,4 @@
-//! The command line: one table of verbs over the agent and its companion.
+//! The command line: one table of commands for the agent and its companion.
 
 pub mod args;
 pub mod auth;

@@ -1,5 +1,4 @@
-//! `castor models`: what providers offer, as they say now. What they say is kept: editors are shown it from the next
-//! session on.
+//! `castor models`: lists the models of all providers and caches the lists for editors.
 
 use std::{
     io::{self, Write},

@@ -1,4 +1,4 @@
-//! `castor permissions`: what was allowed for ever, and taking it back.
+//! `castor permissions`: lists and revokes saved permissions.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `castor policy`: what the rules say of a call, and which rules there are.
+//! `castor policy`: checks a call against the rules, and lists the rules.
 
 mod checked_call;
 mod touched_files;

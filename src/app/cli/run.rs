@@ -1,4 +1,4 @@
-//! `castor run`: one prompt to an agent in a child process, by default castor itself, over the Agent Client Protocol.
+//! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
 pub mod ask;
 pub mod calls;

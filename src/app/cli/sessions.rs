@@ -1,4 +1,4 @@
-//! `castor sessions`: the conversations on this machine, looked at, taken out and in, mended and removed.
+//! `castor sessions`: lists, shows, exports, imports, repairs and deletes sessions.
 
 mod list;
 mod print;

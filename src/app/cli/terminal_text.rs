@@ -1,5 +1,4 @@
-//! Text of others made safe for a terminal. Escape sequences and other controls are taken out of what models say; names
-//! from files and servers show what is odd in them.
+//! Safe text for terminals: strips escape sequences from models' text, and shows odd characters of names.
 
 use std::{
     fmt::Write as _,

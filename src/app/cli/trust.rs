@@ -1,4 +1,4 @@
-//! `castor trust`: says that a folder is trusted, or no longer, and tells what holds.
+//! `castor trust`: trusts or distrusts a folder, and explains what counts.
 
 use std::io::{self, Write};
 

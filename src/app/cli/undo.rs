@@ -1,4 +1,4 @@
-//! `castor undo`, `redo`, `rewind` and `diff`: what a session changed in files, taken back or looked at from a shell.
+//! `castor undo`, `redo`, `rewind` and `diff`: restores and compares files that a session changed.
 
 use std::collections::BTreeSet;
 

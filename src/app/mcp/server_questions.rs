@@ -1,4 +1,4 @@
-//! What servers ask the user: whose question each is, and what became of it.
+//! Elicitations of MCP servers: the session that each belongs to, and its answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 

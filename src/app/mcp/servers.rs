@@ -1,4 +1,4 @@
-//! The MCP servers of the process: who uses which, how they are, and what that means for the tools of each session.
+//! All MCP servers of the process: their sessions, their status and their tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

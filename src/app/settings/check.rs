@@ -1,4 +1,4 @@
-//! What in the files, variables and flags does not count as written.
+//! Settings check: values in files, variables and flags that castor does not accept.
 
 use serde_json::{Map, Value};
 

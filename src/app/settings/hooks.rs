@@ -1,4 +1,4 @@
-//! The hooks that settings name, with who named them.
+//! Hooks in settings, with the layer of each.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The table of known settings: type, default, merging, who may set it, and whether castor acts on it.
+//! The table of settings keys: type, default, merging, who may set it, and whether castor uses it.
 
 use std::borrow::Cow;
 

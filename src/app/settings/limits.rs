@@ -1,4 +1,4 @@
-//! How far turns and sessions may go: a key for each limit, and flags of the command line.
+//! Limits in settings and flags: a key for each limit of turns and sessions.
 
 use serde_json::Value;
 

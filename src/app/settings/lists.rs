@@ -1,4 +1,4 @@
-//! What settings say about tools and MCP servers, with who said it: a repository may take away, but not allow.
+//! Tool and MCP server lists in settings, by layer: a repository may remove, but not allow.
 
 use serde_json::Value;
 

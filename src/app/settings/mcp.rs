@@ -1,4 +1,4 @@
-//! The MCP servers that settings name.
+//! MCP servers in settings.
 
 use serde_json::{Map, Value};
 

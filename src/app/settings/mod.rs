@@ -1,4 +1,4 @@
-//! Settings, merged once per session from files, variables and flags, and handed on as narrow values.
+//! Settings: merged once per session from files, variables and flags, then split into narrow values.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Providers of models beside Gemini: some are known by name, settings add others or change these.
+//! Model providers in settings: built-in rows that settings can extend or change.
 
 use serde_json::Value;
 

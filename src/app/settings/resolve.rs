@@ -1,4 +1,4 @@
-//! One key: who says what about it, and what comes out.
+//! Resolution of one settings key: the value of each layer, and the result.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,4 +1,4 @@
-//! Encodings of a secret in output: plain, escaped, URL-encoded and base64.
+//! Encodings of a secret in output: plain, escaped, hex, URL-encoded and base64.
 
 use std::{collections::BTreeSet, fmt::Write};
 

@@ -1,4 +1,4 @@
-//! `castor auth status`: each way to sign in, whether it is configured, and by what.
+//! `castor auth status`: every way to sign in, whether it is configured, and where.
 
 use secrecy::SecretString;
 use serde_json::{Value, json};

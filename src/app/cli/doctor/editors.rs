@@ -1,4 +1,4 @@
-//! How editors are told of castor: the snippets of `editors/`, with the path of this binary.
+//! Editor snippets of `castor doctor`: the examples of `editors/` with the path of this binary.
 
 /// Name, where it goes, and what.
 const SNIPPETS: &[(&str, &str, &str)] = &[

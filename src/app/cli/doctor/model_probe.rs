@@ -1,4 +1,4 @@
-//! Whether the configured model can be reached: its provider is asked for its list, as `castor models` does.
+//! Model check of `castor doctor`: asks the provider for its model list.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! What the doctor found: facts first, then what is wrong and what to do about it. Never a key.
+//! The report of `castor doctor`: facts first, then problems and what to do. It never shows a key.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the doctor found, for people: in a few lines, or all of it.
+//! The report of `castor doctor` as text, in short or in full.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Claude Code's hooks in castor's words: what fits is carried over, the rest is told.
+//! Migration of Claude Code's hooks to castor's settings, with a report of what does not fit.
 
 use serde_json::{Map, Value, json};
 

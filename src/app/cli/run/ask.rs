@@ -1,4 +1,4 @@
-//! Approvals, forms and pages on the terminal: one question at a time, answered by a line typed on /dev/tty.
+//! Approvals, forms and links of `castor run` on the terminal, one question at a time.
 
 use std::{collections::VecDeque, future, mem};
 

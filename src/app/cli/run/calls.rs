@@ -1,4 +1,4 @@
-//! The tool calls of a run as the agent tells of them: what they are called, and how they end.
+//! Tool calls of `castor run`: their titles and results.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The last line of a run: what it changed in files, and how to take that back.
+//! The change summary of `castor run`: changed files, and how to undo.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

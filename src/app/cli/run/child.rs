@@ -1,4 +1,4 @@
-//! The agent as a child process. All that `run` needs of a process is here: start it, hear its stderr, end it.
+//! The agent process of `castor run`: start, stderr and end.
 
 use std::{collections::VecDeque, ffi::OsString, io, process::ExitStatus, process::Stdio, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the agent may ask of us: one jsonrpsee module. Its handlers only post questions; the loop settles them.
+//! Requests of the agent to `castor run`, as one jsonrpsee module. Its handlers post questions; the loop answers them.
 
 use jsonrpsee::{
     ConnectionId, Extensions, MethodCallback, MethodResponse, RpcModule,

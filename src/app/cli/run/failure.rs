@@ -1,4 +1,4 @@
-//! How a run can end: exit codes as Gemini CLI's, and which error of an agent means which.
+//! Failures of `castor run`: exit codes as Gemini CLI's, and the errors that lead to them.
 
 use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
 use serde_json::{Value, json};

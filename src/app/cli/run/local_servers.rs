@@ -1,5 +1,4 @@
-//! Model servers of this machine, found by the ports that they usually have: named to who has nothing else, never used
-//! unasked.
+//! Local model servers, found by their usual ports. `castor run` names them and never uses them by itself.
 
 use std::time::Duration;
 

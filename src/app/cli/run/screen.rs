@@ -1,4 +1,4 @@
-//! What the user gets to see: the answer on stdout in one of three formats, all else on stderr.
+//! The screen of `castor run`: the answer on stdout in one of three formats, all else on stderr.
 
 use std::{future, io, thread, time::Duration};
 

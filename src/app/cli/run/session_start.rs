@@ -1,4 +1,4 @@
-//! From `initialize` to a session that takes the prompt: a new one, or one to go on with.
+//! Session start of `castor run`: from `initialize` to a new or resumed session.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Runs against an agent that is played from a script, over a pair of streams in memory.
+//! `castor run` against a scripted agent, over streams in memory.
 //!
 //! ```text
 //! > method {…}       the next message of ours is this request; what is given of its params must be there

@@ -1,4 +1,4 @@
-//! The text of an answer until it is sure: an agent may take back what it said, as when a model's answer breaks off.
+//! Buffer for answer text that an agent may still take back, as when a model's answer breaks off.
 
 use serde_json::Value;
 

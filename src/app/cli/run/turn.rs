@@ -1,4 +1,4 @@
-//! One prompt, from `initialize` to its stop reason: the loop that hears the agent, the user and the signals.
+//! The turn of `castor run`: the loop over agent, user and signals until the stop reason.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! The verbs of `castor sessions` on a real store.
+//! `castor sessions` on a real store.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
