@@ -165,6 +165,7 @@ mod tests {
     use super::Traces;
     use crate::wire::jsonrpc::open_requests::Ticket;
 
+    /// Without a subscriber no span is kept.
     #[test]
     fn nothing_is_kept_for_nobody() {
         let mut traces = Traces::default();

@@ -214,6 +214,7 @@ mod tests {
     use super::{FieldKind, Form, asks_for_secret, check_page_url};
     use crate::base::question::Field;
 
+    /// A server must not ask for passwords and keys, whatever it calls them.
     #[test]
     fn secrets_are_known_by_their_words() {
         for it in ["apiKey", "API_KEY", "api-key", "What is your password?", "accessToken", "card number:"] {
@@ -250,6 +251,7 @@ mod tests {
         }
     }
 
+    /// A link is shown as its reader would understand it; unsafe addresses are refused with the reason.
     #[test]
     fn an_address_is_what_it_looks_like() {
         let check = |text: &str, want: Result<&str, &str>| {

@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
     }
 
+    /// A path in an offer cannot continue the sentence around it, and is cut.
     #[test]
     fn a_path_is_no_sentence() {
         use super::path_in_words;

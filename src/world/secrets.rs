@@ -341,6 +341,7 @@ mod tests {
         }
     }
 
+    /// Only a path passes, and only where the sandbox lets it be read.
     #[test]
     fn children_find_certificates_by_their_paths() {
         for name in super::CERTIFICATES {

@@ -361,6 +361,7 @@ mod tests {
         assert_eq!(asks(&yolo), yolo.contains("workspace-write, without network\n"), "{yolo}");
     }
 
+    /// `castor policy check` finds what a call would touch as a session does.
     #[test]
     fn explains_by_file_and_line() {
         let ground = Ground::new();

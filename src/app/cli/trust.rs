@@ -263,6 +263,7 @@ mod tests {
         }
     }
 
+    /// A home folder, a folder above it and the top of the disk need `--yes`.
     #[test]
     fn a_home_is_trusted_by_those_only_who_say_so_twice() {
         let ground = Ground::new();

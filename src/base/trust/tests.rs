@@ -93,6 +93,7 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     );
 }
 
+/// The first turn's question says what a yes to a home folder covers.
 #[test]
 fn trusting_a_home_folder_warns() {
     let homes = [path("/home/u")];

@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(roles, [Role::User, Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
     }
 
+    /// Steering also joins behind the model's last answer.
     #[test]
     fn steering_stands_behind_the_results_and_is_marked() {
         let (mut history, call) = (History::default(), CallId::from("a"));

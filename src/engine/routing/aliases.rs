@@ -345,6 +345,7 @@ mod tests {
         assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-3-pro-preview"]);
     }
 
+    /// Only Gemini's models get these parameters, and only where settings say nothing else.
     #[test]
     fn each_family_is_asked_in_its_way() {
         let said = |own: Vec<(String, Alias)>, overrides: &[Override], name: &str| {

@@ -107,6 +107,7 @@ mod tests {
         Aliases::new(table.iter().map(alias).collect(), Vec::new()).0
     }
 
+    /// A utility call is billed to its model and purpose.
     #[test]
     fn a_model_for_each_purpose() {
         let plain = aliases(&[("chat-base", "m")]);

@@ -138,6 +138,7 @@ fn the_story_is_whole() {
     assert!(Story::new(&[]).is_none());
 }
 
+/// A rewound turn is gone for model, list and title, and stays in log and export.
 #[test]
 fn export_marks_rewound_turns() {
     let mut entries = log("t");

@@ -193,6 +193,7 @@ mod tests {
         }
     }
 
+    /// Each message is one line, with a kind in the data.
     #[test]
     fn cause_then_what_to_do() {
         let table = [

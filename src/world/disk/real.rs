@@ -360,6 +360,7 @@ mod tests {
         }
     }
 
+    /// A write keeps the file's executable bit.
     #[test]
     fn a_script_stays_one_that_can_be_run() {
         let (_keep, dir) = folder();

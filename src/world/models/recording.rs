@@ -152,6 +152,7 @@ mod tests {
         Ok(got.0)
     }
 
+    /// `--record-responses` writes what `--fake-responses` reads.
     #[tokio::test]
     async fn what_is_recorded_plays_again() {
         let signature = Some("s".into());

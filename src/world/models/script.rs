@@ -163,6 +163,7 @@ mod tests {
         serde_json::json!({ "method": "generateContentStream", "response": [event, {}, event] }).to_string()
     }
 
+    /// `--fake-responses` is strict; `--fake-responses-non-strict` is not.
     #[tokio::test]
     async fn strict_and_not() {
         let text = format!("{}\n\n{}\n{}\n", stream("a"), r#"{"method":"countTokens","response":{}}"#, stream("b"));

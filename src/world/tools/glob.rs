@@ -328,6 +328,7 @@ mod tests {
         assert!(targets.paths.iter().all(|it| !it.in_roots));
     }
 
+    /// Searches leave secret files out and say how many.
     #[test]
     fn secrets_are_counted_not_told() {
         let ground = ground(&["a.txt", ".env", ".env.example", "keys/server.pem", ".aws/config"]);

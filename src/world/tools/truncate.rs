@@ -147,6 +147,7 @@ mod tests {
         assert!(text.ends_with("6789"));
     }
 
+    /// No name of a call leads outside of the folder.
     #[test]
     fn names_stay_inside_and_differ() {
         let scratch = AbsPath::new("/s").unwrap();

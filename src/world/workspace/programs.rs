@@ -135,6 +135,7 @@ mod tests {
     const FILES: &[&str] =
         &["x.sh", "my script.sh", "scripts/m.sh", "hooks/a.sh", "lib/r.js", "Makefile", "package.json"];
 
+    /// Files that a line names are hashed for trust; what `make` or `npm run` obey is not.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn words_that_are_files() {

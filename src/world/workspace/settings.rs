@@ -296,6 +296,7 @@ mod tests {
         }
     }
 
+    /// A workspace's settings cannot expand variables that hold keys.
     #[test]
     fn a_workspace_names_no_secret() {
         let ours = r#"{"a": "$HOME ${LC_ALL} $GEMINI_API_KEY ${MY_DB:-d} ${NO:-d} $XDG_SESSION_ID $LANG $PATH"}"#;
@@ -362,6 +363,7 @@ mod tests {
         assert_eq!(res.warnings, []);
     }
 
+    /// Not even the settings file of an untrusted folder is opened.
     #[test]
     fn opens_nothing_of_an_untrusted_workspace() {
         let files = &[("/w/.gemini/settings.json", "{}"), ("/w/.castor/settings.json", "{}")];

@@ -33,6 +33,7 @@ fn with_command(text: &str, quoted: &str) -> String {
 mod tests {
     use super::snippets;
 
+    /// Each editor's snippet parses and names the path of this binary.
     #[test]
     fn each_snippet_starts_this_binary() {
         for (name, _, text) in snippets("/opt/a \"b\"/castor") {

@@ -167,6 +167,7 @@ fn ask_rule_for_all_commands_covers_looking_ones() {
     check(&asks, &[], &looking(&["default!"], "deny"));
 }
 
+/// A denial is never softened, in yolo and for read-only commands neither.
 #[test]
 fn deny_rule_for_all_commands_covers_looking_ones() {
     check(&rules(&rule("deny", "")), &[], &looking(LOOKING_MODES, "deny"));

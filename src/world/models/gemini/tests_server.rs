@@ -379,6 +379,7 @@ async fn a_connection_is_used_again() {
     timeout(GUARD, async { tokio::join!(serve, twice) }).await.expect("a second connection was opened");
 }
 
+/// An abort closes the connection at any time.
 #[tokio::test]
 async fn dropping_closes_the_connection() {
     let server = Server::new().await;

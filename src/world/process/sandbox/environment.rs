@@ -141,6 +141,7 @@ mod tests {
         assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
     }
 
+    /// Variables that name sockets of containers, agents and desktops are removed.
     #[test]
     fn what_leads_out_is_left_out() {
         let said = words(true, &[("SSH_AUTH_SOCK", "/s"), ("DOCKER_HOST", "x"), ("DBUS_A", "x"), ("HOME", "/h")]);

@@ -209,6 +209,7 @@ mod tests {
         fs::write(folder.join("dead.jsonl"), text + "{\"path\":\"/cut o").unwrap();
     }
 
+    /// Placeholders of a killed castor are known by their mark.
     #[test]
     fn what_the_dead_left_goes_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();

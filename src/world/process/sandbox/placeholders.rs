@@ -385,6 +385,7 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Folders are opened as what they are.
     #[test]
     fn no_link_on_the_way_is_followed() {
         let dir = tempfile::tempdir().unwrap();

@@ -169,6 +169,7 @@ impl Fs for Buffer {
     }
 }
 
+/// The model learns that an editor's buffer differs from the disk.
 #[test]
 fn unsaved_buffer_is_reported() {
     let ground = ToolFixture::new(&[("a.txt", "one\r\ntwo\r\n")]);

@@ -312,6 +312,7 @@ mod tests {
         assert!(said(true, false).contains(" read-only for commands: they write in $TMPDIR."));
     }
 
+    /// A background server without network cannot be reached; the model is told.
     #[test]
     fn who_goes_on_without_network_cannot_be_reached_and_that_is_said() {
         let left = || WatchEnd::Exited(Exit { code: Some(0), left_running: vec![8], ..Exit::default() });

@@ -60,6 +60,7 @@ impl World {
     }
 }
 
+/// Node.js reports a folder that it could not make as missing; that is a denial, too.
 #[test]
 fn denials_are_distinguished_from_failures() {
     let world = World::new();

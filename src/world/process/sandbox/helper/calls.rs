@@ -238,6 +238,7 @@ mod tests {
         libc::SECCOMP_RET_ERRNO | it as u32
     }
 
+    /// x32 gives system calls a second number.
     #[test]
     fn second_numbers_of_calls_are_refused_too() {
         for namespaces in [true, false] {
