@@ -1,4 +1,4 @@
-//! The end of a loop turn: logs facts, shows them, then starts effects. A failed log write ends the turn.
+//! The end of a loop turn: logs facts, shows them, then starts effects. If the log cannot be written, the turn ends.
 
 use std::{collections::BTreeMap, sync::Arc};
 

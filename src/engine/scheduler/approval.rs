@@ -1,4 +1,4 @@
-//! Approval questions: the text and choices that the user sees before a tool call runs.
+//! Approval questions: the text and choices that the user sees before castor runs a tool call.
 
 use std::sync::Arc;
 

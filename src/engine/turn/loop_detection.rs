@@ -1,4 +1,4 @@
-//! Loop detection: the same calls with the same results, or the same words again and again.
+//! Loop detection: a model is stuck when it repeats the same calls with the same results, or the same words.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! A restore over all roots of a session: planned, checked and journaled first, then applied as a whole.
+//! Undo: puts files back in all roots of a session. The restore is planned, checked and journaled before it is applied.
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 

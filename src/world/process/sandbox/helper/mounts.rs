@@ -1,4 +1,4 @@
-//! Linux namespaces and mounts: a read-only disk with writable exceptions, and an empty network.
+//! Namespaces and mounts of the sandbox: a command gets a read-only disk with writable exceptions, and no network.
 
 use std::{
     fs, io,
