@@ -1,4 +1,4 @@
-//! The contract (`src/CONTRACT.md`): what it names exists, and it names every event, hook, plugin, processor and strategy.
+//! The contract (`src/CONTRACT.md`): what it names exists, and every event, hook, plugin and processor is named.
 
 use std::{
     collections::BTreeSet,
