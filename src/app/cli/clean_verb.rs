@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 
 use crate::{
-    app::{checkpoint_tasks, cli::sessions::CommandError},
+    app::{cli::sessions::CommandError, server::tasks::checkpoint_tasks},
     base::path::AbsPath,
     world::{
         checkpoints::{Retention, sweep},

@@ -29,7 +29,6 @@ use std::{
 
 use crate::{
     app::{
-        access,
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
             exits::EXIT_INPUT,
@@ -38,9 +37,10 @@ use crate::{
             sessions::{CommandContext, CommandError, SessionsVerb},
             terminal_text::CleanText,
         },
-        event_loop::unix_ms,
-        options::{Options, Script},
-        providers, serve, sessions as factory,
+        model::{access, providers},
+        server::{event_loop::unix_ms, serve},
+        session::sessions as factory,
+        settings::options::{Options, Script},
     },
     base::{clock::Now, log::Mode, path::AbsPath},
     world::{

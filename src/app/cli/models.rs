@@ -11,14 +11,16 @@ use serde_json::json;
 
 use crate::{
     app::{
-        access::CredentialOverride,
-        catalog::{Catalog, GEMINI},
         cli::exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
-        connection::ProcessEnvironment,
-        model_factory::gemini_of,
-        options::Options,
-        providers, sessions,
-        settings::Settings,
+        model::{
+            access::CredentialOverride,
+            catalog::{Catalog, GEMINI},
+            connection::ProcessEnvironment,
+            model_factory::gemini_of,
+            providers,
+        },
+        session::sessions,
+        settings::{Settings, options::Options},
     },
     base::{
         model::{Failure, FailureKind},

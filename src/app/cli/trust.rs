@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::{
     app::{
         cli::{exits::EXIT_INPUT, terminal_text::escape_line},
-        policies,
+        session::policies,
     },
     base::{
         path::AbsPath,

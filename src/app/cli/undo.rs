@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{
     app::{
-        checkpoint_tasks::unified_diff,
         cli::{
             sessions::{CommandContext, CommandError, MIN_PREFIX, find},
             terminal_text::escape_line,
         },
+        server::tasks::checkpoint_tasks::unified_diff,
     },
     base::{
         checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},

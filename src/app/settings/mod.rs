@@ -27,6 +27,7 @@ mod keys;
 mod limits;
 mod lists;
 mod mcp;
+pub mod options;
 mod prices;
 mod providers;
 mod resolve;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use castor::{
-    app::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
+    app::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
     base::{
         hook::HookEvent,
         ids::SessionId,

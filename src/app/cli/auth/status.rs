@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use super::{AuthStreams, VerbOutcome, last_four};
 use crate::{
     app::{
-        access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
         cli::exits::EXIT_AUTH,
-        options::Options,
-        providers, sessions,
-        settings::{Provider, Settings},
+        model::{
+            access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
+            providers,
+        },
+        session::sessions,
+        settings::{Provider, Settings, options::Options},
     },
     base::path::AbsPath,
     world::{

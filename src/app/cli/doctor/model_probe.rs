@@ -10,10 +10,12 @@ use tokio::time::timeout;
 
 use crate::{
     app::{
-        access::{self, AccessKind, CredentialOverride},
-        connection::ProcessEnvironment,
-        model_factory::gemini_of,
-        providers,
+        model::{
+            access::{self, AccessKind, CredentialOverride},
+            connection::ProcessEnvironment,
+            model_factory::gemini_of,
+            providers,
+        },
         settings::Settings,
     },
     base::model::{Failure, FailureKind},

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     app::{
         cli::auth,
-        confinement, policies,
+        session::{confinement, policies},
         settings::{KEYS, Settings, Sources, explain},
     },
     base::{

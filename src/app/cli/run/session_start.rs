@@ -6,7 +6,7 @@ use super::{
     failure::{Exit, Failure},
     turn::Driver,
 };
-use crate::app::{cli::sessions::MIN_PREFIX, options::DEMO};
+use crate::app::{cli::sessions::MIN_PREFIX, settings::options::DEMO};
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;

@@ -1,0 +1,78 @@
+//! MCP servers of sessions: connects them and handles their events.
+
+use std::sync::Arc;
+
+use crate::{
+    app::{
+        server::{state::State, tasks::Tasks},
+        session::{
+            mcp_servers::{ServerRequest, Stage},
+            offered_commands, server_questions,
+        },
+    },
+    base::{elicitation::ElicitationSupport, ids::SessionId},
+    engine::step::Input,
+    world::mcp::{HostHandles, ServerEvent},
+};
+
+/// Connects a session with its servers, without waiting for any of them.
+pub fn connect(state: &mut State, session: &SessionId, wish: ServerRequest) {
+    let had_some = state.tasks.mcp.has(session);
+    if wish.servers.is_empty() && wish.off.is_empty() && !had_some {
+        return;
+    }
+    let fresh = state.tasks.mcp.set_servers(session, wish, state.now.unix_ms);
+    let client = state.client.as_ref().filter(|it| !it.headless);
+    // As it is from now on for all who share the server.
+    let shows =
+        client.map(|it| ElicitationSupport { forms: it.shows_forms, pages: it.opens_links }).unwrap_or_default();
+    let doors = HostHandles { groups: state.tasks.groups.clone(), http: state.models.http(), elicitation: shows };
+    for (id, launch, stop) in fresh {
+        state.tasks.start_server(id, launch, doors.clone(), stop);
+    }
+    refresh_session(state, session);
+}
+
+/// A server has something to say.
+pub fn handle_event(state: &mut State, server: u64, news: ServerEvent) {
+    match news {
+        ServerEvent::Question(it) => server_questions::ask_user(state, server, it),
+        ServerEvent::QuestionWithdrawn(number) => server_questions::withdraw_question(state, server, number),
+        ServerEvent::PageCompleted(page) => server_questions::complete_page(state, server, &page),
+        ServerEvent::Ready { connection, tools } => {
+            update_server(state, server, Stage::Ready { connection, tools: tools.into() })
+        }
+        ServerEvent::ToolsChanged(tools) => {
+            if let Some(connection) = state.tasks.mcp.connection(server) {
+                update_server(state, server, Stage::Ready { connection, tools: tools.into() });
+            }
+        }
+        ServerEvent::Down(why) => {
+            state.tasks.server_questions.forget_server(server);
+            if let Some(stage) = state.tasks.mcp.down_stage(server, why) {
+                update_server(state, server, stage);
+            }
+        }
+        ServerEvent::Lost(why) => {
+            state.tasks.server_questions.forget_server(server);
+            update_server(state, server, Stage::Lost(why));
+        }
+    }
+}
+
+/// A server is no longer as it was.
+fn update_server(state: &mut State, server: u64, stage: Stage) {
+    for session in state.tasks.mcp.set_stage(server, stage) {
+        refresh_session(state, &session);
+    }
+}
+
+/// Brings tools and notices of a session up to date.
+fn refresh_session(state: &mut State, session: &SessionId) {
+    let Some(live) = state.sessions.get_mut(session) else { return };
+    let Tasks { mcp, .. } = &mut state.tasks;
+    let (kit, tools) = mcp.session_tools(session);
+    Arc::make_mut(&mut live.resources).mcp = tools;
+    state.step(session, Input::ToolsChanged(kit));
+    offered_commands::update(state, session);
+}
