@@ -358,7 +358,7 @@ impl GuardedNames {
         self.find_names(names.iter().map(|it| &**it), path.has_root())
     }
 
-    /// As [`Guarded::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
+    /// As [`GuardedNames::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
     pub fn find_names<'a>(&self, names: impl Iterator<Item = &'a str>, from_top: bool) -> Option<&'static str> {
         let names: Vec<Cow<str>> = names.map(fold_name).collect();
         (0..names.len()).find_map(|at| {

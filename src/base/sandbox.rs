@@ -24,7 +24,7 @@ pub fn protected_below(root: &Path) -> Vec<PathBuf> {
     PROTECTED_LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
 }
 
-/// Whether an entry at the top of a folder is held there. `below`: what [`held_below`] says of the folder.
+/// Whether an entry at the top of a folder is held there. `below`: what [`protected_below`] says of the folder.
 pub fn is_protected(name: &OsStr, below: &[PathBuf]) -> bool {
     let is_same = |it: &PathBuf| it.as_os_str().eq_ignore_ascii_case(name);
     guarded_names::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)

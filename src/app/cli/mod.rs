@@ -51,7 +51,7 @@ use crate::{
     },
 };
 
-/// What verbs print goes through here; see [`Plain`].
+/// The output of commands; see [`CleanText`].
 fn out() -> CleanText<Output> {
     CleanText::new(Output::of_process())
 }

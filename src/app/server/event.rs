@@ -20,7 +20,7 @@ pub enum Event {
     /// Bytes from the client, cut anywhere.
     Stdin(Vec<u8>),
     StdinClosed,
-    /// So many bytes left for the client.
+    /// This many bytes were written to the client.
     Written(usize),
     /// The client no longer reads.
     StdoutClosed,
@@ -28,23 +28,23 @@ pub enum Event {
     Terminate,
     /// A timer is due.
     Timer,
-    /// An answer of the world, for a session.
+    /// A task's answer, for a session.
     Engine {
         session: SessionId,
         input: Input,
     },
-    /// An MCP server has something to say.
+    /// An event of an MCP server.
     Mcp {
         server: u64,
         news: ServerEvent,
     },
-    /// A task of the world needs the editor's hands.
+    /// A task needs a request to the editor.
     Editor(EditorRequest),
-    /// A chore is done, well or not.
+    /// A chore ended, well or not.
     ChoreDone,
-    /// What holds for ever is written down, or could not be.
+    /// A permanent grant is saved, or could not be.
     GrantSaved,
-    /// The sessions on the disk, for who asked for them.
+    /// The sessions on the disk, for an open `session/list`.
     SessionsListed(Box<Listing>),
 }
 

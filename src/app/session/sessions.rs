@@ -248,7 +248,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, desk: Ar
     );
 }
 
-/// As [`admit`], for a session that is live: rules, trust and what confines commands are those of now.
+/// As [`insert_session`], for a live session: rules, trust and confinement are those of now.
 fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<SessionResources>) {
     let id = desk.session.clone();
     let Some(mut live) = state.sessions.remove(&id) else { return };

@@ -24,7 +24,7 @@ pub enum OutageTransition {
 /// For one model. What is `None` is as for all models, or as castor sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackPolicy {
-    /// By kind, in the order of [`Kind::ALL`].
+    /// By kind, in the order of [`PolicyKind::ALL`].
     pub actions: [Option<FallbackAction>; 4],
     pub transitions: [Option<OutageTransition>; 4],
     /// Where another model may take over.

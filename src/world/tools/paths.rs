@@ -53,7 +53,7 @@ fn resolve_target_now(
     Ok(TargetPath { path, real, access, line, in_roots, named, held })
 }
 
-/// As [`target`], of a file's content: where a file of secrets is the same under another name, that is touched, too.
+/// As [`resolve_target`], for a file's content: a secret file that is the same under another name is a target, too.
 pub async fn content_targets(
     ctx: &ToolContext,
     path: &AbsPath,

@@ -169,10 +169,10 @@ pub fn save_decision(home: &AbsPath, ground: &FolderConfig, choice: TrustChoice)
     Ok(set.into_iter().collect())
 }
 
-/// As [`decide`], of a user who says it unasked: about the files that are there now, whatever was said before.
+/// As [`save_decision`], without a question: about the files of now, whatever was decided before.
 ///
 /// # Errors
-/// As [`decide`].
+/// As [`save_decision`].
 pub fn save_fresh_decision(
     env: &Env,
     home: &AbsPath,

@@ -32,7 +32,7 @@ const MAX_PARENTS: usize = 40;
 #[derive(Clone, Debug)]
 pub struct MemorySearch {
     pub env: Env,
-    /// Of files; see [`is_name`].
+    /// Of files; see [`is_memory_name`].
     pub names: Vec<String>,
     /// The session's folders, the working directory first.
     pub roots: Vec<AbsPath>,

@@ -29,7 +29,7 @@ pub struct AgentCommand {
     pub args: Vec<OsString>,
 }
 
-/// A running agent; its whole process group is killed when this is dropped before [`Agent::leave`].
+/// A running agent; its whole process group is killed when this is dropped before [`Agent::wait_or_kill`].
 pub struct Agent {
     child: Child,
     group: Option<i32>,

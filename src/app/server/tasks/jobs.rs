@@ -37,23 +37,23 @@ pub trait Workers {
 pub enum Job {
     /// Answered as its effect says.
     Effect(EffectJob),
-    /// An MCP server, until `stop`. Answered by its news.
+    /// An MCP server, until `stop`. Answered by `Event::Mcp`.
     Server { server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken },
-    /// A hook is told of the end of a session. A chore.
+    /// Runs a `SessionEnd` hook. A chore.
     SessionEndHook { desk: Arc<SessionResources>, run: Box<HookRun> },
-    /// Answered by `Listed`.
+    /// Answered by `SessionsListed`.
     List(SessionSearch),
-    /// What the sandbox can hold here is found out before the first session asks. Not answered.
+    /// Probes the system's sandbox before the first session needs it. Not answered.
     ProbeSandbox,
-    /// A log is to be durable. Not answered.
+    /// Makes a log durable. Not answered.
     SyncLog(File),
-    /// A session's checkpoints are not needed any more; with `forget` not even by a later castor. A chore.
+    /// Releases a session's checkpoints; `forget` also deletes them for later processes. A chore.
     ReleaseCheckpoints { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
-    /// A text is kept in a file. A chore.
+    /// Writes a text to a file. A chore.
     Stash { file: AbsPath, text: String },
-    /// A yes for ever is written down: in the order in which these are started. Answered by `Saved`.
+    /// Saves a permanent grant, in the order in which these jobs start. Answered by `GrantSaved`.
     SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
-    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. As `Save`.
+    /// Saves or revokes a permanent sandbox grant of a folder. As `SavePolicy`.
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 

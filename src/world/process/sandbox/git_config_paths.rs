@@ -111,10 +111,10 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// All that the settings in a git folder say, with those of files that they include.
+/// All settings of a git folder, with those of included files.
 ///
 /// # Errors
-/// As [`by`].
+/// A settings file cannot be read, or is too large.
 pub fn all_settings(git: &Path) -> io::Result<Vec<Setting>> {
     let mut files = vec![(git.join("config"), 0), (git.join("config.worktree"), 0)];
     let mut res = Vec::new();

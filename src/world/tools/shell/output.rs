@@ -40,7 +40,7 @@ impl Output {
         Some(text)
     }
 
-    /// Its end as plain text, at most [`KEPT`] bytes and a note.
+    /// Its end as plain text, at most [`MAX_BYTES`] bytes and a note.
     pub fn text(&self) -> String {
         if self.binary {
             return BINARY.to_owned();
