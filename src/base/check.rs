@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::base::{log::Decision, tool::ToolCall};
 
-/// Somebody who is heard on calls before they run.
+/// A safety checker: it reviews calls before they run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checker {
     /// As policies write it.
@@ -32,7 +32,7 @@ pub struct CheckerContext {
     pub history: bool,
 }
 
-/// One call, and who is to look at it.
+/// One call, and the checker that reviews it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub checker: Arc<Checker>,

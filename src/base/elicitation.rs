@@ -37,7 +37,7 @@ pub enum Reply {
     Refused(String),
 }
 
-/// What a text asks for that would pass through castor, the client and the one who asks in the clear.
+/// Words for secrets, which would pass through castor and the client in the clear.
 const SECRETS: &[&str] = &[
     "2fa code",
     "access key",
@@ -92,10 +92,10 @@ const SECRETS: &[&str] = &[
     "verification code",
 ];
 
-/// Words that mean a secret where somebody is told to hand one over: tokens are also talked about.
+/// Words that mean a secret only in a request for it: tokens are also talked about.
 const HANDED_OVER: &[&str] =
     &["2fa", "credentials", "mfa", "mnemonic", "passwd", "pin", "pwd", "secret", "secrets", "token", "tokens"];
-/// Those that tell somebody so, at most this many words before.
+/// Words of such a request, at most this many words before.
 const ASKING: &[&str] = &["enter", "input", "paste", "provide", "submit", "your"];
 const BEFORE: usize = 3;
 
@@ -123,7 +123,7 @@ const WHOLE_NAMES: &[&str] = &[" key ", " seed ", " ssn "];
 const LAST_WORDS: &[&str] = &[" pin "];
 
 impl Form {
-    /// The first field into which a secret would be typed, by what is said of it. Who chooses types nothing.
+    /// The first field that asks for a secret by its description. A choice field cannot.
     pub fn secret_field(&self) -> Option<&Field> {
         let is_typed = |it: &&Field| {
             matches!(it.kind, FieldKind::Text { .. } | FieldKind::Number { .. } | FieldKind::Integer { .. })
@@ -145,7 +145,7 @@ fn is_secret(it: &Field) -> bool {
     names.any(is_name) || it.description.as_deref().is_some_and(asks_for_secret)
 }
 
-/// Whether somebody is asked for a secret with these words.
+/// Whether these words ask for a secret.
 pub fn asks_for_secret(text: &str) -> bool {
     let text = words(text);
     let all: Vec<&str> = text.split_whitespace().collect();

@@ -172,7 +172,7 @@ pub const SECRETS: GuardedNames = GuardedNames {
     copies: true,
 };
 
-/// What castor, editors, shells, version control or machines that build obey: who writes it makes them run things.
+/// Configuration that castor, editors, shells, version control or build servers obey: writing it runs things.
 pub const CONFIG: GuardedNames = GuardedNames {
     names: &[
         ".aider.conf.yml",

@@ -9,7 +9,7 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
-/// How a notice of castor begins that stands beside a prompt: nobody asked for what it says.
+/// The start of a notice that castor puts beside a prompt.
 pub const NOTICE: &str = "[Notice]";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -240,7 +240,7 @@ impl Confinement {
         self.network || self.grant.isolation_reason.is_some()
     }
 
-    /// That of who only looks.
+    /// The read-only variant.
     #[must_use]
     pub fn into_read_only(self) -> Self {
         let credentials = self.grant.credentials;
@@ -269,7 +269,7 @@ impl Confinement {
         open && !self.is_obeyed(path) && !self.lacks_checkpoint(path)
     }
 
-    /// Whether its content is run or obeyed by somebody outside.
+    /// Whether a program outside of the sandbox runs or obeys its content.
     pub fn is_obeyed(&self, path: &AbsPath) -> bool {
         let in_root = |root: &AbsPath| {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };

@@ -34,7 +34,7 @@ pub enum Trust {
         root: Option<AbsPath>,
     },
     Untrusted(String),
-    /// Nobody has said anything about this folder yet: it may be asked.
+    /// The user has not decided about this folder yet.
     Unknown,
 }
 
@@ -206,7 +206,7 @@ impl TrustChoice {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustDoubt {
     pub form: Form,
-    /// In one line, for who cannot be asked. Nothing that the folder itself could have written is in it.
+    /// One line for clients that cannot ask. It holds no text that the folder could have written.
     pub notice: String,
 }
 

@@ -204,7 +204,7 @@ pub struct CallHold {
 #[derive(Clone, Debug)]
 pub enum TrustPrompt {
     Ask(Arc<Form>),
-    /// Nobody can be asked.
+    /// No user can be asked.
     Tell(String),
 }
 

@@ -128,7 +128,7 @@ async fn read(from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooM
     if to.len() > MAX_OUTPUT { Err(TooMuchOutput) } else { Ok(()) }
 }
 
-/// Keeps the beginning; who waits for a full pipe would never end.
+/// Keeps the beginning and reads the rest, or the hook would wait at a full pipe for ever.
 async fn drain(mut from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuchOutput> {
     _ = (&mut from).take(MAX_STDERR as u64).read_to_end(to).await;
     _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;

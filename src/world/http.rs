@@ -67,7 +67,7 @@ impl Http {
     }
 }
 
-/// Whether somebody takes connections on that port of this machine.
+/// Whether a server listens on that port of this machine.
 pub async fn is_open(port: u16, within: Duration) -> bool {
     let connect = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
     matches!(timeout(within, connect).await, Ok(Ok(_)))

@@ -22,7 +22,7 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
-    /// What lies in a folder of the home, of which who has the network sees nothing.
+    /// A path in a home folder that a command with the network cannot see.
     Hidden {
         folder: AbsPath,
     },

@@ -19,7 +19,7 @@ pub struct SessionEnvironment {
     pub roots: Vec<AbsPath>,
     /// `linux`, `macos`.
     pub platform: &'static str,
-    /// Whether somebody can answer questions.
+    /// Whether the user can answer questions.
     pub interactive: bool,
 }
 

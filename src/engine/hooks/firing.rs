@@ -30,7 +30,7 @@ pub struct Firing {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FiringStart {
     Waiting(Firing),
-    /// There is nobody to wait for.
+    /// There is nothing to wait for.
     Finished(HookOutcome),
 }
 

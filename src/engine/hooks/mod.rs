@@ -71,7 +71,7 @@ impl Hooks {
         self.rows.iter().map(|it| &*it.hook)
     }
 
-    /// Whether it runs, and if not, who says so.
+    /// Whether it runs, and if not, which setting turns it off.
     pub fn check_enabled(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
         match switches.get(key) {
             Some(HookSwitch::On) => Ok(()),

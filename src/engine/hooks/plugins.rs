@@ -99,7 +99,7 @@ pub type PluginRun = fn(PluginMoment<'_>) -> Option<Reply>;
 pub struct Plugins(Arc<[(PluginPoint, PluginRun)]>);
 
 impl Plugins {
-    /// Rows of a point's name and who is asked there.
+    /// Rows of a point's name and the function to call there.
     ///
     /// # Errors
     /// A name that no point has.

@@ -26,7 +26,7 @@ const MAX_REGEX: usize = 2048;
 const SHELL: &str = "run_shell_command";
 /// How long a checker may take, unless it is written otherwise.
 const TIMEOUT_MS: u64 = 5_000;
-/// Nobody waits longer for a verdict.
+/// The longest wait for a checker.
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
 #[derive(Deserialize)]

@@ -18,7 +18,7 @@ pub struct Query<'a> {
     pub args: &'a Value,
     pub targets: &'a Targets,
     pub mode: Mode,
-    /// Whether somebody can be asked.
+    /// Whether the user can be asked.
     pub interactive: bool,
     /// What the user allowed for this session.
     pub grants: &'a [Grant],
@@ -83,7 +83,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Whose tool it is, and who calls.
+/// The tool's MCP server, if any, and the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOrigin<'a> {
     /// The MCP server that the tool comes from, as the configuration names it.
@@ -118,7 +118,7 @@ pub struct SandboxFacts {
     /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
     pub mounts: bool,
     pub trusted: bool,
-    /// Nobody doubts the folder, and the configuration of its repository names no programs.
+    /// The folder is not distrusted, and its repository's configuration names no programs.
     pub plain_repository: bool,
     /// A whole checkpoint can be taken before a call.
     pub undoable: bool,

@@ -38,7 +38,7 @@ pub struct Rule {
     pub priority: u16,
     /// Empty: all.
     pub modes: Vec<Mode>,
-    /// Whether it holds only when somebody can be asked, or only when not.
+    /// Whether it holds only when the user can be asked, or only when not.
     pub interactive: Option<bool>,
     pub matcher: ArgsMatcher,
     pub allows: AllowOptions,
@@ -66,7 +66,7 @@ pub struct CallPattern {
 pub struct AllowOptions {
     /// Output may go to files.
     pub redirection: bool,
-    /// Lines of which nobody can tell what they run, if they begin with what the rule names.
+    /// Opaque lines that begin with what the rule names.
     pub opaque: bool,
 }
 

@@ -78,7 +78,7 @@ impl RuleSet {
         self.rules.iter().filter(|it| it.is_saved()).map(|it| it.in_words(&it.tools.join(", ")))
     }
 
-    /// Who is heard beside them, in order.
+    /// Safety checkers, in order.
     pub fn checkers(&self) -> &[CheckerRule] {
         &self.checkers
     }

@@ -41,7 +41,7 @@ pub struct Checkpoint {
     /// `None`: it was taken beside what ran in the background. Undoing a turn leaves such changes alone, as the user may
     /// have made some of them.
     pub call: Option<CallId>,
-    /// `None`: nobody saw the call's end.
+    /// `None`: the call's end is unknown.
     pub changes: Option<Changes>,
     pub is_undone: bool,
 }

@@ -15,7 +15,7 @@ use crate::base::model::{ModelParams, ModelRequest, Thinking};
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
-/// Who asks, where nobody else is named.
+/// The scope of requests that name none: the conversation itself.
 const CORE: &str = "core";
 
 /// An alias or what an override sets: a model, and generation parameters in the words of Gemini's API.
@@ -53,12 +53,12 @@ pub struct Aliases {
     own_names: BTreeSet<String>,
 }
 
-/// A request before anybody knows which model it goes to.
+/// A request whose model is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedModel<'a> {
     /// A model or an alias.
     pub name: &'a str,
-    /// Who asks; `None` is the agent itself.
+    /// The purpose of the request; `None`: the conversation itself.
     pub scope: Option<&'a str>,
     pub is_retry: bool,
     /// The conversation, not a question beside it: models without an alias extend what conversations do.

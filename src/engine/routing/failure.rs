@@ -30,9 +30,9 @@ impl Default for RetryPatience {
     }
 }
 
-/// Where nobody answers, or answers break off or are empty, people should be told soon.
+/// If the server does not answer, or answers break off or are empty, the user should know soon.
 const MAX_BROKEN: u32 = 4;
-/// Where another model may take over, nobody wants to wait for this one for minutes.
+/// If another model may take over, waiting minutes for this one is too long.
 const MAX_WITH_ANOTHER: u32 = 3;
 /// A lack of room is looked past so often without a word.
 const MAX_WITHOUT_ROOM: u32 = 3;
@@ -88,7 +88,7 @@ impl FailureAction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptCounts {
     pub all: u32,
-    /// Nobody answered, or the answer broke off or was none.
+    /// The server did not answer, or the answer broke off or was empty.
     broken: u32,
     no_room: u32,
     too_long: u32,
@@ -113,11 +113,11 @@ pub struct FailureCase<'a> {
     pub single_attempt: bool,
     /// Some of the answer was shown already.
     pub answer_shown: bool,
-    /// Who could take over.
+    /// Models that could take over.
     pub fallback: Option<&'a str>,
     /// Of the model that failed.
     pub policy: FallbackPolicy,
-    /// Whether there is somebody to ask.
+    /// Whether the user can be asked.
     pub interactive: bool,
     pub patience: RetryPatience,
     pub now: Now,

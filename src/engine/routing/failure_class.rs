@@ -7,9 +7,9 @@ use crate::base::model::{Failure, FailureKind};
 pub enum FailureClass {
     /// Too much for the moment; another attempt will do.
     Throttled,
-    /// A quota is used up, for longer than anybody waits in front of a screen.
+    /// A quota is used up, for longer than a user waits.
     QuotaExhausted,
-    /// Too much for the moment, and for longer than anybody waits; nobody spoke of a quota.
+    /// A rate limit for longer than a user waits; the provider did not name a quota.
     RateLimited,
     /// The provider has no room for this model just now.
     NoCapacity,
@@ -41,7 +41,7 @@ pub enum PolicyKind {
     Terminal,
     Transient,
     NotFound,
-    /// Another model would not help, or nobody knows.
+    /// Another model would not help, or this is unknown.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ pub struct FailureFinding {
     pub delay_ms: Option<u64>,
 }
 
-/// Nobody wants to watch a prompt wait for longer.
+/// A prompt does not wait for longer.
 pub const MAX_SERVER_DELAY_MS: u64 = 300_000;
 /// A limit by the minute is whole again after one.
 const MINUTE_MS: u64 = 60_000;

@@ -29,7 +29,7 @@ pub struct FallbackPolicy {
     pub transitions: [Option<OutageTransition>; 4],
     /// Where another model may take over.
     pub max_attempts: Option<u32>,
-    /// It is asked even if it is known to be out, where nobody else is left.
+    /// A last resort: it is asked even if it is known to be out, when no other model is left.
     pub last_resort: bool,
 }
 

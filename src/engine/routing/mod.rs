@@ -41,14 +41,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Who comes after `model`. Nothing goes back up: who is before it was left for a reason, or is dearer.
+    /// The models after `model`. The chain never goes back up: an earlier model failed, or costs more.
     pub fn after(&self, model: &str) -> impl Iterator<Item = &str> {
         let at = self.models.iter().position(|it| it == model);
         let skipped = at.map_or(if self.for_all { 0 } else { self.models.len() }, |it| it + 1);
         self.models.iter().skip(skipped).map(String::as_str)
     }
 
-    /// Who takes over from `model` now: the first that can be asked, else a last resort.
+    /// The model that takes over from `model` now: the first available one, else a last resort.
     pub fn next(&self, model: &str, health: &Health, now_ms: u64) -> Option<&str> {
         let last_resort = || self.after(model).find(|it| self.policies.of(it).last_resort);
         health.first_available(self.after(model), now_ms).or_else(last_resort)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::{log::ThoughtLevel, model::Thinking};
 
-/// The size where nobody says anything, in tokens.
+/// The default window, in tokens.
 const COMMON: u64 = 128_000;
 
 /// How much models read at once, in tokens.

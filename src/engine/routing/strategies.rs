@@ -48,7 +48,7 @@ pub struct RoutingContext<'a> {
     pub has_plan: bool,
     /// What was judged so far, or why nothing was.
     pub classifications: &'a BTreeMap<ClassifierModel, Result<Classification, String>>,
-    /// Nobody is to be asked: there is nothing to judge yet, or it would take too long.
+    /// No classifier is asked: there is nothing to judge yet, or it would take too long.
     pub skip_classifier: bool,
     pub now_ms: u64,
 }
@@ -179,7 +179,7 @@ fn takes_numbers(asking: &RoutingContext<'_>, auto: &AutoFamily) -> bool {
     asking.rules.numerical && family.is_some_and(|it| it.is_empty() || it.starts_with(['.', '-']))
 }
 
-/// Whoever cannot judge, or judges for a model that cannot be asked, is passed over.
+/// A classifier that fails, or that names a model that is out, is skipped.
 fn by_classifier(asking: &RoutingContext<'_>, auto: &AutoFamily, judge: ClassifierModel) -> StrategyAnswer {
     match asking.classifications.get(&judge) {
         None if asking.skip_classifier => StrategyAnswer::Pass,

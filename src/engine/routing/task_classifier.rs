@@ -10,7 +10,7 @@ use crate::base::{
     text::{head, tail},
 };
 
-/// Who judges, and how.
+/// The kind of classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClassifierModel {
     /// A model of this machine, which the user named for it.

@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct HiddenTool {
     name: Arc<str>,
     pub server: Option<String>,
-    /// What the rule says to whom calls it.
+    /// The rule's message to the caller.
     why: String,
 }
 

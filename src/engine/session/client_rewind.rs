@@ -21,7 +21,7 @@ pub(super) enum ClientRewind {
         order: Box<RestoreOrder>,
         message: Option<MessageId>,
     },
-    /// The log is read; `None`: nobody waits for an answer.
+    /// The log is read; `None`: no answer is due.
     Conversation(Option<(PromptId, Box<RewindResult>)>),
 }
 

@@ -145,7 +145,7 @@ impl Session {
         self.turn.is_some() || self.rewinding.is_some()
     }
 
-    /// The session is left: whom to tell, without waiting for them.
+    /// The session ends: its hooks are told, without waiting for them.
     pub fn session_end_hooks(&mut self, reason: &str) -> Vec<HookRun> {
         match self.scratch.preamble.is_opened() {
             true => end_hooks(&self.spec, reason, &self.record),

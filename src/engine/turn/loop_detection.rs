@@ -49,7 +49,7 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// A call ended. The result counts: who asks again and gets something else makes progress.
+    /// A call ended. The result counts: the same call with another result is progress.
     pub fn record_call(&mut self, name: &str, args: &Value, result: &[Part]) -> Option<Loop> {
         self.text = Text::default();
         let end = key(name, args, result);

@@ -149,7 +149,7 @@ enum Phase {
 }
 
 impl Turn {
-    /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
+    /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
     pub fn begin(
         step: &mut Step<'_>,
         spec: &Spec,

@@ -76,7 +76,7 @@ pub(super) struct PendingCheck {
 
 #[derive(Debug)]
 enum CheckSubject {
-    /// Whoever was asked first.
+    /// The first model.
     Loop(String),
     DoubleCheck,
     Speaker,

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// A judge who takes longer is not worth the wait.
+/// A slower classifier is not worth the wait.
 const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_024, ms: 10_000 };
 /// Of the whole answer, and of the thoughts in it.
 const MAX_TOKENS: u32 = 1_024;
@@ -92,7 +92,7 @@ impl Router {
     }
 }
 
-/// The model as a prompt begins, before anybody is asked.
+/// The model as a prompt begins, before any classifier.
 pub(super) fn first(record: &Record, spec: &Spec, kept: &SessionScratch, now_ms: u64) -> Option<ModelRoute> {
     match route(&RoutingContext { skip_classifier: true, ..asking(record, spec, kept, &BTreeMap::new(), now_ms) }) {
         RoutingOutcome::Route(it) => Some(it),
@@ -131,7 +131,7 @@ fn has_plan(turns: &[Arc<history::Turn>]) -> bool {
 }
 
 impl Turn {
-    /// Whether somebody has to find the model first.
+    /// Whether a classifier has to choose the model first.
     pub(super) fn is_open(&self, record: &Record, spec: &Spec) -> bool {
         let taken_over = self.router.instead.as_ref().is_some_and(|(of, _)| *of == record.model);
         !taken_over && spec.aliases.auto(&record.model).is_some() && self.router.found(record).is_none()

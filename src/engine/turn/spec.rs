@@ -19,7 +19,7 @@ pub struct Spec {
     pub scratch: AbsPath,
     pub memory_sources: MemorySources,
     pub bounds: TurnBounds,
-    /// Who takes over from those.
+    /// Fallback models.
     pub chain: routing::Chain,
     pub models: OfferedModels,
     pub windows: routing::model_limits::ContextWindows,

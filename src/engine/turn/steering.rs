@@ -22,7 +22,7 @@ pub(super) struct Steering {
     waiting: Vec<(PromptId, Vec<Part>)>,
 }
 
-/// Answers the one who steers.
+/// Answers the steering prompt.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, steered: SteerOutcome) {
     step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Steered(steered), usage: None });
 }

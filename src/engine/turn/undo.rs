@@ -222,7 +222,7 @@ impl Turn {
         it.stage = Stage::Asking { question, call };
     }
 
-    /// The user's word on files that somebody else changed.
+    /// The user's choice about files that another program changed.
     pub(super) fn on_conflict_answer(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         let Stage::Asking { question: own, call } = &it.stage else { return };

@@ -28,7 +28,7 @@ pub struct Client {
     pub shows_forms: bool,
     /// Sends its user to a page.
     pub opens_links: bool,
-    /// castor's own companion says when nobody can be asked; every other client is interactive.
+    /// castor's own companion says when no user is there; every other client is interactive.
     pub headless: bool,
     /// Knows boolean config options.
     pub bool_options: bool,

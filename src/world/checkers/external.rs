@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Whoever says more is not understood.
+/// A longer answer is an error.
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 /// Longest reason, in characters.
 const MAX_REASON: usize = 500;

@@ -37,7 +37,7 @@ pub enum NotHeld {
     Exempt,
 }
 
-/// How the disk describes an entry: what stays the same while nobody changes it.
+/// An entry's metadata on the disk, which stays the same while the entry does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskMark {
     pub size: u64,

@@ -202,7 +202,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Where a folder is to go: what is in it that nobody asked about.
+    /// A folder that is to be removed: its contents outside of the plan.
     fn make_room(&self, plan: &mut Plan) {
         let gone = plan.steps.iter().filter(|it| it.new.is_absent());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();

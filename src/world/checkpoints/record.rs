@@ -14,16 +14,16 @@ pub struct Call {
     pub id: CheckpointId,
 }
 
-/// Who changed something.
+/// The cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// Nobody that castor knows.
+    /// Not castor: the user or another program.
     User,
-    /// The calls that were running; more than one: nobody knows which.
+    /// The calls that were running; one of them, if there are several.
     Calls(Vec<Call>),
     /// As `Calls`, but castor was stopped meanwhile: or the user, after that.
     Stopped(Vec<Call>),
-    /// Nobody: what is held and what is not was decided anew.
+    /// No change of a file: only what is recorded was decided anew.
     Rules,
 }
 

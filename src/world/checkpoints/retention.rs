@@ -106,7 +106,7 @@ fn known_sessions(store: &Store) -> Result<BTreeMap<SessionId, i64>, Failure> {
     Ok(calls.collect())
 }
 
-/// Forgets what these sessions, and nobody else, changed; how many bytes went.
+/// Forgets changes of these sessions alone. Returns the freed bytes.
 fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     let mut history = store.history()?;
     let before = history.len();

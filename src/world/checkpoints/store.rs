@@ -53,7 +53,7 @@ struct LogFile {
     len: u64,
     /// About how many bytes of what the store knows are not in `index`.
     unsaved: u64,
-    /// What calls of this session changed that are running still, whoever looked.
+    /// Changes by running calls of this session, in whichever walk they were seen.
     recent: Vec<Delta>,
 }
 
@@ -68,7 +68,7 @@ pub enum WalkScope<'a> {
 /// Holds the root's lock.
 pub type Lock = File;
 
-/// How long to wait for another castor, where nobody cancels.
+/// The longest wait for another castor.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(3);
 /// A new manifest is written when this many bytes are not in the old one, where a mark alone counts for so many.
@@ -247,7 +247,7 @@ impl Store {
         Ok(changes)
     }
 
-    /// What was changed by nobody, because what is held was decided anew; and what was changed.
+    /// Entries that are only recorded differently now, and entries that changed.
     fn compare(&self, seen: &ChangedPaths, between: bool) -> (Vec<Change>, Vec<Change>) {
         let (mut rules, mut changes) = (Vec::new(), Vec::new());
         let mut anew: Option<&RelPath> = None;
@@ -330,7 +330,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
+    /// The cause of unclaimed changes: all calls that may write, or the user.
     fn cause_between(&mut self) -> io::Result<Cause> {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(SessionRegister::wide);
@@ -377,7 +377,7 @@ impl Store {
         self.load()
     }
 
-    /// When somebody used it last, in seconds since 1970.
+    /// Its last use, in seconds since 1970.
     pub fn used_at(&self) -> i64 {
         let stats = [b"index".as_slice(), b"log", b"rules"].into_iter().filter_map(|it| self.dir.stat(it).ok()?);
         stats.map(|it| DiskMark::of(&it).mtime.0).max().unwrap_or_default()

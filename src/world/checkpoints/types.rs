@@ -135,7 +135,7 @@ pub struct FileDiff {
 pub struct Retention {
     /// Bytes of all stores together.
     pub store: u64,
-    /// A root that nobody used since is walked anew.
+    /// A root that was not used since is walked anew.
     pub used_since: SystemTime,
 }
 

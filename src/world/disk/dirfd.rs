@@ -187,7 +187,7 @@ pub struct ModeOverride {
 
 impl ModeOverride {
     /// # Errors
-    /// When it is somebody else's.
+    /// When it belongs to another user.
     pub fn new(dir: BorrowedFd, name: &[u8]) -> io::Result<Self> {
         let place = place(dir, name)?;
         let stat = at::fstat(&place)?;

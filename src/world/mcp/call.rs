@@ -31,7 +31,7 @@ use crate::{
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 /// One report of progress, in characters.
 const MAX_PROGRESS: usize = 500;
-/// A server that does not read must not hold up who cancels.
+/// A server that does not read must not hold up a cancel.
 const CANCELLING: Duration = Duration::from_millis(500);
 
 /// A server that answers, or is started again when it is called. Cheap to clone.

@@ -26,7 +26,7 @@ pub(super) struct ServerAsker {
     n_asked: Arc<AtomicU64>,
     /// How many are open. Calls have time as long as there is one.
     pub n_open: watch::Sender<usize>,
-    /// The connection has nothing more to say: rmcp waits for us before it tells anybody.
+    /// The connection has ended: rmcp waits for us before it reports this.
     pub closed: CancellationToken,
 }
 

@@ -79,7 +79,7 @@ pub enum ServerEvent {
     Lost(String),
 }
 
-/// A question to the user. Dropped: nobody can be asked.
+/// A question to the user. Dropped: no user can be asked.
 pub struct ServerQuestion {
     /// Of this server's.
     pub number: u64,

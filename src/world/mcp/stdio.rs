@@ -25,7 +25,7 @@ use crate::{
 
 /// The answer to session/new goes first: many starting processes take all cores.
 const HEAD_START: Duration = Duration::from_millis(10);
-/// How long somebody who closed the connection may take to end by itself and say why.
+/// How long a server that closed the connection may take to exit and say why.
 const FAREWELL: Duration = Duration::from_millis(200);
 /// One line of a server's log, in bytes.
 const MAX_LINE: u64 = 4 * 1024;

@@ -27,7 +27,7 @@ use session_lock::LockNote;
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     home: AbsPath,
-    /// Whom this process serves, for others that want one of its sessions.
+    /// The client of this process, for others that want one of its sessions.
     client: Option<String>,
     write: Append,
 }
@@ -73,7 +73,7 @@ impl SessionStore {
         Self { home, client: None, write }
     }
 
-    /// Says whom this process serves; for the sessions that it opens from now on.
+    /// Sets the client of this process, for sessions that it opens from now on.
     pub fn set_client(&mut self, client: &str) {
         self.client = Some(client.to_owned()).filter(|it| !it.is_empty());
     }
@@ -98,7 +98,7 @@ impl SessionStore {
         Ok(SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note })
     }
 
-    /// A whole log, which nobody holds.
+    /// A whole log that no process holds.
     ///
     /// # Errors
     /// When it cannot be written; then there is none.
@@ -129,7 +129,7 @@ impl SessionStore {
         Ok((read.entries, log))
     }
 
-    /// The facts of a log, whoever holds it. Needs no right to write.
+    /// The facts of a log, even if another process holds it. Needs no right to write.
     ///
     /// # Errors
     /// When there is no such session.

@@ -40,7 +40,7 @@ pub struct EndedSpan {
 pub struct SpanPlace {
     pub trace: u128,
     pub span: u64,
-    /// Whoever began the trace decides whether it is kept.
+    /// The program that began the trace decides whether it is kept.
     pub sampled: bool,
 }
 

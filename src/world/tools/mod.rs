@@ -134,14 +134,14 @@ pub struct Background {
     pub session_closed: CancellationToken,
     /// Takes what became of a command.
     pub completed: Progress,
-    /// Takes that nobody is left of a command, by its process. Its call may not have returned yet.
+    /// Called when all processes of a command have ended, perhaps before its call returns.
     pub on_group_empty: OnGroupEmpty,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
 }
 
 impl Default for Background {
-    /// Nobody wants to know.
+    /// Discards everything.
     fn default() -> Self {
         let nobody: Progress = Arc::new(|_| Box::pin(async {}));
         let emptied: OnGroupEmpty = Arc::new(|_| Box::pin(async {}));

@@ -20,7 +20,7 @@ pub async fn run_blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 's
     tokio::task::spawn_blocking(act).await.map_err(|it| ToolError::new("unhandled_exception", it.to_string()))
 }
 
-/// What policy gets to see of a path. A path that cannot be resolved is an error: nobody could judge it.
+/// A path as policy sees it. A path that cannot be resolved is an error, since policy could not judge it.
 pub async fn resolve_target(
     ctx: &ToolContext,
     path: &AbsPath,

@@ -19,7 +19,7 @@ use crate::{
 
 /// For the agent alone; the later one is stronger.
 const OWN_IGNORE: &[&str] = &[".geminiignore", ".castorignore"];
-/// Longer ones are nobody's, and take seconds for each call.
+/// Longer ignore files are not read: they take seconds for each call.
 const MAX_IGNORE: u64 = 512 << 10;
 const EXCLUDE: &str = ".git/info/exclude";
 /// Folders that hold no sources of the user.
@@ -56,7 +56,7 @@ impl IgnoreRules {
 }
 
 /// # Errors
-/// Once nobody waits for the search any more.
+/// Once the search is cancelled.
 pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     match cancel.is_cancelled() {
         true => Err(ToolError::new("cancelled", "The search was cancelled.")),

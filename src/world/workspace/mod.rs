@@ -48,7 +48,7 @@ impl Reader<'_> {
     }
 }
 
-/// Longer files are nobody's: they are not read to their end.
+/// Longer files are not read to their end.
 const MAX_BYTES: usize = 4 << 20;
 
 fn read(path: &AbsPath) -> io::Result<Vec<u8>> {

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// More files in one folder are not read: loading must not take long.
 const MAX_FILES: usize = 100;
 
-/// Who wrote a policy file.
+/// The author of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Author {
     Workspace,
@@ -57,7 +57,7 @@ type RootOnlyFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 pub struct FolderAccess<'a> {
     /// The names in a folder.
     pub list: &'a ListFn<'a>,
-    /// Whether nobody but root can change a file or a folder.
+    /// Whether only root can change a file or a folder.
     pub only_root_can_write: &'a RootOnlyFn<'a>,
 }
 

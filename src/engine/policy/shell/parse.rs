@@ -12,7 +12,7 @@ use super::{
 const MAX_WRAPPED: usize = 16 * 1024;
 const TOO_MANY: Opaque = Opaque("it has too many commands");
 
-/// Says what `text` would run, or that nobody can tell.
+/// The commands that `text` would run, or the reason why it is opaque.
 pub fn parse(text: &str) -> ShellLine {
     let mut reader = LineReader::default();
     let why = match reader.add(text, 0) {

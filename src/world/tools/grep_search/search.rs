@@ -29,7 +29,7 @@ const FIRST_BATCH: usize = 32;
 const MAX_BATCH: usize = 1024;
 /// A line that needs more than this is not text.
 const MAX_BUFFER_BYTES: usize = 64 * 1024 * 1024;
-/// Files whose content nobody means, unless they are asked for by name.
+/// Extensions of files that a search skips unless they are named.
 const NOISE: &[&str] = &["log", "tmp"];
 
 pub struct SearchQuery {

@@ -31,7 +31,7 @@ const EXIT_ZERO_DOUBT: &str = "The command ended with exit code 0, but unless it
 /// To the model, of a line with several commands.
 const EARLIER_PARTS_RAN: &str = "What stood before that in the line is done; which part it was, the output tells.";
 
-/// To the model, of who goes on where each command has a network of its own.
+/// The model's note on background processes where each command has its own network.
 const OWN_NETWORK_NOTE: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
                             this one. Run server and client in one command, or say that you need network for commands \
                             (security.sandbox.network), which only the user can allow.";
@@ -92,7 +92,7 @@ impl ReportFacts {
         ["&&", ";", "\n"].iter().any(|it| self.command.trim_end().contains(it))
     }
 
-    /// What the command may do, and who can change that.
+    /// The command's rights, and how the user can change them.
     fn next_step(&self) -> String {
         let (read_only, untrusted) = self.confined.as_ref().map_or((false, false), |it| (it.read_only, it.untrusted));
         let where_to = match (read_only, untrusted) {
