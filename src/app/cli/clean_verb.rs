@@ -26,7 +26,7 @@ pub struct CleanArgs {
     pub yes: bool,
 }
 
-/// `ask` puts a question to the user; `None`: nobody is there.
+/// `ask` puts a question to the user; `None`: no user is there.
 ///
 /// # Errors
 /// With the line for stderr.

@@ -52,7 +52,7 @@ pub struct ModelStreams<'a> {
 
 type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 
-/// Prints what was found; 0 when somebody answered, of those that were asked.
+/// Prints the lists; 0 if any of the asked providers answered.
 ///
 /// # Errors
 /// The output's.

@@ -81,7 +81,7 @@ fn is_plain(it: char) -> bool {
     matches!(it, '\n' | '\t') || !it.is_control()
 }
 
-/// Controls other than line ends and tabs, marks that turn text round, and what nobody sees; but what joins emoji.
+/// Controls other than line ends and tabs, bidirectional marks, and invisible characters; not emoji joiners.
 pub fn is_unprintable(it: char) -> bool {
     is_deceptive(it) && !matches!(it, '\n' | '\t' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }

@@ -56,7 +56,7 @@ pub enum TrustVerb {
     },
 }
 
-/// Asks the user, where there is somebody to ask.
+/// Asks the user, if one is there.
 pub type Ask<'a> = Option<&'a mut dyn FnMut(&str) -> bool>;
 
 /// Returns the exit code.

@@ -60,7 +60,7 @@ impl Outages {
     }
 }
 
-/// Who is behind a session's door, beside its model.
+/// Models that a session can reach beside its own.
 pub struct ReachableModels {
     pub chain: Chain,
     pub helpers: UtilityModels,
@@ -136,7 +136,7 @@ fn refusing_generator(error: &ErrorObjectOwned) -> Arc<dyn Generator> {
     Arc::new(UnreachableModel { failure })
 }
 
-/// Whom the router may send requests to, and the judge that the user named.
+/// Models that the router may choose, and the classifier that the user named.
 fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = String> {
     let ModelSettings { aliases, rules, .. } = &settings.models;
     let names = aliases.auto(wanted).map(|it| [Some(it.pro), Some(it.flash), rules.local.as_deref()]);

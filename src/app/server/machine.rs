@@ -16,7 +16,7 @@ use crate::{
     world::{process::Groups, secrets::Env},
 };
 
-/// What goes in and out, for who turns it.
+/// The machine's queues, for the loop that turns it.
 pub use crate::app::{
     server::{
         dispatch::METHODS,
@@ -146,7 +146,7 @@ impl Machine {
         }
     }
 
-    /// Every session's hooks are told that it is over; who waits for them is up to the caller.
+    /// Runs the `SessionEnd` hooks of every session; the caller decides whether to wait.
     pub fn end_sessions(&mut self) {
         for live in self.state.sessions.values_mut() {
             for run in live.session.session_end_hooks("exit") {
@@ -161,7 +161,7 @@ impl Machine {
         self.state.tasks.chores.n_running > 0
     }
 
-    /// The end: everybody is answered, everything is stopped.
+    /// The end: answers all requests and stops all tasks.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut lines = self.flush();
         flush::answer_all(&mut self.state);

@@ -55,7 +55,7 @@ pub struct State {
     /// `None` until initialize.
     pub client: Option<Client>,
     pub sessions: BTreeMap<SessionId, LiveSession>,
-    /// What the client asked and nobody answered yet.
+    /// Open requests of the client.
     pub requests: IncomingRequests<RequestOwner>,
     /// What we asked the client.
     pub outgoing: OutgoingRequests<ClientRequest>,
@@ -88,7 +88,7 @@ pub struct LiveSession {
     pub pending_trust: Option<Box<PendingTrust>>,
 }
 
-/// Whom an open request of the client is about.
+/// The owner of an open request of the client.
 pub enum RequestOwner {
     /// The prompt with the ticket's number.
     Prompt(SessionId),
@@ -110,7 +110,7 @@ pub enum ClientRequest {
         effect: EffectId,
         reply: oneshot::Sender<Result<Value, RpcError>>,
     },
-    /// terminal/create: also when nobody waits any more, the terminal has to be given back.
+    /// `terminal/create`: even if the call is over, the terminal has to be released.
     Terminal {
         session: SessionId,
         effect: EffectId,
@@ -138,7 +138,7 @@ impl ClientRequest {
         matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
     }
 
-    /// Whether somebody in that session waits for the answer.
+    /// Whether that session waits for the answer.
     pub fn is_of_session(&self, id: &SessionId) -> bool {
         match self {
             Self::Question { session, .. } | Self::EditorCall { session, .. } => session == id,
@@ -186,7 +186,7 @@ impl State {
         self.now
     }
 
-    /// One step of one session. A panic costs that session what was under way, and nobody else anything.
+    /// One step of one session. A panic costs that session what was under way, and other sessions nothing.
     pub fn step(&mut self, id: &SessionId, input: Input) {
         let now = self.now();
         let Some(live) = self.sessions.get_mut(id) else { return };
@@ -253,7 +253,7 @@ impl LiveSession {
     }
 }
 
-/// What is due when. Stale timers are ignored by whom they wake.
+/// Due timers. Sessions ignore stale ones.
 #[derive(Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<(u64, SessionId, EffectId)>>,

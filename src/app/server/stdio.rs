@@ -67,7 +67,7 @@ pub fn take_stdout() -> io::Result<OwnedFd> {
     Ok(private)
 }
 
-/// What the client says. Nobody reads ahead of the loop for long: the client waits, not our memory.
+/// The client's input. The reader stays close to the loop: the client waits, and memory is bounded.
 pub enum Stdin {
     /// The loop reads by itself: to hand each line over from a thread takes longer than to read it.
     #[cfg(target_os = "linux")]
@@ -195,7 +195,7 @@ fn read_on_thread(fd: OwnedFd, events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody will write to stdin any more, whatever is still in it.
+/// Whether stdin is closed for writing, whatever is still in it.
 pub fn stdin_is_closed() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::empty())];

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Starts the sweep where it is due. Called after what a loop turn had to say has left: nobody waits for it.
+/// Starts the sweep where it is due. Called after a loop turn has sent its output, so that no request waits for it.
 pub fn start_if_due(state: &mut State) {
     if state.tasks.is_swept || state.sessions.is_empty() {
         return;

@@ -43,7 +43,7 @@ pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Sett
     }
 }
 
-/// Whether git starts no program of the folder's there, though nobody said yet that the folder is trusted.
+/// Whether git starts no program of the folder, before the user's trust decision.
 pub fn has_plain_repository(ground: &FolderConfig) -> bool {
     let git = || sandbox::repository::around(&ground.folder);
     is_harmless(ground) && git().is_none_or(|it| sandbox::git_config_paths::is_plain(it.as_path()))
@@ -59,7 +59,7 @@ pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
         .err()
 }
 
-/// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
+/// Whether commands may write in the folder: it is trusted, or it is not distrusted and holds no configuration.
 pub fn is_harmless(ground: &FolderConfig) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
@@ -146,7 +146,7 @@ fn canonical(it: AbsPath) -> AbsPath {
     disk::real_path(&it).unwrap_or(it)
 }
 
-/// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.
+/// The name of a workspace's private folder below castor's: caches are not shared.
 fn cache_key(folder: &AbsPath) -> String {
     disk::hash(folder.as_path().as_os_str().as_encoded_bytes()).chars().take(16).collect()
 }

@@ -26,7 +26,7 @@ const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_P
 #[derive(Clone)]
 pub struct HookResources {
     pub groups: Groups,
-    /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
+    /// Where the user's hooks run: the home folder, if the session's folder is not trusted.
     pub cwd: AbsPath,
     /// As the user's hooks are confined.
     pub confined: Option<Arc<Confinement>>,

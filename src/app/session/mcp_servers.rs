@@ -131,7 +131,7 @@ impl Servers {
         self.shared.len()
     }
 
-    /// The session is over: servers that nobody else uses end.
+    /// The session is over: servers that no other session uses end.
     pub fn release(&mut self, session: &SessionId) {
         self.by_session.remove(session);
         self.stop_unused();

@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(fetch(), (Decision::Deny, 0));
     }
 
-    /// Nobody knows what they would have denied.
+    /// A broken file may have denied anything.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn settings_that_cannot_be_read_make_everything_a_question() {

@@ -65,7 +65,7 @@ impl ServerQuestions {
         self.given_up.push(WithdrawnQuestion { server, session: session.clone(), at_ms: now_ms });
     }
 
-    /// Nobody in that session can be asked any more. The servers are told so, as what waits for them is dropped.
+    /// Drops all questions of a session; their servers are told that no user can be asked.
     pub fn forget(&mut self, session: &SessionId) {
         self.open.retain(|_, it| it.session != *session);
         self.pages.retain(|it| it.session != *session);

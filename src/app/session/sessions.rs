@@ -403,7 +403,7 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
 }
 
-/// Once for each look that a session is made from: the user reads them, or nobody does.
+/// Logs warnings once for each read of the settings.
 fn log_warnings(site: &SessionPlace) {
     for it in &site.ground.warnings {
         tracing::warn!("{it}");

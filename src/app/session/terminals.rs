@@ -31,7 +31,7 @@ impl Terminals {
         self.open.len()
     }
 
-    /// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
+    /// The client created a terminal. It is released here if the call that wanted it is over.
     pub fn register(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
         let Some(terminal) = terminals::read_created(result) else { return Vec::new() };
         self.open.entry((session.clone(), effect)).or_default().push(terminal);

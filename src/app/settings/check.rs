@@ -12,7 +12,7 @@ use crate::world::workspace::{
     settings::{Layer, Scope},
 };
 
-/// More than this from one file helps nobody.
+/// The most warnings from one file.
 const MAX_PER_FILE: usize = 50;
 
 /// All warnings: those of the files' text first, then by file in order of precedence, then variables and flags.

@@ -44,7 +44,7 @@ pub use mcp::McpSettings;
 pub use providers::{ApiDialect, Provider};
 pub use schema::{meaning, schema};
 
-/// What memory files are called where nobody says.
+/// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];
 
 /// Where values come from, weakest first.
@@ -144,7 +144,7 @@ pub struct ModelSettings {
     pub auth_type: Option<String>,
     /// Of models, beside Gemini.
     pub providers: Vec<Provider>,
-    /// What a model reads at once where nobody else says, in tokens.
+    /// The context window of models that do not state one, in tokens.
     pub window: Option<u64>,
     pub prices: Prices,
     /// Other names of models, and how they are asked.
@@ -199,7 +199,7 @@ impl ModelSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureSettings {
     pub patience: RetryPatience,
-    /// Who takes over, in order; empty: whoever castor knows for it.
+    /// Fallback models, in order; empty: castor's own choice.
     pub models: Vec<String>,
     /// What may be done about it.
     pub policies: FallbackPolicies,
@@ -334,7 +334,7 @@ fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
     }
 }
 
-/// Who asked for a mode that is not to be had: a flag nearly always, as no file may say yolo.
+/// The origin of a mode that is not available: nearly always a flag, as no file may say yolo.
 fn no_such_mode(sources: Sources<'_>, why: &str) -> Warning {
     let key = "general.defaultApprovalMode";
     let flag = sources.flags.iter().rfind(|it| it.key == key).map(|it| it.name);

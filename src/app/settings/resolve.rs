@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{base::path::AbsPath, world::workspace::settings::Scope};
 
-/// Who says something.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Origin<'a> {
     Default,

@@ -178,7 +178,7 @@ impl Child {
         self.child.stdin.take()
     }
 
-    /// Whether somebody can still print.
+    /// Whether a process can still print.
     pub fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
@@ -213,7 +213,7 @@ impl Child {
         std::mem::take(&mut self.quarantine).final_findings()
     }
 
-    /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
+    /// Ends it and all its children: TERM now, KILL for those that are left 500 ms later. Does not wait.
     pub fn end(&self) {
         self.groups.end(self.pid);
     }

@@ -22,7 +22,7 @@ use crate::{
     world::{http::Http, models::remote::Remote, secrets::Env},
 };
 
-/// Who does not answer by then would not answer a prompt either.
+/// A provider that is slower would not answer a prompt either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of the question.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum ProbeResult {
     /// It answered, be it with a no that says nothing of prompts.
     Answers(Duration),
-    /// Nobody was asked.
+    /// No request was made.
     NotProbed,
     /// Why prompts would fail.
     Broken(String),

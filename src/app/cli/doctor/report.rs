@@ -75,7 +75,7 @@ pub(super) struct SettingsReport {
 /// The model of sessions in this folder.
 pub(super) struct Model {
     pub name: Option<String>,
-    /// What keeps anybody from asking it.
+    /// The reason why it cannot be asked.
     missing: Option<String>,
     pub reach: ProbeResult,
 }
@@ -156,7 +156,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     report
 }
 
-/// Every setting that somebody set, with its value and who won. Servers have a section of their own, without their
+/// Every setting that is set, with its value and the layer that wins. Servers have their own section, without their
 /// arguments, which may hold anything.
 fn values(sources: Sources<'_>) -> Vec<String> {
     let mut groups: Vec<&str> = KEYS.iter().filter_map(|it| it.path.split('.').next()).collect();

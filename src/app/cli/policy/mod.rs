@@ -165,7 +165,7 @@ fn mode_of(ground: &FolderConfig, asked: &str) -> (Mode, Option<String>) {
     }
 }
 
-/// Whether a folder that is not trusted has policies. Of one that must not be used nobody knows.
+/// Whether an untrusted folder has policies. Unknown for a distrusted one.
 fn brings_policies(ground: &FolderConfig) -> bool {
     match &ground.trust {
         Trust::Trusted { .. } => false,

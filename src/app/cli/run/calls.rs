@@ -70,7 +70,7 @@ impl CallTracker {
         Value::Object(call)
     }
 
-    /// What would let calls run that nobody was there to approve; `None`: there were none.
+    /// The hint how to allow calls that no user could approve; `None`: there were none.
     pub fn approval_hint(&self) -> Option<String> {
         let calls = match self.unasked {
             0 => return None,

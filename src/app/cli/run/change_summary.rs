@@ -15,7 +15,7 @@ use crate::{
     world::disk,
 };
 
-/// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
+/// Changed files that other programs run or obey outside of the sandbox: review these first.
 const OBEYED: &[&str] = &[
     ".envrc",
     ".gitlab-ci.yml",

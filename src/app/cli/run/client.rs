@@ -177,7 +177,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Nobody listens any more.
+/// The receiver is gone.
 struct ListenerGone;
 
 struct Demux {

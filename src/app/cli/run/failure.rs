@@ -20,7 +20,7 @@ pub enum Exit {
     Cancelled,
     /// The user wants to leave at once.
     Quit,
-    /// Nobody reads our output any more, as in `castor run … | head`: no failure of ours.
+    /// The output is no longer read, as in `castor run … | head`: no failure.
     Unread,
 }
 
@@ -105,7 +105,7 @@ impl Failure {
     }
 }
 
-/// The words of a message behind those of the protocol, which say nothing to whoever typed a command.
+/// A message without the protocol's prefix, which means nothing to the user.
 pub fn plain(message: &str) -> &str {
     let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
     behind.unwrap_or(message)

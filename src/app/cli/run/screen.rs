@@ -231,7 +231,7 @@ impl Screen {
     /// Waits until everything was written.
     ///
     /// # Errors
-    /// When stdout did not take it; who reads no more is none.
+    /// When stdout fails; a closed reader is no error.
     pub async fn finish(mut self) -> io::Result<()> {
         if let Some(writer) = self.writer.take() {
             _ = writer.send(std::mem::take(&mut self.batch)).await;

@@ -21,7 +21,7 @@ use super::{
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
 const MAX_HANDLERS: usize = 64;
-/// How long a cancelled turn may take to end when nobody reads our output any more.
+/// How long a cancelled turn may take to end when the output is no longer read.
 const UNREAD_GRACE: Duration = Duration::from_secs(1);
 /// Lines that are no messages, told one by one.
 const MAX_NOISE_NOTES: u32 = 3;

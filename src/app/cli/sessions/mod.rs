@@ -152,7 +152,7 @@ impl From<StoreError> for CommandError {
     }
 }
 
-/// Where the command works, and whom it speaks to.
+/// The command's folder, store and streams.
 pub struct CommandContext<'a> {
     pub store: &'a SessionStore,
     /// Where the shell is.
@@ -207,12 +207,12 @@ pub fn read_terminal(question: &str) -> String {
     line
 }
 
-/// Whether there is somebody to ask.
+/// Whether a user can be asked.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The session that somebody means by an id, its beginning, or `latest`.
+/// The session named by an id, its beginning, or `latest`.
 ///
 /// # Errors
 /// There is none, or more than one.

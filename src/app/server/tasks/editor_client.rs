@@ -173,7 +173,7 @@ struct EditorCommand {
     phase: Phase,
     /// What it printed, as last seen.
     seen: String,
-    /// Between two looks; `None`: nobody wants to know.
+    /// The pause between two looks; `None`: no output is wanted.
     period: Option<Duration>,
     /// Told in this order before anything else.
     queued_events: VecDeque<CommandEvent>,

@@ -30,7 +30,7 @@ impl PendingChores {
         self.n_running = self.n_running.saturating_sub(1);
     }
 
-    /// Who waited, unless more is to be written.
+    /// The requests that waited, unless more is to be written.
     pub fn finish_save(&mut self) -> Vec<(Ticket, Handler, Option<Box<RawValue>>)> {
         self.finish_chore();
         self.n_saves = self.n_saves.saturating_sub(1);

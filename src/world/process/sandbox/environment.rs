@@ -60,7 +60,7 @@ const CACHES: &[(&str, &str)] = &[
 /// obeys.
 const GIT: &[(&str, &str)] =
     &[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "repack.updateServerInfo"), ("GIT_CONFIG_VALUE_0", "false")];
-/// Of who only looks: git does not refresh its index.
+/// For read-only commands: git does not refresh its index.
 const LOOKING: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
 
 /// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{base::path::AbsPath, world::disk};
 
-/// Longer settings are nobody's.
+/// Longer settings are an error.
 const MAX: u64 = 1 << 20;
 /// Files that include files.
 const DEPTH: usize = 5;

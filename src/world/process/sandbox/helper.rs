@@ -55,10 +55,10 @@ pub(super) struct Start {
     pub namespaces: Namespaces,
 }
 
-/// Who makes mounts, processes and a network for a command alone.
+/// The program that makes namespaces of mounts, processes and network for a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Namespaces {
-    /// Nobody may.
+    /// The system forbids namespaces.
     None,
     Helper,
     /// The system lets this program, and not castor.

@@ -79,7 +79,7 @@ struct SandboxPlan {
     /// Written, but neither renamed nor removed.
     #[serde(with = "path_json::many")]
     fixed: Vec<PathBuf>,
-    /// Nobody needs them when the rest is known.
+    /// Not needed when the rest is known.
     #[serde(skip)]
     notes: PlanNotes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
@@ -95,7 +95,7 @@ struct PlanNotes {
     /// Configuration that may be written.
     open: Vec<PathBuf>,
     user_config: git_config_paths::UserGitConfig,
-    /// What somebody would obey and is not there.
+    /// Absent configuration that a program would obey.
     absent: Vec<PathBuf>,
 }
 

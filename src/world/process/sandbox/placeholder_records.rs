@@ -98,7 +98,7 @@ impl Drop for QuarantineRecord {
     }
 }
 
-/// Writes down what was there before a command: whoever is killed puts nothing aside.
+/// Records the configuration before a command, since a castor that is killed quarantines nothing.
 pub(super) fn record_quarantine(folder: &Path, before: &Quarantine) -> Option<QuarantineRecord> {
     let text = serde_json::to_vec(before).map_err(io::Error::other);
     let noted = text.and_then(|text| {
@@ -145,7 +145,7 @@ pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
     res
 }
 
-/// Removes what a record leads to, and then the record, unless somebody uses something of it; what was removed.
+/// Removes the placeholders of a record, and then the record, unless one is in use. Returns those removed.
 fn clear(path: &Path) -> Vec<PathBuf> {
     let mut text = String::new();
     // What was cut off by the end was not made yet.
@@ -164,7 +164,7 @@ fn clear(path: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Removes it if it is a placeholder; `None`: somebody uses it.
+/// Removes it if it is a placeholder; `None`: it is in use.
 fn remove(line: &RecordLine) -> Option<bool> {
     let _alone = lock_placeholders();
     let (path, text) = (line.path.as_path(), line.text.as_deref());

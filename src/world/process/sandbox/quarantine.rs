@@ -47,7 +47,7 @@ pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
     /// Links on the way to guarded names: the user's, and not put aside.
     links: BTreeSet<PathBuf>,
-    /// What somebody would obey and was not there.
+    /// Configuration that is new.
     #[serde(skip)]
     absent: Vec<PathBuf>,
     /// Placeholders: device and number of each.
@@ -60,10 +60,10 @@ pub struct Quarantine {
     /// What the session began with.
     #[serde(skip)]
     begun: Arc<SessionCommits>,
-    /// What is new from now on may be anybody's.
+    /// From now on the origin of new files is unknown.
     #[serde(skip)]
     settled: AtomicBool,
-    /// What was put aside, and the heads that were restored, and nobody was told of.
+    /// Quarantined files and restored heads that are not reported yet.
     #[serde(skip)]
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
     #[serde(skip)]
@@ -112,7 +112,7 @@ impl Quarantine {
         !self.open.is_empty()
     }
 
-    /// Waits until nobody is left who was confined; what was mended then.
+    /// Waits until all confined processes have ended. Returns what was mended then.
     pub async fn final_findings(self: Arc<Self>) -> ObeyedFindings {
         self.gone.cancelled().await;
         self.take_findings()
@@ -132,7 +132,7 @@ impl Quarantine {
         res
     }
 
-    /// Nobody who was confined is left.
+    /// All confined processes have ended.
     pub(super) fn finish(&self) {
         self.repair();
         self.forget();

@@ -16,7 +16,7 @@ pub fn opens(path: &Path) -> bool {
     reaches(path) && (!path.is_dir() || looks())
 }
 
-/// Whether a command, and who mounts for it, can come to what castor sees there.
+/// Whether a command, and the helper that mounts for it, can reach what castor sees there.
 pub(super) fn reaches(path: &Path) -> bool {
     path.ancestors().skip(1).all(is_entered)
 }

@@ -58,7 +58,7 @@ pub(super) fn git_folder_of(folder: &Path) -> Option<PathBuf> {
     if there.is_file() { linked_git_folder(&git) } else { Some(git) }
 }
 
-/// What a folder says: nothing, so that the one above is asked, or where the repository is, or that nobody may know.
+/// A folder's answer: nothing, so that the one above is asked; the repository's place; or that it is unknown.
 fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     let git = folder.join(".git");
     let there = fs::symlink_metadata(&git).ok()?;
@@ -73,7 +73,7 @@ fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     Some(Some(git).filter(|_| there.is_dir() && folder != root))
 }
 
-/// Where a `.git` that is a file leads. Anybody can write such a file, and so the other end must know of it.
+/// Where a `.git` file leads. Any program can write such a file, so the other end must know of it.
 fn linked_git_folder(git: &Path) -> Option<PathBuf> {
     let folder = git.parent()?;
     let inner = folder.join(read(git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;

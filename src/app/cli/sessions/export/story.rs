@@ -81,7 +81,7 @@ pub struct Call<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedCall<'a> {
-    /// Nobody saw the end.
+    /// The end is unknown.
     Unknown,
     Succeeded,
     /// It ran as it should, and what ran says that it failed.
