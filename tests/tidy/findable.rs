@@ -15,6 +15,9 @@ use super::{Source, root, sources};
 const SHOWN: usize = 5;
 const STOP_WORDS: &str = "a an and are be by can castor count do does for from get give how i in is it its may my not of \
                           on or than that the to use what when where which who why with without";
+const RIDDLES: &[&str] = &["What ", "Who ", "Whether ", "Where ", "When ", "How "];
+const PERSONS: &[&str] = &["who", "whom", "whoever", "nobody", "somebody", "anybody", "everybody"];
+const MAX_WORDS: usize = 25;
 /// Longest first, as the first that fits is taken away.
 const ENDINGS: &[&str] = &[
     "izations", "ization", "ations", "ation", "ized", "izes", "ions", "ings", "ize", "ing", "ers", "ies", "ied", "ion",
@@ -42,6 +45,23 @@ fn questions_find_their_file_among_the_first_five() {
             None => wrong += &format!("src/{answer} is not there\n"),
             Some(file) if found.contains(&file) => (),
             Some(file) => wrong += &format!("{question} src/{file} is not among {found:?}\n"),
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// A question is no subject, and a program is no person.
+#[test]
+fn first_lines_are_plain_sentences() {
+    let mut wrong = String::new();
+    for source in sources().iter().filter(|it| it.name != "lib.rs") {
+        let text: Vec<&str> = source.text.lines().map_while(|it| it.strip_prefix("//! ")).collect();
+        let text = text.join(" ");
+        let first = text.split(". ").next().unwrap_or_default();
+        let parts: Vec<&str> = first.split(|it: char| !it.is_alphanumeric() && it != '\'').collect();
+        let is_riddle = RIDDLES.iter().any(|it| first.starts_with(it)) || PERSONS.iter().any(|it| parts.contains(it));
+        if is_riddle || first.split_whitespace().count() > MAX_WORDS {
+            wrong += &format!("src/{}: {first}\n", source.name);
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");

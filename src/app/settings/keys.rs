@@ -1,4 +1,4 @@
-//! The table of settings keys: type, default, merging, who may set it, and whether castor uses it.
+//! The table of settings keys: type, default, merging, the layers that may set it, and whether castor uses it.
 
 use std::borrow::Cow;
 

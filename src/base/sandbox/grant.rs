@@ -5,7 +5,7 @@ use crate::base::path::AbsPath;
 /// What a user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrant {
-    /// Run with everything read-only, and no network: this and `apart` allow less.
+    /// Run with everything read-only, and no network: this and `isolation_reason` allow less.
     pub read_only: bool,
     /// Why secrets are hidden although the command has no network: text for the user, empty if nothing is hidden.
     pub isolation_reason: Option<String>,

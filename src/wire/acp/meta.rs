@@ -75,7 +75,7 @@ struct SteeringMeta {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "read leniently, member by member")]
 struct OwnClientMeta {
-    /// False: no user can be asked.
+    /// False: nobody can be asked.
     interactive: Option<bool>,
     /// True: AgentEvents come as `_castor/session/event`, beside the updates.
     events: Option<bool>,
