@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What keeps a verb from castor's own folder. Who speaks to a client says it there, and the doctor has a place for it.
+/// Why a command cannot use castor's own folder. Commands with a client, and the doctor, report this themselves.
 fn missing_home(verb: &CliVerb) -> Option<StoreError> {
     let asks = matches!(
         verb,

@@ -112,7 +112,7 @@ impl From<Conflicts> for OnConflict {
     }
 }
 
-/// Which of the verbs it is.
+/// Which command it is.
 #[derive(Clone, Debug)]
 pub enum UndoVerb {
     Undo(UndoArgs),

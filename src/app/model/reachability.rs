@@ -112,7 +112,7 @@ pub fn reach_models(
     let mut names: BTreeSet<String> =
         chain.models.iter().cloned().chain(others.iter().map(|(it, _)| it.clone())).collect();
     names.insert(model.to_owned());
-    // Whoever judges behind the same door is one of all sessions' models, too.
+    // A classifier at the same endpoint is a model of all sessions, too.
     names.extend(names.clone().iter().flat_map(|it| helpers.all(it, &settings.models.aliases)));
     let places = places(env, settings, &models.credentials, names.iter().map(String::as_str));
     models.outages.places.insert(id.clone(), places);
@@ -143,7 +143,7 @@ fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = Stri
     names.into_iter().flatten().flatten().map(|it| aliases.model_of(it))
 }
 
-/// As the settings say; else Gemini's own models stand in for each other, and what an auto model chooses from does.
+/// Fallbacks by settings; else Gemini's own models replace each other, and so do the choices of an auto model.
 fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> Chain {
     let wish = &settings.on_failure;
     if let Some(auto) = settings.models.aliases.auto(wanted).filter(|_| wish.models.is_empty()) {

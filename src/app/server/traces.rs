@@ -93,7 +93,7 @@ impl Traces {
         self.turns.get(session)
     }
 
-    /// The session was let go, or its turn with all that it did.
+    /// The session was closed, or its turn with all its calls.
     pub fn forget_turn(&mut self, session: &SessionId) {
         self.turns.remove(session);
     }

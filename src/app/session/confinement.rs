@@ -181,7 +181,7 @@ fn ignored_folders(state: &State, harmless: bool, settings: &Settings) -> Option
     (level != SandboxLevel::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
 }
 
-/// Removes what castors that were killed left standing in folders, and puts aside what is new there; both, in words.
+/// Removes placeholders of killed castors, and quarantines new configuration; both as notices.
 pub fn remove_leftovers(env: &Env) -> Vec<String> {
     let Some(records) = workspace::castor_home(env).map(|it| records_folder(&it)) else { return Vec::new() };
     let removed = sandbox::remove_orphans(records.as_path()).into_iter().map(|it| it.display().to_string());
@@ -193,7 +193,7 @@ pub fn quarantine_leftovers(records: &AbsPath) -> Option<String> {
     sandbox::quarantine_orphans(records.as_path()).in_words("a command of a castor that was killed")
 }
 
-/// Where castor writes down what stands in for configuration while commands run.
+/// The folder of placeholder records.
 pub fn records_folder(home: &AbsPath) -> AbsPath {
     home.join("stand-ins")
 }

@@ -34,9 +34,9 @@ pub struct ModelRoute {
 pub struct Chain {
     /// In order. Only such as can be reached.
     pub models: Vec<String>,
-    /// Whether they stand in for any model, or only for those of the list.
+    /// Whether they replace any model, or only those of the list.
     pub for_all: bool,
-    /// What may be done about each of them, and about those that it stands in for.
+    /// Policies of each of them, and of the models that they replace.
     pub policies: FallbackPolicies,
 }
 

@@ -19,7 +19,7 @@ use crate::base::{fallback::OutageCause, log::Mode};
 /// What the user says about routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingRules {
-    /// The model that judges in the first place, where there is one.
+    /// The first classifier, if there is one.
     pub local: Option<String>,
     /// Whether how hard a request is is asked for as a number, where that can be.
     pub numerical: bool,
@@ -57,7 +57,7 @@ pub struct RoutingContext<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoutingOutcome {
     Route(ModelRoute),
-    /// A judge is to be heard first.
+    /// A classifier is asked first.
     Ask(ClassifierModel),
 }
 

@@ -35,7 +35,7 @@ pub struct Classification {
     pub why: String,
 }
 
-/// What a judge is asked.
+/// A classifier's question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassifierQuestion {
     pub system: &'static str,
@@ -89,7 +89,7 @@ impl ClassifierModel {
         }
     }
 
-    /// What it is asked about the end of the conversation; `None`: there is nothing to judge, or results of tools only.
+    /// The question about the end of the conversation; `None`: it is empty, or has tool results only.
     pub fn question(self, turns: &[Arc<Turn>]) -> Option<ClassifierQuestion> {
         let (last, before) = turns.split_last()?;
         if last.role() != Role::User {

@@ -40,7 +40,7 @@ pub(super) struct Router {
     /// Another model than the configured one, which is named first: for the rest of this turn.
     pub instead: Option<(String, String)>,
     sequence: Option<Sequence>,
-    /// What judges said since the last decision.
+    /// Classifications since the last decision.
     judged: BTreeMap<ClassifierModel, Result<Classification, String>>,
 }
 
@@ -68,7 +68,7 @@ impl RouteScope {
     }
 }
 
-/// A judge is asked.
+/// A classifier is asked.
 #[derive(Debug)]
 pub(super) struct Routing {
     attempt: u32,
@@ -137,7 +137,7 @@ impl Turn {
         !taken_over && spec.aliases.auto(&record.model).is_some() && self.router.found(record).is_none()
     }
 
-    /// Goes on with the model that is found, at once or after a judge was heard. `contents`: as a model would see them.
+    /// Goes on with the chosen model, at once or after a classifier. `contents`: as a model would see them.
     pub(super) fn find_model(
         &mut self,
         step: &mut Step<'_>,
@@ -181,7 +181,7 @@ impl Turn {
         }
     }
 
-    /// What a judge answered, or why there is no answer: then the next strategy has its say.
+    /// A classifier's answer, or the reason for none: then the next strategy decides.
     pub(super) fn judge_said(
         &mut self,
         step: &mut Step<'_>,

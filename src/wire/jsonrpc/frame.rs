@@ -6,7 +6,7 @@ use memchr::memchr;
 /// Longest line, in bytes before its newline. What is longer is not kept.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// A buffer larger than this is let go with the line that needed it, in bytes.
+/// A larger buffer is freed with the line that needed it, in bytes.
 const KEPT_CAPACITY: usize = 256 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -60,7 +60,7 @@ pub async fn ask(
     }
 }
 
-/// The program's real place. What the agent may write must not be what judges it.
+/// The program's real path. It must not lie where the agent may write.
 async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, String> {
     let at = match (program.strip_prefix("~/"), site.home()) {
         (Some(rest), Some(home)) => Some(home.join(rest)),

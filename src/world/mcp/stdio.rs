@@ -74,7 +74,7 @@ fn caches(it: &Confinement) -> Vec<(String, String)> {
 }
 
 impl Process {
-    /// What it made at its start is put aside; what appears between its calls may be the user's.
+    /// New configuration from its start is quarantined; what appears between its calls may be the user's.
     pub(super) fn startup_findings(&self) -> ObeyedFindings {
         self.life.settle()
     }

@@ -48,7 +48,7 @@ pub struct Groups {
 
 #[derive(Debug)]
 enum GroupOrder {
-    /// A process is being started, and things are made that stand in for it.
+    /// A process is being started, and its placeholders are being made.
     StartBegins,
     /// It was added by now, or did not come to be.
     StartEnded,
@@ -183,7 +183,7 @@ fn remove_folders(folders: BTreeSet<PathBuf>) {
 struct Group {
     leader: Process,
     mark: String,
-    /// Let go with the group.
+    /// Released with the group.
     placeholders: Placeholders,
     /// Its known members: found again even when their parents are dead.
     known: Vec<Process>,

@@ -30,7 +30,7 @@ pub struct SessionSweep {
 }
 
 impl SessionStore {
-    /// Removes a session for good: log, copies of it, and what its tools put aside.
+    /// Removes a session for good: its log, copies of it, and the files of its tools.
     ///
     /// # Errors
     /// When there is none, when a process has it open, this one included, or when the disk refuses.

@@ -57,7 +57,7 @@ pub enum AuthVerb {
     },
 }
 
-/// What the verbs read and write.
+/// The streams of the commands.
 pub struct AuthStreams<'a> {
     pub stdin: Box<dyn Read + 'a>,
     /// Whether somebody can be asked.

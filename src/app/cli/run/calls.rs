@@ -104,7 +104,7 @@ fn exit_code(call: &Map<String, Value>) -> String {
     code.filter(|it| *it != 0).map(|it| format!("exit code {it}")).unwrap_or_default()
 }
 
-/// What a sandbox kept a command from, or put aside behind it.
+/// What a sandbox denied a command, or quarantined after it.
 fn sandbox_note(call: &Map<String, Value>) -> String {
     let said = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
     let between = if said.is_empty() || exit_code(call).is_empty() { "" } else { "; " };

@@ -53,7 +53,7 @@ pub async fn redact_input(desk: &SessionResources, mut input: Input) -> Input {
     input
 }
 
-/// Takes texts for user and model that no call waits for. It holds no desk: who holds one keeps the session open.
+/// Takes texts for user and model that no call waits for. It holds no `SessionResources`, which would keep the session open.
 pub fn text_sender(answers: Sender<Event>, desk: &SessionResources, input: fn(String) -> Input) -> Progress {
     let (session, secrets) = (desk.session.clone(), desk.model_input.secrets.clone());
     Arc::new(move |mut text: String| -> BoxFuture<'static, ()> {

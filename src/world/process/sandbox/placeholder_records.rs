@@ -134,7 +134,7 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Puts aside what is new since castors that are no more ran something.
+/// Quarantines what is new since ended castors ran a command.
 pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
     let mut res = ObeyedFindings::default();
     for (path, record) in orphan_records(folder, BEFORE) {

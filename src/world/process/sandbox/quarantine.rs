@@ -45,7 +45,7 @@ const TRIES: usize = 100;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
-    /// Links on the way to guarded names: the user's, and not put aside.
+    /// Symlinks on the way to guarded names: the user's, and not quarantined.
     links: BTreeSet<PathBuf>,
     /// Configuration that is new.
     #[serde(skip)]

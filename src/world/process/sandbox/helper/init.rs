@@ -152,7 +152,7 @@ pub(super) fn be_first<P>(
     }
 }
 
-/// Waits until a child ended, or castor let go.
+/// Waits until a child ends, or castor closes the pipe.
 fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
     let mut both = [PollFd::new(life.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
     match poll(&mut both, PollTimeout::NONE) {
