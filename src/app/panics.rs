@@ -16,7 +16,7 @@ use crate::{
 /// ends with it; a call that has it in an argument.
 const VARIABLE: &str = "CASTOR_DEBUG_PANIC";
 
-/// Where to break. Nothing is ever in it in a release build: there the variable is not read.
+/// A place to panic on purpose. Release builds do not read the variable, so it is empty there.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPoint {
     word: Option<Arc<str>>,

@@ -25,7 +25,7 @@ pub enum CheckerAction {
     External { program: String, args: Vec<String> },
 }
 
-/// What of the session a program is told, beside the call.
+/// Session data that an external checker gets beside the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckerContext {
     pub environment: bool,
@@ -41,7 +41,7 @@ pub struct Check {
     pub history: Option<Value>,
 }
 
-/// What a checker says of a call. That it allows changes nothing.
+/// A checker's finding. Its approval changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFinding {
     pub decision: Decision,

@@ -7,7 +7,7 @@ use crate::base::{
     text::is_deceptive,
 };
 
-/// What is wanted of the user.
+/// The question of a server to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitationRequest {
     Form(Form),
@@ -19,14 +19,14 @@ pub enum ElicitationRequest {
     },
 }
 
-/// What the user's client can show, and servers may ask for.
+/// Forms that the user's client can show, and servers may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElicitationSupport {
     pub forms: bool,
     pub pages: bool,
 }
 
-/// What the server is told. Why, where it is not the user's own word.
+/// The reply to a server, with the reason where the user did not give it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The content of a form; nothing for a page.

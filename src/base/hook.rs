@@ -110,7 +110,7 @@ pub struct HookRun {
     pub checkpoint: Option<(CheckpointId, CallId)>,
 }
 
-/// What became of a run.
+/// The end of a hook's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookReport {
     pub end: HookEnd,

@@ -29,7 +29,7 @@ pub struct Caps {
     pub cost: Option<Money>,
 }
 
-/// What was used up.
+/// Usage so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitUsage {
     pub requests: u64,

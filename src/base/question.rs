@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// What the user is asked. Never a secret: answers are logged, and the model reads them.
+/// A form for the user. Never for a secret: answers are logged, and the model reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// Why it is asked, or the question itself.

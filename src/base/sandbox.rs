@@ -30,7 +30,7 @@ pub fn is_protected(name: &OsStr, below: &[PathBuf]) -> bool {
     guarded_names::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
 }
 
-/// What holds the place of something that is not there.
+/// A file or folder in the place of absent configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     Folder,
@@ -84,7 +84,7 @@ pub const HOME_CONFIG: &[&str] = &[
     ".zshrc",
 ];
 
-/// How much commands may write.
+/// Write access of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxLevel {
     /// As much as the user.
@@ -117,7 +117,7 @@ impl SandboxLevel {
     }
 }
 
-/// How a session's commands are held, for people.
+/// A session's confinement of commands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxState {
     pub level: SandboxLevel,
@@ -150,7 +150,7 @@ impl SandboxState {
     }
 }
 
-/// What a confined process may do.
+/// The rights of a confined process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// The roots are read-only.
@@ -177,7 +177,7 @@ pub struct Confinement {
     pub network: bool,
 }
 
-/// What commands are kept from wherever the workspace is, for castor's own hands: as [`Confinement`] has it.
+/// Paths that commands cannot read or write, for castor's own file tools: as [`Confinement`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtectedPaths {
     pub never_written: Vec<AbsPath>,

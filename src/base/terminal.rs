@@ -53,7 +53,7 @@ pub trait RunningCommand: Send {
     fn screen(&self) -> Option<Screen>;
 }
 
-/// What a command does next.
+/// An event of a running command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandEvent {
     /// It, or a child of it, printed this to stdout or stderr; the order is true.
@@ -68,7 +68,7 @@ pub enum CommandEvent {
     TerminalLost(String),
 }
 
-/// How a process ended: by itself with a code, or by a signal.
+/// The end of a process: an exit code or a signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
     pub code: Option<i32>,

@@ -44,7 +44,7 @@ impl Trust {
     }
 }
 
-/// What a rules file says about a folder, in Gemini CLI's words.
+/// The trust of a folder in a trust file, in Gemini CLI's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustLevel {
     Folder,
@@ -101,7 +101,7 @@ pub fn fold_case(path: &AbsPath, folds_case: bool) -> AbsPath {
     folds_case.then(lower).flatten().unwrap_or_else(|| path.clone())
 }
 
-/// What a file of a folder is for.
+/// The use of a trusted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrustedFileKind {
     Settings,
@@ -202,7 +202,7 @@ impl TrustChoice {
     }
 }
 
-/// Why the user is asked, or told.
+/// The reason for a trust question or notice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustDoubt {
     pub form: Form,

@@ -153,7 +153,7 @@ pub enum Input {
     },
 }
 
-/// Where a client wants a session to be again.
+/// A client's order to rewind a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewindOrder {
     pub prompt: PromptId,
@@ -174,7 +174,7 @@ pub enum RewindTarget {
     Redo,
 }
 
-/// What going back came to.
+/// The result of a rewind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RewindResult {
     pub files: RestoreResult,
@@ -182,7 +182,7 @@ pub struct RewindResult {
     pub checkpoint: Option<CheckpointId>,
 }
 
-/// Why a session does not go back.
+/// The reason why a rewind is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RewindRefusal {
     /// Something is under way: what.
@@ -397,7 +397,7 @@ pub struct Confirmation {
     pub offers_auto: bool,
 }
 
-/// What a step says, in order.
+/// The output of a step, in order.
 #[derive(Debug, Default)]
 pub struct StepOutput {
     pub acts: Vec<Act>,

@@ -29,7 +29,7 @@ const MAX_STDERR: usize = 16 << 10;
 /// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
 const PIPE_GRACE: Duration = Duration::from_millis(100);
 
-/// Where and as what a hook runs.
+/// The folder, environment and confinement of a hook.
 #[derive(Clone, Debug)]
 pub struct HookPlace {
     pub cwd: AbsPath,

@@ -44,7 +44,7 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
-/// Where the answers go.
+/// The output streams.
 pub struct ModelStreams<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,

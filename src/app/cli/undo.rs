@@ -112,7 +112,7 @@ impl From<Conflicts> for OnConflict {
     }
 }
 
-/// Which command it is.
+/// The command: undo, redo, rewind or diff.
 #[derive(Clone, Debug)]
 pub enum UndoVerb {
     Undo(UndoArgs),

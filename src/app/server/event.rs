@@ -68,7 +68,7 @@ impl Event {
     }
 }
 
-/// What a listing found, newest first.
+/// The result of a listing, newest first.
 pub struct Listing {
     pub ticket: Ticket,
     pub wish: ListParams,
@@ -86,7 +86,7 @@ pub struct EditorRequest {
     pub reply: oneshot::Sender<Result<Value, RpcError>>,
 }
 
-/// What the client wants listed.
+/// Parameters of `session/list`.
 pub struct ListParams {
     pub cwd: Option<AbsPath>,
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.

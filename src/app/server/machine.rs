@@ -41,7 +41,7 @@ pub struct Machine {
     unsent: usize,
 }
 
-/// What is open, waits or is kept. All of it has to come back to what it was when all is quiet.
+/// Counts of open, waiting and kept things. They return to their first values when all is quiet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenResources {
     /// Requests of the client without an answer.

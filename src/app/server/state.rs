@@ -67,7 +67,7 @@ pub struct State {
     pub now: Now,
 }
 
-/// What is said at the end of the loop turn, in order.
+/// Output of the loop turn, in order.
 #[derive(Default)]
 pub struct Outbox {
     pub items: Vec<OutboxItem>,
@@ -97,7 +97,7 @@ pub enum RequestOwner {
     Other,
 }
 
-/// What an open request to the client is about.
+/// The subject of an open request to the client.
 pub enum ClientRequest {
     Question {
         session: SessionId,
@@ -120,7 +120,7 @@ pub enum ClientRequest {
     IgnoredReply,
 }
 
-/// How a question was put: its answer is read the same way.
+/// The form in which a question was asked; its answer is read the same way.
 #[derive(Clone, Debug)]
 pub enum QuestionForm {
     Confirmation,

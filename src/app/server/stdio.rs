@@ -23,7 +23,7 @@ const QUEUE: usize = 16;
 #[cfg(target_os = "linux")]
 const CURRENT_OFFSET: u64 = u64::MAX;
 
-/// Where lines for the client go, in order.
+/// The ordered queue of lines for the client.
 pub struct Stdout {
     fd: OwnedFd,
     lines: mpsc::Sender<Vec<u8>>,

@@ -22,7 +22,7 @@ use crate::{
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
 const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD"];
 
-/// What all hooks of a session share.
+/// Resources that all hooks of a session share.
 #[derive(Clone)]
 pub struct HookResources {
     pub groups: Groups,

@@ -36,7 +36,7 @@ struct SharedServer {
     stage: Stage,
 }
 
-/// How far a server has come.
+/// The stage of a server.
 pub enum Stage {
     Starting,
     Ready {
@@ -79,7 +79,7 @@ pub struct McpTool {
     pub timeout: Duration,
 }
 
-/// What a session wants to be connected with.
+/// The servers that a session asks for.
 pub struct ServerRequest {
     pub servers: Vec<McpServerConfig>,
     /// What is configured and must not start: names, and why.

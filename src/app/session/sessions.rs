@@ -64,7 +64,7 @@ pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 /// What a session with a script for a model calls it, unless another name is given.
 const SCRIPT: &str = "script";
 
-/// Where a session works, checked against the disk.
+/// The folders of a session, checked against the disk.
 pub struct SessionPlace {
     pub cwd: AbsPath,
     /// Canonical, `cwd` first.

@@ -9,7 +9,7 @@ use crate::{
     wire::acp::terminals::{self, KILL, RELEASE},
 };
 
-/// Which terminals are open for which running call.
+/// Open terminals by running call.
 #[derive(Debug, Default)]
 pub struct Terminals {
     open: BTreeMap<(SessionId, EffectId), Vec<String>>,

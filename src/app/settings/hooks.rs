@@ -15,7 +15,7 @@ const OLD: &[&str] = &["enabled", "disabled", "notifications"];
 /// Longest timeout, in milliseconds: a day.
 const MAX_TIMEOUT_MS: u64 = 86_400_000;
 
-/// What settings say about hooks.
+/// Hooks in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookSettings {
     /// In the order in which they run: the project's, the user's, the system's.

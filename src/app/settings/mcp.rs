@@ -8,7 +8,7 @@ use crate::{
     world::workspace::{Warning, settings::Scope},
 };
 
-/// What settings say about MCP servers.
+/// MCP servers in settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpSettings {
     /// By name, those that may start.

@@ -47,7 +47,7 @@ pub use schema::{meaning, schema};
 /// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];
 
-/// Where values come from, weakest first.
+/// Sources of values, weakest first.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub layers: &'a Layers,
@@ -79,7 +79,7 @@ impl Flag {
     }
 }
 
-/// What sessions are made with.
+/// Settings of a session, as narrow values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `None`: the router's choice.
@@ -98,7 +98,7 @@ pub struct Settings {
     pub disable_always_allow: bool,
 }
 
-/// What memory files there may be.
+/// Names and sources of memory files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     pub names: Vec<String>,
@@ -106,7 +106,7 @@ pub struct Memory {
     pub just_in_time: bool,
 }
 
-/// What a model is not told all of.
+/// Caps on what a model sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
     /// Characters of a tool's output above which it is cut.
@@ -137,7 +137,7 @@ impl Caps {
     }
 }
 
-/// How models are reached.
+/// Models and their parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSettings {
     /// The way to authenticate that the user chose, in Gemini CLI's words.
@@ -154,7 +154,7 @@ pub struct ModelSettings {
     pub connection: Connection,
 }
 
-/// How connections are made; times in seconds.
+/// Network connections; times in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
     /// `none`: none at all. `None`: as the environment says.
@@ -195,7 +195,7 @@ impl ModelSettings {
     }
 }
 
-/// What is done when a model does not answer.
+/// Retries and fallbacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureSettings {
     pub patience: RetryPatience,
@@ -209,7 +209,7 @@ pub struct FailureSettings {
     pub asks_next_speaker: bool,
 }
 
-/// How commands are confined.
+/// The sandbox of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxSettings {
     /// `None`: the default where the system can.
@@ -237,7 +237,7 @@ impl SandboxSettings {
     }
 }
 
-/// What children see and may do: variables, the sandbox, and whether it can be undone.
+/// Child processes: variables, sandbox and checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildSettings {
     pub sandbox: SandboxSettings,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Getter, mcp::pairs};
 use crate::world::{models::listing::ListedModel, workspace::Warning};
 
-/// Which API a provider speaks.
+/// The API that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiDialect {
     /// OpenAI's chat completions.

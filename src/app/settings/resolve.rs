@@ -30,7 +30,7 @@ impl fmt::Display for Origin<'_> {
     }
 }
 
-/// What one origin says, and what became of it.
+/// The value of one origin, and whether it counts.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
     pub origin: Origin<'a>,

@@ -9,7 +9,7 @@ fn shown(path: &AbsPath) -> String {
     text::path_in_words(&path.to_string())
 }
 
-/// What a confined command most likely failed at, and what is offered.
+/// The likely cause of a confined command's failure, with the grant to offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "denied", rename_all = "snake_case")]
 pub enum Denial {

@@ -2,7 +2,7 @@
 
 use crate::base::path::AbsPath;
 
-/// What a user allows beyond the confinement.
+/// Rights that the user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrant {
     /// Run with everything read-only, and no network: this and `isolation_reason` allow less.

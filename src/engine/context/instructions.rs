@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{path::AbsPath, tool::ToolSpec};
 
-/// What does not change while a session lives: prompt caches need the same bytes each time.
+/// Instructions that stay the same in a session: prompt caches need the same bytes each time.
 #[derive(Clone, Debug)]
 pub struct Instructions {
     /// With all that is said of tools.
@@ -12,7 +12,7 @@ pub struct Instructions {
     place: String,
 }
 
-/// Where the model finds itself.
+/// The model's environment: folders, system, and whether a user is there.
 #[derive(Clone, Debug)]
 pub struct SessionEnvironment {
     pub cwd: AbsPath,

@@ -26,7 +26,7 @@ pub struct Firing {
     timed_out: Vec<String>,
 }
 
-/// What a firing is when it began.
+/// The state of a firing when it began.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FiringStart {
     Waiting(Firing),
@@ -34,7 +34,7 @@ pub enum FiringStart {
     Finished(HookOutcome),
 }
 
-/// What an answer came to.
+/// The effect of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerEffect {
     /// It is about something else.

@@ -24,7 +24,7 @@ pub const MAX_USER_TEXT: usize = 4 * 1024;
 /// Longest text of a hook that goes to the model, in bytes.
 pub const MAX_CONTEXT: usize = 64 * 1024;
 
-/// What was switched in a session, by key.
+/// Hooks switched on or off in a session, by key.
 pub type Switches = BTreeMap<String, HookSwitch>;
 
 /// The hooks of a session: an immutable snapshot.
@@ -42,7 +42,7 @@ struct HookRow {
     matcher: HookMatcher,
 }
 
-/// What fires at a point.
+/// The hooks that fire at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiringPlan {
     pub hooks: Vec<Arc<Hook>>,

@@ -11,7 +11,7 @@ use crate::base::{
     tool::{ToolCall, ToolOutput},
 };
 
-/// Where a plugin may come in, in the order of a turn.
+/// Points of a turn for plugins, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginPoint {
     /// `Parts` replace what the user said.
@@ -65,7 +65,7 @@ impl PluginPoint {
     }
 }
 
-/// What a plugin is shown.
+/// The data that a plugin sees.
 #[derive(Clone, Copy, Debug)]
 pub enum PluginMoment<'a> {
     /// Of the turn as a whole.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::base::log::Decision;
 
-/// How surely a rule speaks of a command.
+/// The certainty of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchCertainty {
     No,

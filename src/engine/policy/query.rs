@@ -10,7 +10,7 @@ use crate::base::{
     tool::{Access, Targets, ToolKind},
 };
 
-/// What policy is asked about.
+/// The subject of a policy decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     pub tool: &'a str,
@@ -95,7 +95,7 @@ pub struct CallOrigin<'a> {
     pub subagent: Option<&'a str>,
 }
 
-/// What a server says of its tool.
+/// A server's annotations of its tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotations<'a> {
     pub members: &'a Value,
@@ -103,14 +103,14 @@ pub struct Annotations<'a> {
     pub trusted: bool,
 }
 
-/// What was heard from a checker, by its place in the rules, or why nothing was.
+/// A checker's finding by its place in the rules, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckerVerdict {
     pub checker: usize,
     pub result: Result<CheckFinding, String>,
 }
 
-/// What holds a session's commands, and whether what they change can be taken back.
+/// Facts about the sandbox, and whether changes can be undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxFacts {
     /// Commands run in one.

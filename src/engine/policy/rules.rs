@@ -22,7 +22,7 @@ pub struct RuleSet {
     checkers: Vec<CheckerRule>,
 }
 
-/// What a policy file says.
+/// The contents of a policy file.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyFile {
     pub rules: Vec<Rule>,

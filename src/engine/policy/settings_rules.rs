@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::log::{Decision, Mode};
 
-/// What settings say about tools and MCP servers.
+/// Lists of tools and MCP servers in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolLists {
     pub exclude: Vec<String>,

@@ -22,7 +22,7 @@ pub struct Checkpoints {
     prompts: Vec<PromptSummary>,
 }
 
-/// What the user said, and when.
+/// A prompt's text and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptSummary {
     pub message: MessageId,
@@ -53,7 +53,7 @@ struct Restore {
     undone: Vec<CheckpointId>,
 }
 
-/// What one prompt's turn changed.
+/// Changes of one prompt's turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnChanges<'a> {
     pub prompt: &'a PromptSummary,

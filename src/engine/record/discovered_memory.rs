@@ -2,7 +2,7 @@
 
 use crate::base::memory::{MAX_ALL, MemoryFile, cap_text};
 
-/// What was told, oldest first.
+/// Memory files that the model was told, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DiscoveredMemory {
     notes: Vec<MemoryNote>,

@@ -32,7 +32,7 @@ pub struct Alias {
     pub config: ModelConfig,
 }
 
-/// What holds for requests that fit; one that names nothing fits none.
+/// Settings for matching requests; an override that names nothing matches none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// A model, or an alias of the chain.

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How long to go on, by the user's settings.
+/// Retry limits from the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPatience {
     /// Attempts in all, the first included.
@@ -84,7 +84,7 @@ impl FailureAction {
     }
 }
 
-/// How often was tried what of one model, for one answer; the attempt that just failed included.
+/// Attempts at one model for one answer, by kind; including the one that just failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptCounts {
     pub all: u32,

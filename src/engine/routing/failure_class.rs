@@ -2,7 +2,7 @@
 
 use crate::base::model::{Failure, FailureKind};
 
-/// What a model call can end with, where it does not end well.
+/// Classes of failed model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
     /// Too much for the moment; another attempt will do.
@@ -34,7 +34,7 @@ pub enum FailureClass {
     Panicked,
 }
 
-/// What a policy can be about.
+/// Kinds of failures for policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
     /// Waiting does not help soon.

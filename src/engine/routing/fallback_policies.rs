@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::failure_class::PolicyKind;
 
-/// Whether the user has a say before another model takes over.
+/// Whether the user is asked before another model takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackAction {
     Ask,
@@ -12,7 +12,7 @@ pub enum FallbackAction {
     Silent,
 }
 
-/// What is known of the model then.
+/// The model's state after the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageTransition {
     /// It is out, for as long as its failure says.

@@ -7,7 +7,7 @@ use crate::base::fallback::{Outage, OutageCause};
 /// A model without capacity is looked at again after this.
 pub const CAPACITY_MS: u64 = 30_000;
 
-/// What is known of models. One that is not in it is well.
+/// The health of models. A model that is not in it is available.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
     /// Of the process: other sessions found it out, too.

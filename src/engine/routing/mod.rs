@@ -18,7 +18,7 @@ use std::sync::Arc;
 use fallback_policies::FallbackPolicies;
 use health::Health;
 
-/// Where a request goes, and why: the user will ask.
+/// The route of a request, with the reason for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRoute {
     pub model: Arc<str>,
@@ -29,7 +29,7 @@ pub struct ModelRoute {
     pub why: String,
 }
 
-/// Which models may take the place of one that does not answer.
+/// Models that may replace one that does not answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chain {
     /// In order. Only such as can be reached.

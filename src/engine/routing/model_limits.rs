@@ -7,7 +7,7 @@ use crate::base::{log::ThoughtLevel, model::Thinking};
 /// The default window, in tokens.
 const COMMON: u64 = 128_000;
 
-/// How much models read at once, in tokens.
+/// Context windows of models, in tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextWindows {
     /// By model, as its provider or the user says.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::base::{fallback::OutageCause, log::Mode};
 
-/// What the user says about routing.
+/// The user's settings for routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingRules {
     /// The first classifier, if there is one.
@@ -53,7 +53,7 @@ pub struct RoutingContext<'a> {
     pub now_ms: u64,
 }
 
-/// What comes of it.
+/// The outcome of routing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoutingOutcome {
     Route(ModelRoute),

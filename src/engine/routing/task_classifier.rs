@@ -21,7 +21,7 @@ pub enum ClassifierModel {
     Score,
 }
 
-/// What the request is for.
+/// The class of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskClass {
     Pro,

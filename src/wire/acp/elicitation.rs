@@ -31,7 +31,7 @@ const REJECT: &str = "reject";
 /// Longest title, in characters.
 const TITLE: usize = 2_000;
 
-/// What a question belongs to.
+/// The session or request that a question belongs to.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
     Session {

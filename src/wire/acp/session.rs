@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Where a session works.
+/// The folders of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFolders {
     pub cwd: AbsPath,

@@ -50,7 +50,7 @@ pub fn terminal_params(session: &SessionId, terminal: &str) -> Value {
     json!({ "sessionId": session, "terminalId": terminal })
 }
 
-/// What a terminal shows, and how its command ended, if it did.
+/// A terminal's screen, and the end of its command, if it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub text: String,

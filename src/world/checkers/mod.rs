@@ -14,7 +14,7 @@ use crate::{
     world::process::Groups,
 };
 
-/// Where the calls happen that are looked at.
+/// The folders, variables and confinement of a checker.
 #[derive(Clone, Debug)]
 pub struct CheckSite {
     pub cwd: AbsPath,

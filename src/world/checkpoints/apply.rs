@@ -17,7 +17,7 @@ use super::{
     in_parallel, node, refs,
 };
 
-/// How a journal is worked off.
+/// The application of a journal.
 pub struct Apply<'a> {
     store: &'a Store,
     journal: &'a Journal,

@@ -62,7 +62,7 @@ pub struct StateChange<T> {
     pub who: Author,
 }
 
-/// What is to become of it.
+/// The verdict on a path.
 #[derive(Clone, Debug)]
 pub struct Verdict<T> {
     pub target: T,

@@ -8,7 +8,7 @@ use crate::{
     world::disk::git_index::{MODE, SIZE, entries},
 };
 
-/// What a path in a folder of git's is to it.
+/// The role of a path in a `.git` folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The folder itself.
@@ -110,7 +110,7 @@ pub fn is_object(path: &[u8]) -> bool {
     path.windows(8).any(|it| it == b"objects/") && part(path) == Some(Part::Object)
 }
 
-/// What refs point to, by their names.
+/// Targets of refs, by their names.
 pub type Refs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The refs that files hold, by their paths in git's folder, in order: a file of its own is stronger than `packed-refs`.

@@ -23,7 +23,7 @@ pub enum Kind {
     Skipped(NotHeld),
 }
 
-/// Why something is not held.
+/// The reason why an entry is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NotHeld {
     /// One file with more bytes than the limit.

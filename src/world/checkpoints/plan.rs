@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
-/// What is to be done in one root.
+/// The steps of a restore in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The calls of which something is held.

@@ -27,7 +27,7 @@ pub enum Cause {
     Rules,
 }
 
-/// What became of one path, or is to: of what lies there, or of the ref that it is.
+/// A change of one path or ref, done or planned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Change<T = Node> {
     pub path: RelPath,
@@ -35,7 +35,7 @@ pub struct Change<T = Node> {
     pub new: T,
 }
 
-/// What a ref says; `None`: it is not there.
+/// The target of a ref; `None`: the ref is absent.
 pub type Value = Option<Vec<u8>>;
 
 impl<T: Clone> Change<T> {
@@ -69,7 +69,7 @@ impl Change {
     }
 }
 
-/// What changed between two looks at a root.
+/// Changes between two walks over a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delta {
     pub seq: u64,
@@ -88,8 +88,7 @@ impl Delta {
     }
 }
 
-/// What a restore is about to do in one root: on the disk before it does it, so that after a crash it is done, or taken
-/// back.
+/// The journal of a restore in one root. It is on disk first, so that a crash leaves the restore done or taken back.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Journal {
     pub call: Call,

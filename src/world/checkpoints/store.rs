@@ -19,7 +19,7 @@ use super::{
     walk::ChangedPaths, walk::WalkClock,
 };
 
-/// Whose checkpoints they are, and how much they may hold.
+/// The session of the checkpoints, with its limits.
 #[derive(Clone)]
 pub struct Session {
     /// castor's own folder.
@@ -57,7 +57,7 @@ struct LogFile {
     recent: Vec<Delta>,
 }
 
-/// What is looked at.
+/// The scope of a walk.
 pub enum WalkScope<'a> {
     Root,
     Paths(Vec<RelPath>),

@@ -44,14 +44,14 @@ pub struct Connection {
     process_hold: ProcessHold,
 }
 
-/// What holds the server's process.
+/// The confinement of a server's process, with its findings.
 #[derive(Clone, Default)]
 pub struct ProcessHold {
     pub confined: Option<Arc<Confinement>>,
     pub(super) findings: PendingFindings,
 }
 
-/// What to call, and how.
+/// One call with its options.
 pub struct ServerCall<'a> {
     /// The server's own name for it.
     pub tool: &'a str,

@@ -35,7 +35,7 @@ use crate::{
     world::{http::Http, process::Groups},
 };
 
-/// What makes two servers the same one.
+/// The identity of a server: two sessions with equal ones share it.
 #[derive(Clone, PartialEq)]
 pub struct ServerIdentity {
     pub link: McpLink,
@@ -87,5 +87,5 @@ pub struct ServerQuestion {
     pub reply: oneshot::Sender<Reply>,
 }
 
-/// Where news go.
+/// The receiver of server events.
 pub type EventSink = Arc<dyn Fn(ServerEvent) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -259,7 +259,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
     }
 }
 
-/// What servers tell us without being asked.
+/// Handles notifications and requests of servers.
 #[derive(Clone)]
 pub(super) struct Listener {
     changed: Arc<Notify>,

@@ -32,7 +32,7 @@ const MAX_TABLE: usize = 8 << 10;
 /// As much of a beginning tells nearly all texts apart from what is looked for.
 const PREFIX_LEN: usize = 3;
 
-/// Where a session's secrets are.
+/// Sources of a session's secrets.
 pub struct Secrets {
     roots: Vec<AbsPath>,
     home: Option<AbsPath>,

@@ -31,14 +31,14 @@ pub struct ImportedConversation {
     pub is_folder_guessed: bool,
 }
 
-/// Where a conversation belongs that does not say it, and which model it goes on with.
+/// Folder and model of an imported conversation that names none.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportDefaults<'a> {
     pub cwd: &'a AbsPath,
     pub model: &'a str,
 }
 
-/// What became of an import.
+/// The outcome of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     New,

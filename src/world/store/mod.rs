@@ -32,7 +32,7 @@ pub struct SessionStore {
     write: Append,
 }
 
-/// How bytes get into a log. A disk that fails is another way.
+/// The function that appends bytes to a log. Tests replace it by a failing disk.
 pub type Append = fn(&mut File, &[u8]) -> io::Result<()>;
 
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// How long sessions are kept.
+/// Limits on the age and number of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRetention {
     /// Since the last change, in milliseconds.
@@ -21,7 +21,7 @@ pub struct SessionRetention {
     pub min_age_ms: u64,
 }
 
-/// What a sweep removed.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionSweep {
     pub sessions: Vec<SessionId>,

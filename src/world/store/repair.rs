@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What a repair found, and did.
+/// The findings and result of a repair.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RepairReport {
     pub n_kept: usize,

@@ -35,7 +35,7 @@ pub struct EndedSpan {
     pub tracestate: Option<String>,
 }
 
-/// Which span of which trace.
+/// A span's trace and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanPlace {
     pub trace: u128,

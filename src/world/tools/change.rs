@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Whole texts, as the file has or gets them.
+/// The old and the new text of a file.
 pub struct TextChange {
     pub path: AbsPath,
     /// Where it is written.

@@ -71,7 +71,7 @@ pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
     ]
 }
 
-/// What a call gets to work with.
+/// The context of a call.
 #[derive(Clone)]
 pub struct ToolContext {
     /// Base of relative paths; the first root.
@@ -110,7 +110,7 @@ impl ToolContext {
     }
 }
 
-/// What is known of the call, and of the places that it may touch.
+/// Facts about a call and its targets.
 #[derive(Clone, Default)]
 pub struct CallKnowledge {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
@@ -154,7 +154,7 @@ impl Default for Background {
     }
 }
 
-/// Where commands run, and how the client sees them.
+/// The terminals of commands, and the way in which the client shows them.
 #[derive(Clone)]
 pub struct Terminals {
     /// The client's own, where it has them and the user wants commands there.

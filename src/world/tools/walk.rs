@@ -27,7 +27,7 @@ const CORE_DIRS: &[&str] = &["node_modules", ".git", "bower_components", ".svn",
 /// Folders that a text search leaves out as well.
 const SEARCH_DIRS: &[&str] = &[".vscode", ".idea", "dist", "build", "coverage", "__pycache__"];
 
-/// Which ignore files count: git's, then those for the agent, then the user's own, which are the strongest.
+/// Ignore files in order: git's, then those for the agent, then the user's own, which are the strongest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IgnoreRules {
     pub git: bool,
@@ -64,7 +64,7 @@ pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     }
 }
 
-/// What is left out by name, at any depth below the start.
+/// Names that are left out, at any depth below the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Excludes {
     None,
@@ -72,7 +72,7 @@ pub enum Excludes {
     Search,
 }
 
-/// Where a walk goes.
+/// The start and scope of a walk.
 #[derive(Clone, Debug)]
 pub struct WalkPlan {
     /// As the call names it.

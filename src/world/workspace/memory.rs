@@ -28,7 +28,7 @@ pub const MAX_FILE: usize = 64 << 10;
 /// More folders above a workspace are not looked at.
 const MAX_PARENTS: usize = 40;
 
-/// Where memory is looked for.
+/// The search for memory files.
 #[derive(Clone, Debug)]
 pub struct MemorySearch {
     pub env: Env,

@@ -19,7 +19,7 @@ pub mod trust;
 type ReadFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<u8>> + 'a;
 type RealPathFn<'a> = dyn Fn(&AbsPath) -> io::Result<AbsPath> + 'a;
 
-/// How this room looks at files: the disk, or in tests something that notes what was opened.
+/// File access of this room: the disk, or in tests a recorder of what was opened.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     pub read: &'a ReadFn<'a>,

@@ -52,7 +52,7 @@ struct PolicyPlace {
 type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
 type RootOnlyFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 
-/// How this looks at folders, beside [`Reader`].
+/// Folder access, beside [`Reader`].
 #[derive(Clone, Copy)]
 pub struct FolderAccess<'a> {
     /// The names in a folder.

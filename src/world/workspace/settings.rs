@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Where a layer stands; later ones win.
+/// The place of a layer; later ones win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     SystemDefaults,
@@ -43,7 +43,7 @@ pub struct Layer {
     pub value: Value,
 }
 
-/// Why the workspace's files count or not.
+/// Whether the workspace's files count, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceFiles {
     Read,

@@ -25,7 +25,7 @@ use crate::{
 /// A provider that is slower would not answer a prompt either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What became of the question.
+/// The result of a model probe.
 #[derive(Clone, Debug)]
 pub enum ProbeResult {
     /// It answered, be it with a no that says nothing of prompts.

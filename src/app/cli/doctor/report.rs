@@ -55,7 +55,7 @@ pub struct Report {
     pub todo: Vec<String>,
 }
 
-/// What was done before anything was looked at.
+/// Checks that run before the report.
 pub(super) struct Preparations {
     /// The handshake with itself.
     pub steps: Vec<ProbeStep>,
@@ -65,7 +65,7 @@ pub(super) struct Preparations {
     pub recovered: Vec<String>,
 }
 
-/// What settings say.
+/// The settings part of the report.
 pub(super) struct SettingsReport {
     pub files: Vec<String>,
     pub values: Vec<String>,
@@ -80,7 +80,7 @@ pub(super) struct Model {
     pub reach: ProbeResult,
 }
 
-/// What commands in this folder are held by.
+/// The sandbox of commands in this folder.
 pub(super) struct Sandbox {
     hold: SandboxState,
     pub has: &'static str,
@@ -91,7 +91,7 @@ pub(super) struct Sandbox {
     pub advice: Vec<String>,
 }
 
-/// What the logs of sessions say.
+/// The sessions part of the report, from their logs.
 #[derive(Default)]
 pub(super) struct SessionHistory {
     pub errors: Vec<LastFailure>,

@@ -30,7 +30,7 @@ const MEMBERS: &[&str] = &["type", "command", "timeout", "name", "description", 
 /// Claude Code counts seconds.
 const MS: u64 = 1_000;
 
-/// What was carried over so far.
+/// The migrated settings so far.
 #[derive(Default)]
 pub(super) struct Migration {
     hooks: Map<String, Value>,

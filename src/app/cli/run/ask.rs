@@ -21,7 +21,7 @@ const MAX_WITHDRAWN: usize = 64;
 /// The longest text whose diff is worked out; beyond that only its size is shown.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// Where answers are typed.
+/// The source of typed answers.
 pub enum Keyboard {
     /// No user is there: nothing is ever asked.
     Nobody,

@@ -55,7 +55,7 @@ struct Checkpoint {
     files: Vec<FileChange>,
 }
 
-/// What of it is known so far.
+/// Changes so far.
 #[derive(Debug, Default)]
 pub struct ChangeSummary {
     /// The agent lists its checkpoints.

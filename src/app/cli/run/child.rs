@@ -22,7 +22,7 @@ const MAX_STDERR_LINE: u64 = 64 << 10;
 /// Of stderr, the lines that are kept for the report of a sudden end.
 const KEPT_LINES: usize = 5;
 
-/// What to start.
+/// The agent's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCommand {
     pub program: OsString,

@@ -33,7 +33,7 @@ const MAX_OPEN: usize = 64;
 /// In effect none: the user cancels.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What an agent says on its own.
+/// Messages that an agent sends on its own.
 #[derive(Debug)]
 pub enum Incoming {
     Notification {

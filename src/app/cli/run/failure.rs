@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::app::cli::terminal_text::clean;
 
-/// What the process exits with.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done,
@@ -24,7 +24,7 @@ pub enum Exit {
     Unread,
 }
 
-/// Why there is no answer.
+/// A run without an answer, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,

@@ -55,7 +55,7 @@ const HURRY: Duration = Duration::from_millis(200);
 const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
 const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
 
-/// What `run` has to know of the world around it.
+/// The surroundings of a run: folder, terminals and models.
 pub struct RunContext {
     /// The process's own folder; `--cwd` is seen from it.
     pub cwd: PathBuf,
@@ -68,7 +68,7 @@ pub struct RunContext {
     pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
 }
 
-/// What models can be reached without a word of the user's.
+/// Models that work without a choice by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelReach {
     /// There is a key, a gateway, or a model that needs none.

@@ -26,7 +26,7 @@ enum OutputPiece {
     Err(String),
 }
 
-/// How to write.
+/// Output format and colours.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScreenStyle {
     pub format: OutputFormat,

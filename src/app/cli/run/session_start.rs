@@ -14,7 +14,7 @@ const MAX_PAGES: usize = 50;
 const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
 
-/// What is wanted of the agent.
+/// The session that a run asks for.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRequest {
     /// Absolute.

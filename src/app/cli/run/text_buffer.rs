@@ -9,7 +9,7 @@ struct BufferedText {
     text: String,
 }
 
-/// What was said and not shown yet, in order.
+/// Text that is not shown yet, in order.
 #[derive(Debug, Default)]
 pub struct TextBuffer {
     pieces: Vec<BufferedText>,

@@ -26,7 +26,7 @@ const UNREAD_GRACE: Duration = Duration::from_secs(1);
 /// Lines that are no messages, told one by one.
 const MAX_NOISE_NOTES: u32 = 3;
 
-/// What the user or the system wants of us.
+/// Signals of the user or the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserSignal {
     /// Ctrl-C: cancel; the second one quits.

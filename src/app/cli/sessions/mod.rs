@@ -119,7 +119,7 @@ pub enum Format {
     Json,
 }
 
-/// What went wrong: the line for stderr, and the exit code.
+/// An error: the line for stderr, and the exit code.
 #[derive(Debug)]
 pub struct CommandError {
     pub why: String,

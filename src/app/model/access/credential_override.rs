@@ -18,7 +18,7 @@ pub struct CredentialOverride {
     pub gateway: Option<Gateway>,
 }
 
-/// What is `None` comes from the environment.
+/// A gateway of the client; `None` comes from the environment.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     pub base_url: Option<String>,

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How the models are reached.
+/// Endpoint, key and headers of the models.
 #[derive(Clone, Debug)]
 pub struct ModelAccess {
     pub kind: AccessKind,
@@ -56,7 +56,7 @@ pub enum AccessKind {
     Vertex,
 }
 
-/// Where a key or an endpoint comes from.
+/// The origin of a key or an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// `authenticate`, for this process only.

@@ -26,7 +26,7 @@ use crate::{
 const NOT_FOUND: i32 = -32002;
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// What one call may ask the editor for. Holds a sender only: the loop owns the requests.
+/// The editor's methods, for one call. Holds a sender only: the loop owns the requests.
 #[derive(Clone)]
 pub struct EditorClient {
     pub session: SessionId,

@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// What a task needs to do one effect and to say how it went.
+/// One effect's access to session, world and loop, and its answer.
 pub struct EffectTask {
     pub resources: Arc<SessionResources>,
     pub id: EffectId,

@@ -12,7 +12,7 @@ use crate::{
     world::{disk, workspace::Warning},
 };
 
-/// What is under way.
+/// Chores under way.
 #[derive(Default)]
 pub struct PendingChores {
     /// How many are not done.

@@ -79,7 +79,7 @@ const KNOWN: &[&str] = &[
     "declaration_command",
 ];
 
-/// What a text has in it, and why it is opaque all the same.
+/// The commands of a text, and the reason if it is opaque.
 #[derive(Debug)]
 pub struct WalkResult {
     pub script: Script,

@@ -6,7 +6,7 @@ use super::{
     words::{Opaque, ShellWord, WordKind},
 };
 
-/// What a command runs besides itself.
+/// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InnerCommand {
     Nothing,

@@ -26,7 +26,7 @@ use crate::{
 /// Another castor may remove a placeholder while we look, but not for ever.
 const TRIES: usize = 20;
 
-/// Where a command runs, and what it is.
+/// The folder, environment and program of a command.
 #[derive(Clone, Copy)]
 pub(super) struct GuardContext<'a> {
     pub cwd: &'a AbsPath,

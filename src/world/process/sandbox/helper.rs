@@ -33,7 +33,7 @@ use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
 
-/// Why this process was started: its second argument.
+/// The task of the helper process: its second argument.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Only tries namespaces, and says by its exit code whether they can be had.
@@ -46,7 +46,7 @@ pub(super) enum Task {
     Within(RawFd),
 }
 
-/// What the helper must know before it has its plan.
+/// The helper's data before it has its plan.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Start {
     /// The number of the descriptor that brings the plan, and closes when castor lets go.

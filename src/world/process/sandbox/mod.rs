@@ -99,7 +99,7 @@ struct PlanNotes {
     absent: Vec<PathBuf>,
 }
 
-/// How to start something confined.
+/// The start of a confined process.
 pub(super) struct ConfinedStart<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,

@@ -88,7 +88,7 @@ fn create_record(folder: &Path, kind: &str) -> io::Result<OwnRecord> {
     Err(io::Error::other("somebody removes it again and again"))
 }
 
-/// What was there before a command, written down until this is dropped.
+/// The configuration before a command, recorded until this is dropped.
 #[derive(Debug)]
 pub(super) struct QuarantineRecord(OwnRecord);
 

@@ -1,4 +1,4 @@
-//! Placeholders: empty files and folders at paths of absent git configuration, because only an existing path can be
+//! Placeholders: files and folders at paths of absent git configuration, because only an existing path can be
 //! mounted read-only.
 //!
 //! They exist while a confined command runs, and each user of one holds a shared lock on it, so that the last one

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What the file says in the end.
+/// The contents of a transcript after all its records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     /// sessionId, projectHash, startTime, directories, summary, …

@@ -42,7 +42,7 @@ pub struct SearchQuery {
     pub total: usize,
 }
 
-/// When to give up.
+/// The bounds of a search.
 pub struct SearchBound {
     pub cancel: CancellationToken,
     pub at: Instant,
@@ -71,7 +71,7 @@ pub struct FileHits {
     pub hits: usize,
 }
 
-/// Why there may be more than was found.
+/// The reason why a result may be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchLimit {
     No,

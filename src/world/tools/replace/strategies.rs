@@ -21,7 +21,7 @@ pub type Strategy = fn(&ReplaceQuery<'_>) -> Vec<Edit>;
 pub const STRATEGIES: &[(&str, Strategy)] =
     &[("exact", exact), ("flexible", flexible), ("tokens", tokens), ("fuzzy", fuzzy)];
 
-/// What to find, and in what. LF only.
+/// The text to find, and the file's text. LF only.
 pub struct ReplaceQuery<'a> {
     pub text: &'a str,
     pub lines: Vec<Range<usize>>,

@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// The most that one update holds, without the note on what was left out.
 const CHUNK: usize = 16 * 1024;
 
-/// How output is shown while a command runs.
+/// The way in which output is shown while a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveStyle {
     /// As text, without escape sequences.

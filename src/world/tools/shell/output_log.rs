@@ -52,7 +52,7 @@ impl OutputLog {
     }
 }
 
-/// What is left when nothing is printed any more.
+/// Processes that are left when nothing is printed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemainingProcess {
     Nobody,

@@ -36,7 +36,7 @@ const OWN_NETWORK_NOTE: &str = "The sandbox gives each command a network of its 
                             this one. Run server and client in one command, or say that you need network for commands \
                             (security.sandbox.network), which only the user can allow.";
 
-/// What is known when the call returns.
+/// Facts for the report of a call.
 pub struct ReportFacts {
     pub ending: WatchEnd,
     /// Of a process of ours.
