@@ -1,5 +1,6 @@
 //! Model routing: which model serves a request, and the chain of models behind it.
 
+pub mod alias;
 pub mod aliases;
 pub mod context_overflow;
 pub mod failure;

@@ -10,7 +10,7 @@ use std::{
 use super::{
     AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, NotHeld, Part, RelPath, Store, Value,
     blobs::hash_of, conflicts::Author, conflicts::SINCE, conflicts::StateChange, conflicts::judge, git, in_parallel,
-    node, refs,
+    node, refs, refs::RefsPlan, refs::UndoHistory,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
@@ -35,21 +35,21 @@ const DAMAGED: &str = "what was held is damaged";
 type Chains = BTreeMap<RelPath, Vec<StateChange<Node>>>;
 
 /// The calls of an order, against the log of a root.
-pub struct Undo<'a> {
-    pub store: &'a Store,
+struct Undo<'a> {
+    store: &'a Store,
     order: &'a RestoreOrder,
     buffers: &'a Buffers,
-    pub history: Vec<(Author, Delta)>,
-    pub forced: bool,
+    history: UndoHistory,
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
     let who = |it: Delta| Some((Author::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
-    let history = store.history()?.into_iter().filter_map(who).collect();
-    let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
+    let deltas = store.history()?.into_iter().filter_map(who).collect();
+    let history = UndoHistory { deltas, forced: order.on_conflict == OnConflict::Restore };
+    let undo = Undo { store, order, buffers, history };
     let chains = undo.chains();
     let gits = undo.git_dirs(&chains);
-    let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
+    let calls = undo.history.deltas.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
     let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
         let mut states = links.iter().flat_map(|it| [&it.old, &it.new]);
@@ -58,16 +58,19 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
-        let n = plan.conflicts.len();
-        if refs::plan(&undo, dir, &mut plan).is_none() {
-            plan.conflicts.push((Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned()));
-        }
-        if plan.conflicts.len() > n {
+        let damaged = || (Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned());
+        let found = refs::plan(store, dir, &undo.history);
+        let it = found.unwrap_or_else(|| RefsPlan { conflicts: vec![damaged()], ..RefsPlan::default() });
+        plan.refs.extend(it.refs);
+        plan.conflicts.extend(it.conflicts.clone());
+        if !it.conflicts.is_empty() {
             // What is staged belongs to the branch.
             let index = node::join(dir, b"index");
             plan.steps.retain(|it| *it.path != *index);
         }
     }
+    // What is deleted first makes room for names below it.
+    plan.refs.sort_by_key(|it| it.new.is_some());
     undo.drop_damaged(&mut plan);
     undo.make_folders(&mut plan);
     undo.make_room(&mut plan);
@@ -79,10 +82,10 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
 impl Undo<'_> {
     /// The states of all paths that the calls changed.
     fn chains(&self) -> Chains {
-        let undone = self.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| &it.1.changes);
+        let undone = self.history.deltas.iter().filter(|it| it.0.is_undone()).flat_map(|it| &it.1.changes);
         let wanted = undone.filter(|it| self.is_wanted(&it.path));
         let mut res: Chains = wanted.map(|it| (it.path.clone(), Vec::new())).collect();
-        for (who, delta) in &self.history {
+        for (who, delta) in &self.history.deltas {
             for change in &delta.changes {
                 if let Some(links) = res.get_mut(&change.path) {
                     links.push(StateChange { old: change.old.clone(), new: change.new.clone(), who: *who });
@@ -125,7 +128,7 @@ impl Undo<'_> {
         let is_same = |a: &Node, b: &Node| a.is_same(b) || (part == Some(Part::Index) && self.is_same_index(a, b));
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
-        if step.is_still() || (!whole && git::is_placeholder(&step)) {
+        if step.is_still() || (!whole && step.is_placeholder()) {
             return;
         }
         match step.new.why() {
@@ -139,7 +142,7 @@ impl Undo<'_> {
             // Nothing of git's own needs it, or it was put there by somebody since.
             (Some(Part::Object | Part::ObjectDir), _) if !whole && step.kind() != ChangeKind::Added => (),
             (Some(Part::Other), Some(_)) if !whole => (),
-            (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            (_, Some(why)) if !self.history.forced => plan.conflicts.push((step, why.to_owned())),
             _ => plan.steps.push(step),
         }
     }
@@ -160,7 +163,7 @@ impl Undo<'_> {
         match conflict {
             _ if is_done => (),
             _ if step.new.why().is_some() => plan.not_kept.push(path.clone()),
-            Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
+            Some(why) if !self.history.forced => plan.conflicts.push((step, why.to_owned())),
             _ if is_text => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
@@ -216,7 +219,7 @@ impl Undo<'_> {
             match step.new.is_absent() {
                 _ if stays.is_empty() => plan.steps.push(step),
                 true => _ = gone.remove(&step.path),
-                false if self.forced && all_held => {
+                false if self.history.forced && all_held => {
                     let removed = stays.into_iter().map(|(path, it)| (path.clone(), it.clone(), Node::default()));
                     plan.steps.extend(removed.map(|(path, old, new)| Change { path, old, new }));
                     plan.steps.push(step);

@@ -1,11 +1,14 @@
 //! Checkpoint records: changes of each call and steps of a restore, in frames with a checksum.
 
-use std::io;
+use std::{
+    io,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{CheckpointId, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
-use crate::base::checkpoint::ChangeKind;
+use super::{CheckpointId, Kind, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
+use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
 
 /// A call, or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +63,20 @@ impl Change {
         self.old.kind != self.new.kind
     }
 
+    /// Whether nothing changed but what castor itself puts into a repository while something confined runs.
+    pub fn is_placeholder(&self) -> bool {
+        let name = git::git_path(&self.path).and_then(|it| it.inner.rsplit(|it| *it == b'/').next());
+        let own = GIT_CONFIG.iter().find(|it| name == Some(it.0.as_bytes()));
+        let stands = |node: &Node| match (&node.kind, own.and_then(|it| it.1.text())) {
+            (Kind::Absent, _) => true,
+            (Kind::File(hash), Some(text)) => *hash == hash_of(text.as_bytes()),
+            // The mark of a folder that castor made.
+            (Kind::Dir, None) => node.mode & 0o1000 != 0,
+            _ => false,
+        };
+        own.is_some() && stands(&self.old) && stands(&self.new)
+    }
+
     pub fn kind(&self) -> ChangeKind {
         match (self.old.is_absent(), self.new.is_absent()) {
             (true, _) => ChangeKind::Added,
@@ -108,6 +125,11 @@ impl Journal {
         let steps = self.steps.iter().map(Change::reversed).collect();
         Self { call: self.call.clone(), steps, refs: self.refs.iter().rev().map(Change::reversed).collect() }
     }
+}
+
+pub fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 
 const CHECK: usize = 8;

@@ -30,9 +30,7 @@ const TICK: Duration = Duration::from_millis(10);
 const REMOVING: Duration = Duration::from_millis(300);
 /// The pause between checks of processes that outlive their command; placeholders stay as long.
 const LOOK: Duration = Duration::from_millis(500);
-/// The variable that identifies processes that left both their session and their parents.
-pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
-/// At castor's end, the longest wait for a process that is being started.
+/// Who is being started at castor's end is waited for, but no longer.
 const STARTING: Duration = Duration::from_secs(1);
 /// After KILL: a process that is left hangs in the kernel, and waiting does not help.
 const GIVE_UP: Duration = Duration::from_millis(200);
