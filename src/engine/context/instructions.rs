@@ -12,7 +12,7 @@ pub struct Instructions {
     place: String,
 }
 
-/// The model's environment: folders, system, and whether a user is there.
+/// The model's environment: folders, system, date.
 #[derive(Clone, Debug)]
 pub struct SessionEnvironment {
     pub cwd: AbsPath,

@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 100;
 /// The scope of requests that name none: the conversation itself.
 const CORE: &str = "core";
 
-/// What holds for requests that fit; one that names nothing fits none.
+/// Settings for matching requests; an override that names nothing matches none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// A model, or an alias of the chain.

@@ -14,7 +14,7 @@ use crate::{
     world::process::Groups,
 };
 
-/// The folders, variables and confinement of a checker.
+/// The place of the calls that are checked.
 #[derive(Clone, Debug)]
 pub struct CheckSite {
     pub cwd: AbsPath,

@@ -17,7 +17,7 @@ use super::{
     in_parallel, node, refs,
 };
 
-/// The application of a journal.
+/// Options for applying a journal.
 pub struct Apply<'a> {
     store: &'a Store,
     journal: &'a Journal,

@@ -262,7 +262,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
+    /// The cause of unclaimed changes: all calls that may write, or the user.
     pub fn cause_between(&mut self) -> io::Result<Cause> {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(SessionRegister::wide);

@@ -27,7 +27,7 @@ pub struct WalkClock<'a> {
     unlocked: Mutex<Vec<ModeOverride>>,
 }
 
-/// What is looked at.
+/// The scope of a walk.
 pub enum WalkScope<'a> {
     Root,
     Paths(Vec<RelPath>),

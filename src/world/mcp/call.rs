@@ -44,7 +44,7 @@ pub struct Connection {
     process_hold: ProcessHold,
 }
 
-/// The confinement of a server's process, with its findings.
+/// The hold on a server's process.
 #[derive(Clone, Default)]
 pub struct ProcessHold {
     pub confined: Option<Arc<Confinement>>,

@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(10);
 const REMOVING: Duration = Duration::from_millis(300);
 /// The pause between checks of processes that outlive their command; placeholders stay as long.
 const LOOK: Duration = Duration::from_millis(500);
-/// Who is being started at castor's end is waited for, but no longer.
+/// At castor's end, the longest wait for a process that is being started.
 const STARTING: Duration = Duration::from_secs(1);
 /// After KILL: a process that is left hangs in the kernel, and waiting does not help.
 const GIVE_UP: Duration = Duration::from_millis(200);

@@ -55,7 +55,7 @@ const HURRY: Duration = Duration::from_millis(200);
 const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
 const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
 
-/// The surroundings of a run: folder, terminals and models.
+/// The surroundings of a run: environment, folders, streams.
 pub struct RunContext {
     /// The process's own folder; `--cwd` is seen from it.
     pub cwd: PathBuf,

@@ -288,7 +288,7 @@ fn through<'c>(
     }
 }
 
-/// Where a command runs, and what it is.
+/// The folder, environment and program of a command.
 #[derive(Clone, Copy)]
 struct GuardContext<'a> {
     pub cwd: &'a AbsPath,

@@ -100,7 +100,7 @@ impl Drop for QuarantineRecord {
     }
 }
 
-/// Writes down what was there before a command: whoever is killed puts nothing aside.
+/// Records the configuration before a command, since a castor that is killed quarantines nothing.
 pub(super) fn record_quarantine(folder: &Path, before: &impl Serialize) -> Option<QuarantineRecord> {
     let text = serde_json::to_vec(before).map_err(io::Error::other);
     let noted = text.and_then(|text| {
@@ -136,7 +136,7 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// What castors that are no more wrote down of what was there before a command.
+/// Records of ended castors: the configuration before their commands.
 pub(super) fn take_quarantines<T: DeserializeOwned>(folder: &Path) -> impl Iterator<Item = T> {
     orphan_records(folder, BEFORE).filter_map(|(path, record)| {
         let before = serde_json::from_reader(record.take(MAX_RECORD)).ok();

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::base::sandbox::Placeholder;
 
-/// Somebody else may remove it between making and locking it, but not for ever.
+/// Another castor may remove it between making and locking it, but not for ever.
 const TRIES: usize = 1000;
 
 /// What is in use by a confined process: placeholders, its first process, its temporary files. Dropping it removes the
