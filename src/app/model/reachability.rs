@@ -60,7 +60,7 @@ impl Outages {
     }
 }
 
-/// Models that a session can reach beside its own.
+/// Who is behind a session's door, beside its model.
 pub struct ReachableModels {
     pub chain: Chain,
     pub helpers: UtilityModels,
@@ -112,7 +112,7 @@ pub fn reach_models(
     let mut names: BTreeSet<String> =
         chain.models.iter().cloned().chain(others.iter().map(|(it, _)| it.clone())).collect();
     names.insert(model.to_owned());
-    // A classifier at the same endpoint is a model of all sessions, too.
+    // Whoever judges behind the same door is one of all sessions' models, too.
     names.extend(names.clone().iter().flat_map(|it| helpers.all(it, &settings.models.aliases)));
     let places = places(env, settings, &models.credentials, names.iter().map(String::as_str));
     models.outages.places.insert(id.clone(), places);
@@ -136,14 +136,14 @@ fn refusing_generator(error: &ErrorObjectOwned) -> Arc<dyn Generator> {
     Arc::new(UnreachableModel { failure })
 }
 
-/// Models that the router may choose, and the classifier that the user named.
+/// Whom the router may send requests to, and the judge that the user named.
 fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = String> {
     let ModelSettings { aliases, rules, .. } = &settings.models;
     let names = aliases.auto(wanted).map(|it| [Some(it.pro), Some(it.flash), rules.local.as_deref()]);
     names.into_iter().flatten().flatten().map(|it| aliases.model_of(it))
 }
 
-/// Fallbacks by settings; else Gemini's own models replace each other, and so do the choices of an auto model.
+/// As the settings say; else Gemini's own models stand in for each other, and what an auto model chooses from does.
 fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> Chain {
     let wish = &settings.on_failure;
     if let Some(auto) = settings.models.aliases.auto(wanted).filter(|_| wish.models.is_empty()) {

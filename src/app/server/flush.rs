@@ -196,7 +196,7 @@ fn answer_prompt(
     }
 }
 
-/// Withdraws requests: the client may take the question off the screen.
+/// Nobody waits for these any more: the client may take the question off the screen.
 pub fn withdraw_requests(state: &mut State, is_it: impl Fn(&ClientRequest) -> bool, lines: &mut Vec<u8>) {
     let ids: Vec<i64> = state.outgoing.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
     for id in ids {

@@ -55,7 +55,7 @@ pub struct State {
     /// `None` until initialize.
     pub client: Option<Client>,
     pub sessions: BTreeMap<SessionId, LiveSession>,
-    /// Open requests of the client.
+    /// What the client asked and nobody answered yet.
     pub requests: IncomingRequests<RequestOwner>,
     /// What we asked the client.
     pub outgoing: OutgoingRequests<ClientRequest>,
@@ -67,7 +67,7 @@ pub struct State {
     pub now: Now,
 }
 
-/// Output of the loop turn, in order.
+/// What is said at the end of the loop turn, in order.
 #[derive(Default)]
 pub struct Outbox {
     pub items: Vec<OutboxItem>,
@@ -88,7 +88,7 @@ pub struct LiveSession {
     pub pending_trust: Option<Box<PendingTrust>>,
 }
 
-/// The owner of an open request of the client.
+/// Whom an open request of the client is about.
 pub enum RequestOwner {
     /// The prompt with the ticket's number.
     Prompt(SessionId),
@@ -97,7 +97,7 @@ pub enum RequestOwner {
     Other,
 }
 
-/// The subject of an open request to the client.
+/// What an open request to the client is about.
 pub enum ClientRequest {
     Question {
         session: SessionId,
@@ -110,7 +110,7 @@ pub enum ClientRequest {
         effect: EffectId,
         reply: oneshot::Sender<Result<Value, RpcError>>,
     },
-    /// `terminal/create`: even if the call is over, the terminal has to be released.
+    /// terminal/create: also when nobody waits any more, the terminal has to be given back.
     Terminal {
         session: SessionId,
         effect: EffectId,
@@ -120,7 +120,7 @@ pub enum ClientRequest {
     IgnoredReply,
 }
 
-/// The form in which a question was asked; its answer is read the same way.
+/// How a question was put: its answer is read the same way.
 #[derive(Clone, Debug)]
 pub enum QuestionForm {
     Confirmation,
@@ -138,7 +138,7 @@ impl ClientRequest {
         matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
     }
 
-    /// Whether that session waits for the answer.
+    /// Whether somebody in that session waits for the answer.
     pub fn is_of_session(&self, id: &SessionId) -> bool {
         match self {
             Self::Question { session, .. } | Self::EditorCall { session, .. } => session == id,
@@ -186,7 +186,7 @@ impl State {
         self.now
     }
 
-    /// One step of one session. A panic costs that session what was under way, and other sessions nothing.
+    /// One step of one session. A panic costs that session what was under way, and nobody else anything.
     pub fn step(&mut self, id: &SessionId, input: Input) {
         let now = self.now();
         let Some(live) = self.sessions.get_mut(id) else { return };
@@ -253,7 +253,7 @@ impl LiveSession {
     }
 }
 
-/// Due timers. Sessions ignore stale ones.
+/// What is due when. Stale timers are ignored by whom they wake.
 #[derive(Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<(u64, SessionId, EffectId)>>,

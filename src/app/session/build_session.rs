@@ -43,7 +43,7 @@ use crate::{
     },
 };
 
-/// The engine's spec and the resources of the session's tasks.
+/// The spec of the engine and the desk of the leaves.
 pub struct SessionParts {
     pub spec: Arc<Spec>,
     pub resources: Arc<SessionResources>,

@@ -22,11 +22,11 @@ use crate::{
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
 const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD"];
 
-/// Resources that all hooks of a session share.
+/// What all hooks of a session share.
 #[derive(Clone)]
 pub struct HookResources {
     pub groups: Groups,
-    /// Where the user's hooks run: the home folder, if the session's folder is not trusted.
+    /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
     pub cwd: AbsPath,
     /// As the user's hooks are confined.
     pub confined: Option<Arc<Confinement>>,

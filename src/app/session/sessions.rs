@@ -64,7 +64,7 @@ pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
 /// What a session with a script for a model calls it, unless another name is given.
 const SCRIPT: &str = "script";
 
-/// The folders of a session, checked against the disk.
+/// Where a session works, checked against the disk.
 pub struct SessionPlace {
     pub cwd: AbsPath,
     /// Canonical, `cwd` first.
@@ -248,7 +248,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, desk: Ar
     );
 }
 
-/// As [`insert_session`], for a live session: rules, trust and confinement are those of now.
+/// As [`admit`], for a session that is live: rules, trust and what confines commands are those of now.
 fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, desk: Arc<SessionResources>) {
     let id = desk.session.clone();
     let Some(mut live) = state.sessions.remove(&id) else { return };
@@ -403,7 +403,7 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
 }
 
-/// Logs warnings once for each read of the settings.
+/// Once for each look that a session is made from: the user reads them, or nobody does.
 fn log_warnings(site: &SessionPlace) {
     for it in &site.ground.warnings {
         tracing::warn!("{it}");

@@ -28,14 +28,14 @@ pub struct PendingTrust {
     pub is_resumed: bool,
 }
 
-/// The notice that the list of trusted folders cannot be read: no folder is trusted then, and no question asked.
+/// What is to be said where no folder counts as trusted, as the list of those cannot be read: nobody is asked then.
 pub fn unread_notice(ground: &FolderConfig) -> Option<String> {
     let Trust::Untrusted(why) = &ground.trust else { return None };
     let by_list = ground.warnings.iter().any(|it| it.to_string() == *why);
     by_list.then(|| format!("What this folder brings is not used, settings and instructions too: {why}"))
 }
 
-/// The session's next turn asks, or gives a notice if no user is there.
+/// The session's next turn asks, or tells where nobody can be asked.
 pub fn ask_trust(state: &mut State, id: &SessionId, pending: PendingTrust) {
     let Some(doubt) = pending.ground.doubt.clone() else { return };
     let headless = state.client.as_ref().is_some_and(|it| it.headless);

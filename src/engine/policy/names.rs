@@ -28,7 +28,7 @@ const KNOWN_TOOLS: &[&str] = &[
     "write_todos",
 ];
 
-/// The tool that an unknown name most likely means.
+/// The tool that somebody meant who wrote this name, if it is none's.
 pub fn nearest_name(name: &str) -> Option<&'static str> {
     let is_pattern = name.ends_with('*') || name.starts_with("mcp_");
     if is_pattern || KNOWN_TOOLS.contains(&current_name(name)) {

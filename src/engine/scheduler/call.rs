@@ -117,7 +117,7 @@ pub enum CallState {
     Done,
 }
 
-/// The checkers of a call, and their findings so far.
+/// Who is asked about a call, and what is known by then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checking {
     pub effect: EffectId,
@@ -156,7 +156,7 @@ impl CallState {
         matches!(self, Self::AwaitingApproval { .. } | Self::SandboxDenied { .. })
     }
 
-    /// The checkers of the call, while they are asked.
+    /// Who is asked about it.
     pub fn checking(&self) -> Option<&Checking> {
         match self {
             Self::Checking(it) => Some(it),
@@ -311,7 +311,7 @@ pub struct Toolbox {
     pub tools: Arc<[ToolSpec]>,
     pub rules: Arc<RuleSet>,
     pub hooks: Hooks,
-    /// Whether the user can be asked.
+    /// Whether somebody can be asked.
     pub interactive: bool,
     /// Whether answers may hold for ever.
     pub(super) saves_grants: bool,

@@ -48,7 +48,7 @@ pub struct CallHookEffects {
 }
 
 impl Call {
-    /// The hooks see a call before policy decides, and may change it.
+    /// The hooks see a call before anybody decides about it: they may change it.
     pub(super) fn run_before_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
         match tools.hooks.plugins.ask(PluginPoint::BeforeTool, PluginMoment::Call(&self.call)) {
             Some(Reply::Output(it)) => return self.end(step, it),
@@ -252,7 +252,7 @@ impl Scheduler {
         BatchStatus::Open
     }
 
-    /// Notification hooks: the user is about to be asked. The question does not wait for them.
+    /// The user is about to be asked: who wants to know is told, and not waited for.
     pub(super) fn notify_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, shown: Option<&Display>) {
         let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking()) else { return };
         let plan = tools.hooks.plan(HookEvent::Notification, "ToolPermission", &step.record.switches);

@@ -23,7 +23,7 @@ use crate::{
 const MAX_READ_ONLY: usize = 256;
 
 impl Call {
-    /// What it may change; `None`: nothing that a checkpoint restores, or checkpoints are off.
+    /// What it may change; `None`: nothing that could be given back, or nobody wants that.
     fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
         if !tools.checkpoints || self.sandbox_grant.read_only || !self.display.kind.has_side_effects() {
             return None;

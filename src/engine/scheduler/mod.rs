@@ -75,7 +75,7 @@ impl Scheduler {
         self.calls.is_empty()
     }
 
-    /// The calls are over; notification hooks may still answer.
+    /// The calls are over; who was told beside them may still answer.
     pub fn clear(&mut self) {
         self.calls.clear();
     }
@@ -194,7 +194,7 @@ impl Scheduler {
         self.advance(step, tools)
     }
 
-    /// A checker's time is over.
+    /// Time is over for whoever was to answer by now.
     pub fn on_timer(&mut self, step: &mut Step<'_>, tools: &Toolbox, timer: EffectId) -> BatchStatus {
         let Some(call) = self.calls.iter_mut().find(|it| it.state.checking().is_some_and(|it| it.timer == timer))
         else {

@@ -101,7 +101,7 @@ impl Toolbox {
 }
 
 impl Scheduler {
-    /// The plan was read: the user reviews it, or it counts as accepted if no user is there.
+    /// The plan was read: the user is asked about it, or it holds where nobody can be asked.
     pub(super) fn ask_plan_review(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, preview: &Preview) {
         let Some(call) = self.calls.get_mut(at) else { return };
         let plan = match &preview.display {

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A longer answer is an error.
+/// Whoever says more is not understood.
 const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 /// Longest reason, in characters.
 const MAX_REASON: usize = 500;
@@ -60,7 +60,7 @@ pub async fn ask(
     }
 }
 
-/// The program's real path. It must not lie where the agent may write.
+/// The program's real place. What the agent may write must not be what judges it.
 async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, String> {
     let at = match (program.strip_prefix("~/"), site.home()) {
         (Some(rest), Some(home)) => Some(home.join(rest)),

@@ -14,7 +14,7 @@ use crate::{
     world::process::Groups,
 };
 
-/// The place of the calls that are checked.
+/// Where the calls happen that are looked at.
 #[derive(Clone, Debug)]
 pub struct CheckSite {
     pub cwd: AbsPath,

@@ -15,7 +15,7 @@ pub const MAX_RESTARTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a call waits for a server that is started again.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a failed call waits for the server's last words.
+/// How long who noticed its end waits for what it had to say at that.
 const END_REASON_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ enum State {
 #[derive(Clone)]
 pub struct ServerLink {
     state: watch::Receiver<State>,
-    /// The last crash after which a call wants the server back.
+    /// Up to which crash somebody wants the server back.
     wanted: watch::Sender<u32>,
 }
 
@@ -52,7 +52,7 @@ impl ConnectionGuard {
         self.state.send_replace(State::Up(peer));
     }
 
-    /// Open calls fail at once.
+    /// Whoever called is told at once.
     pub fn mark_down(&mut self, why: &str) {
         self.n_down += 1;
         self.state.send_replace(State::Down(why.to_owned(), self.n_down));
@@ -66,7 +66,7 @@ impl ConnectionGuard {
         self.n_down <= MAX_RESTARTS
     }
 
-    /// Until a call wants the server, and a while has gone by since it crashed. Never ends when no call can come.
+    /// Until a call wants the server, and a while has gone by since it crashed. Never ends when nobody can call.
     pub async fn wait_until_wanted(&mut self) {
         let crashed = Instant::now();
         if self.wanted.wait_for(|it| *it >= self.n_down).await.is_err() {
@@ -78,10 +78,10 @@ impl ConnectionGuard {
 }
 
 impl ServerLink {
-    /// The open connection. A server that is down is started again.
+    /// Whom to speak to. A server that is down is started again.
     ///
     /// # Errors
-    /// Why there is no connection, as the end of a sentence about a call; or the call was cancelled.
+    /// Why there is nobody, as the end of a sentence about a call; or the call was cancelled.
     pub async fn peer(&mut self, cancel: &CancellationToken) -> Result<Peer<RoleClient>, String> {
         let (why, nth) = match self.state.borrow_and_update().clone() {
             State::Up(peer) => return Ok(peer),

@@ -15,7 +15,7 @@ use crate::wire::sse::{Decoder, Event};
 
 /// For the place to post to, and for each POST.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Queued messages: beyond this number the stream is not read on.
+/// Messages that nobody has taken yet: beyond that the answer is not read on.
 const QUEUE: usize = 16;
 
 pub(super) struct Sse {

@@ -31,14 +31,14 @@ pub struct ImportedConversation {
     pub is_folder_guessed: bool,
 }
 
-/// Folder and model of an imported conversation that names none.
+/// Where a conversation belongs that does not say it, and which model it goes on with.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportDefaults<'a> {
     pub cwd: &'a AbsPath,
     pub model: &'a str,
 }
 
-/// The outcome of an import.
+/// What became of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     New,

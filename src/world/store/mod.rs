@@ -27,12 +27,12 @@ use session_lock::LockNote;
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     home: AbsPath,
-    /// The client of this process, for others that want one of its sessions.
+    /// Whom this process serves, for others that want one of its sessions.
     client: Option<String>,
     write: Append,
 }
 
-/// The function that appends bytes to a log. Tests replace it by a failing disk.
+/// How bytes get into a log. A disk that fails is another way.
 pub type Append = fn(&mut File, &[u8]) -> io::Result<()>;
 
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,7 @@ impl SessionStore {
         Self { home, client: None, write }
     }
 
-    /// Sets the client of this process, for sessions that it opens from now on.
+    /// Says whom this process serves; for the sessions that it opens from now on.
     pub fn set_client(&mut self, client: &str) {
         self.client = Some(client.to_owned()).filter(|it| !it.is_empty());
     }
@@ -98,7 +98,7 @@ impl SessionStore {
         Ok(SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note })
     }
 
-    /// A whole log that no process holds.
+    /// A whole log, which nobody holds.
     ///
     /// # Errors
     /// When it cannot be written; then there is none.
@@ -129,7 +129,7 @@ impl SessionStore {
         Ok((read.entries, log))
     }
 
-    /// The facts of a log, even if another process holds it. Needs no right to write.
+    /// The facts of a log, whoever holds it. Needs no right to write.
     ///
     /// # Errors
     /// When there is no such session.
@@ -144,7 +144,7 @@ impl SessionStore {
         list::list_logs(&self.folder(), cwd, &mut ListCache::default())
     }
 
-    /// As [`SessionStore::list`]; logs that did not change since `cache` was filled are not read again.
+    /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
     pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
         list::list_logs(&self.folder(), cwd, cache)
     }

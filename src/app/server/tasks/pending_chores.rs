@@ -12,7 +12,7 @@ use crate::{
     world::{disk, workspace::Warning},
 };
 
-/// Chores under way.
+/// What is under way.
 #[derive(Default)]
 pub struct PendingChores {
     /// How many are not done.
@@ -30,7 +30,7 @@ impl PendingChores {
         self.n_running = self.n_running.saturating_sub(1);
     }
 
-    /// The requests that waited, unless more is to be written.
+    /// Who waited, unless more is to be written.
     pub fn finish_save(&mut self) -> Vec<(Ticket, Handler, Option<Box<RawValue>>)> {
         self.finish_chore();
         self.n_saves = self.n_saves.saturating_sub(1);

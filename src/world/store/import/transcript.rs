@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The contents of a transcript after all its records.
+/// What the file says in the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     /// sessionId, projectHash, startTime, directories, summary, …

@@ -106,7 +106,7 @@ fn show(views: &[View]) -> Result<(), String> {
     Ok(())
 }
 
-/// Terminals of its own: a process on the user's could read what is typed, and change settings.
+/// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.
 fn terminals() -> Result<(), String> {
     if !Path::new("/dev/pts").is_dir() {
         return Ok(());
@@ -137,7 +137,7 @@ fn proc() -> Result<(), String> {
     }
 }
 
-/// Makes a folder writable, unless the disk itself is mounted read-only.
+/// Makes a folder one that is written. Where the disk itself is mounted read-only, nobody here can: then it is not.
 fn open_up(path: &Path) -> Result<(), String> {
     // Anew: it may lie in one that was mounted just now.
     let place = open(path).map_err(said(path, "open"))?;
@@ -149,7 +149,7 @@ fn open_up(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Mounts a path onto itself, by descriptors: no program can put another folder in its place meanwhile.
+/// Mounts what lies at a path onto itself. By descriptors: nobody can put another folder in its place meanwhile.
 fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String> {
     let place = open(path).map_err(said(path, "open"))?;
     let tree = clone(&place).map_err(said(path, "clone"))?;
@@ -179,7 +179,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     open_at(AT_FDCWD, path)
 }
 
-/// The paths of a plan had no symlinks in them: one that is there now is an attack.
+/// The paths of a plan had no links in them: where there is one now, somebody put it there.
 fn open_at(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(openat2(folder, path, how)?)
