@@ -1,7 +1,7 @@
 //! What a client is told that can be typed in a session: after the answer that names the session, then when it changes.
 
 use crate::{
-    app::server::state::{LiveSession, State},
+    app::{server::state::State, session::live_session::LiveSession},
     base::ids::SessionId,
     wire::acp::updates,
 };
