@@ -1,5 +1,6 @@
 //! The command line: one table of commands for the agent and its companion.
 
+pub mod approval_mode;
 pub mod args;
 pub mod auth;
 pub mod clean_verb;
@@ -39,7 +40,7 @@ use crate::{
         },
         model::{access, providers},
         server::{event_loop::unix_ms, serve},
-        session::sessions as factory,
+        session::place::load_ground,
         settings::options::{Options, Script},
     },
     base::{clock::Now, log::Mode, path::AbsPath},
@@ -115,7 +116,7 @@ fn missing_home(verb: &CliVerb) -> Option<StoreError> {
 
 /// Whether some model can be reached from a folder or was chosen in settings, and if not, which keys were looked for.
 fn model_access(folder: &AbsPath) -> ModelReach {
-    let (ground, settings) = factory::load_ground(&Options::default(), &Env::from_process(), folder);
+    let (ground, settings) = load_ground(&Options::default(), &Env::from_process(), folder);
     match settings.model_name.is_some() || access::is_configured(&ground.env, &settings) {
         true => ModelReach::Some,
         false => ModelReach::Keys(providers::keys(&ground.env, &settings)),

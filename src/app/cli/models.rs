@@ -19,7 +19,7 @@ use crate::{
             model_factory::gemini_of,
             providers,
         },
-        session::sessions,
+        session::place::load_ground,
         settings::{Settings, options::Options},
     },
     base::{
@@ -57,7 +57,7 @@ type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 /// # Errors
 /// The output's.
 pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStreams<'_>) -> io::Result<u8> {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
     let mut names: Vec<&str> = settings.models.providers.iter().map(|it| it.name.as_str()).collect();
     names.insert(0, GEMINI);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    app::settings::Settings,
+    app::settings::{Settings, options::Options},
     base::path::AbsPath,
     engine::routing::model_limits::{ContextWindows, KNOWN_MODELS},
     world::{disk, models::listing::ListedModel},
@@ -49,6 +49,11 @@ impl Catalog {
         disk::write_private(&file(home), &serde_json::to_vec(self)?)
     }
 
+    /// What a session offers from: a script or the demo answers as itself only.
+    pub fn for_options(options: &Options, home: &AbsPath) -> Self {
+        if options.needs_no_access() { Self::default() } else { Self::read(home) }
+    }
+
     pub fn set(&mut self, provider: &str, models: Vec<ListedModel>) {
         self.0.insert(provider.to_owned(), models.into_iter().map(Row::from).collect());
     }
@@ -57,8 +62,25 @@ impl Catalog {
         self.0.get(provider).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Ids and names for a session: what is known, and the one in use.
+    pub fn models_on_offer(&self, options: &Options, settings: &Settings, current: &str) -> Vec<(String, String)> {
+        let aliases = &settings.models.aliases;
+        let mut res = if options.needs_no_access() { Vec::new() } else { self.offer(settings) };
+        res.extend(aliases.offered_names(!options.needs_no_access()));
+        // Who may take over can be chosen, too.
+        for it in settings.on_failure.models.iter().filter(|_| options.script.is_none()) {
+            if !res.iter().any(|(id, _)| id == it) {
+                res.push((it.clone(), it.clone()));
+            }
+        }
+        if !res.iter().any(|(id, _)| id == current) {
+            res.insert(0, (current.to_owned(), current.to_owned()));
+        }
+        res
+    }
+
     /// Ids and names, as they are chosen: Gemini's first, then what settings and providers name.
-    pub fn offer(&self, settings: &Settings) -> Vec<(String, String)> {
+    fn offer(&self, settings: &Settings) -> Vec<(String, String)> {
         let shown = |id: String, name: Option<&str>| (id.clone(), name.map_or(id, str::to_owned));
         let mut res: Vec<(String, String)> = match self.of(GEMINI) {
             [] => KNOWN_MODELS.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect(),

@@ -8,8 +8,8 @@ use crate::{
         model::{
             access::{self, AccessKind, CredentialOverride, ModelAccess},
             connection::ProcessEnvironment,
+            outages::Outages,
             providers,
-            reachability::Outages,
         },
         settings::{
             Connection, Settings,
@@ -34,6 +34,15 @@ use crate::{
     },
 };
 use jsonrpsee::types::ErrorObjectOwned;
+
+/// What decides which model is asked, and how.
+#[derive(Clone, Copy)]
+pub struct ModelContext<'a> {
+    pub options: &'a Options,
+    /// With what the folder's `.env` files say.
+    pub env: &'a Env,
+    pub settings: &'a Settings,
+}
 
 #[derive(Default)]
 pub struct ModelFactory {
@@ -73,9 +82,7 @@ impl ModelFactory {
     /// For the client: a script that cannot be read; -32000 without a usable model.
     pub fn generator(
         &mut self,
-        options: &Options,
-        env: &Env,
-        settings: &Settings,
+        ModelContext { options, env, settings }: ModelContext<'_>,
         model: &str,
     ) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {
         if options.script.is_some() {

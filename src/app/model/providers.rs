@@ -6,7 +6,7 @@ use secrecy::SecretString;
 
 use crate::{
     app::{
-        model::access,
+        model::endpoint_checks,
         settings::{ApiDialect, Provider, Settings},
     },
     world::{
@@ -58,7 +58,7 @@ pub fn keys(env: &Env, settings: &Settings) -> Vec<(String, String)> {
 /// In words: an address or a key that cannot work, a key that is not there.
 pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
     let place = format!("providers.{}", provider.name);
-    let base_url = access::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
+    let base_url = endpoint_checks::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
     let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url, tokens: None };
     let newest = endpoint.base_url.contains("://api.openai.com");
     let remote = match provider.dialect {
@@ -71,12 +71,13 @@ pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remo
 
 fn key(provider: &Provider, env: &Env) -> Result<SecretString, String> {
     let Some(name) = &provider.key_env else { return Ok(SecretString::default()) };
-    let key = env.get(name).map(access::check_key).transpose().map_err(|it| format!("{name}: {it}"))?.flatten();
+    let key =
+        env.get(name).map(endpoint_checks::check_key).transpose().map_err(|it| format!("{name}: {it}"))?.flatten();
     key.ok_or_else(|| format!("No API key for {}: set {name} where castor is started.", provider.name))
 }
 
 fn headers(provider: &Provider) -> Result<Vec<(String, SecretString)>, String> {
-    let checked = provider.headers.iter().map(|(name, value)| match access::is_header(name, value) {
+    let checked = provider.headers.iter().map(|(name, value)| match endpoint_checks::is_header(name, value) {
         true => Ok((name.clone(), SecretString::from(value.as_str()))),
         false => Err(format!("providers.{}.headers: {name:?} or its value cannot be sent", provider.name)),
     });

@@ -1,16 +1,20 @@
 //! Handlers of `authenticate` and `logout`.
 
+use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
-        model::access::AccessKind,
+        errors::auth_required,
+        model::access::{self, AccessKind, CredentialOverride},
         server::{
+            reconnect,
             reply::{Reply, reply_now},
             state::State,
         },
-        session::sessions,
+        session::place::load_ground,
     },
+    base::path::AbsPath,
     wire::{
         acp::initialize,
         jsonrpc::{error, open_requests::Ticket},
@@ -29,9 +33,9 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     };
     let given =
         state.models.credentials.merged_with(method, asked.meta.as_ref()).map_err(|it| error::invalid_params(&it))?;
-    sessions::check_access(state, &given)?;
+    check_access(state, &given)?;
     state.models.credentials = given;
-    sessions::reconnect_models(state);
+    reconnect::reconnect_models(state);
     reply_now(&json!({}))
 }
 
@@ -40,8 +44,24 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 pub fn logout(state: &mut State, _: Ticket, _: Option<&RawValue>) -> Reply {
     state.models.forget_credentials();
     let forgotten = credentials::forget(state.tasks.store.home());
-    sessions::reconnect_models(state);
+    reconnect::reconnect_models(state);
     let failed = |it| format!("the stored key could not be removed: {it}");
     forgotten.map_err(|it| error::internal(&failed(it), "Remove it yourself, or try again."))?;
     reply_now(&json!({}))
+}
+
+/// Whether sessions would begin with what the client brought.
+///
+/// # Errors
+/// -32000 with what is missing.
+fn check_access(state: &State, given: &CredentialOverride) -> Result<(), ErrorObjectOwned> {
+    let cwd = AbsPath::new("/").unwrap_or_else(|| state.tasks.store.home().clone());
+    let (ground, settings) = load_ground(&state.options, &state.env, &cwd);
+    let wanted = given.method.unwrap_or(AccessKind::ApiKey);
+    let access = access::model_access(&ground.env, &settings, given);
+    let access = access.map_err(|it| auth_required(&it.to_string()))?;
+    match access.kind == wanted || state.options.needs_no_access() {
+        true => Ok(()),
+        false => Err(auth_required(wanted.missing())),
+    }
 }

@@ -9,10 +9,14 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, listing, questions,
+        auth, listing,
+        outbox::OutboxItem,
+        pending_requests::{ClientRequest, RequestOwner},
+        questions,
         reply::{Reply, answer},
         requests, rewind,
-        state::{ClientRequest, OutboxItem, RequestOwner, State},
+        state::State,
+        tasks::pending_chores::WaitingRequest,
     },
     base::ids::PromptId,
     engine::step::Input,
@@ -85,7 +89,7 @@ pub fn handle_frame(state: &mut State, frame: Frame) {
 }
 
 fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
-    let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
+    let Some((name, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
         return state.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
     };
     let about = RequestOwner::Other;
@@ -98,7 +102,8 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
             Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
         }
         _ if state.tasks.chores.n_saves > 0 && OPENING_METHODS.contains(&method) => {
-            return state.tasks.chores.waiting.push((ticket, *handler, params.map(RawValue::to_owned)));
+            let request = WaitingRequest { ticket, method: name, params: params.map(RawValue::to_owned) };
+            return state.tasks.chores.waiting.push(request);
         }
         _ => call_handler(state, ticket, *handler, params),
     };
@@ -107,8 +112,9 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
 
 /// Something is written: opens the sessions that waited for it.
 pub fn resume_waiting(state: &mut State) {
-    for (ticket, handler, params) in state.tasks.chores.finish_save() {
-        let reply = call_handler(state, ticket, handler, params.as_deref());
+    for WaitingRequest { ticket, method, params } in state.tasks.chores.finish_save() {
+        let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else { continue };
+        let reply = call_handler(state, ticket, *handler, params.as_deref());
         send_reply(state, ticket, reply);
     }
 }

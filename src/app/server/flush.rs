@@ -7,22 +7,25 @@ use jsonrpsee::types::ErrorObjectOwned;
 use crate::{
     app::{
         errors::auth_required,
-        model::reachability,
         server::{
             event::EditorRequest,
-            questions, reply, rewind,
-            state::{ClientRequest, LiveSession, OutboxItem, RequestOwner, State},
+            outbox::OutboxItem,
+            pending_requests::{self, ClientRequest, RequestOwner},
+            questions, reconnect, reply, rewind_results,
+            state::State,
+            trust,
         },
-        session::{confinement, server_questions, sessions, terminals::TerminalEnd, trust},
+        session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
     },
     base::{
         event::{AgentEvent, PromptOutcome},
+        fallback::Outage,
         ids::{EffectId, SessionId},
         log::{Entry, Fact},
         model::Usage,
         path::AbsPath,
     },
-    engine::step::{Act, Effect},
+    engine::step::{Act, Effect, Input},
     wire::{
         acp::{session, terminals::CREATE, updates},
         jsonrpc::{error, open_requests::Ticket, write},
@@ -34,9 +37,9 @@ pub fn flush(state: &mut State) -> Vec<u8> {
     let mut lines = Vec::new();
     // A failed log write makes a session say more: that is said in another round.
     while !state.outbox.items.is_empty() {
-        let said = std::mem::take(&mut state.outbox.items);
-        let broken = write_logs(state, &said);
-        for it in said {
+        let items = std::mem::take(&mut state.outbox.items);
+        let broken = write_logs(state, &items);
+        for it in items {
             match it {
                 OutboxItem::Lines(more) => lines.extend_from_slice(&more),
                 OutboxItem::Editor(request) => ask_editor(state, request, &mut lines),
@@ -62,9 +65,9 @@ fn log_error(why: &str) -> ErrorObjectOwned {
 }
 
 /// One write for each touched log. Returns the sessions whose log could not be written, and why.
-fn write_logs(state: &mut State, said: &[OutboxItem]) -> BTreeMap<SessionId, String> {
+fn write_logs(state: &mut State, items: &[OutboxItem]) -> BTreeMap<SessionId, String> {
     let mut facts: BTreeMap<&SessionId, Vec<&Entry>> = BTreeMap::new();
-    for it in said {
+    for it in items {
         let OutboxItem::Acts(id, acts) = it else { continue };
         let entries = acts.iter().filter_map(|it| match it {
             Act::Log(entry) => Some(entry),
@@ -91,8 +94,8 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
             match &entry.fact {
                 Fact::Event { event } => publish_event(state, id, event, lines),
                 // It may be another provider's.
-                Fact::Model { .. } => sessions::reconnect_model(state, id),
-                Fact::Rewound { to } => rewind::append_notice(state, id, to, lines),
+                Fact::Model { .. } => reconnect::reconnect_model(state, id),
+                Fact::Rewound { to } => rewind_results::append_notice(state, id, to, lines),
                 _ => (),
             }
         }
@@ -123,8 +126,8 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::AnswerPrompt { prompt, outcome, usage } => {
             answer_prompt(state, id, Ticket(prompt.0), (outcome, usage), lines)
         }
-        Effect::RewindConversation { to } => rewind::replay_log(state, id, to),
-        Effect::AnswerRewind { prompt, result } => rewind::answer_rewind(state, Ticket(prompt.0), *result),
+        Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
+        Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
             if let Some(folder) = folder_of(state, id) {
@@ -137,16 +140,16 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             }
         }
         Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
-        Effect::UpdateHealth { model, outage } => reachability::note_outage(state, id, model, outage),
+        Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
         Effect::AskUser(question) => questions::ask(state, id, &question, lines),
-        Effect::AnswerElicitation { elicitation, reply } => server_questions::send_reply(state, elicitation, reply),
+        Effect::AnswerElicitation { elicitation, reply } => state.tasks.server_questions.send_reply(elicitation, reply),
         Effect::WithdrawQuestion { question } => {
             let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
-            withdraw_requests(state, is_it, lines);
+            pending_requests::withdraw(&mut state.outgoing, is_it, lines);
         }
         Effect::Abort { effect } => {
             state.tasks.abort_effect(id, effect, state.now.unix_ms);
-            withdraw_requests(state, |it| it.is_call_of(id, effect), lines);
+            pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(id, effect), lines);
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
@@ -156,14 +159,23 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
     }
 }
 
+/// A session found out about a model: the others that reach it there know, too.
+fn note_outage(state: &mut State, id: &SessionId, news: (String, Option<Outage>)) {
+    let State { models, sessions, now, .. } = state;
+    for it in models.outages.note(id, news, now.unix_ms, |it| sessions.contains_key(it)) {
+        let known = state.models.outages.of(&it);
+        state.step(&it, Input::Outages(known));
+    }
+}
+
 fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect) {
-    let Some(LiveSession { log, resources: desk, .. }) = state.sessions.get(id) else { return };
+    let Some(LiveSession { log, resources, .. }) = state.sessions.get(id) else { return };
     let durable = matches!(effect, Effect::Run { durable: true, .. });
     let log = durable.then(|| log.sync_handle().ok()).flatten();
-    let desk = Arc::clone(desk);
+    let resources = Arc::clone(resources);
     let span = state.tasks.traces.turn(id).cloned();
     let _in_span = span.as_ref().map(tracing::Span::enter);
-    state.tasks.start_effect(&desk, effect_id, effect, log);
+    state.tasks.start_effect(&resources, effect_id, effect, log);
 }
 
 /// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
@@ -191,21 +203,12 @@ fn answer_prompt(
         PromptOutcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop, usage)),
         PromptOutcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
         // The user may log in elsewhere before the next prompt.
-        PromptOutcome::AuthRequired(_) => sessions::reconnect_model(state, id),
+        PromptOutcome::AuthRequired(_) => reconnect::reconnect_model(state, id),
         PromptOutcome::Failed { .. } => (),
     }
 }
 
-/// Nobody waits for these any more: the client may take the question off the screen.
-pub fn withdraw_requests(state: &mut State, is_it: impl Fn(&ClientRequest) -> bool, lines: &mut Vec<u8>) {
-    let ids: Vec<i64> = state.outgoing.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
-    for id in ids {
-        state.outgoing.cancel(id);
-        updates::notification("$/cancel_request", &serde_json::json!({ "requestId": id }), lines);
-    }
-}
-
-/// A request to the editor on behalf of a task. After what was said before it: a cancel in the same turn, too.
+/// A request to the editor on behalf of a task. After what was items before it: a cancel in the same turn, too.
 fn ask_editor(state: &mut State, request: EditorRequest, lines: &mut Vec<u8>) {
     let EditorRequest { session, effect, method, params, reply } = request;
     // A call that is over does nothing more to the editor.

@@ -3,11 +3,7 @@
 
 use crate::{
     app::{
-        server::{
-            dispatch, flush, listing, mcp,
-            state::{OutboxItem, State},
-            sweep,
-        },
+        server::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, state::State, sweep},
         session::terminals::TerminalEnd,
     },
     base::ids::SessionId,
@@ -66,8 +62,8 @@ pub struct OpenResources {
 
 impl Machine {
     /// `seed`: what is random begins with it.
-    pub fn new(options: Options, env: Env, world: Tasks, seed: u64) -> Self {
-        Self { state: State::new(options, env, world, seed), framer: Framer::default(), unsent: 0 }
+    pub fn new(options: Options, env: Env, tasks: Tasks, seed: u64) -> Self {
+        Self { state: State::new(options, env, tasks, seed), framer: Framer::default(), unsent: 0 }
     }
 
     /// Whether answers of models and tools are taken now. Else the client has to read first.
@@ -232,7 +228,7 @@ fn handle_answer(state: &mut State, session: &SessionId, input: Input) {
     state.step(session, input);
     if let Some(effect) = ended {
         let mut lines = Vec::new();
-        flush::withdraw_requests(state, |it| it.is_call_of(session, effect), &mut lines);
+        pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(session, effect), &mut lines);
         state.queue_lines(|it| it.append(&mut lines));
         let requests = state.terminals.release(session, effect, TerminalEnd::Release);
         state.queue_requests(requests);

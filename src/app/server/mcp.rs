@@ -4,31 +4,29 @@ use std::sync::Arc;
 
 use crate::{
     app::{
-        server::{state::State, tasks::Tasks},
-        session::{
-            mcp_servers::{ServerRequest, Stage},
-            offered_commands, server_questions,
-        },
+        server::{offered_commands, state::State, tasks::Tasks},
+        session::mcp_servers::{ServerRequest, Stage},
     },
     base::{elicitation::ElicitationSupport, ids::SessionId},
     engine::step::Input,
+    wire::acp::{elicitation, updates},
     world::mcp::{HostHandles, ServerEvent},
 };
 
 /// Connects a session with its servers, without waiting for any of them.
-pub fn connect(state: &mut State, session: &SessionId, wish: ServerRequest) {
+pub fn connect(state: &mut State, session: &SessionId, request: ServerRequest) {
     let had_some = state.tasks.mcp.has(session);
-    if wish.servers.is_empty() && wish.off.is_empty() && !had_some {
+    if request.servers.is_empty() && request.off.is_empty() && !had_some {
         return;
     }
-    let fresh = state.tasks.mcp.set_servers(session, wish, state.now.unix_ms);
+    let fresh = state.tasks.mcp.set_servers(session, request, state.now.unix_ms);
     let client = state.client.as_ref().filter(|it| !it.headless);
     // As it is from now on for all who share the server.
     let shows =
         client.map(|it| ElicitationSupport { forms: it.shows_forms, pages: it.opens_links }).unwrap_or_default();
-    let doors = HostHandles { groups: state.tasks.groups.clone(), http: state.models.http(), elicitation: shows };
+    let handles = HostHandles { groups: state.tasks.groups.clone(), http: state.models.http(), elicitation: shows };
     for (id, launch, stop) in fresh {
-        state.tasks.start_server(id, launch, doors.clone(), stop);
+        state.tasks.start_server(id, launch, handles.clone(), stop);
     }
     refresh_session(state, session);
 }
@@ -36,9 +34,23 @@ pub fn connect(state: &mut State, session: &SessionId, wish: ServerRequest) {
 /// A server has something to say.
 pub fn handle_event(state: &mut State, server: u64, news: ServerEvent) {
     match news {
-        ServerEvent::Question(it) => server_questions::ask_user(state, server, it),
-        ServerEvent::QuestionWithdrawn(number) => server_questions::withdraw_question(state, server, number),
-        ServerEvent::PageCompleted(page) => server_questions::complete_page(state, server, &page),
+        ServerEvent::Question(it) => {
+            let (calls, now_ms) = (state.tasks.calls_of(server), state.now.unix_ms);
+            if let Some((session, input)) = state.tasks.server_questions.ask(server, it, calls, now_ms) {
+                state.step(&session, input);
+            }
+        }
+        ServerEvent::QuestionWithdrawn(number) => {
+            if let Some((session, input)) = state.tasks.server_questions.withdraw(server, number) {
+                state.step(&session, input);
+            }
+        }
+        ServerEvent::PageCompleted(page) => {
+            if let Some(id) = state.tasks.server_questions.complete_page(server, &page) {
+                let params = elicitation::complete(&id.to_string());
+                state.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
+            }
+        }
         ServerEvent::Ready { connection, tools } => {
             update_server(state, server, Stage::Ready { connection, tools: tools.into() })
         }
@@ -71,8 +83,8 @@ fn update_server(state: &mut State, server: u64, stage: Stage) {
 fn refresh_session(state: &mut State, session: &SessionId) {
     let Some(live) = state.sessions.get_mut(session) else { return };
     let Tasks { mcp, .. } = &mut state.tasks;
-    let (kit, tools) = mcp.session_tools(session);
+    let (mcp_tools, tools) = mcp.session_tools(session);
     Arc::make_mut(&mut live.resources).mcp = tools;
-    state.step(session, Input::ToolsChanged(kit));
+    state.step(session, Input::ToolsChanged(mcp_tools));
     offered_commands::update(state, session);
 }

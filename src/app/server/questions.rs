@@ -3,7 +3,10 @@
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    app::server::state::{ClientRequest, QuestionForm, State},
+    app::server::{
+        pending_requests::{ClientRequest, QuestionForm},
+        state::State,
+    },
     base::{
         ids::{QuestionId, SessionId},
         log::Answer,

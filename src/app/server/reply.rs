@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    app::server::state::{OutboxItem, RequestOwner, State},
+    app::server::{outbox::OutboxItem, pending_requests::RequestOwner, state::State},
     wire::jsonrpc::{error, open_requests::Ticket, write},
 };
 

@@ -8,17 +8,20 @@ use crate::{
     app::{
         errors::store_error,
         server::{
-            event_window, flush,
+            event_window, flush, offered_commands,
+            outbox::OutboxItem,
+            pending_requests::RequestOwner,
             reply::{Reply, reply_now},
-            state::{LiveSession, OutboxItem, RequestOwner, State},
+            sessions,
+            state::State,
         },
-        session::{offered_commands, sessions},
+        session::{live_session::LiveSession, modes, place::load_ground},
     },
     base::{
         content::Part,
         event::AgentEvent,
         ids::{PromptId, SessionId},
-        log::Fact,
+        log::{Fact, Mode},
     },
     engine::step::{self, Input},
     wire::{
@@ -128,8 +131,8 @@ fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
     let lines = flush::flush(state);
     state.queue_lines(|it| it.extend_from_slice(&lines));
-    if let Some(LiveSession { session, resources: desk, .. }) = state.sessions.get_mut(id) {
-        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(desk, run));
+    if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
+        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(resources, run));
     }
     state.tasks.abort_session(id, state.now.unix_ms);
     state.tasks.mcp.release(id);
@@ -169,7 +172,7 @@ pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) ->
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
     check_open(state, &id)?;
     set_owner(state, ticket, RequestOwner::Setter(id.clone()));
-    sessions::check_mode(state, &id, mode)?;
+    check_mode(state, &id, mode)?;
     state.step(&id, Input::SetOption(step::OptionValue::Mode(mode)));
     reply_now(&json!({}))
 }
@@ -192,7 +195,7 @@ fn choose(state: &mut State, ticket: Ticket, wish: &SetOptionParams) -> Result<(
     let choice = wish.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
     let choice = match choice {
         options::OptionChoice::Mode(mode) => {
-            sessions::check_mode(state, &wish.session, mode)?;
+            check_mode(state, &wish.session, mode)?;
             step::OptionValue::Mode(mode)
         }
         options::OptionChoice::Model(model) => step::OptionValue::Model(model),
@@ -253,4 +256,14 @@ pub fn check_open(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned>
         true => Ok(()),
         false => Err(error::session_not_found(id.as_str())),
     }
+}
+
+/// Whether a mode may be set in a session now.
+///
+/// # Errors
+/// For the client, with what would allow it.
+fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
+    let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    modes::allow_mode(mode, &ground.trust, &settings)
 }

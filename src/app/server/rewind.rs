@@ -8,25 +8,22 @@ use crate::{
         errors::store_error,
         server::{
             flush,
-            reply::{self, Reply, reply_now},
+            pending_requests::RequestOwner,
+            reply::{Reply, reply_now},
             requests,
-            state::{RequestOwner, State},
+            state::State,
         },
     },
     base::{
-        checkpoint::{Changes, RestoreResult, Rewinds},
+        checkpoint::{Changes, Rewinds},
         ids::{MessageId, PromptId, SessionId},
         rewind, text,
     },
-    engine::step::{self, Input, RewindOrder, RewindRefusal, RewindTarget},
+    engine::step::{Input, RewindOrder, RewindTarget},
     wire::{
         acp::{
-            rewind::{
-                Checkpoint, Checkpoints, Outcome, REWOUND, RewindParams, RewoundNotice, TargetParams, read_rewind,
-                read_session,
-            },
+            rewind::{Checkpoint, Checkpoints, Outcome, RewindParams, TargetParams, read_rewind, read_session},
             session::iso_time,
-            updates::notification,
         },
         jsonrpc::{error, open_requests::Ticket},
     },
@@ -56,28 +53,6 @@ pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
             Ok(None)
         }
     }
-}
-
-/// What it came to.
-pub fn answer_rewind(state: &mut State, ticket: Ticket, result: Result<step::RewindResult, RewindRefusal>) {
-    let outcome = match result {
-        Ok(step::RewindResult { files, checkpoint }) => {
-            let RestoreResult { restored, conflicts, not_kept } = files;
-            Ok(Outcome { restored, conflicts, not_kept, checkpoint_id: checkpoint })
-        }
-        Err(RewindRefusal::Busy(why)) => Err(error::busy(&why, "Cancel it first, or wait for its end.")),
-        Err(RewindRefusal::Unknown(why)) => {
-            Err(error::invalid_params(&format!("{why}; _castor/session/checkpoints lists what there is")))
-        }
-        Err(RewindRefusal::Failed(why)) => Err(error::failed("restore", &why)),
-    };
-    reply::answer(state, ticket, outcome.as_ref().map_err(Clone::clone));
-}
-
-/// The log, for the session that goes back. All that it was told is written by now.
-pub fn replay_log(state: &mut State, id: &SessionId, to: MessageId) {
-    let log = state.tasks.store.read(id).unwrap_or_default();
-    state.step(id, Input::RewindConversation { to, log: log.into() });
 }
 
 /// `_castor/session/checkpoints`: what can be gone back to.
@@ -118,15 +93,4 @@ pub fn rewind_conversation(state: &mut State, id: &SessionId, to: &MessageId) ->
     }
     state.step(id, Input::RewindConversation { to: to.clone(), log: log.into() });
     Ok(())
-}
-
-/// Appends what the client is told of it: what is gone, and how full the context is now.
-pub fn append_notice(state: &mut State, id: &SessionId, to: &MessageId, lines: &mut Vec<u8>) {
-    if state.client.as_ref().is_some_and(|it| it.features.rewinds) {
-        notification(REWOUND, &RewoundNotice { session_id: id.clone(), message_id: to.clone() }, lines);
-    }
-    let Some(live) = state.sessions.get_mut(id) else { return };
-    live.view.push_title(live.session.record().title.as_deref(), lines);
-    let (last, cost) = live.context_usage();
-    live.view.show_context_usage(last, cost, lines);
 }

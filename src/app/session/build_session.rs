@@ -1,4 +1,4 @@
-//! Session builder: makes the engine's spec, the session's resources and its MCP servers from settings and trust.
+//! What a session works with, made from its place, settings and trust: the engine's spec, the leaves' resources, its servers.
 
 use std::sync::Arc;
 
@@ -6,16 +6,18 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        model::reachability,
+        model::{catalog::Catalog, model_factory::ModelContext, reachability},
         panics::FaultPoint,
-        server::state::State,
         session::{
-            confinement,
-            hooks::{self, HookResources},
+            confinement, hooks,
+            host::SessionHost,
             mcp_servers::ServerRequest,
+            modes::{allowed_modes, offered_modes},
+            place::SessionPlace,
             policies,
-            session_resources::{ChildProcesses, Files, ModelInput, SessionClosed, SessionResources, TerminalMode},
-            sessions::{SessionPlace, allow_mode, catalog, models_on_offer},
+            session_resources::{
+                ChildProcesses, Files, HookResources, ModelInput, SessionClosed, SessionResources, TerminalMode,
+            },
         },
         settings::{McpSettings, Settings, options::Options},
     },
@@ -25,7 +27,6 @@ use crate::{
         mcp::merge_servers,
         path::AbsPath,
         sandbox::{Confinement, SandboxGrant},
-        trust::Trust,
     },
     engine::{
         context::{Instructions, PLANS, SessionEnvironment},
@@ -39,11 +40,12 @@ use crate::{
         checkpoints::{Checkpoints, Limits},
         disk,
         redaction::Secrets,
+        store::SessionStore,
         workspace::{folder_config::FolderConfig, memory::MemorySearch},
     },
 };
 
-/// The spec of the engine and the desk of the leaves.
+/// The spec of the engine and the resources of the leaves.
 pub struct SessionParts {
     pub spec: Arc<Spec>,
     pub resources: Arc<SessionResources>,
@@ -51,26 +53,26 @@ pub struct SessionParts {
     pub trouble: Option<ErrorObjectOwned>,
 }
 
-pub fn build_session(state: &mut State, id: &SessionId, site: &SessionPlace, model: &str) -> SessionParts {
+pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, site: &SessionPlace, model: &str) -> SessionParts {
     let SessionPlace { cwd, roots, ground, settings } = site;
-    state.models.set_connection(&settings.models.connection);
-    let (generator, reached) = reachability::reach_models(state, id, &ground.env, settings, model);
-    let catalog = catalog(state);
-    let client = state.client.clone().unwrap_or_default();
-    let interactive = !client.headless;
+    host.models.set_connection(&settings.models.connection);
+    let context = ModelContext { options: host.options, env: &ground.env, settings };
+    let (generator, reached) = reachability::reach_models(host.models, context, id, model);
+    let catalog = Catalog::for_options(host.options, host.store.home());
+    let interactive = !host.client.headless;
     let around =
         SessionEnvironment { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
-    let screens = terminal_mode(&client, settings.tools.shell_in_client);
+    let screens = terminal_mode(&host.client, settings.tools.shell_in_client);
     let spec = Spec {
-        toolbox: toolbox(state, id, site, interactive, &screens),
+        toolbox: toolbox(&mut host, id, site, &screens),
         instructions: Instructions::new(&around),
-        scratch: state.tasks.store.scratch_dir(id),
+        scratch: host.store.scratch_dir(id),
         memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
         chain: reached.chain,
         models: OfferedModels {
-            listed: models_on_offer(&state.options, settings, &catalog, model),
-            providers: providers_of(&state.options, settings),
+            listed: catalog.models_on_offer(host.options, settings, model),
+            providers: providers_of(host.options, settings),
         },
         windows: catalog.windows(settings),
         prices: settings.models.prices.clone(),
@@ -78,43 +80,43 @@ pub fn build_session(state: &mut State, id: &SessionId, site: &SessionPlace, mod
         helpers: reached.helpers,
         modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
     };
-    let confined = confinement::for_session(state, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
-    let desk = SessionResources {
+    let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
+    let resources = SessionResources {
         session: id.clone(),
         cwd: cwd.clone(),
         roots: roots.clone(),
-        scratch: state.tasks.store.scratch_dir(id),
+        scratch: host.store.scratch_dir(id),
         generator,
         tools: Arc::new(settings.tools.clone()),
         mcp: Arc::default(),
         children: ChildProcesses {
-            env: Arc::new(state.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            hooks: hook_resources(state, id, site),
+            env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
+            hooks: hook_resources(&host, id, site),
             confined,
-            protected_paths: Arc::new(confinement::protected_paths(&state.env, state.tasks.store.home(), settings)),
+            protected_paths: Arc::new(confinement::protected_paths(host.env, host.store.home(), settings)),
             closed: SessionClosed::default(),
         },
         model_input: ModelInput {
             truncate_at: settings.caps.truncate_at(),
             memory: Arc::new(memory_of(site)),
-            secrets: secrets(state, id, roots),
+            secrets: secrets(&host, roots),
         },
         files: Files {
-            reads: client.reads_files,
-            writes: client.writes_files,
-            checkpoints: settings.children.checkpoints.then(|| checkpoints(state, id, roots)),
+            reads: host.client.reads_files,
+            writes: host.client.writes_files,
+            checkpoints: settings.children.checkpoints.then(|| checkpoints(&host, id, roots)),
         },
         terminal_mode: screens,
-        fault: FaultPoint::read(&state.env),
+        fault: FaultPoint::read(host.env),
     };
-    SessionParts { spec: Arc::new(spec), resources: Arc::new(desk), trouble: reached.trouble }
+    SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
 }
 
-fn toolbox(state: &State, id: &SessionId, site: &SessionPlace, interactive: bool, screens: &TerminalMode) -> Toolbox {
+fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, site: &SessionPlace, screens: &TerminalMode) -> Toolbox {
     let SessionPlace { cwd, roots, ground, settings } = site;
     let found = session_rules(ground);
     let folder = confinement::grant_folder(roots, cwd);
-    let kept = confinement::saved_grants(state.tasks.store.home(), folder, confinement::is_harmless(ground), settings);
+    let kept = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
     let hold = confinement::sandbox_state(ground, settings);
     let (held, facts) = match screens {
         TerminalMode::Client { .. } => {
@@ -127,21 +129,20 @@ fn toolbox(state: &State, id: &SessionId, site: &SessionPlace, interactive: bool
         }
         _ => (hold.in_words(), confinement::policy_sandbox(hold, ground, settings)),
     };
-    let builtins = state.tasks.tools.iter().map(|(spec, _)| spec.clone()).collect();
-    Toolbox::new(builtins, found.rules, interactive)
+    Toolbox::new(std::mem::take(&mut host.builtins), found.rules, !host.client.headless)
         .with_saving(found.saves)
         .with_grants(kept)
         .with_sandbox(held, facts)
         .with_hooks(hooks::load_hooks(ground))
-        .with_planning(planning(state, id, ground, settings))
+        .with_planning(planning(host.store, id, ground, settings))
         .with_checkpoints(settings.children.checkpoints)
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.
-fn checkpoints(state: &State, id: &SessionId, roots: &[AbsPath]) -> Arc<Checkpoints> {
-    let live = state.sessions.get(id).filter(|it| it.resources.roots == *roots);
-    let own = live.and_then(|it| it.resources.files.checkpoints.clone());
-    own.unwrap_or_else(|| Arc::new(Checkpoints::new(state.tasks.store.home(), id, roots, Limits::default())))
+fn checkpoints(host: &SessionHost<'_>, id: &SessionId, roots: &[AbsPath]) -> Arc<Checkpoints> {
+    let live = host.live.filter(|it| it.roots == *roots);
+    let own = live.and_then(|it| it.files.checkpoints.clone());
+    own.unwrap_or_else(|| Arc::new(Checkpoints::new(host.store.home(), id, roots, Limits::default())))
 }
 
 fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {
@@ -163,7 +164,7 @@ fn bounds(settings: &Settings) -> TurnBounds {
 }
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
-pub fn server_request(site: &SessionPlace, place: &SessionFolders, desk: &SessionResources) -> ServerRequest {
+pub fn server_request(site: &SessionPlace, place: &SessionFolders, resources: &SessionResources) -> ServerRequest {
     let McpSettings { servers, off, start_budget_ms, .. } = &site.settings.mcp;
     let off = off.iter().map(|(name, why)| (name.clone(), ServerStatus::Off(why.clone())));
     let (of_settings, mut off): (_, Vec<_>) = match site.ground.trust.is_trusted() {
@@ -182,11 +183,11 @@ pub fn server_request(site: &SessionPlace, place: &SessionFolders, desk: &Sessio
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
     // Most servers are of no use without the network.
-    let confined = desk.children.confined.as_deref().map(|it| {
+    let confined = resources.children.confined.as_deref().map(|it| {
         let leave = SandboxGrant { is_mcp_server: true, ..it.grant.clone() };
         Arc::new(Confinement { network: true, grant: leave, ..it.clone() })
     });
-    let (cwd, env) = (desk.cwd.clone(), Arc::clone(&desk.children.env));
+    let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
     ServerRequest { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
 }
 
@@ -195,21 +196,9 @@ fn memory_of(SessionPlace { roots, ground, settings, .. }: &SessionPlace) -> Mem
     MemorySearch { env, names, roots: roots.clone(), trust }
 }
 
-fn offered_modes(settings: &Settings) -> Vec<Mode> {
-    Mode::OFFERED
-        .iter()
-        .copied()
-        .filter(|it| !matches!(it, Mode::Auto | Mode::Yolo) || !settings.disable_yolo)
-        .collect()
-}
-
-fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
-    Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
-}
-
 /// Where plans go, as policy compares it: where it really is.
-fn planning(state: &State, id: &SessionId, ground: &FolderConfig, settings: &Settings) -> Planning {
-    let scratch = state.tasks.store.scratch_dir(id);
+fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, settings: &Settings) -> Planning {
+    let scratch = store.scratch_dir(id);
     let folder = disk::real_path(&scratch).unwrap_or(scratch).join(PLANS);
     let modes = allowed_modes(&ground.trust, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
     Planning { folder: Some(folder), modes }
@@ -223,27 +212,27 @@ fn session_rules(ground: &FolderConfig) -> policies::FolderRules {
     found
 }
 
+/// A session that goes on with the same folders knows what it knew of them.
+fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
+    if let Some(it) = host.live.filter(|it| it.roots == roots) {
+        return it.model_input.secrets.clone();
+    }
+    let home = host.env.get("HOME").and_then(AbsPath::new);
+    Arc::new(Secrets::new(roots.to_vec(), home, (host.now_ms / 1000).cast_signed()))
+}
+
 /// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
 /// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
 /// nor write.
-/// A session that goes on with the same folders knows what it knew of them.
-fn secrets(state: &State, id: &SessionId, roots: &[AbsPath]) -> Arc<Secrets> {
-    if let Some(it) = state.sessions.get(id).filter(|it| it.resources.roots == roots) {
-        return it.resources.model_input.secrets.clone();
-    }
-    let home = state.env.get("HOME").and_then(AbsPath::new);
-    Arc::new(Secrets::new(roots.to_vec(), home, (state.now.unix_ms / 1000).cast_signed()))
-}
-
-fn hook_resources(state: &State, id: &SessionId, site: &SessionPlace) -> HookResources {
+fn hook_resources(host: &SessionHost<'_>, id: &SessionId, site: &SessionPlace) -> HookResources {
     let SessionPlace { cwd, roots, ground, settings } = site;
-    let home = || state.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| state.tasks.store.home().clone());
+    let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
     let (cwd, confined) = match ground.trust.is_trusted() {
         true => (cwd.clone(), None),
-        false => (home(), confinement::for_session(state, id, false, roots, settings).map(Arc::new)),
+        false => (home(), confinement::for_session(host, id, false, roots, settings).map(Arc::new)),
     };
-    let transcript = state.tasks.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
-    HookResources { groups: state.tasks.groups.clone(), cwd, confined, transcript }
+    let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
+    HookResources { groups: host.groups.clone(), cwd, confined, transcript }
 }
 
 /// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.

@@ -2,7 +2,7 @@
 
 use crate::{
     app::{
-        server::state::State,
+        session::host::SessionHost,
         settings::{SandboxSettings, Settings},
     },
     base::{
@@ -66,7 +66,7 @@ pub fn is_harmless(ground: &FolderConfig) -> bool {
 
 /// `None`: commands may do what the user may.
 pub fn for_session(
-    state: &State,
+    host: &SessionHost<'_>,
     session: &SessionId,
     harmless: bool,
     roots: &[AbsPath],
@@ -78,13 +78,13 @@ pub fn for_session(
         SandboxLevel::WorkspaceWrite => false,
         SandboxLevel::ReadOnly => true,
     };
-    let home = state.env.get("HOME").and_then(AbsPath::new);
+    let home = host.env.get("HOME").and_then(AbsPath::new);
     let written = &settings.children.sandbox.writable;
     let writable =
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
-    let ProtectedPaths { never_written: kept, masked } = default_protection(home.clone(), state.tasks.store.home());
+    let ProtectedPaths { never_written: kept, masked } = default_protection(home.clone(), host.store.home());
     let home = home.map(canonical);
-    let castor = canonical(state.tasks.store.home().clone());
+    let castor = canonical(host.store.home().clone());
     let credentials = readable(settings, home.as_ref());
     let caches = (!read_only).then(|| castor.join("caches").join(cache_key(grant_folder(roots, &castor))));
     // Who works in a folder of the home folder does not work with the one that may be in it.
@@ -102,8 +102,8 @@ pub fn for_session(
         home,
         grant: SandboxGrant { credentials, ..SandboxGrant::default() },
         own_folders: OwnFolders {
-            tmp: state.tasks.store.scratch_dir(session).join("tmp"),
-            records: records_folder(state.tasks.store.home()),
+            tmp: host.store.scratch_dir(session).join("tmp"),
+            records: records_folder(host.store.home()),
             caches,
         },
         network: settings.children.sandbox.network,
@@ -166,16 +166,16 @@ pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String>
 
 /// For a new session: what of the settings does not hold as it was meant. Of folders nothing where no sandbox holds
 /// commands.
-pub fn notice(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
+pub fn notice(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
-    let left = ignored_folders(state, harmless, settings);
+    let left = ignored_folders(env, harmless, settings);
     let said: Vec<String> = odd.chain(left).collect();
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-fn ignored_folders(state: &State, harmless: bool, settings: &Settings) -> Option<String> {
+fn ignored_folders(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
-    let home = state.env.get("HOME").and_then(AbsPath::new);
+    let home = env.get("HOME").and_then(AbsPath::new);
     let said = ignored_paths(settings, home.as_ref());
     let next = "Where that changes, the next session writes it.";
     (level != SandboxLevel::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))

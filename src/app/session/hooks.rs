@@ -1,38 +1,20 @@
 //! Hooks of a session: loads them, with their folder and the data that each one gets.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use crate::{
     app::{
-        session::session_resources::SessionResources,
+        session::session_resources::{HookResources, SessionResources},
         settings::{self, Sources},
     },
-    base::{
-        hook::{Hook, HookRun},
-        path::AbsPath,
-        sandbox::Confinement,
-    },
+    base::hook::{Hook, HookRun},
     engine::hooks::Hooks,
     wire::acp::session::iso_time,
-    world::{hooks::HookPlace, process::Groups, workspace::folder_config::FolderConfig},
+    world::{hooks::HookPlace, workspace::folder_config::FolderConfig},
 };
 
 /// Names that Gemini CLI, Claude Code and castor have for the same folder.
 const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD"];
-
-/// What all hooks of a session share.
-#[derive(Clone)]
-pub struct HookResources {
-    pub groups: Groups,
-    /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
-    pub cwd: AbsPath,
-    /// As the user's hooks are confined.
-    pub confined: Option<Arc<Confinement>>,
-    /// The session's log.
-    pub transcript: String,
-}
 
 /// The hooks of a folder. Those of a workspace are there only if it is trusted, with what they would run; they run it
 /// only as it is now.
@@ -49,23 +31,23 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
 }
 
 /// The run with what belongs to the session, and where it happens.
-pub fn complete(run: HookRun, desk: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
-    let HookResources { cwd, confined, transcript, .. } = &desk.children.hooks;
+pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
+    let HookResources { cwd, confined, transcript, .. } = &resources.children.hooks;
     let mut input = Map::from_iter([
-        ("session_id".to_owned(), Value::from(desk.session.as_str())),
+        ("session_id".to_owned(), Value::from(resources.session.as_str())),
         ("transcript_path".to_owned(), transcript.as_str().into()),
-        ("cwd".to_owned(), desk.cwd.to_string().into()),
+        ("cwd".to_owned(), resources.cwd.to_string().into()),
         ("hook_event_name".to_owned(), run.hook.event.as_str().into()),
         ("timestamp".to_owned(), iso_time(unix_ms).into()),
     ]);
     input.extend(run.input);
-    let folder = desk.cwd.to_string();
-    let mut env = desk.children.env.to_vec();
+    let folder = resources.cwd.to_string();
+    let mut env = resources.children.env.to_vec();
     env.extend(PROJECT.iter().map(|name| ((*name).to_owned(), folder.clone())));
-    env.extend(["CASTOR_SESSION_ID", "GEMINI_SESSION_ID"].map(|it| (it.to_owned(), desk.session.to_string())));
+    env.extend(["CASTOR_SESSION_ID", "GEMINI_SESSION_ID"].map(|it| (it.to_owned(), resources.session.to_string())));
     env.extend(["CASTOR", "GEMINI_CLI"].map(|it| (it.to_owned(), "1".to_owned())));
     let (cwd, confined) = match run.hook.of_project {
-        true => (&desk.cwd, &desk.children.confined),
+        true => (&resources.cwd, &resources.children.confined),
         false => (cwd, confined),
     };
     let place = HookPlace { cwd: cwd.clone(), env, confinement: confined.as_deref().cloned() };

@@ -3,11 +3,13 @@
 pub mod build_session;
 pub mod confinement;
 pub mod hooks;
+pub mod host;
+pub mod live_session;
 pub mod mcp_servers;
-pub mod offered_commands;
+pub mod modes;
+pub mod place;
 pub mod policies;
 pub mod server_questions;
 pub mod session_resources;
-pub mod sessions;
 pub mod terminals;
 pub mod trust;

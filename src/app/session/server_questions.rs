@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::oneshot;
 
 use crate::{
-    app::server::state::State,
     base::{
         elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, ElicitationId, SessionId},
     },
     engine::step::Input,
-    wire::acp::{elicitation, updates},
     world::mcp::ServerQuestion,
 };
 
@@ -96,63 +94,61 @@ impl ServerQuestions {
             _ => Err(UNCLEAR),
         }
     }
-}
 
-/// A server asks.
-pub fn ask_user(state: &mut State, server: u64, ask: ServerQuestion) {
-    let (ServerQuestion { number, request: wanted, reply }, now_ms) = (ask, state.now.unix_ms);
-    let calls = state.tasks.calls_of(server);
-    let asks = &mut state.tasks.server_questions;
-    let session = match asks.session_of(server, &calls, now_ms) {
-        Ok(it) => it,
-        Err(why) => {
-            tracing::warn!("an MCP server's question was not asked: {why}");
-            // It may be gone by now.
-            _ = reply.send(Reply::Cancelled(Some(why.to_owned())));
-            return;
+    /// A server asks. Returns whom, and with what; `None`: it has its answer.
+    pub fn ask(
+        &mut self,
+        server: u64,
+        question: ServerQuestion,
+        calls: Vec<(SessionId, EffectId)>,
+        now_ms: u64,
+    ) -> Option<(SessionId, Input)> {
+        let ServerQuestion { number, request, reply } = question;
+        let session = match self.session_of(server, &calls, now_ms) {
+            Ok(it) => it,
+            Err(why) => {
+                tracing::warn!("an MCP server's question was not asked: {why}");
+                // It may be gone by now.
+                _ = reply.send(Reply::Cancelled(Some(why.to_owned())));
+                return None;
+            }
+        };
+        self.n_asked += 1;
+        let elicitation = ElicitationId(self.n_asked);
+        if let ElicitationRequest::Page { id: name, .. } = &request
+            && !name.is_empty()
+        {
+            self.pages.retain(|it| it.server != server || it.name != *name);
+            self.pages.push(ShownPage { id: elicitation, server, session: session.clone(), name: name.clone() });
+            let n_old = self.pages.len().saturating_sub(MAX_PAGES);
+            self.pages.drain(..n_old);
         }
-    };
-    asks.n_asked += 1;
-    let elicitation = ElicitationId(asks.n_asked);
-    if let ElicitationRequest::Page { id: name, .. } = &wanted
-        && !name.is_empty()
-    {
-        asks.pages.retain(|it| it.server != server || it.name != *name);
-        asks.pages.push(ShownPage { id: elicitation, server, session: session.clone(), name: name.clone() });
-        let n_old = asks.pages.len().saturating_sub(MAX_PAGES);
-        asks.pages.drain(..n_old);
+        self.open.insert(elicitation, OpenQuestion { server, number, session: session.clone(), reply });
+        let calls = calls.into_iter().map(|(_, effect)| effect).collect();
+        Some((session, Input::ElicitationRequested { elicitation, calls, request }))
     }
-    asks.open.insert(elicitation, OpenQuestion { server, number, session: session.clone(), reply });
-    let calls = calls.into_iter().map(|(_, effect)| effect).collect();
-    state.step(&session, Input::ElicitationRequested { elicitation, calls, request: wanted });
-}
 
-/// What the server is told.
-pub fn send_reply(state: &mut State, id: ElicitationId, reply: Reply) {
-    let asks = &mut state.tasks.server_questions;
-    let Some(open) = asks.open.remove(&id) else { return };
-    if !matches!(reply, Reply::Accepted(_)) {
-        asks.pages.retain(|it| it.id != id);
+    /// What the server is told.
+    pub fn send_reply(&mut self, id: ElicitationId, reply: Reply) {
+        let Some(open) = self.open.remove(&id) else { return };
+        if !matches!(reply, Reply::Accepted(_)) {
+            self.pages.retain(|it| it.id != id);
+        }
+        // The server may have taken it back by now.
+        _ = open.reply.send(reply);
     }
-    // The server may have taken it back by now.
-    _ = open.reply.send(reply);
-}
 
-/// The server no longer wants to know.
-pub fn withdraw_question(state: &mut State, server: u64, number: u64) {
-    let asks = &mut state.tasks.server_questions;
-    let found = asks.open.iter().find(|(_, it)| it.server == server && it.number == number);
-    let Some(id) = found.map(|(id, _)| *id) else { return };
-    asks.pages.retain(|it| it.id != id);
-    if let Some(open) = asks.open.remove(&id) {
-        state.step(&open.session, Input::ElicitationWithdrawn { elicitation: id });
+    /// The server no longer wants to know. Returns who is told.
+    pub fn withdraw(&mut self, server: u64, number: u64) -> Option<(SessionId, Input)> {
+        let id = *self.open.iter().find(|(_, it)| it.server == server && it.number == number)?.0;
+        self.pages.retain(|it| it.id != id);
+        let open = self.open.remove(&id)?;
+        Some((open.session, Input::ElicitationWithdrawn { elicitation: id }))
     }
-}
 
-/// What the user went to a page for is done. Only of pages that the server had shown.
-pub fn complete_page(state: &mut State, server: u64, name: &str) {
-    let pages = &mut state.tasks.server_questions.pages;
-    let Some(at) = pages.iter().position(|it| it.server == server && it.name == name) else { return };
-    let params = elicitation::complete(&pages.remove(at).id.to_string());
-    state.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
+    /// What the user went to a page for is done. Returns the page, if the server had shown it.
+    pub fn complete_page(&mut self, server: u64, name: &str) -> Option<ElicitationId> {
+        let at = self.pages.iter().position(|it| it.server == server && it.name == name)?;
+        Some(self.pages.remove(at).id)
+    }
 }

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    app::{
-        panics::FaultPoint,
-        session::{hooks::HookResources, mcp_servers::McpTool},
-    },
+    app::{panics::FaultPoint, session::mcp_servers::McpTool},
     base::{
         ids::SessionId,
         path::AbsPath,
         sandbox::{Confinement, ProtectedPaths},
     },
     world::{
-        checkpoints::Checkpoints, models::Generator, redaction::Secrets, tools::ToolSettings,
+        checkpoints::Checkpoints, models::Generator, process::Groups, redaction::Secrets, tools::ToolSettings,
         workspace::memory::MemorySearch,
     },
 };
@@ -53,6 +50,18 @@ pub struct ChildProcesses {
     pub hooks: HookResources,
     /// Ends what commands left running.
     pub closed: SessionClosed,
+}
+
+/// What all hooks of a session share.
+#[derive(Clone)]
+pub struct HookResources {
+    pub groups: Groups,
+    /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
+    pub cwd: AbsPath,
+    /// As the user's hooks are confined.
+    pub confined: Option<Arc<Confinement>>,
+    /// The session's log.
+    pub transcript: String,
 }
 
 /// Cancelled when the last that holds it is gone, which is the end of the session.

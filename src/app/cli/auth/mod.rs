@@ -17,7 +17,7 @@ use crate::{
             output::Output,
             terminal_text::CleanText,
         },
-        model::access::check_key,
+        model::endpoint_checks::check_key,
     },
     base::path::AbsPath,
     world::{

@@ -11,7 +11,7 @@ use crate::{
             access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
             providers,
         },
-        session::sessions,
+        session::place::load_ground,
         settings::{Provider, Settings, options::Options},
     },
     base::path::AbsPath,
@@ -41,7 +41,7 @@ struct LoginStatus {
 }
 
 pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     let text = if as_json {
         format!("{}\n", as_value(&rows))
@@ -60,7 +60,7 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams
 /// # Errors
 /// What is configured so that it cannot work.
 pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let mut rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     rows.iter_mut().for_each(|it| it.ends = None);
     Ok(as_value(&rows))

@@ -8,12 +8,15 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use serde_json::Value;
 
 use crate::{
     app::{
-        cli::{args::Cli, exits},
+        cli::{
+            args::{Cli, DocsArgs},
+            exits,
+        },
         settings::{self, Guard, KEYS, Key, Merge, Usage},
     },
     base::{hook::HookEvent, path::AbsPath},
@@ -26,14 +29,6 @@ use crate::{
         workspace::dotenv,
     },
 };
-
-/// Writes the reference.
-#[derive(Args, Clone, Debug)]
-pub struct DocsArgs {
-    /// Where the pages go
-    #[arg(default_value = "docs/reference")]
-    pub folder: PathBuf,
-}
 
 /// A page with the name of its file.
 pub struct Page {

@@ -14,13 +14,13 @@ use clap::{Args, Subcommand};
 use crate::{
     app::{
         cli::{
-            args::ApprovalMode,
+            approval_mode::ApprovalMode,
             exits::{self, EXIT_INPUT},
             folder::folder,
             run::failure::plain,
             terminal_text::escape_line,
         },
-        session::{confinement, policies, sessions},
+        session::{confinement, modes::allow_mode, place::settings_of, policies},
         settings::{self, McpSettings, Settings, Sources, options::Options},
     },
     base::{
@@ -112,7 +112,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
             refused = why_not;
             match asked {
                 Ok(it) => {
-                    let settings = sessions::settings_of(&Options::default(), &ground);
+                    let settings = settings_of(&Options::default(), &ground);
                     let hold = confinement::sandbox_state(&ground, &settings);
                     let facts = confinement::policy_sandbox(hold, &ground, &settings);
                     let hold = (it.kind == ToolKind::Execute).then_some(hold);
@@ -158,8 +158,8 @@ fn settings_rules(ground: &FolderConfig) -> Vec<String> {
 /// no use where no session may be in it.
 fn mode_of(ground: &FolderConfig, asked: &str) -> (Mode, Option<String>) {
     let mode = Mode::parse(asked).unwrap_or_default();
-    let settings = sessions::settings_of(&Options::default(), ground);
-    match sessions::allow_mode(mode, &ground.trust, &settings) {
+    let settings = settings_of(&Options::default(), ground);
+    match allow_mode(mode, &ground.trust, &settings) {
         Ok(()) => (mode, None),
         Err(it) => (Mode::Default, Some(plain(it.message()).to_string())),
     }

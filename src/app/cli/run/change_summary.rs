@@ -7,9 +7,8 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::turn::Driver;
 use crate::{
     base::{checkpoint::FileChange, path::AbsPath},
     world::disk,
@@ -64,25 +63,15 @@ pub struct ChangeSummary {
     pub line: Option<String>,
 }
 
-/// A session that goes on has checkpoints of its own already.
-pub async fn note_checkpoints(driver: &mut Driver) {
-    if let Some(it) = list(driver).await {
-        driver.screen.calls.changed.known = known(&it);
+impl ChangeSummary {
+    /// A session that goes on has checkpoints of its own already.
+    pub fn note_known(&mut self, listing: &Value) {
+        self.known = known(listing);
     }
-}
 
-pub async fn summarize_changes(driver: &mut Driver) {
-    if let Some(it) = list(driver).await {
-        driver.screen.calls.changed.line = line(&it, &driver.screen.calls.changed.known);
+    pub fn summarize(&mut self, listing: &Value) {
+        self.line = line(listing, &self.known);
     }
-}
-
-async fn list(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
-        return None;
-    }
-    let params = json!({ "sessionId": driver.session });
-    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
 }
 
 /// The checkpoints that there are before the prompt.

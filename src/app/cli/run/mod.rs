@@ -27,6 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use self::{
@@ -259,11 +260,15 @@ async fn converse(
     let reason = match session_start::open_session(driver, wish).await? {
         Some(()) => {
             if wish.resume.is_some() {
-                change_summary::note_checkpoints(driver).await;
+                if let Some(it) = list_checkpoints(driver).await {
+                    driver.screen.calls.changed.note_known(&it);
+                }
             }
             let reason = driver.prompt(prompt).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread)) {
-                change_summary::summarize_changes(driver).await;
+                if let Some(it) = list_checkpoints(driver).await {
+                    driver.screen.calls.changed.summarize(&it);
+                }
             }
             reason?
         }
@@ -273,6 +278,15 @@ async fn converse(
         Some(reason) => Ok(reason),
         None => Err(agent_exit_failure(driver, agent).await),
     }
+}
+
+/// What the session changed in files so far, for an agent that lists it and a person that reads it.
+async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
+    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+        return None;
+    }
+    let params = json!({ "sessionId": driver.session });
+    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
 }
 
 /// The agent left without an answer: tells how, with what it said last.

@@ -14,7 +14,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::{
     app::{
         cli::{exits::EXIT_INPUT, folder::folder, sessions::export::Story, terminal_text},
-        session::sessions::{DEFAULT_MODEL, new_id},
+        model::chosen_model::DEFAULT_MODEL,
+        server::sessions::new_id,
     },
     base::{
         clock::Now,

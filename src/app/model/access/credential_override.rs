@@ -3,7 +3,8 @@
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{AccessKind, check_key, check_url, is_header};
+use super::AccessKind;
+use crate::app::model::endpoint_checks::{check_key, check_url, is_header};
 
 type Headers = Vec<(String, SecretString)>;
 

@@ -9,16 +9,21 @@ mod credential_override;
 mod tests;
 mod vertex;
 
-use std::{borrow::Cow, fmt, net::IpAddr};
+use std::{borrow::Cow, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
 
 pub use broken_logins::missing;
 pub use credential_override::CredentialOverride;
 
 use crate::{
-    app::{model::providers, settings::Settings},
+    app::{
+        model::{
+            endpoint_checks::{check_key, check_url, is_header},
+            providers,
+        },
+        settings::Settings,
+    },
     world::{
         models::gemini::Publisher,
         secrets::{Env, credentials},
@@ -209,18 +214,6 @@ fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<Found, AccessErr
     Ok((key, from))
 }
 
-/// Trimmed, as keys come from files and clipboards; `None`: nothing is left.
-///
-/// # Errors
-/// What is wrong with it, without a part of it.
-pub fn check_key(key: &str) -> Result<Option<SecretString>, String> {
-    let key = key.trim();
-    if !key.bytes().all(|it| it.is_ascii_graphic()) {
-        return Err("the key has a character in it that no key has; copy it again".to_owned());
-    }
-    Ok((!key.is_empty()).then(|| key.into()))
-}
-
 fn own_version(env: &Env) -> Result<Option<String>, AccessError> {
     env.get("GOOGLE_GENAI_API_VERSION").map(check_version).transpose()
 }
@@ -233,38 +226,6 @@ fn check_version(version: &str) -> Result<String, AccessError> {
     }
     let message = format!("{version:?} is not a version such as v1beta");
     Err(AccessError::new("GOOGLE_GENAI_API_VERSION", message))
-}
-
-/// Keys travel over this connection: plain http is for this machine only. The text is not repeated in messages where
-/// it may hold a password.
-pub fn check_url(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let url = Url::parse(text).map_err(|it| format!("invalid custom base URL: {it}; write https://host/path"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("a base URL may not hold a user or password; use GEMINI_CLI_CUSTOM_HEADERS".to_owned());
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err("a base URL may not have a ? or # part".to_owned());
-    }
-    match url.scheme() {
-        "https" => (),
-        "http" if is_local(&url) => (),
-        "http" => return Err(format!("{text}: http is allowed for this machine only; use https")),
-        other => return Err(format!("{other}: is not a scheme castor can use; use https")),
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
-}
-
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            name == "localhost" || name.ends_with(".localhost")
-        }
-        Some(Host::Ipv4(it)) => it.is_loopback(),
-        Some(Host::Ipv6(it)) => IpAddr::from(it).to_canonical().is_loopback(),
-        None => false,
-    }
 }
 
 /// `A: b, C: d`. A comma separates only where another name and colon follow, so values may have commas; entries that
@@ -288,15 +249,4 @@ fn custom_headers(text: &str) -> Vec<(String, SecretString)> {
         is_header(name, value).then(|| (name.to_owned(), SecretString::from(value)))
     };
     entries.iter().filter_map(header).collect()
-}
-
-/// Whether HTTP can carry this.
-pub fn is_header(name: &str, value: &str) -> bool {
-    let good_name = !name.is_empty() && name.bytes().all(is_token);
-    good_name && value.bytes().all(|it| it == b'\t' || it == b' ' || it.is_ascii_graphic())
-}
-
-/// What HTTP allows in a header's name.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

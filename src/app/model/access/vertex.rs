@@ -1,10 +1,11 @@
 //! Vertex AI access: an API key in express mode, or a project and location with Google credentials.
 
-use super::{
-    AccessError, AccessKind, CredentialOverride, ModelAccess, Origin, check_key, check_url, custom_headers, own_version,
-};
+use super::{AccessError, AccessKind, CredentialOverride, ModelAccess, Origin, custom_headers, own_version};
 use crate::{
-    app::settings::Settings,
+    app::{
+        model::endpoint_checks::{check_key, check_url},
+        settings::Settings,
+    },
     world::{models::gemini::Publisher, secrets::Env},
 };
 

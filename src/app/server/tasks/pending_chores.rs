@@ -6,11 +6,18 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
 use crate::{
-    app::server::{dispatch::Handler, event::Event},
+    app::server::event::Event,
     base::path::AbsPath,
     wire::jsonrpc::open_requests::Ticket,
     world::{disk, workspace::Warning},
 };
+
+/// A request of the client that is taken up later.
+pub struct WaitingRequest {
+    pub ticket: Ticket,
+    pub method: &'static str,
+    pub params: Option<Box<RawValue>>,
+}
 
 /// What is under way.
 #[derive(Default)]
@@ -20,7 +27,7 @@ pub struct PendingChores {
     /// Of these, what a session that is opened would read.
     pub n_saves: usize,
     /// Sessions that are to be opened when that is written.
-    pub waiting: Vec<(Ticket, Handler, Option<Box<RawValue>>)>,
+    pub waiting: Vec<WaitingRequest>,
     /// Logs of turns that are over, which the client is told of first.
     pub unsynced: Vec<File>,
 }
@@ -31,7 +38,7 @@ impl PendingChores {
     }
 
     /// Who waited, unless more is to be written.
-    pub fn finish_save(&mut self) -> Vec<(Ticket, Handler, Option<Box<RawValue>>)> {
+    pub fn finish_save(&mut self) -> Vec<WaitingRequest> {
         self.finish_chore();
         self.n_saves = self.n_saves.saturating_sub(1);
         if self.n_saves == 0 { std::mem::take(&mut self.waiting) } else { Vec::new() }

@@ -1,20 +1,41 @@
-//! Session recovery from its log, after a panic or a failed write.
+//! One step of a session; and the session as its log has it, after a panic or a log that could not be written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        server::{
-            flush,
-            state::{OutboxItem, State},
-        },
-        session::sessions,
+        panics,
+        server::{outbox::OutboxItem, pending_requests, state::State},
+        session::place,
     },
     base::ids::SessionId,
-    wire::jsonrpc::{open_requests::Ticket, write},
+    engine::step::{Input, StepOutput},
+    wire::jsonrpc::{error, open_requests::Ticket, write},
 };
 
 impl State {
+    /// One step of one session. A panic costs that session what was under way, and nobody else anything.
+    pub fn step(&mut self, id: &SessionId, input: Input) {
+        let now = self.now();
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        let mut out = StepOutput::default();
+        let (session, breaks) = (&mut live.session, live.resources.fault.is_in_input(&input));
+        let step = || {
+            session.step(input, now, &mut out);
+            panics::panic_if(breaks);
+        };
+        match catch_unwind(AssertUnwindSafe(step)) {
+            Ok(()) => self.queue_acts(id, out),
+            Err(panic) => {
+                let panic = panics::panic_message(&*panic);
+                let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
+                self.refold(id, &error);
+            }
+        }
+    }
+
     /// The session as its log has it. Whatever of it the client still waits for ends with the error.
     pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
         self.tasks.abort_session(id, self.now.unix_ms);
@@ -30,8 +51,8 @@ impl State {
                 self.queue_lines(|lines| write::error(lines, &request, error));
             }
         }
-        let Some(desk) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
-        let record = sessions::reload_record(self, &desk);
+        let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
+        let record = place::reload_record(&self.tasks.store, &self.options, &self.env, &resources);
         let Some(live) = self.sessions.get_mut(id) else { return };
         match record {
             Some(record) => live.session.replace_record(record),
@@ -49,7 +70,7 @@ impl State {
     /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
     fn interrupt_view(&mut self, id: &SessionId, why: &str) {
         let mut lines = Vec::new();
-        flush::withdraw_requests(self, |it| it.is_of_session(id), &mut lines);
+        pending_requests::withdraw(&mut self.outgoing, |it| it.is_of_session(id), &mut lines);
         if let Some(live) = self.sessions.get_mut(id) {
             live.view.interrupt(why, &mut lines);
         }

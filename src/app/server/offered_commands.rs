@@ -1,7 +1,7 @@
 //! Available slash commands: tells the client about them after a session starts, and when they change.
 
 use crate::{
-    app::server::state::{LiveSession, State},
+    app::{server::state::State, session::live_session::LiveSession},
     base::ids::SessionId,
     wire::acp::updates,
 };

@@ -1,0 +1,27 @@
+//! What is said at the end of the loop turn.
+
+use crate::{
+    app::server::event::EditorRequest, base::ids::SessionId, engine::step::Act, wire::jsonrpc::message::RequestId,
+};
+
+/// In order.
+#[derive(Default)]
+pub struct Outbox {
+    pub items: Vec<OutboxItem>,
+    /// What follows the answer to the request at hand.
+    pub after_answer: Vec<u8>,
+}
+
+/// Something to say: ready lines, acts of a session that are logged first, or a request.
+pub enum OutboxItem {
+    Lines(Vec<u8>),
+    Acts(SessionId, Vec<Act>),
+    /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
+    Answer {
+        session: SessionId,
+        request: RequestId,
+        lines: Vec<u8>,
+    },
+    /// A task's request to the editor, if the task is still wanted by then.
+    Editor(EditorRequest),
+}
