@@ -15,7 +15,7 @@ use super::{Source, root, sources};
 const SHOWN: usize = 5;
 const STOP_WORDS: &str = "a an and are be by can castor count do does for from get give how i in is it its may my not of \
                           on or than that the to use what when where which who why with without";
-const RIDDLES: &[&str] = &["What ", "Who ", "Whether ", "Where ", "When ", "How "];
+const RIDDLES: &[&str] = &["What ", "Which ", "Who ", "Why ", "Whether ", "Where ", "When ", "How "];
 const PERSONS: &[&str] = &["who", "whom", "whoever", "nobody", "somebody", "anybody", "everybody"];
 const MAX_WORDS: usize = 25;
 /// Longest first, as the first that fits is taken away.

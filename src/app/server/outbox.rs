@@ -1,4 +1,4 @@
-//! What is said at the end of the loop turn.
+//! The outbox: output that is sent at the end of the loop turn.
 
 use crate::{
     app::server::event::EditorRequest, base::ids::SessionId, engine::step::Act, wire::jsonrpc::message::RequestId,
