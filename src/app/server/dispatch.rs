@@ -83,14 +83,14 @@ pub fn handle_frame(state: &mut State, frame: Frame) {
             }
         }
         Ok(Message::Response { id, outcome }) => handle_response(state, &id, outcome),
-        Err(InvalidMessage::Answer { id, error }) => state.queue_lines(|lines| write::error(lines, &id, &error)),
+        Err(InvalidMessage::Answer { id, error }) => state.outbox.queue_lines(|lines| write::error(lines, &id, &error)),
         Err(InvalidMessage::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
     }
 }
 
 fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
     let Some((name, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
-        return state.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
+        return state.outbox.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
     };
     let about = RequestOwner::Other;
     let ticket = state.requests.register(id, about);
@@ -135,7 +135,7 @@ fn send_reply(state: &mut State, ticket: Ticket, reply: Reply) {
     match state.outbox.items.last_mut() {
         _ if afterwards.is_empty() => (),
         Some(OutboxItem::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
-        _ => state.queue_lines(|lines| lines.extend_from_slice(&afterwards)),
+        _ => state.outbox.queue_lines(|lines| lines.extend_from_slice(&afterwards)),
     }
 }
 
@@ -144,7 +144,8 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         // Late, or never asked: both are normal.
         None => (),
         Some(ClientRequest::Question { session, question, shape }) => {
-            questions::handle_answer(state, &session, question, &shape, outcome);
+            let answer = questions::read_answer(&shape, outcome);
+            state.step(&session, Input::Answered { question, answer });
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.

@@ -25,7 +25,7 @@ use crate::{
         model::Usage,
         path::AbsPath,
     },
-    engine::step::{Act, Effect, Input},
+    engine::step::{Act, Effect, Input, UserQuestion},
     wire::{
         acp::{session, terminals::CREATE, updates},
         jsonrpc::{error, open_requests::Ticket, write},
@@ -57,6 +57,13 @@ pub fn flush(state: &mut State) -> Vec<u8> {
         }
     }
     lines
+}
+
+/// For a handler that needs a session's log as it is: what was said so far is logged and started now. Its lines leave with
+/// the turn's.
+pub fn flush_early(state: &mut State) {
+    let lines = flush(state);
+    state.outbox.queue_lines(|it| it.extend_from_slice(&lines));
 }
 
 fn log_error(why: &str) -> ErrorObjectOwned {
@@ -141,7 +148,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         }
         Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
-        Effect::AskUser(question) => questions::ask(state, id, &question, lines),
+        Effect::AskUser(question) => ask_user(state, id, &question, lines),
         Effect::AnswerElicitation { elicitation, reply } => state.tasks.server_questions.send_reply(elicitation, reply),
         Effect::WithdrawQuestion { question } => {
             let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
@@ -156,6 +163,14 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other => start(state, id, effect_id, other),
+    }
+}
+
+/// Asks the client; a question that it cannot show is answered at once.
+fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &mut Vec<u8>) {
+    let client = state.client.clone().unwrap_or_default();
+    if let Some(answer) = questions::ask(&client, &mut state.outgoing, id, question, lines) {
+        state.step(id, Input::Answered { question: question.id, answer });
     }
 }
 

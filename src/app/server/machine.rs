@@ -129,7 +129,11 @@ impl Machine {
 
     /// What has time until the client was told everything.
     pub fn run_deferred(&mut self) {
-        sweep::start_if_due(&mut self.state);
+        let state = &mut self.state;
+        if !state.tasks.is_swept && !state.sessions.is_empty() {
+            state.tasks.is_swept = true;
+            sweep::start(state.tasks.store.clone(), state.env.clone(), state.now.unix_ms);
+        }
     }
 
     /// After the last event: every prompt ends as cancelled. What a listing finds may still be taken.
@@ -229,7 +233,7 @@ fn handle_answer(state: &mut State, session: &SessionId, input: Input) {
     if let Some(effect) = ended {
         let mut lines = Vec::new();
         pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(session, effect), &mut lines);
-        state.queue_lines(|it| it.append(&mut lines));
+        state.outbox.queue_lines(|it| it.append(&mut lines));
         let requests = state.terminals.release(session, effect, TerminalEnd::Release);
         state.queue_requests(requests);
     }

@@ -48,7 +48,7 @@ pub fn handle_event(state: &mut State, server: u64, news: ServerEvent) {
         ServerEvent::PageCompleted(page) => {
             if let Some(id) = state.tasks.server_questions.complete_page(server, &page) {
                 let params = elicitation::complete(&id.to_string());
-                state.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
+                state.outbox.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
             }
         }
         ServerEvent::Ready { connection, tools } => {
@@ -86,5 +86,7 @@ fn refresh_session(state: &mut State, session: &SessionId) {
     let (mcp_tools, tools) = mcp.session_tools(session);
     Arc::make_mut(&mut live.resources).mcp = tools;
     state.step(session, Input::ToolsChanged(mcp_tools));
-    offered_commands::update(state, session);
+    if let Some(live) = state.sessions.get_mut(session) {
+        offered_commands::update(live, &mut state.outbox);
+    }
 }

@@ -1,7 +1,10 @@
 //! The outbox: output that is sent at the end of the loop turn.
 
 use crate::{
-    app::server::event::EditorRequest, base::ids::SessionId, engine::step::Act, wire::jsonrpc::message::RequestId,
+    app::server::event::EditorRequest,
+    base::ids::SessionId,
+    engine::step::{Act, StepOutput},
+    wire::jsonrpc::message::RequestId,
 };
 
 /// In order.
@@ -10,6 +13,27 @@ pub struct Outbox {
     pub items: Vec<OutboxItem>,
     /// What follows the answer to the request at hand.
     pub after_answer: Vec<u8>,
+}
+
+impl Outbox {
+    pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
+        match self.items.last_mut() {
+            Some(OutboxItem::Acts(last, acts)) if last == id => acts.extend(out.acts),
+            _ if out.acts.is_empty() => (),
+            _ => self.items.push(OutboxItem::Acts(id.clone(), out.acts)),
+        }
+    }
+
+    pub fn queue_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self.items.last_mut() {
+            Some(OutboxItem::Lines(lines)) => write(lines),
+            _ => {
+                let mut lines = Vec::new();
+                write(&mut lines);
+                self.items.push(OutboxItem::Lines(lines));
+            }
+        }
+    }
 }
 
 /// Something to say: ready lines, acts of a session that are logged first, or a request.

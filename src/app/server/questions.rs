@@ -3,22 +3,16 @@
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    app::server::{
-        pending_requests::{ClientRequest, QuestionForm},
-        state::State,
-    },
-    base::{
-        ids::{QuestionId, SessionId},
-        log::Answer,
-    },
-    engine::step::{Confirmation, Input, QuestionTopic, UserQuestion},
+    app::server::pending_requests::{ClientRequest, QuestionForm},
+    base::{ids::SessionId, log::Answer},
+    engine::step::{Confirmation, QuestionTopic, UserQuestion},
     wire::{
         acp::{
             elicitation::{self, Scope},
             initialize::Client,
             permission, permission_forms,
         },
-        jsonrpc::{message::RpcError, write},
+        jsonrpc::{message::RpcError, open_requests::OutgoingRequests, write},
     },
 };
 
@@ -29,40 +23,35 @@ struct Projection {
     params: Value,
 }
 
-/// Asks the client; or answers in its place, if it has no way to show such a question.
-pub fn ask(state: &mut State, session: &SessionId, question: &UserQuestion, lines: &mut Vec<u8>) {
-    let client = state.client.clone().unwrap_or_default();
-    match project(&client, session, &question.about) {
+/// Asks the client. Returns the answer in its place, if it has no way to show such a question.
+pub fn ask(
+    client: &Client,
+    outgoing: &mut OutgoingRequests<ClientRequest>,
+    session: &SessionId,
+    question: &UserQuestion,
+    lines: &mut Vec<u8>,
+) -> Option<Answer> {
+    match project(client, session, &question.about) {
         Ok(Projection { shape, method, params }) => {
             let asked = ClientRequest::Question { session: session.clone(), question: question.id, shape };
-            let id = state.outgoing.register(asked);
+            let id = outgoing.register(asked);
             _ = write::request(lines, id, method, &params);
+            None
         }
-        Err(answer) => settle_question(state, session, question.id, answer),
+        Err(answer) => Some(answer),
     }
 }
 
-/// The client's answer came.
-pub fn handle_answer(
-    state: &mut State,
-    session: &SessionId,
-    question: QuestionId,
-    shape: &QuestionForm,
-    outcome: Result<Box<RawValue>, RpcError>,
-) {
-    let answer = match (outcome, shape) {
+/// What the client's answer means.
+pub fn read_answer(shape: &QuestionForm, outcome: Result<Box<RawValue>, RpcError>) -> Answer {
+    match (outcome, shape) {
         (Err(_), _) => Answer::Unable,
         (Ok(it), QuestionForm::Confirmation) => permission::answer(&it),
         (Ok(it), QuestionForm::Form(form)) => elicitation::form_answer(form, &it),
         (Ok(it), QuestionForm::Options(form)) => elicitation::option_answer(form, &it),
         (Ok(it), QuestionForm::Choice(form)) => permission_forms::answer(form, &it),
         (Ok(it), QuestionForm::Link) => elicitation::link_answer(&it),
-    };
-    settle_question(state, session, question, answer);
-}
-
-fn settle_question(state: &mut State, session: &SessionId, question: QuestionId, answer: Answer) {
-    state.step(session, Input::Answered { question, answer });
+    }
 }
 
 /// # Errors

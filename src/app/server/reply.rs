@@ -22,8 +22,8 @@ pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome:
             write::result(&mut lines, &request, result);
             state.outbox.items.push(OutboxItem::Answer { session, request, lines });
         }
-        (Ok(result), _) => state.queue_lines(|lines| write::result(lines, &request, result)),
-        (Err(error), _) => state.queue_lines(|lines| write::error(lines, &request, &error)),
+        (Ok(result), _) => state.outbox.queue_lines(|lines| write::result(lines, &request, result)),
+        (Err(error), _) => state.outbox.queue_lines(|lines| write::error(lines, &request, &error)),
     }
 }
 

@@ -52,8 +52,7 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::create(state, &place)?;
     set_owner(state, ticket, RequestOwner::Setter(id.clone()));
-    offered_commands::offer(state, &id);
-    let live = live_session(state, &id)?;
+    let live = offer_commands(state, &id)?;
     reply_now(&session::new_response(&id, &live.profile.offer, &live.chosen_options()))
 }
 
@@ -61,8 +60,7 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     let entries = sessions::load(state, &id, &place)?;
-    offered_commands::offer(state, &id);
-    let live = live_session(state, &id)?;
+    let live = offer_commands(state, &id)?;
     let response = reply_now(&session::load_response(&live.profile.offer, &live.chosen_options()));
     let mut lines = Vec::new();
     let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
@@ -91,8 +89,7 @@ pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 
 /// The answer, and after it what can be typed and how full the context is.
 fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&LiveSession) -> Reply) -> Reply {
-    offered_commands::offer(state, id);
-    let live = live_session(state, id)?;
+    let live = offer_commands(state, id)?;
     let response = response(live);
     let mut lines = Vec::new();
     let (last, cost) = live.context_usage();
@@ -129,8 +126,7 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 /// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
 fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
-    let lines = flush::flush(state);
-    state.queue_lines(|it| it.extend_from_slice(&lines));
+    flush::flush_early(state);
     if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
         session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(resources, run));
     }
@@ -211,6 +207,13 @@ pub fn set_owner(state: &mut State, ticket: Ticket, what: RequestOwner) {
     if let Some(about) = state.requests.get_mut(ticket) {
         *about = what;
     }
+}
+
+/// The client is told what can be typed, behind the answer.
+fn offer_commands<'a>(state: &'a mut State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
+    let live = state.sessions.get_mut(id).ok_or_else(|| error::session_not_found(id.as_str()))?;
+    offered_commands::offer(live, &mut state.outbox);
+    Ok(live)
 }
 
 fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {

@@ -83,8 +83,7 @@ fn check_idle(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
 /// For the client: a message that is not there, a log that cannot be read.
 pub fn rewind_conversation(state: &mut State, id: &SessionId, to: &MessageId) -> Result<(), ErrorObjectOwned> {
     // What it was told in the same breath belongs to it.
-    let lines = flush::flush(state);
-    state.queue_lines(|it| it.extend_from_slice(&lines));
+    flush::flush_early(state);
     let log = state.tasks.store.read(id).map_err(|it| store_error(id, &it))?;
     if rewind::find_message(&log, to).is_none() {
         let to = text::head(to.as_str(), 200);

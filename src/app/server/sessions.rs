@@ -68,7 +68,7 @@ pub fn create(state: &mut State, place: &SessionFolders) -> Result<SessionId, Er
     let mut out = StepOutput::default();
     let session = Session::create(origin, spec, now, &mut out);
     insert_session(state, session, log, resources);
-    state.queue_acts(&id, out);
+    state.outbox.queue_acts(&id, out);
     for it in [notice, unread, held, left].into_iter().flatten() {
         state.step(&id, Input::Notice(it));
     }
@@ -109,8 +109,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
-            let lines = flush::flush(state);
-            state.queue_lines(|it| it.extend_from_slice(&lines));
+            flush::flush_early(state);
             (state.tasks.store.read(id).map_err(|it| store_error(id, &it))?, None)
         }
         false => {
@@ -156,8 +155,7 @@ pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result
 pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorObjectOwned> {
     let ForkParams { parent, place, until } = params;
     // What it was told in the same breath belongs to it.
-    let lines = flush::flush(state);
-    state.queue_lines(|it| it.extend_from_slice(&lines));
+    flush::flush_early(state);
     let entries = state.tasks.store.read(parent).map_err(|it| store_error(parent, &it))?;
     let missing = || store_error(parent, &StoreError::NotFound { id: parent.clone() });
     let logged = Record::begin(entries.first().ok_or_else(missing)?).ok_or_else(missing)?;

@@ -6,7 +6,7 @@ use crate::{
     app::{
         model::model_factory::ModelFactory,
         server::{
-            outbox::{Outbox, OutboxItem},
+            outbox::Outbox,
             pending_requests::{ClientRequest, RequestOwner},
             tasks::Tasks,
             timers::Timers,
@@ -19,7 +19,6 @@ use crate::{
         settings::options::Options,
     },
     base::{clock::Now, ids::SessionId},
-    engine::step::StepOutput,
     wire::{
         acp::initialize::Client,
         jsonrpc::{
@@ -89,30 +88,11 @@ impl State {
         }
     }
 
-    pub fn queue_acts(&mut self, id: &SessionId, out: StepOutput) {
-        match self.outbox.items.last_mut() {
-            Some(OutboxItem::Acts(last, acts)) if last == id => acts.extend(out.acts),
-            _ if out.acts.is_empty() => (),
-            _ => self.outbox.items.push(OutboxItem::Acts(id.clone(), out.acts)),
-        }
-    }
-
-    pub fn queue_lines(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        match self.outbox.items.last_mut() {
-            Some(OutboxItem::Lines(lines)) => write(lines),
-            _ => {
-                let mut lines = Vec::new();
-                write(&mut lines);
-                self.outbox.items.push(OutboxItem::Lines(lines));
-            }
-        }
-    }
-
     /// Requests to the client whose answers change nothing.
     pub fn queue_requests(&mut self, requests: Vec<terminals::Request>) {
         for (method, params) in requests {
             let id = self.outgoing.register(ClientRequest::IgnoredReply);
-            self.queue_lines(|lines| _ = write::request(lines, id, method, &params));
+            self.outbox.queue_lines(|lines| _ = write::request(lines, id, method, &params));
         }
     }
 

@@ -27,7 +27,7 @@ impl State {
             panics::panic_if(breaks);
         };
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(()) => self.queue_acts(id, out),
+            Ok(()) => self.outbox.queue_acts(id, out),
             Err(panic) => {
                 let panic = panics::panic_message(&*panic);
                 let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
@@ -48,7 +48,7 @@ impl State {
         for ticket in open {
             self.tasks.traces.end_request(ticket, Some(error.code()));
             if let Some((request, _)) = self.requests.complete(ticket) {
-                self.queue_lines(|lines| write::error(lines, &request, error));
+                self.outbox.queue_lines(|lines| write::error(lines, &request, error));
             }
         }
         let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
@@ -74,6 +74,6 @@ impl State {
         if let Some(live) = self.sessions.get_mut(id) {
             live.view.interrupt(why, &mut lines);
         }
-        self.queue_lines(|it| it.append(&mut lines));
+        self.outbox.queue_lines(|it| it.append(&mut lines));
     }
 }

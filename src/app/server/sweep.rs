@@ -1,10 +1,7 @@
 //! The sweep of old sessions: once per process, after the first session was answered, on its own thread.
 
 use crate::{
-    app::{
-        server::{state::State, tasks::checkpoint_tasks},
-        settings::Sources,
-    },
+    app::{server::tasks::checkpoint_tasks, settings::Sources},
     base::path::AbsPath,
     world::{
         secrets::Env,
@@ -13,13 +10,8 @@ use crate::{
     },
 };
 
-/// Starts the sweep where it is due. Called after a loop turn has sent its output, so that no request waits for it.
-pub fn start_if_due(state: &mut State) {
-    if state.tasks.is_swept || state.sessions.is_empty() {
-        return;
-    }
-    state.tasks.is_swept = true;
-    let (store, env, now_ms) = (state.tasks.store.clone(), state.env.clone(), state.now.unix_ms);
+/// Starts the sweep. Called after what a loop turn had to say has left: nobody waits for it.
+pub fn start(store: SessionStore, env: Env, now_ms: u64) {
     // It may be ended with the process at any moment: the log of a session goes first, a later sweep finds the rest.
     let started =
         std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env, now_ms));

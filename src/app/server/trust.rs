@@ -73,7 +73,9 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
         state.step(id, Input::SetOption(OptionValue::Mode(mode_now)));
     }
     mcp::connect(state, id, after.servers);
-    offered_commands::update(state, id);
+    if let Some(live) = state.sessions.get_mut(id) {
+        offered_commands::update(live, &mut state.outbox);
+    }
     Ok(())
 }
 
