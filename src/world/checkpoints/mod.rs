@@ -43,6 +43,7 @@ use crate::{
     },
     world::disk::{
         dirfd::{self, DirFd},
+        frame,
         parallel::in_parallel,
     },
 };

@@ -10,7 +10,7 @@ use std::{
 use super::{
     AbsPath, Buffers, Change, CheckpointId, Delta, Failure, Kind, Node, NotHeld, Part, RelPath, Store, Value,
     blobs::hash_of, conflicts::Author, conflicts::SINCE, conflicts::StateChange, conflicts::judge, git, in_parallel,
-    node, refs, refs::RefsPlan, refs::UndoHistory,
+    node, refs,
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
@@ -39,17 +39,17 @@ struct Undo<'a> {
     store: &'a Store,
     order: &'a RestoreOrder,
     buffers: &'a Buffers,
-    history: UndoHistory,
+    history: Vec<(Author, Delta)>,
+    forced: bool,
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
     let who = |it: Delta| Some((Author::of(&it, &store.session.id, |id| order.undo.contains(id))?, it));
-    let deltas = store.history()?.into_iter().filter_map(who).collect();
-    let history = UndoHistory { deltas, forced: order.on_conflict == OnConflict::Restore };
-    let undo = Undo { store, order, buffers, history };
+    let history = store.history()?.into_iter().filter_map(who).collect();
+    let undo = Undo { store, order, buffers, history, forced: order.on_conflict == OnConflict::Restore };
     let chains = undo.chains();
     let gits = undo.git_dirs(&chains);
-    let calls = undo.history.deltas.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
+    let calls = undo.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| it.1.calls());
     let mut plan = Plan { known: calls.map(|it| it.id.clone()).collect(), ..Plan::default() };
     for (path, links) in &chains {
         let mut states = links.iter().flat_map(|it| [&it.old, &it.new]);
@@ -58,12 +58,13 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
-        let damaged = || (Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned());
-        let found = refs::plan(store, dir, &undo.history);
-        let it = found.unwrap_or_else(|| RefsPlan { conflicts: vec![damaged()], ..RefsPlan::default() });
-        plan.refs.extend(it.refs);
-        plan.conflicts.extend(it.conflicts.clone());
-        if !it.conflicts.is_empty() {
+        let damaged = || vec![(Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned())];
+        let found = refs::plan(store, dir, &undo.history, undo.forced);
+        let (refs, conflicts) = found.unwrap_or_else(|| (Vec::new(), damaged()));
+        plan.refs.extend(refs);
+        let is_settled = conflicts.is_empty();
+        plan.conflicts.extend(conflicts);
+        if !is_settled {
             // What is staged belongs to the branch.
             let index = node::join(dir, b"index");
             plan.steps.retain(|it| *it.path != *index);
@@ -82,10 +83,10 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
 impl Undo<'_> {
     /// The states of all paths that the calls changed.
     fn chains(&self) -> Chains {
-        let undone = self.history.deltas.iter().filter(|it| it.0.is_undone()).flat_map(|it| &it.1.changes);
+        let undone = self.history.iter().filter(|it| it.0.is_undone()).flat_map(|it| &it.1.changes);
         let wanted = undone.filter(|it| self.is_wanted(&it.path));
         let mut res: Chains = wanted.map(|it| (it.path.clone(), Vec::new())).collect();
-        for (who, delta) in &self.history.deltas {
+        for (who, delta) in &self.history {
             for change in &delta.changes {
                 if let Some(links) = res.get_mut(&change.path) {
                     links.push(StateChange { old: change.old.clone(), new: change.new.clone(), who: *who });
@@ -142,7 +143,7 @@ impl Undo<'_> {
             // Nothing of git's own needs it, or it was put there by somebody since.
             (Some(Part::Object | Part::ObjectDir), _) if !whole && step.kind() != ChangeKind::Added => (),
             (Some(Part::Other), Some(_)) if !whole => (),
-            (_, Some(why)) if !self.history.forced => plan.conflicts.push((step, why.to_owned())),
+            (_, Some(why)) if !self.forced => plan.conflicts.push((step, why.to_owned())),
             _ => plan.steps.push(step),
         }
     }
@@ -163,7 +164,7 @@ impl Undo<'_> {
         match conflict {
             _ if is_done => (),
             _ if step.new.why().is_some() => plan.not_kept.push(path.clone()),
-            Some(why) if !self.history.forced => plan.conflicts.push((step, why.to_owned())),
+            Some(why) if !self.forced => plan.conflicts.push((step, why.to_owned())),
             _ if is_text => plan.to_client.push(step),
             _ => plan.steps.push(step),
         }
@@ -219,7 +220,7 @@ impl Undo<'_> {
             match step.new.is_absent() {
                 _ if stays.is_empty() => plan.steps.push(step),
                 true => _ = gone.remove(&step.path),
-                false if self.history.forced && all_held => {
+                false if self.forced && all_held => {
                     let removed = stays.into_iter().map(|(path, it)| (path.clone(), it.clone(), Node::default()));
                     plan.steps.extend(removed.map(|(path, old, new)| Change { path, old, new }));
                     plan.steps.push(step);

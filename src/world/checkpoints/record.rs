@@ -1,11 +1,8 @@
 //! Checkpoint records: changes of each call and steps of a restore, in frames with a checksum.
 
-use std::{
-    io,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use super::{CheckpointId, Kind, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
 use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
@@ -130,21 +127,4 @@ impl Journal {
 pub fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
-}
-
-const CHECK: usize = 8;
-
-/// A frame: how long, the beginning of its hash, the bytes.
-pub fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
-    let payload = postcard::to_allocvec(value).map_err(io::Error::other)?;
-    Ok([&(payload.len() as u64).to_le_bytes(), hash_of(&payload).split_at(CHECK).0, &payload].concat())
-}
-
-/// What the frame at the start of `bytes` holds, and what follows it; `None`: it is torn.
-pub fn unframe<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<8>()?;
-    let (check, rest) = rest.split_first_chunk::<CHECK>()?;
-    let (payload, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
-    let is_whole = hash_of(payload).starts_with(check);
-    Some((is_whole.then(|| postcard::from_bytes(payload).ok())??, rest))
 }

@@ -18,20 +18,11 @@ use super::{
 
 type Files = BTreeMap<RelPath, Hash>;
 
-/// What changed in a root, and by whom; `forced`: conflicts do not count.
-pub struct UndoHistory {
-    pub deltas: Vec<(Author, Delta)>,
-    pub forced: bool,
-}
-
-#[derive(Default)]
-pub struct RefsPlan {
-    pub refs: Vec<Change<Value>>,
-    pub conflicts: Vec<(Change, String)>,
-}
+/// What is to be done with refs, and what conflicts.
+type RefsPlan = (Vec<Change<Value>>, Vec<(Change, String)>);
 
 /// What is to become of the refs of one repository. `None`: what was held of them is damaged.
-pub fn plan(store: &Store, dir: &[u8], undo: &UndoHistory) -> Option<RefsPlan> {
+pub fn plan(store: &Store, dir: &[u8], history: &[(Author, Delta)], forced: bool) -> Option<RefsPlan> {
     let is_ref = |path: &[u8]| git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref);
     let below = store.manifest.below(dir).filter(|it| is_ref(it.0));
     let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), it.hash()?))).collect();
@@ -40,7 +31,7 @@ pub fn plan(store: &Store, dir: &[u8], undo: &UndoHistory) -> Option<RefsPlan> {
     // From now back to the first of the calls.
     let (mut after, mut chains) = (now.clone(), BTreeMap::<Vec<u8>, Vec<StateChange<Value>>>::new());
     let touched = |it: &Delta| it.changes.iter().any(|it| is_ref(&it.path));
-    for (who, delta) in undo.deltas.iter().rev().filter(|it| touched(&it.1)) {
+    for (who, delta) in history.iter().rev().filter(|it| touched(&it.1)) {
         for change in delta.changes.iter().filter(|it| is_ref(&it.path)) {
             files.remove(&change.path);
             files.extend(change.old.hash().map(|it| (change.path.clone(), it)));
@@ -57,12 +48,12 @@ pub fn plan(store: &Store, dir: &[u8], undo: &UndoHistory) -> Option<RefsPlan> {
         links.reverse();
         let old = now.get(&name).cloned();
         let Some(verdict) = judge(&links, &old, &|a, b| a == b).filter(|it| it.target != old) else { continue };
-        match verdict.conflict.filter(|_| !undo.forced) {
+        match verdict.conflict.filter(|_| !forced) {
             Some(why) => {
                 let why = words(&name, old.as_deref(), verdict.left.as_deref(), why);
-                plan.conflicts.push((Change { path: dir.into(), ..Change::default() }, why));
+                plan.1.push((Change { path: dir.into(), ..Change::default() }, why));
             }
-            None => plan.refs.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
+            None => plan.0.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
         }
     }
     Some(plan)

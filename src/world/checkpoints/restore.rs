@@ -4,8 +4,8 @@ use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
     AbsPath, Buffers, Cancel, Cause, Change, CheckpointId, Failure, Journal, Lock, Part, PlannedPath, RelPath,
-    RestoreOutcome, RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, git, node, plan::Plan, plan::absolute,
-    plan::plan, plan::shown_path, record::frame,
+    RestoreOutcome, RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, node, plan::Plan,
+    plan::absolute, plan::plan, plan::shown_path,
 };
 use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, RestoreResult};
 

@@ -14,8 +14,8 @@ use rustix::fs::OFlags;
 
 use super::{
     AbsPath, Call, Cancel, Cause, Change, CheckpointId, Delta, DirFd, DiskMark, Failure, Limits, Node, RelPath, Result,
-    SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock, manifest::Manifest,
-    record::frame, record::now, record::unframe, rules::IgnoreLists, rules::Lists,
+    SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock, frame::frame, frame::unframe,
+    manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists,
 };
 
 /// The session of the checkpoints, with its limits.
