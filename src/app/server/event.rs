@@ -36,7 +36,7 @@ pub enum Event {
     /// An MCP server has something to say.
     Mcp {
         server: u64,
-        news: ServerEvent,
+        event: ServerEvent,
     },
     /// A task of the world needs the editor's hands.
     Editor(EditorRequest),
@@ -71,7 +71,7 @@ impl Event {
 /// What a listing found, newest first.
 pub struct Listing {
     pub ticket: Ticket,
-    pub wish: ListParams,
+    pub params: ListParams,
     pub found: Vec<SessionSummary>,
     /// For the next one.
     pub cache: ListCache,

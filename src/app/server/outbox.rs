@@ -1,4 +1,4 @@
-//! What is said at the end of the loop turn.
+//! The outbox: lines, acts of sessions and requests that leave at the end of the loop turn.
 
 use crate::{
     app::server::event::EditorRequest,
