@@ -67,7 +67,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
 mod tests {
     use super::run;
     use crate::{
-        app::cli::testing::{parse, said},
+        app::cli::testing::{parse, run_verb},
         base::{
             log::{Grant, PersistentGrant},
             path::AbsPath,
@@ -81,7 +81,7 @@ mod tests {
         let home = AbsPath::new(temp.path()).unwrap();
         let text = home.to_string();
         let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
-        let say = |line: &[&str]| said(|out| run(&parse(line), &env, out));
+        let say = |line: &[&str]| run_verb(|out| run(&parse(line), &env, out));
         assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
         let server = Some("web".to_owned());

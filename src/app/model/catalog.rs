@@ -88,8 +88,8 @@ impl Catalog {
         };
         for provider in &settings.models.providers {
             let named = provider.models.iter().map(|it| (&it.id, it.name.as_deref()));
-            let said = self.of(&provider.name).iter().map(|it| (&it.id, it.name.as_deref()));
-            for (id, name) in named.chain(said) {
+            let listed = self.of(&provider.name).iter().map(|it| (&it.id, it.name.as_deref()));
+            for (id, name) in named.chain(listed) {
                 let id = format!("{}/{id}", provider.name);
                 if !res.iter().any(|(it, _)| *it == id) {
                     res.push(shown(id, name));
@@ -102,14 +102,14 @@ impl Catalog {
     /// How much each model reads at once. Settings go before what the provider says.
     pub fn windows(&self, settings: &Settings) -> ContextWindows {
         let gemini = self.of(GEMINI).iter().filter_map(|it| Some((it.id.clone(), it.window?)));
-        let mut said: BTreeMap<String, u64> = gemini.collect();
+        let mut windows: BTreeMap<String, u64> = gemini.collect();
         for provider in &settings.models.providers {
             let listed = self.of(&provider.name).iter().map(|it| (&it.id, it.window));
             let named = provider.models.iter().map(|it| (&it.id, it.window));
             let all = listed.chain(named);
-            said.extend(all.filter_map(|(id, window)| Some((format!("{}/{id}", provider.name), window?))));
+            windows.extend(all.filter_map(|(id, window)| Some((format!("{}/{id}", provider.name), window?))));
         }
-        ContextWindows { configured: said, otherwise: settings.models.window }
+        ContextWindows { configured: windows, otherwise: settings.models.window }
     }
 }
 

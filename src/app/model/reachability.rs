@@ -113,18 +113,22 @@ fn routed_models(settings: &Settings, wanted: &str) -> impl Iterator<Item = Stri
 
 /// As the settings say; else Gemini's own models stand in for each other, and what an auto model chooses from does.
 fn chain(options: &Options, settings: &Settings, wanted: &str, model: &str) -> Chain {
-    let wish = &settings.on_failure;
-    if let Some(auto) = settings.models.aliases.auto(wanted).filter(|_| wish.models.is_empty()) {
+    let on_failure = &settings.on_failure;
+    if let Some(auto) = settings.models.aliases.auto(wanted).filter(|_| on_failure.models.is_empty()) {
         let models = [auto.pro, auto.flash].map(|it| settings.models.aliases.model_of(it)).to_vec();
-        return Chain { for_all: false, policies: FallbackPolicies::for_auto(wish.policies.clone(), &models), models };
+        return Chain {
+            for_all: false,
+            policies: FallbackPolicies::for_auto(on_failure.policies.clone(), &models),
+            models,
+        };
     }
     let known = || KNOWN_MODELS.iter().map(|(id, _)| (*id).to_owned());
-    let models = match wish.models.is_empty() {
-        false => wish.models.iter().map(|it| settings.models.aliases.model_of(it)).collect(),
+    let models = match on_failure.models.is_empty() {
+        false => on_failure.models.iter().map(|it| settings.models.aliases.model_of(it)).collect(),
         true if options.needs_no_access() || model == DEMO || providers::provider_of(settings, model).is_some() => {
             Vec::new()
         }
         true => known().collect(),
     };
-    Chain { models, for_all: !wish.models.is_empty(), policies: wish.policies.clone() }
+    Chain { models, for_all: !on_failure.models.is_empty(), policies: on_failure.policies.clone() }
 }

@@ -36,7 +36,7 @@ pub enum Event {
     /// An event of an MCP server.
     Mcp {
         server: u64,
-        news: ServerEvent,
+        event: ServerEvent,
     },
     /// A task needs a request to the editor.
     Editor(EditorRequest),
@@ -71,7 +71,7 @@ impl Event {
 /// The result of a listing, newest first.
 pub struct Listing {
     pub ticket: Ticket,
-    pub wish: ListParams,
+    pub params: ListParams,
     pub found: Vec<SessionSummary>,
     /// For the next one.
     pub cache: ListCache,

@@ -26,19 +26,19 @@ pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Rep
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let wish = ListParams { cwd, after: after.transpose()? };
-    state.tasks.list(ticket, wish);
+    let wanted = ListParams { cwd, after: after.transpose()? };
+    state.tasks.list(ticket, wanted);
     Ok(None)
 }
 
 /// The page that was asked for.
 pub fn answer(state: &mut State, listing: Listing) {
-    let Listing { ticket, wish, found, cache } = listing;
+    let Listing { ticket, params, found, cache } = listing;
     state.tasks.n_listings = state.tasks.n_listings.saturating_sub(1);
     state.tasks.list_cache = cache;
     // An empty conversation is nothing to come back to, unless it is open here.
     let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
-    let mut page: Vec<SessionSummary> = worth.filter(|it| wish.is_next(it)).take(PAGE + 1).collect();
+    let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(PAGE + 1).collect();
     let has_more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));

@@ -101,7 +101,7 @@ impl Machine {
             Event::StdoutClosed | Event::Terminate => return true,
             Event::Written(n) => self.mark_sent(n),
             Event::Engine { session, input } => handle_answer(state, &session, input),
-            Event::Mcp { server, news } => mcp::handle_event(state, server, news),
+            Event::Mcp { server, event } => mcp::handle_event(state, server, event),
             Event::Editor(request) => state.outbox.items.push(OutboxItem::Editor(request)),
             Event::ChoreDone => state.tasks.chores.finish_chore(),
             Event::GrantSaved => dispatch::resume_waiting(state),

@@ -32,8 +32,8 @@ pub fn connect(state: &mut State, session: &SessionId, request: ServerRequest) {
 }
 
 /// A server has something to say.
-pub fn handle_event(state: &mut State, server: u64, news: ServerEvent) {
-    match news {
+pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
+    match event {
         ServerEvent::Question(it) => {
             let (calls, now_ms) = (state.tasks.calls_of(server), state.now.unix_ms);
             if let Some((session, input)) = state.tasks.server_questions.ask(server, it, calls, now_ms) {

@@ -80,8 +80,8 @@ pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 
 /// A copy of a session up to a message of it, live at once.
 pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
-    let wish = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
-    let id = sessions::fork(state, &wish)?;
+    let fork = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
+    let id = sessions::fork(state, &fork)?;
     answer_resumed(state, &id, |live| {
         reply_now(&session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
     })
@@ -174,32 +174,32 @@ pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) ->
 }
 
 pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let wish = options::read_set_option(params).map_err(|it| error::invalid_params(&it))?;
-    choose(state, ticket, &wish)?;
-    let live = live_session(state, &wish.session)?;
+    let option = options::read_set_option(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, ticket, &option)?;
+    let live = live_session(state, &option.session)?;
     reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
 }
 
 pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let wish = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
-    choose(state, ticket, &wish)?;
+    let option = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, ticket, &option)?;
     reply_now(&json!({}))
 }
 
-fn choose(state: &mut State, ticket: Ticket, wish: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
-    let live = live_session(state, &wish.session)?;
-    let choice = wish.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
+    let live = live_session(state, &option.session)?;
+    let choice = option.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
     let choice = match choice {
         options::OptionChoice::Mode(mode) => {
-            check_mode(state, &wish.session, mode)?;
+            check_mode(state, &option.session, mode)?;
             step::OptionValue::Mode(mode)
         }
         options::OptionChoice::Model(model) => step::OptionValue::Model(model),
         options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
         options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
-    set_owner(state, ticket, RequestOwner::Setter(wish.session.clone()));
-    state.step(&wish.session, Input::SetOption(choice));
+    set_owner(state, ticket, RequestOwner::Setter(option.session.clone()));
+    state.step(&option.session, Input::SetOption(choice));
     Ok(())
 }
 

@@ -52,8 +52,8 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let groups = Groups::default();
     let tools = builtins(&groups);
     let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
-    let world = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
-    let mut machine = Machine::new(options, env, world, seed());
+    let tasks = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
+    let mut machine = Machine::new(options, env, tasks, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stdin = runtime.block_on(async { Stdin::open() })?;
     let end = runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;

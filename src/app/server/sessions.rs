@@ -49,31 +49,31 @@ use crate::{
 ///
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
-pub fn create(state: &mut State, place: &SessionFolders) -> Result<SessionId, ErrorObjectOwned> {
-    let (site, left) = inspect_place(&state.options, &state.env, state.tasks.store.home(), place)?;
-    let model = model_of(&state.options, &site.settings);
-    let (mode, notice) = first_mode(&state.options, &site.ground.trust, &site.settings)?;
-    let unread = unread_notice(&site.ground);
-    let held = confinement::notice(&state.env, confinement::is_harmless(&site.ground), &site.settings);
+pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, ErrorObjectOwned> {
+    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    let model = model_of(&state.options, &place.settings);
+    let (mode, notice) = first_mode(&state.options, &place.ground.trust, &place.settings)?;
+    let unread = unread_notice(&place.ground);
+    let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
     let now = state.now();
     let id = new_id(now);
-    let SessionParts { spec, resources, trouble } = build_session(state.host(&id), &id, &site, &model);
+    let SessionParts { spec, resources, trouble } = build_session(state.host(&id), &id, &place, &model);
     if let Some(it) = trouble {
         return Err(it);
     }
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
-    let servers = server_request(&site, place, &resources);
-    let SessionPlace { cwd, roots, ground, .. } = site;
+    let servers = server_request(&place, folders, &resources);
+    let SessionPlace { cwd, roots, ground, .. } = place;
     let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
     let mut out = StepOutput::default();
     let session = Session::create(origin, spec, now, &mut out);
     insert_session(state, session, log, resources);
     state.outbox.queue_acts(&id, out);
-    for it in [notice, unread, held, left].into_iter().flatten() {
+    for it in [notice, unread, ignored, leftovers].into_iter().flatten() {
         state.step(&id, Input::Notice(it));
     }
     send_outages(state, &id);
-    trust::ask_trust(state, &id, PendingTrust { ground, place: place.clone(), is_resumed: false });
+    trust::ask_trust(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false });
     mcp::connect(state, &id, servers);
     Ok(id)
 }
@@ -100,12 +100,12 @@ pub fn new_id(now: Now) -> SessionId {
 /// # Errors
 /// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
 /// script that cannot be read.
-pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
+pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
     let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
-    let (site, left) = inspect_place(&state.options, &state.env, state.tasks.store.home(), place)?;
+    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
@@ -118,18 +118,18 @@ pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result
     };
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
-    bring_up_to_date(&mut record, &site);
+    bring_up_to_date(&mut record, &place);
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
         Some(live) => live.session.record().model.clone(),
-        None => resumed_model(&record, &state.options, &site.settings),
+        None => resumed_model(&record, &state.options, &place.settings),
     };
-    let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &site, &model);
+    let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &place, &model);
     // Files that castor was started with are an order.
     if let Some(it) = trouble.filter(|_| state.options.script.is_some() || state.options.record.is_some()) {
         return Err(it);
     }
-    let servers = server_request(&site, place, &resources);
+    let servers = server_request(&place, folders, &resources);
     match log {
         Some(log) => {
             let mut session = Session::resume(record, spec);
@@ -138,11 +138,11 @@ pub fn load(state: &mut State, id: &SessionId, place: &SessionFolders) -> Result
         }
         None => replace_session(state, record, spec, resources),
     }
-    if let Some(it) = left {
+    if let Some(it) = leftovers {
         state.step(id, Input::Notice(it));
     }
     send_outages(state, id);
-    trust::ask_trust(state, id, PendingTrust { ground: site.ground, place: place.clone(), is_resumed: true });
+    trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
     mcp::connect(state, id, servers);
     Ok(entries)
 }

@@ -45,7 +45,7 @@ pub fn apply_answer(state: &mut State, id: &SessionId, effect: EffectId, choice:
 }
 
 fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice: TrustChoice) -> Result<(), String> {
-    let PendingTrust { ground, place, is_resumed } = pending;
+    let PendingTrust { ground, folders, is_resumed } = pending;
     let warnings =
         folder_config::save_decision(state.tasks.store.home(), &ground, choice).map_err(|it| it.to_string())?;
     for it in warnings {
@@ -57,7 +57,7 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
     };
-    let after = readmit_session(state, id, ground, &place)?;
+    let after = readmit_session(state, id, ground, &folders)?;
     // What the session began with follows the settings; what was chosen in it stays.
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
     let (mode, model) = (live.session.record().mode, live.session.record().model.clone());
@@ -103,25 +103,25 @@ fn readmit_session(
     state: &mut State,
     id: &SessionId,
     ground: FolderConfig,
-    place: &SessionFolders,
+    folders: &SessionFolders,
 ) -> Result<ReadmittedSession, String> {
     let Some(live) = state.sessions.get(id) else { return Err("the session is gone".to_owned()) };
     let record = live.session.record();
     let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
     let settings = settings_of(&state.options, &ground);
-    let site = SessionPlace { cwd, roots, ground, settings };
-    log_warnings(&site);
-    let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &site, &model);
-    let servers = server_request(&site, place, &resources);
+    let place = SessionPlace { cwd, roots, ground, settings };
+    log_warnings(&place);
+    let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &place, &model);
+    let servers = server_request(&place, folders, &resources);
     let modes = spec.modes.allowed.clone();
     if let Some(live) = state.sessions.get_mut(id) {
         live.session.replace_spec(spec);
         live.resources = resources;
     }
-    Ok(ReadmittedSession { settings: site.settings, servers, modes })
+    Ok(ReadmittedSession { settings: place.settings, servers, modes })
 }
 
 /// `mode` where it is allowed, else the most careful one.
-fn nearest_mode(mode: Mode, joined: &ReadmittedSession) -> Mode {
-    if joined.modes.contains(&mode) { mode } else { Mode::Default }
+fn nearest_mode(mode: Mode, session: &ReadmittedSession) -> Mode {
+    if session.modes.contains(&mode) { mode } else { Mode::Default }
 }

@@ -53,19 +53,19 @@ pub struct SessionParts {
     pub trouble: Option<ErrorObjectOwned>,
 }
 
-pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, site: &SessionPlace, model: &str) -> SessionParts {
-    let SessionPlace { cwd, roots, ground, settings } = site;
+pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionPlace, model: &str) -> SessionParts {
+    let SessionPlace { cwd, roots, ground, settings } = place;
     host.models.set_connection(&settings.models.connection);
     let context = ModelContext { options: host.options, env: &ground.env, settings };
     let (generator, reached) = reachability::reach_models(host.models, context, id, model);
     let catalog = Catalog::for_options(host.options, host.store.home());
     let interactive = !host.client.headless;
-    let around =
+    let environment =
         SessionEnvironment { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
-    let screens = terminal_mode(&host.client, settings.tools.shell_in_client);
+    let terminal_mode = terminal_mode(&host.client, settings.tools.shell_in_client);
     let spec = Spec {
-        toolbox: toolbox(&mut host, id, site, &screens),
-        instructions: Instructions::new(&around),
+        toolbox: toolbox(&mut host, id, place, &terminal_mode),
+        instructions: Instructions::new(&environment),
         scratch: host.store.scratch_dir(id),
         memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
@@ -91,14 +91,14 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, site: &SessionPl
         mcp: Arc::default(),
         children: ChildProcesses {
             env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
-            hooks: hook_resources(&host, id, site),
+            hooks: hook_resources(&host, id, place),
             confined,
             protected_paths: Arc::new(confinement::protected_paths(host.env, host.store.home(), settings)),
             closed: SessionClosed::default(),
         },
         model_input: ModelInput {
             truncate_at: settings.caps.truncate_at(),
-            memory: Arc::new(memory_of(site)),
+            memory: Arc::new(memory_of(place)),
             secrets: secrets(&host, roots),
         },
         files: Files {
@@ -106,19 +106,19 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, site: &SessionPl
             writes: host.client.writes_files,
             checkpoints: settings.children.checkpoints.then(|| checkpoints(&host, id, roots)),
         },
-        terminal_mode: screens,
+        terminal_mode,
         fault: FaultPoint::read(host.env),
     };
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
 }
 
-fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, site: &SessionPlace, screens: &TerminalMode) -> Toolbox {
-    let SessionPlace { cwd, roots, ground, settings } = site;
+fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
+    let SessionPlace { cwd, roots, ground, settings } = place;
     let found = session_rules(ground);
     let folder = confinement::grant_folder(roots, cwd);
-    let kept = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
-    let hold = confinement::sandbox_state(ground, settings);
-    let (held, facts) = match screens {
+    let grants = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
+    let sandbox_state = confinement::sandbox_state(ground, settings);
+    let (sandbox, facts) = match terminal_mode {
         TerminalMode::Client { .. } => {
             let facts = policy::SandboxFacts {
                 trusted: ground.trust.is_trusted(),
@@ -127,12 +127,12 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, site: &SessionPlace, scre
             };
             ("off; commands run in your editor's terminals".to_owned(), facts)
         }
-        _ => (hold.in_words(), confinement::policy_sandbox(hold, ground, settings)),
+        _ => (sandbox_state.in_words(), confinement::policy_sandbox(sandbox_state, ground, settings)),
     };
     Toolbox::new(std::mem::take(&mut host.builtins), found.rules, !host.client.headless)
         .with_saving(found.saves)
-        .with_grants(kept)
-        .with_sandbox(held, facts)
+        .with_grants(grants)
+        .with_sandbox(sandbox, facts)
         .with_hooks(hooks::load_hooks(ground))
         .with_planning(planning(host.store, id, ground, settings))
         .with_checkpoints(settings.children.checkpoints)
@@ -164,17 +164,17 @@ fn bounds(settings: &Settings) -> TurnBounds {
 }
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
-pub fn server_request(site: &SessionPlace, place: &SessionFolders, resources: &SessionResources) -> ServerRequest {
-    let McpSettings { servers, off, start_budget_ms, .. } = &site.settings.mcp;
+pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources: &SessionResources) -> ServerRequest {
+    let McpSettings { servers, off, start_budget_ms, .. } = &place.settings.mcp;
     let off = off.iter().map(|(name, why)| (name.clone(), ServerStatus::Off(why.clone())));
-    let (of_settings, mut off): (_, Vec<_>) = match site.ground.trust.is_trusted() {
-        true => (servers.iter().map(|it| site.ground.bind_server(it)).collect(), off.collect()),
+    let (of_settings, mut off): (_, Vec<_>) = match place.ground.trust.is_trusted() {
+        true => (servers.iter().map(|it| place.ground.bind_server(it)).collect(), off.collect()),
         // Also the user's own: what they start may be found in the folder, as `npx` does.
         false => (Vec::new(), servers.iter().map(|it| (it.name.clone(), ServerStatus::Untrusted)).chain(off).collect()),
     };
-    let mut servers = merge_servers(place.mcp_servers.clone(), of_settings);
+    let mut servers = merge_servers(folders.mcp_servers.clone(), of_settings);
     // The user's word holds for what the client brings, too.
-    servers.retain(|it| match site.settings.mcp.exclusion_reason(&it.name) {
+    servers.retain(|it| match place.settings.mcp.exclusion_reason(&it.name) {
         Some(why) if off.iter().all(|(name, _)| *name != it.name) => {
             off.push((it.name.clone(), ServerStatus::Off(why.to_owned())));
             false
@@ -184,8 +184,8 @@ pub fn server_request(site: &SessionPlace, place: &SessionFolders, resources: &S
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
     // Most servers are of no use without the network.
     let confined = resources.children.confined.as_deref().map(|it| {
-        let leave = SandboxGrant { is_mcp_server: true, ..it.grant.clone() };
-        Arc::new(Confinement { network: true, grant: leave, ..it.clone() })
+        let grant = SandboxGrant { is_mcp_server: true, ..it.grant.clone() };
+        Arc::new(Confinement { network: true, grant, ..it.clone() })
     });
     let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
     ServerRequest { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
@@ -224,8 +224,8 @@ fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
 /// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
 /// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
 /// nor write.
-fn hook_resources(host: &SessionHost<'_>, id: &SessionId, site: &SessionPlace) -> HookResources {
-    let SessionPlace { cwd, roots, ground, settings } = site;
+fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> HookResources {
+    let SessionPlace { cwd, roots, ground, settings } = place;
     let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
     let (cwd, confined) = match ground.trust.is_trusted() {
         true => (cwd.clone(), None),

@@ -82,7 +82,7 @@ pub fn for_session(
     let written = &settings.children.sandbox.writable;
     let writable =
         written.iter().filter_map(|it| folder_of(it, home.as_ref())).map(canonical).filter(is_there).collect();
-    let ProtectedPaths { never_written: kept, masked } = default_protection(home.clone(), host.store.home());
+    let ProtectedPaths { never_written, masked } = default_protection(home.clone(), host.store.home());
     let home = home.map(canonical);
     let castor = canonical(host.store.home().clone());
     let credentials = readable(settings, home.as_ref());
@@ -96,7 +96,7 @@ pub fn for_session(
         roots: roots.to_vec(),
         git_dirs: gits.filter(|_| !read_only).collect(),
         writable,
-        never_written: kept,
+        never_written,
         read_only_paths: Vec::new(),
         masked,
         home,
@@ -114,27 +114,28 @@ pub fn for_session(
 fn default_protection(home: Option<AbsPath>, castor: &AbsPath) -> ProtectedPaths {
     let castor = canonical(castor.clone());
     let home = home.map(canonical);
-    let mut kept = vec![castor.clone()];
+    let mut never_written = vec![castor.clone()];
     if let Some(home) = &home {
-        kept.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
+        never_written.extend([".gemini", ".castor"].iter().chain(HOME_CONFIG).map(|it| home.join(it)));
         // Dotfiles are often links.
-        let led: Vec<AbsPath> = kept.iter().cloned().map(canonical).filter(|it| !kept.contains(it)).collect();
-        kept.extend(led);
+        let link_targets: Vec<AbsPath> =
+            never_written.iter().cloned().map(canonical).filter(|it| !never_written.contains(it)).collect();
+        never_written.extend(link_targets);
     }
     let of_home = home.iter().flat_map(|home| guarded_names::credentials().chain([".castor"]).map(|it| home.join(it)));
     let masked = of_home.chain(guarded_names::SYSTEM_SECRETS.iter().filter_map(|it| AbsPath::new(*it))).chain([castor]);
-    ProtectedPaths { never_written: kept, masked: masked.map(canonical).collect() }
+    ProtectedPaths { never_written, masked: masked.map(canonical).collect() }
 }
 
 /// The same for tools that touch files by themselves, but for what the settings open.
 pub fn protected_paths(env: &Env, castor: &AbsPath, settings: &Settings) -> ProtectedPaths {
     let home = env.get("HOME").and_then(AbsPath::new);
-    let ProtectedPaths { never_written: kept, mut masked } = default_protection(home.clone(), castor);
+    let ProtectedPaths { never_written, mut masked } = default_protection(home.clone(), castor);
     let (open, castor) = (readable(settings, home.as_ref()), canonical(castor.clone()));
     masked.retain(|secret| {
         castor.is_within(secret) || !open.iter().any(|it| it.is_within(secret) || secret.is_within(it))
     });
-    ProtectedPaths { never_written: kept, masked }
+    ProtectedPaths { never_written, masked }
 }
 
 /// Credentials that commands may read.
@@ -169,16 +170,16 @@ pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String>
 pub fn notice(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
     let left = ignored_folders(env, harmless, settings);
-    let said: Vec<String> = odd.chain(left).collect();
-    (!said.is_empty()).then(|| said.join(" "))
+    let notices: Vec<String> = odd.chain(left).collect();
+    (!notices.is_empty()).then(|| notices.join(" "))
 }
 
 fn ignored_folders(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let level = sandbox_level(&settings.children.sandbox, harmless, sandbox::is_available());
     let home = env.get("HOME").and_then(AbsPath::new);
-    let said = ignored_paths(settings, home.as_ref());
+    let ignored = ignored_paths(settings, home.as_ref());
     let next = "Where that changes, the next session writes it.";
-    (level != SandboxLevel::Off && !said.is_empty()).then(|| format!("{} {next}", said.join(" ")))
+    (level != SandboxLevel::Off && !ignored.is_empty()).then(|| format!("{} {next}", ignored.join(" ")))
 }
 
 /// Removes placeholders of killed castors, and quarantines new configuration; both as notices.

@@ -100,13 +100,13 @@ impl Servers {
     pub fn set_servers(
         &mut self,
         session: &SessionId,
-        mut wish: ServerRequest,
+        mut request: ServerRequest,
         now_ms: u64,
     ) -> Vec<(u64, ServerIdentity, CancellationToken)> {
         let mut fresh = Vec::new();
         let mut uses = Vec::new();
-        for config in std::mem::take(&mut wish.servers) {
-            let launch = launch(&config, &wish);
+        for config in std::mem::take(&mut request.servers) {
+            let launch = launch(&config, &request);
             let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
             let alive = |it: &SharedServer| it.launch == launch && is_up(&it.stage);
             let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
@@ -121,7 +121,7 @@ impl Servers {
             uses.push(ServerUse { config, server, last_notice: None });
         }
         let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
-        let ServerRequest { off, budget_ms, .. } = wish;
+        let ServerRequest { off, budget_ms, .. } = request;
         self.by_session.insert(session.clone(), SessionServers { uses, off, names, budget_ms });
         self.stop_unused();
         fresh
@@ -182,8 +182,8 @@ impl Servers {
 
     /// What a session has now; losses are in it once.
     pub fn session_tools(&mut self, session: &SessionId) -> (McpTools, Arc<[McpTool]>) {
-        let (mut kit, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
-        let Some(party) = self.by_session.get_mut(session) else { return (kit, Arc::default()) };
+        let (mut mcp_tools, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
+        let Some(party) = self.by_session.get_mut(session) else { return (mcp_tools, Arc::default()) };
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
             let (standing, offer) = match &shared.stage {
@@ -197,17 +197,17 @@ impl Servers {
                 let wanted = tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
                 offers.extend(wanted.map(|tool| (&*it, connection, tool)));
             }
-            kit.servers.push(Server { name: it.config.name.clone(), status: standing });
+            mcp_tools.servers.push(Server { name: it.config.name.clone(), status: standing });
         }
-        kit.notices = notices(gone);
+        mcp_tools.notices = notices(gone);
         let off = party.off.iter().cloned();
-        kit.servers.extend(off.map(|(name, standing)| Server { name, status: standing }));
+        mcp_tools.servers.extend(off.map(|(name, standing)| Server { name, status: standing }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         let mut tools = Vec::new();
         for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
             let spec = spec(name, config, tool);
-            kit.tools.push(ForeignTool {
+            mcp_tools.tools.push(ForeignTool {
                 spec: spec.clone(),
                 server: config.name.clone(),
                 annotations: tool.annotations.clone(),
@@ -216,7 +216,7 @@ impl Servers {
             let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
             tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
         }
-        (kit, tools.into())
+        (mcp_tools, tools.into())
     }
 }
 
@@ -253,13 +253,13 @@ fn notices(gone: Vec<(u64, String, String)>) -> Vec<String> {
     res.iter().map(|(_, how, names)| line(names, how)).collect()
 }
 
-fn launch(config: &McpServerConfig, wish: &ServerRequest) -> ServerIdentity {
+fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
     // Folder and environment make no difference to a server that somebody else runs.
     let (cwd, env) = match config.link {
-        McpLink::Stdio { .. } => (wish.cwd.clone(), wish.env.clone()),
-        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| wish.cwd.clone()), Arc::default()),
+        McpLink::Stdio { .. } => (request.cwd.clone(), request.env.clone()),
+        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| request.cwd.clone()), Arc::default()),
     };
-    let confined = wish.confined.clone().filter(|_| config.confined);
+    let confined = request.confined.clone().filter(|_| config.confined);
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
     ServerIdentity { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
 }

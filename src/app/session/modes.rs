@@ -32,9 +32,9 @@ pub fn first_mode(
             let mode = Mode::Default;
             let (begun, why) = (mode.as_str(), why_not_here(wanted, trust));
             let wanted = wanted.as_str();
-            let said =
+            let notice =
                 format!("The settings ask for the mode {wanted}, {why}: this session begins in the mode {begun}.");
-            Ok((mode, Some(said)))
+            Ok((mode, Some(notice)))
         }
     }
 }

@@ -37,7 +37,7 @@ pub fn rules(ground: &FolderConfig) -> FolderRules {
 
 /// What would be done without a question if the folder were trusted as it is, and is not so now, a line each.
 pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
-    let said = |ground: &FolderConfig| {
+    let lines_of = |ground: &FolderConfig| {
         let found = rules_over(RuleSet::default(), ground);
         let allow = found.rules.iter().filter(|it| it.decision == Decision::Allow);
         let mut lines: Vec<String> = allow.map(|it| it.name(&it.tools.join(", "))).collect();
@@ -49,9 +49,9 @@ pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
         }
         lines
     };
-    let now = said(ground);
+    let now = lines_of(ground);
     let folder = format!("{}/", ground.folder);
-    let new = said(&ground.clone().with_trust(env, "")).into_iter().filter(|it| !now.contains(it));
+    let new = lines_of(&ground.clone().with_trust(env, "")).into_iter().filter(|it| !now.contains(it));
     new.map(|it| it.strip_prefix(&folder).unwrap_or(&it).to_owned()).collect()
 }
 

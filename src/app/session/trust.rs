@@ -13,7 +13,7 @@ use crate::{
 /// Files as the question shows them: a yes is about these, whatever stands on the disk meanwhile.
 pub struct PendingTrust {
     pub ground: FolderConfig,
-    pub place: SessionFolders,
+    pub folders: SessionFolders,
     /// The session was begun before: its model is its own.
     pub is_resumed: bool,
 }

@@ -93,7 +93,7 @@ pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<
         AuthVerb::Status { json } => status::status(json, env, cwd, streams),
     };
     match done {
-        Ok((code, said)) => streams.out.write_all(said.as_bytes()).map(|()| code),
+        Ok((code, text)) => streams.out.write_all(text.as_bytes()).map(|()| code),
         Err(why) => {
             _ = writeln!(streams.err, "castor: {why}");
             Ok(EXIT_AUTH)
@@ -113,11 +113,11 @@ fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut AuthStreams<'
     let key =
         check_key(key.expose_secret())?.ok_or("no key was given; get one at https://aistudio.google.com/apikey")?;
     credentials::save(home, &key).map_err(|it| it.to_string())?;
-    let mut said = format!("Stored the key{} in {}.\n", end_of(&key), credentials::place(home));
+    let mut text = format!("Stored the key{} in {}.\n", end_of(&key), credentials::place(home));
     if let Some((name, _)) = env.first_set(VARIABLES) {
-        said += &format!("Note: {name} is set in this environment and goes before it.\n");
+        text += &format!("Note: {name} is set in this environment and goes before it.\n");
     }
-    Ok((0, said))
+    Ok((0, text))
 }
 
 const VARIABLES: &[&str] = &["GEMINI_API_KEY", "GOOGLE_API_KEY"];
@@ -138,14 +138,14 @@ fn ask_for_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
 
 fn logout(env: &Env, home: &AbsPath) -> VerbOutcome {
     let place = credentials::place(home);
-    let mut said = match credentials::forget(home).map_err(|it| it.to_string())? {
+    let mut text = match credentials::forget(home).map_err(|it| it.to_string())? {
         true => format!("Removed the key from {place}.\n"),
         false => format!("No key was stored in {place}.\n"),
     };
     if let Some((name, _)) = env.first_set(VARIABLES) {
-        said += &format!("Note: {name} is still set in this environment.\n");
+        text += &format!("Note: {name} is still set in this environment.\n");
     }
-    Ok((0, said))
+    Ok((0, text))
 }
 
 /// ` that ends in 1234`, for people who have several.

@@ -150,8 +150,8 @@ fn settings_rules(ground: &FolderConfig) -> Vec<String> {
         let place = it.key.as_ref().map(|key| format!("{}: {key}", it.origin));
         unheld.iter().any(|(_, it)| Some(it) == place.as_ref())
     };
-    let said = layers.unread_files().chain(warnings.iter().filter(is_unheld)).map(ToString::to_string);
-    said.chain(settings.children.sandbox.invalid).collect()
+    let warnings = layers.unread_files().chain(warnings.iter().filter(is_unheld)).map(ToString::to_string);
+    warnings.chain(settings.children.sandbox.invalid).collect()
 }
 
 /// The mode that a session would be in, and why it is not the one that was asked for: what the rules say in that is of
@@ -231,24 +231,25 @@ fn check(
     let server = server.as_deref();
     let origin = CallOrigin { server, ..CallOrigin::default() };
     let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
-    let said = policy::explain(rules, &query);
+    let explanation = policy::explain(rules, &query);
     // What a session would give it.
-    let hold = hold.map(|it| SandboxState { network: it.network || said.verdict.network, ..it });
+    let hold = hold.map(|it| SandboxState { network: it.network || explanation.verdict.network, ..it });
     let lacks = hold.is_some_and(|it| it.available && it.level != SandboxLevel::Off && !it.network);
-    let may_ask = lacks && interactive && said.verdict.decision == Decision::Allow && !said.verdict.read_only;
+    let may_ask =
+        lacks && interactive && explanation.verdict.decision == Decision::Allow && !explanation.verdict.read_only;
     let asks = if may_ask { "; asks if it needs the network" } else { "" };
-    writeln!(out, "{}  {}{asks}", word(said.verdict.decision), said.verdict.rule)?;
-    let why = said.verdict.why.as_ref().filter(|_| said.parts.is_empty() || said.verdict.network);
-    if let Some(it) = why.filter(|it| **it != said.verdict.rule && !it.ends_with(&said.verdict.rule)) {
+    writeln!(out, "{}  {}{asks}", word(explanation.verdict.decision), explanation.verdict.rule)?;
+    let why = explanation.verdict.why.as_ref().filter(|_| explanation.parts.is_empty() || explanation.verdict.network);
+    if let Some(it) = why.filter(|it| **it != explanation.verdict.rule && !it.ends_with(&explanation.verdict.rule)) {
         writeln!(out, "       {it}")?;
     }
-    if let Some(it) = &said.verdict.deny_message {
+    if let Some(it) = &explanation.verdict.deny_message {
         writeln!(out, "       the model is told: {it}")?;
     }
     if let Some(it) = refused {
         writeln!(out, "       whatever the rules say, {tool} does not take these arguments: {it}")?;
     }
-    for it in &said.checkers {
+    for it in &explanation.checkers {
         writeln!(out, "       unless another word comes from {it}")?;
     }
     if let Some(server) = server {
@@ -257,7 +258,7 @@ fn check(
             "       {tool} of {server}; rules by what the server says of it (toolAnnotations) do not count here"
         )?;
     }
-    for part in &said.parts {
+    for part in &explanation.parts {
         let text = part.text.replace('\n', "\n         ");
         writeln!(out, "  {:5}  {text}\n         {}", word(part.decision), part.rule)?;
         if let Some(why) = part.why.as_ref().filter(|it| !part.rule.contains(*it) && !it.ends_with(&part.rule)) {
@@ -268,10 +269,10 @@ fn check(
         writeln!(out, "  sandbox: {}", it.in_words())?;
     }
     let is_own = |it: &str| it.starts_with("default/");
-    if said.verdict.decision != Decision::Allow && is_own(&said.verdict.rule) {
+    if explanation.verdict.decision != Decision::Allow && is_own(&explanation.verdict.rule) {
         writeln!(out, "  default/… are castor's own rules; yours, in ~/.castor/policies/*.toml, go before them.")?;
     }
-    Ok(match said.verdict.decision {
+    Ok(match explanation.verdict.decision {
         Decision::Allow => 0,
         Decision::Ask => 1,
         Decision::Deny => 2,
@@ -290,13 +291,13 @@ fn word(it: Decision) -> &'static str {
 mod tests {
     use super::run;
     use crate::{
-        app::cli::testing::{Ground, parse, said},
+        app::cli::testing::{Ground, parse, run_verb},
         base::path::AbsPath,
         world::secrets::Env,
     };
 
     fn castor_policy(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
-        said(|out| run(&parse(line), env, cwd, out))
+        run_verb(|out| run(&parse(line), env, cwd, out))
     }
 
     /// Of settings that rules and sandbox are made of.

@@ -46,12 +46,12 @@ impl CallTracker {
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
             let noted = !failed && exit_code(call).is_empty();
-            let said = if failed { reason(call) } else { [exit_code(call), sandbox_note(call)].join("") };
-            let why = if said.is_empty() { said.clone() } else { format!(": {}", clean_line(&said, MAX_REASON)) };
+            let note = if failed { reason(call) } else { [exit_code(call), sandbox_note(call)].join("") };
+            let why = if note.is_empty() { note.clone() } else { format!(": {}", clean_line(&note, MAX_REASON)) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            self.unasked += u64::from(failed && said.contains(NOBODY_ASKED));
+            self.unasked += u64::from(failed && note.contains(NOBODY_ASKED));
             return Some(match (noted, why.is_empty()) {
                 (true, true) => CallNote::Completed(title),
                 (true, false) => CallNote::Noted(title + &why),
@@ -106,9 +106,9 @@ fn exit_code(call: &Map<String, Value>) -> String {
 
 /// What a sandbox denied a command, or quarantined after it.
 fn sandbox_note(call: &Map<String, Value>) -> String {
-    let said = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
-    let between = if said.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
-    format!("{between}{said}")
+    let note = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
+    let between = if note.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
+    format!("{between}{note}")
 }
 
 fn is_over(call: &Map<String, Value>) -> bool {

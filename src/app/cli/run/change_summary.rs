@@ -66,7 +66,7 @@ pub struct ChangeSummary {
 impl ChangeSummary {
     /// A session that goes on has checkpoints of its own already.
     pub fn note_known(&mut self, listing: &Value) {
-        self.known = known(listing);
+        self.known = checkpoint_ids(listing);
     }
 
     pub fn summarize(&mut self, listing: &Value) {
@@ -75,7 +75,7 @@ impl ChangeSummary {
 }
 
 /// The checkpoints that there are before the prompt.
-fn known(listing: &Value) -> BTreeSet<String> {
+fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
     let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
     read.into_iter().map(|it| it.id).collect()
 }
@@ -125,7 +125,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{known, line};
+    use super::{checkpoint_ids, line};
 
     #[test]
     fn what_changed_is_one_line() {
@@ -135,21 +135,21 @@ mod tests {
             {"id": "k2", "files": [file("/w/a", 1), file("/w/package.json", 2)]},
             {"id": "k3", "files": [file("/w/a", 3)]},
         ]});
-        let before = known(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
+        let before = checkpoint_ids(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
         let warned =
             "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
         assert_eq!(line(&listing, &before).as_deref(), Some(warned));
-        assert_eq!(line(&listing, &known(&listing)), None);
+        assert_eq!(line(&listing, &checkpoint_ids(&listing)), None);
         let more = json!({"checkpoints": [
             {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
         ]});
-        let said = line(&more, &known(&json!(null))).unwrap();
+        let said = line(&more, &checkpoint_ids(&json!(null))).unwrap();
         assert!(said.starts_with("2 files changed, "), "{said}");
         let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
-        let said = line(&repository, &known(&json!(null)));
+        let said = line(&repository, &checkpoint_ids(&json!(null)));
         assert_eq!(said.as_deref(), Some("folders or the repository changed. Take it back: castor undo"));
         let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});
-        let said = line(&hidden, &known(&json!(null))).unwrap();
+        let said = line(&hidden, &checkpoint_ids(&json!(null))).unwrap();
         assert!(said.starts_with("1 file changed, +1 -1 (ci.yml: others run it"), "{said}");
     }
 }

@@ -162,8 +162,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
             return Exit::Failed;
         }
     };
-    let wish = SessionRequest { interactive, ..prepared.wish };
-    let end = converse(&mut driver, &wish, &prepared.prompt, Some(&mut agent)).await;
+    let request = SessionRequest { interactive, ..prepared.request };
+    let end = converse(&mut driver, &request, &prepared.prompt, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
     if !agent.wait_or_kill().await {
@@ -176,7 +176,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
 struct PreparedRun {
     prompt: String,
     launch: AgentCommand,
-    wish: SessionRequest,
+    request: SessionRequest,
 }
 
 async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
@@ -201,21 +201,21 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         }
         args.agent_args.model = Some("demo".to_owned());
     }
-    let mut wish = SessionRequest {
+    let mut request = SessionRequest {
         cwd: cwd_text,
         resume: args.resume.clone(),
         events: args.output_format == OutputFormat::Events,
         ..SessionRequest::default()
     };
     if args.agent.is_some() {
-        wish.model = args.agent_args.model.clone();
+        request.model = args.agent_args.model.clone();
     }
     // castor takes the flag for new sessions; one that goes on has a mode of its own.
     if args.agent.is_some() || args.resume.is_some() {
-        wish.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
+        request.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
     }
     let launch = launch(args.agent.as_deref(), &args.agent_args)?;
-    Ok(PreparedRun { prompt, launch, wish })
+    Ok(PreparedRun { prompt, launch, request })
 }
 
 /// Which agent to start: ours with the flags passed through, or the one that was named.
@@ -246,20 +246,20 @@ fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver,
     let (to, questions) = mpsc::channel(QUEUE);
     let host = RequestHandlers::new(to).map_err(|it| it.to_string())?;
     let signals = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
-    let ears = EventSources { incoming, questions, signals, stderr: pipes.stderr };
-    Ok(Driver::new(peer, host, ears, screen, asker))
+    let sources = EventSources { incoming, questions, signals, stderr: pipes.stderr };
+    Ok(Driver::new(peer, host, sources, screen, asker))
 }
 
 /// The whole conversation; gives the stop reason.
 async fn converse(
     driver: &mut Driver,
-    wish: &SessionRequest,
+    request: &SessionRequest,
     prompt: &str,
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
-    let reason = match session_start::open_session(driver, wish).await? {
+    let reason = match session_start::open_session(driver, request).await? {
         Some(()) => {
-            if wish.resume.is_some() {
+            if request.resume.is_some() {
                 if let Some(it) = list_checkpoints(driver).await {
                     driver.screen.calls.changed.note_known(&it);
                 }

@@ -87,11 +87,11 @@ enum TurnEvent {
 }
 
 impl Driver {
-    pub fn new(peer: Peer, host: RequestHandlers, ears: EventSources, screen: Screen, asker: TerminalAsker) -> Self {
+    pub fn new(peer: Peer, host: RequestHandlers, sources: EventSources, screen: Screen, asker: TerminalAsker) -> Self {
         Self {
             peer,
             host,
-            sources: ears,
+            sources,
             screen,
             asker,
             handlers: JoinSet::new(),
@@ -127,20 +127,20 @@ impl Driver {
         let answer = self.peer.request(method, params);
         tokio::pin!(answer);
         loop {
-            let ears = &mut self.sources;
+            let sources = &mut self.sources;
             // In order of urgency; an answer last, as everything that was written before it comes first.
             let wake = tokio::select! {
                 biased;
-                Some(it) = ears.signals.recv() => TurnEvent::Signal(it),
+                Some(it) = sources.signals.recv() => TurnEvent::Signal(it),
                 () = self.screen.closed(), if self.deadline.is_none() => TurnEvent::Unread,
                 () = until(self.deadline), if self.deadline.is_some() => TurnEvent::GiveUp,
-                Some(it) = ears.questions.recv() => TurnEvent::Question(it),
+                Some(it) = sources.questions.recv() => TurnEvent::Question(it),
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
                 Some(it) = self.steering.next() => TurnEvent::Steered(it),
                 () = self.screen.room() => TurnEvent::Room,
-                Some(it) = self.screen.before(&mut ears.stderr) => TurnEvent::Log(it),
-                Some(it) = self.screen.before(&mut ears.incoming), if self.handlers.len() < MAX_HANDLERS => {
+                Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
+                Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)
                 }
                 it = &mut answer => TurnEvent::Answer(it),

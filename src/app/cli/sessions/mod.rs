@@ -168,30 +168,30 @@ pub struct CommandContext<'a> {
 ///
 /// # Errors
 /// With the line for stderr.
-pub fn run(verb: &SessionsVerb, desk: &mut CommandContext<'_>) -> Result<(), CommandError> {
+pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
     match verb {
         SessionsVerb::List { cwd, all, json } => {
             let gone = |why| {
                 CommandError::input(format!("{why}; `castor sessions list --all` has those of other folders too"))
             };
-            let cwd = folder(desk.cwd, cwd.as_ref()).map_err(gone)?;
-            list::list(desk, if *all { None } else { Some(&cwd) }, *json)
+            let cwd = folder(context.cwd, cwd.as_ref()).map_err(gone)?;
+            list::list(context, if *all { None } else { Some(&cwd) }, *json)
         }
         SessionsVerb::Show { id } => {
-            let id = find(desk, id)?;
-            let entries = desk.store.read(&id)?;
-            let n_damaged = desk.store.count_damage(&id)?;
+            let id = find(context, id)?;
+            let entries = context.store.read(&id)?;
+            let n_damaged = context.store.count_damage(&id)?;
             let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
-            Ok(desk.out.write_all(print::outline(&story, desk.store, n_damaged).as_bytes())?)
+            Ok(context.out.write_all(print::outline(&story, context.store, n_damaged).as_bytes())?)
         }
         SessionsVerb::Export { id, format, output, force } => {
-            let to = output.as_ref().map(|it| target(desk.cwd, it, *force)).transpose()?;
-            export(desk, id, *format, to.as_ref())
+            let to = output.as_ref().map(|it| target(context.cwd, it, *force)).transpose()?;
+            export(context, id, *format, to.as_ref())
         }
-        SessionsVerb::Import { file, cwd } => import(desk, file, cwd.as_ref()),
-        SessionsVerb::Repair { id } => repair(desk, id),
-        SessionsVerb::Fork { id, at } => fork(desk, id, at.as_deref()),
-        SessionsVerb::Delete { ids, yes } => delete(desk, ids, *yes),
+        SessionsVerb::Import { file, cwd } => import(context, file, cwd.as_ref()),
+        SessionsVerb::Repair { id } => repair(context, id),
+        SessionsVerb::Fork { id, at } => fork(context, id, at.as_deref()),
+        SessionsVerb::Delete { ids, yes } => delete(context, ids, *yes),
     }
 }
 
@@ -217,21 +217,22 @@ pub fn has_terminal() -> bool {
 ///
 /// # Errors
 /// There is none, or more than one.
-pub fn find(desk: &CommandContext<'_>, word: &str) -> Result<SessionId, CommandError> {
+pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, CommandError> {
     if word == "latest" {
-        let all = desk.store.list(Some(desk.cwd)).into_iter().find(|it| it.has_prompts);
-        let none = || CommandError::input(format!("no session of {}; `castor sessions list --all` has all", desk.cwd));
+        let all = context.store.list(Some(context.cwd)).into_iter().find(|it| it.has_prompts);
+        let none =
+            || CommandError::input(format!("no session of {}; `castor sessions list --all` has all", context.cwd));
         return all.map(|it| it.id).ok_or_else(none);
     }
     let id = SessionId::from(word);
-    if desk.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
+    if context.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
         return Ok(id);
     }
     if word.len() < MIN_PREFIX {
         let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
         return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
     }
-    let all = desk.store.list(None);
+    let all = context.store.list(None);
     let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
     match (like.next(), like.next()) {
         (Some(one), None) => Ok(one.id),
@@ -258,13 +259,13 @@ fn target(cwd: &AbsPath, file: &PathBuf, force: bool) -> Result<AbsPath, Command
 }
 
 fn export(
-    desk: &mut CommandContext<'_>,
+    context: &mut CommandContext<'_>,
     id: &str,
     format: Option<Format>,
     to: Option<&AbsPath>,
 ) -> Result<(), CommandError> {
-    let id = find(desk, id)?;
-    let entries = desk.store.read(&id)?;
+    let id = find(context, id)?;
+    let entries = context.store.read(&id)?;
     let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
     let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
     let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
@@ -279,44 +280,44 @@ fn export(
         Format::Json => export::json(&story, &entries),
     };
     match to {
-        None => desk.out.write_all(text.as_bytes())?,
+        None => context.out.write_all(text.as_bytes())?,
         Some(path) => {
             disk::write_atomic(path, text.as_bytes()).map_err(|it| CommandError::new(format!("{path}: {it}")))?;
-            writeln!(desk.out, "Wrote {path}")?;
+            writeln!(context.out, "Wrote {path}")?;
         }
     }
     Ok(())
 }
 
-fn import(desk: &mut CommandContext<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), CommandError> {
-    let file = desk.cwd.join(file);
+fn import(context: &mut CommandContext<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), CommandError> {
+    let file = context.cwd.join(file);
     let bytes = disk::read(&file).map_err(|it| CommandError::input(format!("{file}: {it}")))?;
-    let cwd = folder(desk.cwd, dir).map_err(CommandError::input)?;
+    let cwd = folder(context.cwd, dir).map_err(CommandError::input)?;
     let defaults = ImportDefaults { cwd: &cwd, model: DEFAULT_MODEL };
     let read =
         import::parse(&bytes, defaults).map_err(|it| CommandError::input(format!("{file} was not imported: {it}")))?;
     let id = &read.id;
-    match desk.store.import(&read)? {
-        ImportOutcome::New => writeln!(desk.out, "Imported session {id}")?,
-        ImportOutcome::Exists => writeln!(desk.out, "Session {id} was imported before; nothing was changed")?,
+    match context.store.import(&read)? {
+        ImportOutcome::New => writeln!(context.out, "Imported session {id}")?,
+        ImportOutcome::Exists => writeln!(context.out, "Session {id} was imported before; nothing was changed")?,
         ImportOutcome::Conflict => {
             let why = format!("session {id} is here already, with other content; delete it first to import it anew");
             return Err(CommandError::new(why));
         }
     }
     if read.n_bad > 0 {
-        writeln!(desk.out, "{} lines of the file could not be read and were passed over", read.n_bad)?;
+        writeln!(context.out, "{} lines of the file could not be read and were passed over", read.n_bad)?;
     }
     if read.is_folder_guessed {
-        writeln!(desk.out, "The file does not name its folder; {cwd} was taken (see --cwd)")?;
+        writeln!(context.out, "The file does not name its folder; {cwd} was taken (see --cwd)")?;
     }
     Ok(())
 }
 
-fn repair(desk: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
-    let id = find(desk, id)?;
-    let done = desk.store.repair(&id)?;
-    let out = &mut *desk.out;
+fn repair(context: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
+    let id = find(context, id)?;
+    let done = context.store.repair(&id)?;
+    let out = &mut *context.out;
     let Some(backup) = &done.backup else {
         return Ok(writeln!(out, "Session {id} is sound (lines: {}), nothing to repair", done.n_kept)?);
     };
@@ -333,11 +334,11 @@ fn repair(desk: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
     Ok(writeln!(out, "The log as it was: {backup}")?)
 }
 
-fn fork(desk: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<(), CommandError> {
-    let parent = find(desk, id)?;
-    let entries = desk.store.read(&parent)?;
-    let (session, until) = (new_id(desk.now), at.map(MessageId::from));
-    let fork = Fork { session: session.clone(), until, now_ms: desk.now.unix_ms };
+fn fork(context: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<(), CommandError> {
+    let parent = find(context, id)?;
+    let entries = context.store.read(&parent)?;
+    let (session, until) = (new_id(context.now), at.map(MessageId::from));
+    let fork = Fork { session: session.clone(), until, now_ms: context.now.unix_ms };
     let none = || match at {
         Some(at) => {
             CommandError::input(format!("session {parent} has no message {at}; its export as JSON has their ids"))
@@ -345,19 +346,19 @@ fn fork(desk: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<(),
         None => StoreError::NotFound { id: parent.clone() }.into(),
     };
     let log = fork.copy_log(&entries).ok_or_else(none)?;
-    desk.store.create_with(&session, &log)?;
-    Ok(writeln!(desk.out, "{session}")?)
+    context.store.create_with(&session, &log)?;
+    Ok(writeln!(context.out, "{session}")?)
 }
 
-fn delete(desk: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
-    let mut ids = words.iter().map(|it| find(desk, it)).collect::<Result<Vec<_>, _>>()?;
+fn delete(context: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
+    let mut ids = words.iter().map(|it| find(context, it)).collect::<Result<Vec<_>, _>>()?;
     ids.dedup();
     if !yes {
         let what = match ids.as_slice() {
             [one] => format!("session {one}"),
             more => format!("{} sessions", more.len()),
         };
-        let Some(ask) = &mut desk.ask else {
+        let Some(ask) = &mut context.ask else {
             return Err(CommandError::input(format!("{what} would be removed for good; say --yes to do so")));
         };
         if !ask(&format!("Remove {what} for good?")) {
@@ -366,12 +367,12 @@ fn delete(desk: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<
     }
     let mut failed = Vec::new();
     for id in ids {
-        match desk.store.delete(&id) {
+        match context.store.delete(&id) {
             Ok(()) => {
-                if let Err(it) = checkpoints::forget_session(desk.store.home(), &id) {
+                if let Err(it) = checkpoints::forget_session(context.store.home(), &id) {
                     failed.push(format!("the checkpoints of session {id} stay: {it}"));
                 }
-                writeln!(desk.out, "Removed session {id}")?;
+                writeln!(context.out, "Removed session {id}")?;
             }
             Err(it) => failed.push(it.to_string()),
         }

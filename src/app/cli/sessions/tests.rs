@@ -46,14 +46,14 @@ impl Bed {
         let cwd = self.cwd();
         let mut yes = |_: &str| answer == Some(true);
         let ask = answer.map(|_| &mut yes as &mut dyn FnMut(&str) -> bool);
-        let mut desk = CommandContext {
+        let mut context = CommandContext {
             store: &self.store,
             cwd: &cwd,
             now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
             out: &mut out,
             ask,
         };
-        let done = run(&args.verb, &mut desk);
+        let done = run(&args.verb, &mut context);
         done.map(|()| String::from_utf8(out).unwrap()).map_err(|it| (it.why, it.code))
     }
 

@@ -39,13 +39,13 @@ const MAX_SHOWN: u64 = 1024 * 1024;
 
 /// Has work done that only blocks; an error: why it could not be done.
 async fn block<T: Send + 'static, E: ToString>(
-    hand: &EffectTask,
+    task: &EffectTask,
     work: impl FnOnce(&Checkpoints, &(dyn Fn() -> bool + Sync)) -> Result<T, E> + Send + 'static,
 ) -> Result<T, String> {
-    let Some(checkpoints) = hand.resources.files.checkpoints.clone() else {
+    let Some(checkpoints) = task.resources.files.checkpoints.clone() else {
         return Err("checkpoints are off".to_owned());
     };
-    let cancel = hand.cancel.clone();
+    let cancel = task.cancel.clone();
     let work = move || work(&checkpoints, &|| cancel.is_cancelled()).map_err(|it| it.to_string());
     match tokio::task::spawn_blocking(work).await {
         Ok(it) => it,
@@ -54,12 +54,12 @@ async fn block<T: Send + 'static, E: ToString>(
 }
 
 /// The first look at the roots. On a thread of its own: it yields to all others.
-pub fn open_checkpoints(hand: EffectTask) {
-    let Some(checkpoints) = hand.resources.files.checkpoints.clone() else { return };
+pub fn open_checkpoints(task: EffectTask) {
+    let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
     let work = move || {
         // A thread that cannot yield looks all the same.
         _ = rustix::process::setpriority_process(None, 10);
-        let cancel = hand.cancel.clone();
+        let cancel = task.cancel.clone();
         let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| cancel.is_cancelled()));
         let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
         let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
@@ -69,35 +69,35 @@ pub fn open_checkpoints(hand: EffectTask) {
         };
         // The loop is gone only at exit.
         for it in notices {
-            _ = hand.answers.blocking_send(hand.event(Input::Notice(it)));
+            _ = task.answers.blocking_send(task.event(Input::Notice(it)));
         }
-        _ = hand.answers.blocking_send(hand.event(Input::Checkpointed { effect: hand.id, result }));
+        _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
     };
     if let Err(it) = std::thread::Builder::new().name("castor-checkpoints".to_owned()).spawn(work) {
         tracing::warn!("the roots are looked at with the first call: {it}");
     }
 }
 
-pub async fn take_checkpoint(hand: EffectTask, id: CheckpointId, scope: Scope) {
+pub async fn take_checkpoint(task: EffectTask, id: CheckpointId, scope: Scope) {
     let work = async {
         match scope {
-            Scope::Files(files) if hand.is_in_editor(&files) => {
-                let contents = hand.contents(&files).await?;
-                block(&hand, move |it, _| it.before_content(&id, &contents)).await
+            Scope::Files(files) if task.is_in_editor(&files) => {
+                let contents = task.contents(&files).await?;
+                block(&task, move |it, _| it.before_content(&id, &contents)).await
             }
-            scope => block(&hand, move |it, cancel| it.before(&id, &scope, cancel)).await,
+            scope => block(&task, move |it, cancel| it.before(&id, &scope, cancel)).await,
         }
     };
-    let result: Result<CheckpointResult, String> = hand.catch_panic(work).await.and_then(|it| it);
-    hand.send_answer(Input::Checkpointed { effect: hand.id, result }).await;
+    let result: Result<CheckpointResult, String> = task.catch_panic(work).await.and_then(|it| it);
+    task.send_answer(Input::Checkpointed { effect: task.id, result }).await;
 }
 
 /// Before a hook runs; `None`: nothing is held.
-pub async fn take_for_hook(hand: &EffectTask, hold: Option<(CheckpointId, CallId)>) -> Option<CheckpointId> {
+pub async fn take_for_hook(task: &EffectTask, hold: Option<(CheckpointId, CallId)>) -> Option<CheckpointId> {
     let (id, _) = hold?;
     let taken = id.clone();
-    let work = block(hand, move |it, cancel| it.before(&taken, &Scope::Roots, cancel));
-    match hand.catch_panic(work).await.and_then(|it| it) {
+    let work = block(task, move |it, cancel| it.before(&taken, &Scope::Roots, cancel));
+    match task.catch_panic(work).await.and_then(|it| it) {
         Ok(_) => Some(id),
         Err(why) => {
             tracing::warn!("what a hook changes cannot be undone: {why}");
@@ -107,33 +107,33 @@ pub async fn take_for_hook(hand: &EffectTask, hold: Option<(CheckpointId, CallId
 }
 
 /// What a call changed, as its checkpoint knows it.
-pub async fn changes(hand: &EffectTask, id: CheckpointId, written: &[AbsPath]) -> Result<Changes, String> {
+pub async fn changes(task: &EffectTask, id: CheckpointId, written: &[AbsPath]) -> Result<Changes, String> {
     let work = async {
-        match hand.is_in_editor(written) {
+        match task.is_in_editor(written) {
             true => {
-                let contents = hand.contents(written).await?;
-                block(hand, move |it, _| it.after_content(&id, &contents)).await
+                let contents = task.contents(written).await?;
+                block(task, move |it, _| it.after_content(&id, &contents)).await
             }
-            false => block(hand, move |it, _| it.after(&id)).await,
+            false => block(task, move |it, _| it.after(&id)).await,
         }
     };
-    hand.catch_panic(work).await.and_then(|it| it)
+    task.catch_panic(work).await.and_then(|it| it)
 }
 
-pub async fn compare(hand: EffectTask, id: CheckpointId) {
-    let changes = changes(&hand, id, &[]).await;
-    hand.send_answer(Input::Compared { effect: hand.id, changes }).await;
+pub async fn compare(task: EffectTask, id: CheckpointId) {
+    let changes = changes(&task, id, &[]).await;
+    task.send_answer(Input::Compared { effect: task.id, changes }).await;
 }
 
-pub async fn restore(hand: EffectTask, order: RestoreOrder) {
-    let result = hand.catch_panic(run_restore(&hand, order)).await.and_then(|it| it);
-    hand.send_answer(Input::Restored { effect: hand.id, result }).await;
+pub async fn restore(task: EffectTask, order: RestoreOrder) {
+    let result = task.catch_panic(run_restore(&task, order)).await.and_then(|it| it);
+    task.send_answer(Input::Restored { effect: task.id, result }).await;
 }
 
-async fn run_restore(hand: &EffectTask, order: RestoreOrder) -> Result<(RestoreResult, Vec<String>), String> {
-    let fs = hand.editor();
-    let buffers = editor_buffers(hand, fs.as_ref(), &order).await?;
-    let outcome = block(hand, move |it, _| it.restore(&order, &buffers)).await?;
+async fn run_restore(task: &EffectTask, order: RestoreOrder) -> Result<(RestoreResult, Vec<String>), String> {
+    let fs = task.editor();
+    let buffers = editor_buffers(task, fs.as_ref(), &order).await?;
+    let outcome = block(task, move |it, _| it.restore(&order, &buffers)).await?;
     let mut files = outcome.restored;
     for (path, bytes) in outcome.to_client {
         let Some(fs) = &fs else { break };
@@ -175,11 +175,11 @@ pub async fn release_checkpoints(checkpoints: Option<Arc<Checkpoints>>, forget: 
 }
 
 /// What the client says of the files that a restore is about. Those that it says nothing of are the disk's.
-async fn editor_buffers(hand: &EffectTask, fs: Option<&EditorFs>, order: &RestoreOrder) -> Result<Buffers, String> {
+async fn editor_buffers(task: &EffectTask, fs: Option<&EditorFs>, order: &RestoreOrder) -> Result<Buffers, String> {
     let mut res = BTreeMap::new();
     let Some(fs) = fs else { return Ok(Buffers(res)) };
     let looked = order.clone();
-    let plan = block(hand, move |it, _| it.plan(&looked, &Buffers::default())).await?;
+    let plan = block(task, move |it, _| it.plan(&looked, &Buffers::default())).await?;
     for path in plan.files.into_iter().take(MAX_BUFFERS) {
         if let Some(bytes) = fs.buffer(&path).await {
             res.insert(path, bytes);
@@ -189,19 +189,19 @@ async fn editor_buffers(hand: &EffectTask, fs: Option<&EditorFs>, order: &Restor
 }
 
 /// `paths`: of these only, and as they would be lost now.
-pub async fn diff(hand: EffectTask, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>) {
-    let cwd = hand.resources.cwd.clone();
+pub async fn diff(task: EffectTask, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>) {
+    let cwd = task.resources.cwd.clone();
     let work = async {
         let Some(paths) = paths else {
-            return block(&hand, move |it, _| it.diff(&of).map(|it| unified_diff(&it, cwd.as_path()))).await;
+            return block(&task, move |it, _| it.diff(&of).map(|it| unified_diff(&it, cwd.as_path()))).await;
         };
         let (id, on_conflict) = (CheckpointId::from("diff"), OnConflict::Restore);
         let order = RestoreOrder { id, undo: of, on_conflict, paths: Some(paths) };
-        let buffers = editor_buffers(&hand, hand.editor().as_ref(), &order).await?;
-        block(&hand, move |it, _| losses(it, &order, &buffers).map(|it| unified_diff(&it, cwd.as_path()))).await
+        let buffers = editor_buffers(&task, task.editor().as_ref(), &order).await?;
+        block(&task, move |it, _| losses(it, &order, &buffers).map(|it| unified_diff(&it, cwd.as_path()))).await
     };
-    let result = hand.catch_panic(work).await.and_then(|it| it);
-    hand.send_answer(Input::Diffed { effect: hand.id, result }).await;
+    let result = task.catch_panic(work).await.and_then(|it| it);
+    task.send_answer(Input::Diffed { effect: task.id, result }).await;
 }
 
 /// What a restore would make of these files, from what they are now.

@@ -87,7 +87,7 @@ impl EditorFs {
             },
             // Whatever keeps the editor from showing a file (binary, too large, outside its project): the disk has it.
             Some(Err(_)) => self.disk.read(path).await,
-            None => Err(gone(path)),
+            None => Err(editor_gone(path)),
         }
     }
 
@@ -107,7 +107,7 @@ impl EditorFs {
                 let message = format!("the editor could not write the file: {}", it.message);
                 Err(FsError::Other { path: path.clone(), message })
             }
-            None => Err(gone(path)),
+            None => Err(editor_gone(path)),
         }
     }
 }
@@ -132,7 +132,7 @@ impl Fs for EditorFs {
     }
 }
 
-fn gone(path: &AbsPath) -> FsError {
+fn editor_gone(path: &AbsPath) -> FsError {
     FsError::Other { path: path.clone(), message: "the editor is gone".to_owned() }
 }
 
@@ -389,7 +389,7 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(20), what).await.expect("took too long")
     }
 
-    async fn asked(events: &mut Receiver<Event>, method: &str) -> Reply {
+    async fn next_request(events: &mut Receiver<Event>, method: &str) -> Reply {
         let Some(Event::Editor(request)) = in_time(events.recv()).await else { panic!("nothing asked") };
         assert_eq!(request.method, method);
         request.reply
@@ -406,7 +406,8 @@ mod tests {
         let silence = Some(Duration::from_secs(1));
         let line = CommandLine { text: "x", cwd: &cwd, env: &[], limit: 9, silence };
         let terminal = EditorTerminal { client: hands, reads_lines: false };
-        let create = async { asked(inbox, "terminal/create").await.send(Ok(json!({ "terminalId": "t" }))).unwrap() };
+        let create =
+            async { next_request(inbox, "terminal/create").await.send(Ok(json!({ "terminalId": "t" }))).unwrap() };
         let (running, ()) = tokio::join!(terminal.start(line), create);
         running.unwrap()
     }
@@ -416,18 +417,18 @@ mod tests {
         let (events, mut inbox) = mpsc::channel(8);
         let mut running = start(events, &mut inbox).await;
         let editor = async {
-            let wait = asked(&mut inbox, "terminal/wait_for_exit").await;
+            let wait = next_request(&mut inbox, "terminal/wait_for_exit").await;
             // The same text twice is no news.
             for text in ["", "a"] {
-                asked(&mut inbox, "terminal/output").await.send(output(text)).unwrap();
+                next_request(&mut inbox, "terminal/output").await.send(output(text)).unwrap();
             }
             wait
         };
         let (heard, wait) = in_time(async { tokio::join!(running.next(), editor) }).await;
         assert_eq!(heard, CommandEvent::OutputPending);
         let editor = async {
-            asked(&mut inbox, "terminal/kill").await.send(Ok(json!({}))).unwrap();
-            asked(&mut inbox, "terminal/output").await.send(output("ab")).unwrap();
+            next_request(&mut inbox, "terminal/kill").await.send(Ok(json!({}))).unwrap();
+            next_request(&mut inbox, "terminal/output").await.send(output("ab")).unwrap();
         };
         let (rest, ()) = in_time(async { tokio::join!(running.end(), editor) }).await;
         assert_eq!(rest, "ab");
@@ -440,10 +441,10 @@ mod tests {
         let (events, mut inbox) = mpsc::channel(8);
         let mut running = start(events, &mut inbox).await;
         let editor = async {
-            drop(asked(&mut inbox, "terminal/wait_for_exit").await.send(Ok(json!(null))));
-            asked(&mut inbox, "terminal/output").await.send(output("a")).unwrap();
+            drop(next_request(&mut inbox, "terminal/wait_for_exit").await.send(Ok(json!(null))));
+            next_request(&mut inbox, "terminal/output").await.send(output("a")).unwrap();
             let end = json!({ "output": "ab", "truncated": false, "exitStatus": { "exitCode": 4 } });
-            asked(&mut inbox, "terminal/output").await.send(Ok(end)).unwrap();
+            next_request(&mut inbox, "terminal/output").await.send(Ok(end)).unwrap();
         };
         let command = async { [running.next().await, running.next().await, running.next().await] };
         let (happened, ()) = in_time(async { tokio::join!(command, editor) }).await;
@@ -458,7 +459,7 @@ mod tests {
     async fn an_editor_that_is_gone_loses_the_command() {
         let (events, mut inbox) = mpsc::channel(8);
         let mut running = start(events, &mut inbox).await;
-        let editor = async { drop(asked(&mut inbox, "terminal/wait_for_exit").await) };
+        let editor = async { drop(next_request(&mut inbox, "terminal/wait_for_exit").await) };
         let (lost, ()) = in_time(async { tokio::join!(running.next(), editor) }).await;
         assert_eq!(lost, CommandEvent::TerminalLost("the editor is gone".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The task of one effect: its access to session, world and loop, and its answer.
+//! What a task needs to do one effect of a session, and to say how it went.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -47,7 +47,7 @@ pub struct EffectTask {
     pub requests: Sender<Event>,
     pub tools: Tools,
     /// What the user allowed beyond the sandbox.
-    pub leave: SandboxGrant,
+    pub sandbox_grant: SandboxGrant,
     /// What the call prints.
     pub output_stream: Arc<Stream>,
 }
@@ -61,9 +61,9 @@ impl EffectTask {
         Event::Engine { session: self.resources.session.clone(), input }
     }
 
-    /// `task`'s end, or what its panic said.
-    pub async fn catch_panic<T>(&self, task: impl Future<Output = T>) -> Result<T, String> {
-        AssertUnwindSafe(task).catch_unwind().await.map_err(|it| panics::panic_message(&*it))
+    /// `future`'s end, or what its panic said.
+    pub async fn catch_panic<T>(&self, future: impl Future<Output = T>) -> Result<T, String> {
+        AssertUnwindSafe(future).catch_unwind().await.map_err(|it| panics::panic_message(&*it))
     }
 
     /// As [`EffectTask::context`], for a call with a checkpoint.
@@ -77,30 +77,35 @@ impl EffectTask {
     }
 
     pub fn context(&self, known: CallKnowledge) -> ToolContext {
-        let desk = &self.resources;
+        let resources = &self.resources;
         let disk: Arc<dyn Fs> = Arc::new(DiskFs);
-        let fs: Arc<dyn Fs> = match desk.files.reads || desk.files.writes {
+        let fs: Arc<dyn Fs> = match resources.files.reads || resources.files.writes {
             false => disk,
             true => Arc::new(self.editor_fs(disk)),
         };
         ToolContext {
-            cwd: desk.cwd.clone(),
-            roots: desk.roots.clone(),
-            scratch: desk.scratch.clone(),
-            known: CallKnowledge { protected: desk.children.protected_paths.clone(), ..known },
+            cwd: resources.cwd.clone(),
+            roots: resources.roots.clone(),
+            scratch: resources.scratch.clone(),
+            known: CallKnowledge { protected: resources.children.protected_paths.clone(), ..known },
             fs,
             cancel: self.cancel.clone(),
             progress: self.progress(),
             background: Background {
-                session_closed: desk.children.closed.token.clone(),
+                session_closed: resources.children.closed.token.clone(),
                 completed: self.text_sender(Input::BackgroundResult),
                 on_group_empty: self.group_end_sender(),
                 notice: self.text_sender(Input::Notice),
             },
-            settings: desk.tools.clone(),
-            env: desk.children.env.clone(),
+            settings: resources.tools.clone(),
+            env: resources.children.env.clone(),
             terminals: self.terminals(),
-            confined: desk.children.confined.as_ref().and_then(|it| it.with_grant(&self.leave)).map(Arc::new),
+            confined: resources
+                .children
+                .confined
+                .as_ref()
+                .and_then(|it| it.with_grant(&self.sandbox_grant))
+                .map(Arc::new),
         }
     }
 

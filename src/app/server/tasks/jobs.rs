@@ -37,11 +37,11 @@ pub trait Workers {
 pub enum Job {
     /// Answered as its effect says.
     Effect(EffectJob),
-    /// An MCP server, until `stop`. Answered by `Event::Mcp`.
-    Server { server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken },
-    /// Runs a `SessionEnd` hook. A chore.
-    SessionEndHook { desk: Arc<SessionResources>, run: Box<HookRun> },
-    /// Answered by `SessionsListed`.
+    /// An MCP server, until `stop`. Answered by its news.
+    Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
+    /// A hook is told of the end of a session. A chore.
+    SessionEndHook { resources: Arc<SessionResources>, run: Box<HookRun> },
+    /// Answered by `Listed`.
     List(SessionSearch),
     /// Probes the system's sandbox before the first session needs it. Not answered.
     ProbeSandbox,
@@ -71,7 +71,7 @@ pub struct EffectJob {
 /// A look for sessions on the disk.
 pub struct SessionSearch {
     pub ticket: Ticket,
-    pub wish: ListParams,
+    pub params: ListParams,
     pub store: SessionStore,
     pub cache: ListCache,
 }
@@ -79,8 +79,8 @@ pub struct SessionSearch {
 impl SessionSearch {
     /// Reads the disk; a machine may hold thousands of logs.
     pub fn look(self) -> Listing {
-        let Self { ticket, wish, store, mut cache } = self;
-        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(wish.cwd.as_ref(), &mut cache)));
-        Listing { ticket, wish, found: found.unwrap_or_default(), cache }
+        let Self { ticket, params, store, mut cache } = self;
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(params.cwd.as_ref(), &mut cache)));
+        Listing { ticket, params, found: found.unwrap_or_default(), cache }
     }
 }

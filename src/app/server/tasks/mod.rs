@@ -1,4 +1,4 @@
-//! Running tasks: the effects that are under way, and the workers that do them.
+//! Tasks: what is under way in the world for the loop, and how more of it is started.
 
 pub mod checkpoint_tasks;
 pub mod editor_client;
@@ -99,15 +99,15 @@ impl Tasks {
     }
 
     /// Starts what a session's engine wants done by the world.
-    pub fn start_effect(&mut self, desk: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
+    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
         let called = match &effect {
-            Effect::Run { call, .. } => desk.mcp.iter().find(|it| it.spec.name == call.name),
+            Effect::Run { call, .. } => resources.mcp.iter().find(|it| it.spec.name == call.name),
             _ => None,
         };
         let server = called.map(|it| it.server);
-        self.running.insert((desk.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
-        self.workers.start(Job::Effect(EffectJob { resources: desk.clone(), id, effect, cancel, log }));
+        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
+        self.workers.start(Job::Effect(EffectJob { resources: resources.clone(), id, effect, cancel, log }));
     }
 
     /// What was asked for under that id is no longer wanted.
@@ -166,8 +166,8 @@ impl Tasks {
     }
 
     /// Tells a hook of the end of a session, which is not waited for.
-    pub fn run_session_end_hook(&mut self, desk: &Arc<SessionResources>, run: HookRun) {
-        self.start_chore(Job::SessionEndHook { desk: desk.clone(), run: Box::new(run) });
+    pub fn run_session_end_hook(&mut self, resources: &Arc<SessionResources>, run: HookRun) {
+        self.start_chore(Job::SessionEndHook { resources: resources.clone(), run: Box::new(run) });
     }
 
     /// Lets go of what is held for a session. `forget`: it is deleted.
@@ -189,15 +189,15 @@ impl Tasks {
     }
 
     /// Starts an MCP server; what becomes of it are events.
-    pub fn start_server(&mut self, server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken) {
-        self.workers.start(Job::Server { server, launch, doors, stop });
+    pub fn start_server(&mut self, server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken) {
+        self.workers.start(Job::Server { server, launch, handles, stop });
     }
 
     /// Looks for sessions on the disk.
-    pub fn list(&mut self, ticket: Ticket, wish: ListParams) {
+    pub fn list(&mut self, ticket: Ticket, params: ListParams) {
         let (store, cache) = (self.store.clone(), std::mem::take(&mut self.list_cache));
         self.n_listings += 1;
-        self.workers.start(Job::List(SessionSearch { ticket, wish, store, cache }));
+        self.workers.start(Job::List(SessionSearch { ticket, params, store, cache }));
     }
 
     /// Finds out what the sandbox can hold here: it starts a process, so the first session should not wait for it.

@@ -1,5 +1,5 @@
-//! Redaction of tool, hook and command output, before it goes to model, log and client. Text of models and users is not
-//! redacted.
+//! Redaction, the one exit: what tools, hooks and commands say goes to model, log and client without the values of secret
+//! files. What models and users write goes past it.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// `input` as it may be said. `Ran` is what [`output`] made of it, and `Printed` what came out of its stream.
-pub async fn redact_input(desk: &SessionResources, mut input: Input) -> Input {
+pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Input {
     if !matches!(
         input,
         Input::Resolved { result: Err(_), .. }
@@ -35,8 +35,10 @@ pub async fn redact_input(desk: &SessionResources, mut input: Input) -> Input {
     ) {
         return input;
     }
-    let exit =
-        OutputRedactor { redactor: load_redactor(&desk.model_input.secrets, false).await, exempt_files: Vec::new() };
+    let exit = OutputRedactor {
+        redactor: load_redactor(&resources.model_input.secrets, false).await,
+        exempt_files: Vec::new(),
+    };
     match &mut input {
         Input::Resolved { result: Err(it), .. } | Input::Previewed { result: Err(it), .. } => exit.error(it),
         Input::Previewed { result: Ok(it), .. } => it.display.iter_mut().for_each(|it| exit.display(it)),
@@ -53,9 +55,9 @@ pub async fn redact_input(desk: &SessionResources, mut input: Input) -> Input {
     input
 }
 
-/// Takes texts for user and model that no call waits for. It holds no `SessionResources`, which would keep the session open.
-pub fn text_sender(answers: Sender<Event>, desk: &SessionResources, input: fn(String) -> Input) -> Progress {
-    let (session, secrets) = (desk.session.clone(), desk.model_input.secrets.clone());
+/// Takes texts for user and model that no call waits for. It holds no desk: who holds one keeps the session open.
+pub fn text_sender(answers: Sender<Event>, resources: &SessionResources, input: fn(String) -> Input) -> Progress {
+    let (session, secrets) = (resources.session.clone(), resources.model_input.secrets.clone());
     Arc::new(move |mut text: String| -> BoxFuture<'static, ()> {
         let (answers, session, secrets) = (answers.clone(), session.clone(), secrets.clone());
         Box::pin(async move {
@@ -78,13 +80,14 @@ pub fn output_sender(answers: Sender<Event>, session: SessionId, effect: EffectI
 }
 
 /// What a call returns. `files`: where a tool reads and writes files; `None`: it is a command, which may do anything.
-pub async fn redact_call_output(desk: &SessionResources, output: &mut ToolOutput, files: Option<&[TargetPath]>) {
+pub async fn redact_call_output(resources: &SessionResources, output: &mut ToolOutput, files: Option<&[TargetPath]>) {
     let is_secret = |it: &&TargetPath| [&it.path, &it.real].iter().any(|it| SECRETS.find(it.as_path()).is_some());
     let mut secret = files.into_iter().flatten().filter(is_secret);
     // What the user said yes to read is read.
     let shown = secret.clone().filter(|it| it.access == Access::Read).map(|it| it.real.clone()).collect();
     let anew = files.is_none() || secret.any(|it| it.access == Access::Write);
-    let exit = OutputRedactor { redactor: load_redactor(&desk.model_input.secrets, anew).await, exempt_files: shown };
+    let exit =
+        OutputRedactor { redactor: load_redactor(&resources.model_input.secrets, anew).await, exempt_files: shown };
     if !exit.redactor.is_idle() {
         exit.output(output);
     }

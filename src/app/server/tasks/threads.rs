@@ -87,39 +87,40 @@ impl Threads {
     fn start_effect(&self, job: EffectJob) {
         let EffectJob { resources, id, effect, cancel, log } = job;
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
-        let (output_stream, leave) = (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
-        let hand = EffectTask { resources, id, cancel, answers, requests, tools, leave, output_stream };
+        let (output_stream, sandbox_grant) =
+            (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
+        let task = EffectTask { resources, id, cancel, answers, requests, tools, sandbox_grant, output_stream };
         match effect {
             Effect::Generate { purpose, request } => {
                 let span = traces::model_span(purpose, &request);
-                self.models.spawn(generate(hand, request, span));
+                self.models.spawn(generate(task, request, span));
             }
             Effect::Resolve { call } => {
                 // The first look takes a while: it is there when the call has run.
-                let secrets = hand.resources.model_input.secrets.clone();
+                let secrets = task.resources.model_input.secrets.clone();
                 self.spawn_blocking(move || _ = secrets.current_redactor(false));
-                self.leaves.spawn(resolve(hand, call));
+                self.leaves.spawn(resolve(task, call));
             }
-            Effect::Check(it) => self.leaves.spawn(check(hand, *it, self.groups.clone())),
+            Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
             Effect::Preview { call, places, seen } => {
-                self.leaves.spawn(preview(hand, call, CallKnowledge::decided(places, seen)));
+                self.leaves.spawn(preview(task, call, CallKnowledge::decided(places, seen)));
             }
-            Effect::Run { call, places, base, seen, sandbox_grant: leave, hold, .. } => {
+            Effect::Run { call, places, base, seen, sandbox_grant, hold, .. } => {
                 let span = traces::tool_span(&call);
                 let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold };
-                self.leaves.spawn(run(EffectTask { leave, ..hand }, call, log, span));
+                self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
             }
-            Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(hand),
-            Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(hand, id, scope)),
-            Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(hand, id)),
-            Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(hand, order)),
-            Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(hand, of, paths)),
+            Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(task),
+            Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(task, id, scope)),
+            Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(task, id)),
+            Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
+            Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
             Effect::RunHook(it) => {
                 let span = traces::hook_span(&it.hook);
-                self.leaves.spawn(hook(hand, *it, span));
+                self.leaves.spawn(hook(task, *it, span));
             }
-            Effect::ReadMemory => self.read_memory(hand, memory::read),
-            Effect::DiscoverMemory { places } => self.read_memory(hand, move |it| memory::read_nested(it, &places)),
+            Effect::ReadMemory => self.read_memory(task, memory::read),
+            Effect::DiscoverMemory { places } => self.read_memory(task, move |it| memory::read_nested(it, &places)),
             // Said or timed by the loop itself.
             Effect::AskUser(_)
             | Effect::WithdrawQuestion { .. }
@@ -138,34 +139,35 @@ impl Threads {
     }
 
     /// Nobody asks for its answer; castor's own end waits for it for a moment.
-    fn run_session_end_hook(&self, desk: Arc<SessionResources>, it: HookRun) {
+    fn run_session_end_hook(&self, resources: Arc<SessionResources>, it: HookRun) {
         let span = traces::hook_span(&it.hook);
         self.spawn_chore(async move {
-            let (run, place) = hooks::complete(it, &desk, unix_ms());
+            let (run, place) = hooks::complete(it, &resources, unix_ms());
             // The session is over: the log tells.
             let nobody: world::hooks::Notice = Arc::new(|_| Box::pin(std::future::ready(())));
-            let task = world::hooks::run(&run, &place, &desk.children.hooks.groups, &nobody).instrument(span.clone());
-            if let Ok(report) = AssertUnwindSafe(task).catch_unwind().await {
+            let future =
+                world::hooks::run(&run, &place, &resources.children.hooks.groups, &nobody).instrument(span.clone());
+            if let Ok(report) = AssertUnwindSafe(future).catch_unwind().await {
                 traces::note_hook(&span, &report);
             }
         });
     }
 
-    fn start_server(&self, server: u64, launch: ServerIdentity, doors: HostHandles, stop: CancellationToken) {
+    fn start_server(&self, server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken) {
         // Always taken: a client that does not read must not keep tools from a session.
         let events = self.control.clone();
-        let tell = move |news: ServerEvent| -> BoxFuture<'static, ()> {
+        let tell = move |event: ServerEvent| -> BoxFuture<'static, ()> {
             let events = events.clone();
-            Box::pin(async move { _ = events.send(Event::Mcp { server, news }).await })
+            Box::pin(async move { _ = events.send(Event::Mcp { server, event }).await })
         };
-        self.leaves.spawn(mcp::run_server(launch, doors, stop, Arc::new(tell)));
+        self.leaves.spawn(mcp::run_server(launch, handles, stop, Arc::new(tell)));
     }
 
     /// One that tells the loop that it is done.
-    fn spawn_chore(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_chore(&self, future: impl Future<Output = ()> + Send + 'static) {
         let events = self.control.clone();
         self.leaves.spawn(async move {
-            task.await;
+            future.await;
             _ = events.send(Event::ChoreDone).await;
         });
     }
@@ -187,13 +189,13 @@ impl Threads {
     }
 
     /// A look at the disk: not for the loop.
-    fn read_memory(&self, hand: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
+    fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
         self.spawn_blocking(move || {
-            let wanted = &hand.resources.model_input.memory;
+            let wanted = &task.resources.model_input.memory;
             let files =
                 catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| panics::panic_message(&*it));
             // The loop is gone only at exit.
-            _ = hand.answers.blocking_send(hand.event(Input::MemoryRead { effect: hand.id, files }));
+            _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files }));
         });
     }
 }
@@ -202,8 +204,8 @@ impl Workers for Threads {
     fn start(&mut self, job: Job) {
         match job {
             Job::Effect(it) => self.start_effect(it),
-            Job::Server { server, launch, doors, stop } => self.start_server(server, launch, doors, stop),
-            Job::SessionEndHook { desk, run } => self.run_session_end_hook(desk, *run),
+            Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
+            Job::SessionEndHook { resources, run } => self.run_session_end_hook(resources, *run),
             Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::ReleaseCheckpoints { checkpoints, forget } => {
@@ -236,17 +238,17 @@ impl Sink for LoopSink<'_> {
     }
 }
 
-async fn generate(hand: EffectTask, request: ModelRequest, span: Span) {
-    let generator = hand.resources.generator.clone();
-    let mut sink = LoopSink(&hand);
+async fn generate(task: EffectTask, request: ModelRequest, span: Span) {
+    let generator = task.resources.generator.clone();
+    let mut sink = LoopSink(&task);
     span.in_scope(|| tracing::debug!("asks {}", request.model));
     // Cancelling drops the future, and with it the connection.
-    let task = async {
-        panics::panic_if(hand.resources.fault.is_in_request(&request));
+    let future = async {
+        panics::panic_if(task.resources.fault.is_in_request(&request));
         generator.generate(request, &mut sink).await
     };
-    let work = hand.catch_panic(task).instrument(span.clone());
-    let Some(result) = hand.cancel.run_until_cancelled(work).await else {
+    let work = task.catch_panic(future).instrument(span.clone());
+    let Some(result) = task.cancel.run_until_cancelled(work).await else {
         return traces::note_error(&span, "cancelled");
     };
     let result = result.unwrap_or_else(|panic| Err(Failure::new(FailureKind::Panicked, panic)));
@@ -255,49 +257,49 @@ async fn generate(hand: EffectTask, request: ModelRequest, span: Span) {
     }
     // Before the loop hears of it: the turn may end then, and with it its span.
     drop(span);
-    hand.send_answer(Input::Generated { effect: hand.id, result }).await;
+    task.send_answer(Input::Generated { effect: task.id, result }).await;
 }
 
-async fn resolve(hand: EffectTask, call: ToolCall) {
-    let ctx = hand.context(CallKnowledge::default());
-    let task = async {
-        match hand.tool(&call.name) {
+async fn resolve(task: EffectTask, call: ToolCall) {
+    let ctx = task.context(CallKnowledge::default());
+    let future = async {
+        match task.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
-            None => match hand.mcp_tool(&call.name) {
+            None => match task.mcp_tool(&call.name) {
                 Some(tool) => Ok(Targets { title: tool.spec.title.to_string(), ..Targets::default() }),
                 None => Err(unknown(&call)),
             },
         }
     };
-    let result = hand.catch_panic(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
-    hand.send_answer(Input::Resolved { effect: hand.id, result }).await;
+    let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    task.send_answer(Input::Resolved { effect: task.id, result }).await;
 }
 
-async fn check(hand: EffectTask, check: Check, groups: Groups) {
-    let desk = &hand.resources;
+async fn check(task: EffectTask, check: Check, groups: Groups) {
+    let resources = &task.resources;
     let site = checkers::CheckSite {
-        cwd: desk.cwd.clone(),
-        roots: desk.roots.clone(),
-        env: desk.children.env.to_vec(),
-        confined: desk.children.confined.as_deref().cloned(),
+        cwd: resources.cwd.clone(),
+        roots: resources.roots.clone(),
+        env: resources.children.env.to_vec(),
+        confined: resources.children.confined.as_deref().cloned(),
     };
     // Cancelling drops the future, and with it the program.
-    let task = hand.catch_panic(checkers::ask(check, site, &groups));
-    let Some(said) = hand.cancel.run_until_cancelled(task).await else { return };
-    hand.send_answer(Input::Checked { effect: hand.id, finding: said.unwrap_or_else(Err) }).await;
+    let future = task.catch_panic(checkers::ask(check, site, &groups));
+    let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
+    task.send_answer(Input::Checked { effect: task.id, finding: finding.unwrap_or_else(Err) }).await;
 }
 
-async fn preview(hand: EffectTask, call: ToolCall, known: CallKnowledge) {
-    let ctx = hand.context(known);
-    let task = async {
-        match hand.tool(&call.name) {
+async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
+    let ctx = task.context(known);
+    let future = async {
+        match task.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
-            None if hand.mcp_tool(&call.name).is_some() => Ok(Preview::default()),
+            None if task.mcp_tool(&call.name).is_some() => Ok(Preview::default()),
             None => Err(unknown(&call)),
         }
     };
-    let result = hand.catch_panic(task).await.unwrap_or_else(|panic| Err(panicked(panic)));
-    hand.send_answer(Input::Previewed { effect: hand.id, result }).await;
+    let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    task.send_answer(Input::Previewed { effect: task.id, result }).await;
 }
 
 /// A call that may run: on what was decided about, and nothing else.
@@ -308,91 +310,91 @@ struct AllowedCall {
     hold: Option<CallHold>,
 }
 
-async fn run(hand: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
+async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
     let AllowedCall { call, known, base, hold } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
     }
-    if hand.cancel.is_cancelled() {
+    if task.cancel.is_cancelled() {
         // Nobody wants its output, but that it has ended is waited for where files are to be restored.
-        return hand.send_answer(Input::RunEnded { effect: hand.id, output: Box::default(), changes: None }).await;
+        return task.send_answer(Input::RunEnded { effect: task.id, output: Box::default(), changes: None }).await;
     }
-    let written: Vec<AbsPath> = written_files(&hand, &call, &known);
-    let ctx = hand.checkpointed_context(known, hold.as_ref());
-    let task = async {
-        panics::panic_if(hand.resources.fault.is_in_call(&call));
-        match (hand.tool(&call.name), hand.mcp_tool(&call.name)) {
+    let written: Vec<AbsPath> = written_files(&task, &call, &known);
+    let ctx = task.checkpointed_context(known, hold.as_ref());
+    let future = async {
+        panics::panic_if(task.resources.fault.is_in_call(&call));
+        match (task.tool(&call.name), task.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
-            (None, Some(tool)) => hand.call_mcp(tool, &call).await,
+            (None, Some(tool)) => task.call_mcp(tool, &call).await,
             (None, None) => ToolOutput::failed(unknown(&call)),
         }
     };
-    let output = hand.catch_panic(task).instrument(span.clone()).await;
+    let output = task.catch_panic(future).instrument(span.clone()).await;
     let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
-    let is_of_files = hand.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
-    redact_output::redact_call_output(&hand.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
+    let is_of_files = task.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
+    redact_output::redact_call_output(&task.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
         .await;
     // Tools of files page by themselves.
-    let output = if is_of_files { output } else { truncate_output(&hand.resources, &call, output).await };
-    let rest = hand.output_stream.end();
+    let output = if is_of_files { output } else { truncate_output(&task.resources, &call, output).await };
+    let rest = task.output_stream.end();
     if !rest.is_empty() {
-        hand.send_answer(Input::OutputPrinted { effect: hand.id, text: rest }).await;
+        task.send_answer(Input::OutputPrinted { effect: task.id, text: rest }).await;
     }
     if let Some(it) = &output.error {
         traces::note_error(&span, &it.kind);
     }
     let changes = match hold {
-        Some(it) => Some(checkpoint_tasks::changes(&hand, it.id, &written).await),
+        Some(it) => Some(checkpoint_tasks::changes(&task, it.id, &written).await),
         None => None,
     };
     drop(span);
-    hand.send_answer(Input::RunEnded { effect: hand.id, output: Box::new(output), changes }).await;
+    task.send_answer(Input::RunEnded { effect: task.id, output: Box::new(output), changes }).await;
 }
 
 /// The files that castor's own tool writes: those its checkpoint is about.
-fn written_files(hand: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> Vec<AbsPath> {
-    let edits = hand.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
+fn written_files(task: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> Vec<AbsPath> {
+    let edits = task.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
     let places = known.decided_targets.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
-    places.filter(|it| hand.resources.roots.iter().any(|root| it.is_within(root))).cloned().collect()
+    places.filter(|it| task.resources.roots.iter().any(|root| it.is_within(root))).cloned().collect()
 }
 
-async fn hook(hand: EffectTask, mut it: HookRun, span: Span) {
-    let hold = checkpoint_tasks::take_for_hook(&hand, it.checkpoint.take()).await;
-    let (run, place) = hooks::complete(it, &hand.resources, unix_ms());
-    let notice = hand.text_sender(Input::Notice);
-    let task = world::hooks::run(&run, &place, &hand.resources.children.hooks.groups, &notice);
+async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
+    let hold = checkpoint_tasks::take_for_hook(&task, it.checkpoint.take()).await;
+    let (run, place) = hooks::complete(it, &task.resources, unix_ms());
+    let notice = task.text_sender(Input::Notice);
+    let future = world::hooks::run(&run, &place, &task.resources.children.hooks.groups, &notice);
     // Cancelling drops the future, and with it the processes.
-    let work = hand.catch_panic(task).instrument(span.clone());
-    let report = hand.cancel.run_until_cancelled(work).await;
+    let work = task.catch_panic(future).instrument(span.clone());
+    let report = task.cancel.run_until_cancelled(work).await;
     let changes = match hold {
-        Some(id) => Some(checkpoint_tasks::changes(&hand, id, &[]).await),
+        Some(id) => Some(checkpoint_tasks::changes(&task, id, &[]).await),
         None => None,
     };
     let Some(report) = report else {
         traces::note_error(&span, "cancelled");
         let report = HookReport { changes, ..HookReport::from_end(HookEnd::NotStarted("cancelled".to_owned())) };
-        return hand.send_answer(Input::HookFinished { effect: hand.id, report: Box::new(report) }).await;
+        return task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
     };
     let report = report.unwrap_or_else(|panic| HookReport::from_end(HookEnd::NotStarted(panic)));
     let report = HookReport { changes, ..report };
     traces::note_hook(&span, &report);
     drop(span);
-    hand.send_answer(Input::HookFinished { effect: hand.id, report: Box::new(report) }).await;
+    task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
 }
 
 /// Text beyond the threshold goes to a file that the model can read in pieces.
-async fn truncate_output(desk: &Arc<SessionResources>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
-    let max = desk.model_input.truncate_at;
+async fn truncate_output(resources: &Arc<SessionResources>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
+    let max = resources.model_input.truncate_at;
     let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
     if max == 0 || !output.content.iter().any(long) {
         return output;
     }
-    let (desk, call) = (desk.clone(), call.id.clone());
+    let (resources, call) = (resources.clone(), call.id.clone());
     let cutting = tokio::task::spawn_blocking(move || {
         for part in &mut output.content {
             if let Part::Text { text, .. } = part {
-                *text = truncate::truncate(text, max, &desk.scratch, &call).into_owned();
+                *text = truncate::truncate(text, max, &resources.scratch, &call).into_owned();
             }
         }
         output

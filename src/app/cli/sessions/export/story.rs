@@ -181,7 +181,7 @@ impl<'a> StoryBuilder<'a> {
     fn event(&mut self, at_ms: u64, kind: &'a EventKind) {
         match kind {
             EventKind::SessionUpdate { title: Some(title), .. } => self.story.head.title = Some(title),
-            EventKind::Message { role, message_id, content, .. } => self.said(*role, at_ms, message_id, content),
+            EventKind::Message { role, message_id, content, .. } => self.add_message(*role, at_ms, message_id, content),
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.calls.insert(request_id, self.story.items.len());
                 let (shown, answer) = (None, None);
@@ -225,7 +225,7 @@ impl<'a> StoryBuilder<'a> {
         }
     }
 
-    fn said(&mut self, role: Speaker, at_ms: u64, message: &'a MessageId, content: &[Part]) {
+    fn add_message(&mut self, role: Speaker, at_ms: u64, message: &'a MessageId, content: &[Part]) {
         let who = if role == Speaker::User { StorySpeaker::User } else { StorySpeaker::Agent };
         let goes_on = |it: &mut StoryItem<'a>| match it {
             StoryItem::Message { who: of, message: id, parts, .. } if *of == who && *id == message => {
