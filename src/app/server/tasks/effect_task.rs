@@ -1,4 +1,4 @@
-//! What a task needs to do one effect of a session, and to say how it went.
+//! The task of one effect: its access to session, world and loop, and its answer.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
