@@ -144,7 +144,7 @@ impl SessionStore {
         list::list_logs(&self.folder(), cwd, &mut ListCache::default())
     }
 
-    /// As [`SessionStore::list`]; logs that did not change since `cache` was filled are not read again.
+    /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
     pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
         list::list_logs(&self.folder(), cwd, cache)
     }
