@@ -11,6 +11,8 @@ use std::{
 
 #[path = "tidy/docs.rs"]
 mod docs;
+#[path = "tidy/findable.rs"]
+mod findable;
 #[path = "tidy/weight.rs"]
 mod weight;
 

@@ -1,4 +1,4 @@
-//! What the user allowed beyond one call.
+//! Grants: rights that the user allowed for a session or for ever.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

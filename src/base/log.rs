@@ -1,4 +1,4 @@
-//! The session log: facts, one JSON line each. A session is a fold over them.
+//! The session log: facts, one JSON line each. A session is the fold over them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! base names: the words that every other room speaks. Values only; nothing here acts or decides.
+//! base names: the types that every other room uses. They are values; nothing here acts or decides.
 
 pub mod ansi;
 pub mod check;

@@ -1,4 +1,4 @@
-//! The mode of a session: what castor does without asking.
+//! Modes of a session: what castor does without asking.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

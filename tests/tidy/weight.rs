@@ -11,7 +11,7 @@ const MAX_SAFE: usize = 120;
 const FOLDER: &str = "engine/policy/";
 /// What judges a command, and what confines it.
 const GUARD: &[&str] = &[
-    "app/confinement.rs",
+    "app/session/confinement.rs",
     "base/guarded",
     "base/sandbox.rs",
     "engine/policy/",

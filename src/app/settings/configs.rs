@@ -1,4 +1,4 @@
-//! `modelConfigs`: names for models, and parameters by name, scope and attempt. In Gemini CLI's words.
+//! The setting `modelConfigs`: model aliases and parameters, in Gemini CLI's words.
 
 use std::collections::BTreeMap;
 

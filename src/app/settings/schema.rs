@@ -1,4 +1,4 @@
-//! The JSON Schema of settings files, for editors: made from the table of keys.
+//! The JSON Schema of settings files, for editors, generated from the table of keys.
 
 use serde_json::{Map, Value, json};
 

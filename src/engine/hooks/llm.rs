@@ -1,4 +1,4 @@
-//! Requests and answers of models as hooks see them: text only, no provider's words.
+//! Model requests and responses in the JSON that hooks see: text only, no provider's words.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How rules are held against a shell command: to the letter where they allow, generously where they restrict.
+//! Command patterns of rules: matched exactly where a rule allows, generously where it restricts.
 
 use std::{borrow::Cow, cell::OnceCell};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::base::log::Decision;
 
-/// How surely a rule speaks of a command.
+/// The certainty of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchCertainty {
     No,

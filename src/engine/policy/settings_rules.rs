@@ -1,4 +1,4 @@
-//! Rules that settings stand for, at the places that Gemini CLI gives them.
+//! Policy rules from settings (allowed and excluded tools), at the priorities of Gemini CLI.
 
 use super::{
     names::current_name,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::log::{Decision, Mode};
 
-/// What settings say about tools and MCP servers.
+/// Lists of tools and MCP servers in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolLists {
     pub exclude: Vec<String>,

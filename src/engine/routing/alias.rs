@@ -1,4 +1,4 @@
-//! One alias of a model as it is written: what it extends, which model it names, and generation parameters.
+//! A model alias as it is written: the alias that it extends, its model and generation parameters.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,4 @@
-//! A client has the session go back, without a turn: nobody is asked, and the one answer says what came of it. Also what a
-//! slash command leaves to do: the conversation goes back when the command's own turn is over.
+//! Rewind on a client's request, without a turn, and the rewind that a slash command leaves to do.
 
 use crate::{
     base::{
@@ -22,7 +21,7 @@ pub(super) enum ClientRewind {
         order: Box<RestoreOrder>,
         message: Option<MessageId>,
     },
-    /// The log is read; `None`: nobody waits for an answer.
+    /// The log is read; `None`: no answer is due.
     Conversation(Option<(PromptId, Box<RewindResult>)>),
 }
 

@@ -1,4 +1,4 @@
-//! A session: one turn at a time, prompts in order, everything else beside it.
+//! A session: runs one turn at a time and queues the prompts that wait.
 
 mod client_rewind;
 mod clock;
@@ -145,7 +145,7 @@ impl Session {
         self.turn.is_some() || self.rewinding.is_some()
     }
 
-    /// The session is left: whom to tell, without waiting for them.
+    /// The session ends: its hooks are told, without waiting for them.
     pub fn session_end_hooks(&mut self, reason: &str) -> Vec<HookRun> {
         match self.scratch.preamble.is_opened() {
             true => end_hooks(&self.spec, reason, &self.record),

@@ -1,4 +1,4 @@
-//! The simulator: random inputs against a simulated world. One seed names a whole run.
+//! The session simulator: random inputs against a simulated world. One seed names a whole run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,6 +44,7 @@ const STEPS: u64 = 150;
 const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress|\
                         /undo|/redo|/rewind 1|/rewind 2 conversation|/diff|/checkpoints";
 
+/// Replay equals the session after every step, also across rewinds.
 #[test]
 fn random_lives_keep_every_promise() {
     let (mut n_compressed, mut n_back) = (0, 0);

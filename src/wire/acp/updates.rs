@@ -1,4 +1,4 @@
-//! session/update: facts as the client sees them, live and in replay.
+//! ACP `session/update`: facts as updates for the client, live and in replay.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ const MAX_LIVE: usize = 16 * 1024;
 
 const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
-/// What one session's client has been shown, as far as the next update depends on it.
+/// The client's view of one session, as far as the next update depends on it.
 #[derive(Debug)]
 pub struct SessionView {
     session: SessionId,
@@ -54,7 +54,7 @@ pub struct SessionView {
     pub(super) context_usage: Option<(u64, Option<Money>)>,
 }
 
-/// How this client is shown things.
+/// The way in which this client shows things.
 #[derive(Clone, Debug, Default)]
 pub struct ClientProfile {
     pub offer: OfferedOptions,

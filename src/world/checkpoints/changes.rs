@@ -1,4 +1,4 @@
-//! What calls changed, for people: paths, and lines of text.
+//! Changes of calls for people: paths and diffs.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 

@@ -1,11 +1,11 @@
-//! What lies in a folder `.git`, and how it is held: objects by another name of theirs, refs one by one.
+//! Checkpoints of `.git` folders: objects by hard links, refs one by one.
 
 use std::{collections::BTreeMap, iter};
 
 use super::{node::ancestors, node::split, node::strip_dir};
 use crate::world::disk::git_index::{MODE, SIZE, entries};
 
-/// What a path in a folder of git's is to it.
+/// The role of a path in a `.git` folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The folder itself.
@@ -93,7 +93,7 @@ pub fn is_object(path: &[u8]) -> bool {
     path.windows(8).any(|it| it == b"objects/") && part(path) == Some(Part::Object)
 }
 
-/// What refs point to, by their names.
+/// Targets of refs, by their names.
 pub type Refs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The refs that files hold, by their paths in git's folder, in order: a file of its own is stronger than `packed-refs`.

@@ -1,7 +1,7 @@
-//! Checkpoints: what the roots hold before a call, what the call changed, and the way back.
+//! Checkpoints: records files before a call, lists what the call changed, and restores them.
 //!
 //! Each root has a store of its own below castor's home: a manifest of what lies in the root, a log of what changed and
-//! by whom, and contents by their hash. All calls block; whoever calls is on a thread that may.
+//! by whom, and contents by their hash. All calls block; call them on a blocking thread.
 
 mod apply;
 mod blobs;
@@ -247,7 +247,7 @@ impl Checkpoints {
         Ok(notices)
     }
 
-    /// Looks at all roots, and does something with them while nobody else can.
+    /// Walks all roots, then acts on them under their locks.
     fn with_all<T>(&self, act: impl FnOnce(&mut [Store]) -> Result<T>) -> Result<T, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, &|| false)?;

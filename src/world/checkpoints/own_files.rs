@@ -1,4 +1,4 @@
-//! castor's own files in a store: each is whole, or is as it was.
+//! castor's own files in a checkpoint store: each write is whole or has no effect.
 
 use std::io::{self, Write};
 

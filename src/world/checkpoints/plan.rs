@@ -1,4 +1,4 @@
-//! What a restore is to do in one root: a step for each path, and for each ref.
+//! The restore plan of one root: a step for each path and for each ref.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
-/// What is to be done in one root.
+/// The steps of a restore in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The calls of which something is held.
@@ -206,7 +206,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Where a folder is to go: what is in it that nobody asked about.
+    /// A folder that is to be removed: its contents outside of the plan.
     fn make_room(&self, plan: &mut Plan) {
         let gone = plan.steps.iter().filter(|it| it.new.is_absent());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();

@@ -1,4 +1,4 @@
-//! What is written down: who changed what, and what a restore is about to do; in frames with a checksum.
+//! Checkpoint records: changes of each call and steps of a restore, in frames with a checksum.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,20 +14,20 @@ pub struct Call {
     pub id: CheckpointId,
 }
 
-/// Who changed something.
+/// The cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// Nobody that castor knows.
+    /// Not castor: the user or another program.
     User,
-    /// The calls that were running; more than one: nobody knows which.
+    /// The calls that were running; one of them, if there are several.
     Calls(Vec<Call>),
     /// As `Calls`, but castor was stopped meanwhile: or the user, after that.
     Stopped(Vec<Call>),
-    /// Nobody: what is held and what is not was decided anew.
+    /// No change of a file: only what is recorded was decided anew.
     Rules,
 }
 
-/// What became of one path, or is to: of what lies there, or of the ref that it is.
+/// A change of one path or ref, done or planned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Change<T = Node> {
     pub path: RelPath,
@@ -35,7 +35,7 @@ pub struct Change<T = Node> {
     pub new: T,
 }
 
-/// What a ref says; `None`: it is not there.
+/// The target of a ref; `None`: the ref is absent.
 pub type Value = Option<Vec<u8>>;
 
 impl<T: Clone> Change<T> {
@@ -83,7 +83,7 @@ impl Change {
     }
 }
 
-/// What changed between two looks at a root.
+/// Changes between two walks over a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delta {
     pub seq: u64,
@@ -102,8 +102,7 @@ impl Delta {
     }
 }
 
-/// What a restore is about to do in one root: on the disk before it does it, so that after a crash it is done, or taken
-/// back.
+/// The journal of a restore in one root. It is on disk first, so that a crash leaves the restore done or taken back.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Journal {
     pub call: Call,

@@ -1,4 +1,4 @@
-//! Refs of a repository: one by one, each under git's own lock.
+//! Git refs in a restore: changed one by one, each under git's own lock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -91,7 +91,7 @@ fn current(root: &DirFd, path: &[u8]) -> io::Result<Value> {
     Ok(git::refs(files.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).remove(at.inner))
 }
 
-/// Sets or deletes a ref, if it is still what it has to be. `temp` is a name that nobody else uses.
+/// Sets or deletes a ref, if it is still what it has to be. `temp` is a unique name.
 pub fn apply(root: &DirFd, step: &Change<Value>, temp: &[u8]) -> io::Result<()> {
     if current(root, &step.path)? == step.new {
         return unlock(root, step);

@@ -1,4 +1,4 @@
-//! A restore over all roots of a session: looked at, planned, checked, written down, done; or not done at all.
+//! Undo: puts files back in all roots of a session. The restore is planned, checked and journaled before it is applied.
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 

@@ -1,4 +1,4 @@
-//! The store of one root: its lock, its manifest, and the log of what changed in it.
+//! The checkpoint store of one root: its lock, its manifest and its log of changes.
 //!
 //! `index` is a manifest as of one delta; `log` has that delta and all others, each in a frame with a checksum. A torn
 //! frame at its end was never acknowledged, and is written over.
@@ -18,7 +18,7 @@ use super::{
     manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists,
 };
 
-/// Whose checkpoints they are, and how much they may hold.
+/// The session of the checkpoints, with its limits.
 #[derive(Clone)]
 pub struct Session {
     /// castor's own folder.
@@ -52,7 +52,7 @@ struct LogFile {
     len: u64,
     /// About how many bytes of what the store knows are not in `index`.
     unsaved: u64,
-    /// What calls of this session changed that are running still, whoever looked.
+    /// Changes by running calls of this session, in whichever walk they were seen.
     recent: Vec<Delta>,
 }
 
@@ -62,7 +62,7 @@ const MARK: u64 = 2 << 10;
 /// Holds the root's lock.
 pub type Lock = File;
 
-/// How long to wait for another castor, where nobody cancels.
+/// The longest wait for another castor.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(3);
 /// A new manifest is written when this many bytes are not in the old one, where a mark alone counts for so many.
@@ -262,7 +262,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
+    /// The cause of unclaimed changes: all calls that may write, or the user.
     pub fn cause_between(&mut self) -> io::Result<Cause> {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(SessionRegister::wide);
@@ -309,7 +309,7 @@ impl Store {
         self.load()
     }
 
-    /// When somebody used it last, in seconds since 1970.
+    /// Its last use, in seconds since 1970.
     pub fn used_at(&self) -> i64 {
         let stats = [b"index".as_slice(), b"log", b"rules"].into_iter().filter_map(|it| self.dir.stat(it).ok()?);
         stats.map(|it| DiskMark::of(&it).mtime.0).max().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Looks at a root: every entry by lstat, and into those files that may have changed.
+//! The walk over a root: every entry by lstat, and the contents of files that may have changed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ pub struct WalkClock<'a> {
     unlocked: Mutex<Vec<ModeOverride>>,
 }
 
-/// What is looked at.
+/// The scope of a walk.
 pub enum WalkScope<'a> {
     Root,
     Paths(Vec<RelPath>),

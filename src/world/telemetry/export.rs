@@ -1,4 +1,4 @@
-//! The exporter: a thread that takes finished spans from a bounded queue and posts them, some at a time.
+//! The span exporter: a thread that posts finished spans from a bounded queue.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! The layer that turns finished spans into records for the exporter.
+//! The tracing layer that turns finished spans into records for the exporter.
 
 use std::{
     fmt::Debug,
@@ -40,12 +40,12 @@ pub struct EndedSpan {
     pub tracestate: Option<String>,
 }
 
-/// Which span of which trace.
+/// A span's trace and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanPlace {
     pub trace: u128,
     pub span: u64,
-    /// Whoever began the trace decides whether it is kept.
+    /// The program that began the trace decides whether it is kept.
     pub sampled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The tool `replace`: one text for another within a file, exactly if possible, forgivingly if not.
+//! The tool `replace`: replaces text in a file, exactly or by a lenient strategy.
 
 mod fuzzy;
 mod lines;

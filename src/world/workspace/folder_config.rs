@@ -1,4 +1,4 @@
-//! A folder as a session sees it: what the user said about it, and which of its files count.
+//! Folder configuration of a session: the user's trust decision, and the files that count under it.
 
 use std::io;
 
@@ -169,10 +169,10 @@ pub fn save_decision(home: &AbsPath, ground: &FolderConfig, choice: TrustChoice)
     Ok(set.into_iter().collect())
 }
 
-/// As [`decide`], of a user who says it unasked: about the files that are there now, whatever was said before.
+/// As [`save_decision`], without a question: about the files of now, whatever was decided before.
 ///
 /// # Errors
-/// As [`decide`].
+/// As [`save_decision`].
 pub fn save_fresh_decision(
     env: &Env,
     home: &AbsPath,

@@ -1,4 +1,4 @@
-//! Memory files on the disk: which there are, and what they import.
+//! Memory files on disk: which exist, and what they import.
 
 mod imports;
 mod nested;
@@ -26,11 +26,11 @@ pub use nested::read_nested;
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
 
-/// Where memory is looked for.
+/// The search for memory files.
 #[derive(Clone, Debug)]
 pub struct MemorySearch {
     pub env: Env,
-    /// Of files; see [`is_name`].
+    /// Of files; see [`is_memory_name`].
     pub names: Vec<String>,
     /// The session's folders, the working directory first.
     pub roots: Vec<AbsPath>,

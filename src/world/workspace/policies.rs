@@ -1,4 +1,4 @@
-//! Policy files: where they lie, and which of them may count. What they say is read by the engine.
+//! Policy files on disk: where they lie, and which of them count. The engine parses them.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// More files in one folder are not read: loading must not take long.
 const MAX_FILES: usize = 100;
 
-/// Who wrote a policy file.
+/// The author of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolicyAuthor {
     Workspace,
@@ -52,12 +52,12 @@ struct PolicyPlace {
 type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
 type RootOnlyFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 
-/// How this looks at folders, beside [`Reader`].
+/// Folder access, beside [`Reader`].
 #[derive(Clone, Copy)]
 pub struct FolderAccess<'a> {
     /// The names in a folder.
     pub list: &'a ListFn<'a>,
-    /// Whether nobody but root can change a file or a folder.
+    /// Whether only root can change a file or a folder.
     pub only_root_can_write: &'a RootOnlyFn<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the user trusts a folder, as far as environment and files say.
+//! The user's trust in a folder, from the environment and the trust file.
 
 use std::{collections::BTreeMap, io};
 

@@ -1,4 +1,4 @@
-//! Decisions as a table: what is wanted and known, and where the prompt goes.
+//! Routing decisions as a table: settings and state, and the model that gets the prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 

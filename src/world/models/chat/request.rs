@@ -1,4 +1,4 @@
-//! Requests of chat completions: messages come last, so that the next request begins as this one did.
+//! Requests of OpenAI's chat completions API. Messages come last, so that prompt caches match.
 
 use std::sync::Arc;
 

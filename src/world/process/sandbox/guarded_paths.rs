@@ -1,4 +1,4 @@
-//! What lies in the folders that a command may write and must stay as it is.
+//! Guarded paths in writable folders: a confined command cannot change them.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,5 @@
-//! The helper: castor, started anew to confine itself and then become the command. It makes no thread and no runtime.
+//! The sandbox helper: castor starts itself anew, confines itself and becomes the command. It has no thread and no
+//! runtime.
 
 mod bubblewrap;
 mod calls;
@@ -32,7 +33,7 @@ use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
 
-/// Why this process was started: its second argument.
+/// The task of the helper process: its second argument.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum HelperTask {
     /// Only tries namespaces, and says by its exit code whether they can be had.
@@ -45,7 +46,7 @@ pub(super) enum HelperTask {
     Within(RawFd),
 }
 
-/// What the helper must know before it has its plan.
+/// The helper's data before it has its plan.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Start {
     /// The number of the descriptor that brings the plan, and closes when castor lets go.
@@ -54,10 +55,10 @@ pub(super) struct Start {
     pub namespaces: Namespaces,
 }
 
-/// Who makes mounts, processes and a network for a command alone.
+/// The program that makes namespaces of mounts, processes and network for a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Namespaces {
-    /// Nobody may.
+    /// The system forbids namespaces.
     None,
     Helper,
     /// The system lets this program, and not castor.

@@ -1,4 +1,4 @@
-//! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
+//! The sandbox of commands: prepares a confined start. `README.md` here says what it protects and what not.
 
 #[cfg(target_os = "linux")]
 mod apparmor;
@@ -80,7 +80,7 @@ struct SandboxPlan {
     /// Written, but neither renamed nor removed.
     #[serde(with = "path_json::many")]
     fixed: Vec<PathBuf>,
-    /// Nobody needs them when the rest is known.
+    /// Not needed when the rest is known.
     #[serde(skip)]
     notes: PlanNotes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
@@ -96,11 +96,11 @@ struct PlanNotes {
     /// Configuration that may be written.
     open: Vec<PathBuf>,
     user_config: git_config_paths::UserGitConfig,
-    /// What somebody would obey and is not there.
+    /// Absent configuration that a program would obey.
     absent: Vec<PathBuf>,
 }
 
-/// How to start something confined.
+/// The start of a confined process.
 pub(super) struct ConfinedStart<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,
@@ -288,7 +288,7 @@ fn through<'c>(
     }
 }
 
-/// Where a command runs, and what it is.
+/// The folder, environment and program of a command.
 #[derive(Clone, Copy)]
 struct GuardContext<'a> {
     pub cwd: &'a AbsPath,

@@ -1,4 +1,4 @@
-//! Files and folders that hold a place: how they are opened without following links, marked, recognized and removed.
+//! Placeholder files: makes, marks, recognizes and removes them, without following symlinks.
 
 use std::{
     ffi::OsStr,

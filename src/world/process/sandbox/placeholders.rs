@@ -1,6 +1,7 @@
-//! Placeholders in a repository: what git would obey and is not there cannot be mounted read-only, so something stands there.
+//! Placeholders: files and folders at paths of absent git configuration, because only an existing path can be
+//! mounted read-only.
 //!
-//! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
+//! They exist while a confined command runs, and each user of one holds a shared lock on it, so that the last one
 //! removes it, also among several castors. What a kill -9 leaves, `placeholder_records` lead to.
 
 use std::{
@@ -28,11 +29,11 @@ use super::{
 };
 use crate::base::sandbox::Placeholder;
 
-/// Somebody else may remove it between making and locking it, but not for ever.
+/// Another castor may remove it between making and locking it, but not for ever.
 const TRIES: usize = 1000;
 
 /// What is in use by a confined process: placeholders, its first process, its temporary files. Dropping it removes the
-/// placeholders that nobody else uses, and ends whoever is left in the sandbox.
+/// placeholders without another user, and ends the processes left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     standing: Vec<OpenPlaceholder>,
@@ -68,7 +69,7 @@ impl Placeholders {
         res
     }
 
-    /// Puts a placeholder where nothing is; false where nobody can put anything.
+    /// Makes a placeholder at a free path; false if nothing can be made there.
     pub(super) fn make(&mut self, path: &Path, what: Placeholder) -> io::Result<bool> {
         use io::ErrorKind::{AlreadyExists, InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem};
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(InvalidInput.into()) };
@@ -154,7 +155,7 @@ impl Placeholders {
         self.quarantine.clone()
     }
 
-    /// Ends whoever is left in the sandbox, and removes the placeholders that nobody else uses.
+    /// Ends the processes left in the sandbox, and removes placeholders without another user.
     pub fn release(&mut self) -> RemovedPlaceholders {
         self.life.take().iter().for_each(end_sandbox);
         self.quarantine.finish();
@@ -164,7 +165,7 @@ impl Placeholders {
         RemovedPlaceholders(self.standing.drain(..).map(|it| it.remove_if_last(&mut folder)).collect())
     }
 
-    /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
+    /// Whether the sandbox is empty: its first process has the other end, and goes last.
     pub fn is_sandbox_empty(&self) -> bool {
         self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
     }
@@ -200,7 +201,7 @@ impl Drop for Placeholders {
 }
 
 /// What is gone and still open: the disk forgets it when this is dropped, which takes longer than all else of its end,
-/// and for which nobody needs to wait.
+/// and which needs no wait.
 pub struct RemovedPlaceholders(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
 
 impl OpenPlaceholder {
@@ -232,7 +233,7 @@ impl OpenPlaceholder {
 /// How long the end of those who are left is waited for, in milliseconds. They are killed, and need no more.
 const LAST: u8 = 200;
 
-/// Any word ends who reads it, and the last of the readers with the rest.
+/// Any word ends its reader, and the last of the readers with the rest.
 fn end_sandbox(mut life: &PipeWriter) {
     if life.write_all(&[0]).is_ok() {
         waits_for_end(life, LAST);
@@ -271,6 +272,7 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Folders are opened as what they are.
     #[test]
     fn no_link_on_the_way_is_followed() {
         let dir = tempfile::tempdir().unwrap();
@@ -324,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Somebody outside was faster than the placeholder, or moved what it stands in.
+    /// Another program was faster than the placeholder, or moved its folder.
     #[test]
     fn what_comes_at_the_same_moment_is_the_users_and_a_moved_one_goes_too() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a command made that somebody would obey: it gets a name that nobody obeys.
+//! Quarantine: renames new configuration files that a command made, so that no program obeys them.
 //!
 //! What is there is read-only; what is not there yet cannot be. So the names at the top of each root are compared before and
 //! after, and so are the places that git's settings name. Who made a new one cannot be told: the user's own may be among
@@ -46,9 +46,9 @@ const TRIES: usize = 100;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
-    /// Links on the way to guarded names: the user's, and not put aside.
+    /// Symlinks on the way to guarded names: the user's, and not quarantined.
     links: BTreeSet<PathBuf>,
-    /// What somebody would obey and was not there.
+    /// Configuration that is new.
     #[serde(skip)]
     absent: Vec<PathBuf>,
     /// Placeholders: device and number of each.
@@ -61,10 +61,10 @@ pub struct Quarantine {
     /// What the session began with.
     #[serde(skip)]
     begun: Arc<SessionCommits>,
-    /// What is new from now on may be anybody's.
+    /// From now on the origin of new files is unknown.
     #[serde(skip)]
     settled: AtomicBool,
-    /// What was put aside, and the heads that were restored, and nobody was told of.
+    /// Quarantined files and restored heads that are not reported yet.
     #[serde(skip)]
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
     #[serde(skip)]
@@ -113,7 +113,7 @@ impl Quarantine {
         !self.open.is_empty()
     }
 
-    /// Waits until nobody is left who was confined; what was mended then.
+    /// Waits until all confined processes have ended. Returns what was mended then.
     pub async fn final_findings(self: Arc<Self>) -> ObeyedFindings {
         self.gone.cancelled().await;
         self.take_findings()
@@ -133,7 +133,7 @@ impl Quarantine {
         res
     }
 
-    /// Nobody who was confined is left.
+    /// All confined processes have ended.
     pub(super) fn finish(&self) {
         self.repair();
         self.forget();

@@ -1,4 +1,4 @@
-//! What a repository keeps of its submodules: `.git/modules/NAME`, where a name may have slashes in it.
+//! Git submodules: their folders in `.git/modules`.
 
 use std::{
     collections::VecDeque,

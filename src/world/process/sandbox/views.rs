@@ -1,5 +1,4 @@
-//! What a confined process does not see: credentials and castor's own folder, and with the network all of the home folder
-//! but tools, the machine's `/tmp`, and the workspace's secrets. Only mounts can do that.
+//! Hidden paths: credentials and secrets that a confined command cannot see. Only mounts can hide them.
 //!
 //! Each place gets something else mounted on it: an empty folder or file, or a folder with nothing but the mount points of
 //! what is seen in it all the same. All of these lie in the session's own folder, in `view`.

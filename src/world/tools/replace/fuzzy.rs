@@ -1,4 +1,4 @@
-//! Finds lines that are nearly `old_string`: a few characters off, white space counting little.
+//! Fuzzy matching of `old_string`: a few different characters, and little weight on white space.
 
 use crate::world::tools::replace::{lines::Edit, query::ReplaceQuery};
 

@@ -1,4 +1,4 @@
-//! When nothing matches: the place that looks most like what was wanted, so that the next try can be exact.
+//! Hint after a failed `replace`: the most similar lines of the file.
 
 use std::{collections::HashSet, fmt::Write};
 

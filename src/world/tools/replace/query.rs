@@ -1,4 +1,4 @@
-//! What to find and to put in its place, with the lines of the file; LF only.
+//! The query of `replace`: the text to find, its replacement, and the lines of the file. LF only.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::tools::replace::lines::{Edit, indentation, lines, reindent};
 
-/// What to find, and in what. LF only.
+/// The text to find, and the text of the file. LF only.
 pub struct ReplaceQuery<'a> {
     pub text: &'a str,
     pub lines: Vec<Range<usize>>,

@@ -1,4 +1,4 @@
-//! The ways to find what a model meant by `old_string`, strictest first.
+//! Matching strategies of `replace` for `old_string`, strictest first.
 
 use regex::Regex;
 

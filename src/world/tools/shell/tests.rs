@@ -1,4 +1,4 @@
-//! Calls of the tool with real commands.
+//! The tool `run_shell_command` with real commands.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -303,6 +303,7 @@ async fn binary_output_is_replaced_by_a_notice() {
     assert_eq!(bench.all_shown(), [mark]);
 }
 
+/// The output goes to a log that the model can read.
 #[tokio::test]
 async fn background_commands_live_on_and_are_logged() {
     let mut bench = Bench::new();

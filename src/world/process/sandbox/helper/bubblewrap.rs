@@ -1,4 +1,4 @@
-//! Namespaces by bubblewrap: where the system lets it make them and castor not, as it is set-uid or AppArmor knows it.
+//! Namespaces by bubblewrap, for systems that forbid castor to make its own.
 //!
 //! Four processes stand in a row then: the helper, bubblewrap, which only waits, number 1 (`init`) and the command.
 //! bubblewrap mounts by paths, where anybody outside may put a link meanwhile: before number 1 starts the command, it looks
@@ -47,7 +47,7 @@ struct PassedDescriptors {
     places: Vec<FormerMount>,
     life: RawFd,
     report: RawFd,
-    /// The command's: bubblewrap, which waits for as long as anybody is left, has none of them.
+    /// The command's: bubblewrap, which waits until all processes ended, has none of them.
     stdio: [RawFd; 3],
 }
 
@@ -62,7 +62,7 @@ struct FormerMount {
     read_only: bool,
 }
 
-/// Those that belong to the system, and nobody else writes.
+/// Those that belong to the system, and only the system writes.
 pub(super) fn places() -> impl Iterator<Item = PathBuf> {
     let of_system =
         |it: &PathBuf| fs::metadata(it).is_ok_and(|it| it.is_file() && it.uid() == 0 && it.mode() & 0o022 == 0);
