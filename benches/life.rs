@@ -201,7 +201,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let tools = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
     Spec {
-        toolbox: Toolbox::new(tools, RuleSet::shipped(), true),
+        toolbox: Toolbox::new(tools, RuleSet::shipped(castor::app::policies::own_tools()), true),
         instructions: Instructions::new(&around),
         scratch: around.cwd.join("scratch"),
         memory_sources: MemorySources { at_start: false, just_in_time: false },

@@ -26,7 +26,7 @@ mod offered_commands;
 mod options;
 mod panics;
 mod pending_chores;
-mod policies;
+pub mod policies;
 mod providers;
 mod questions;
 mod reachability;

@@ -16,7 +16,7 @@ mod topic;
 mod unknown_tool;
 mod wave;
 
-pub use call::Toolbox;
+pub use call::{Toolbox, own_tools};
 pub use plan::Planning;
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
         path::AbsPath,
         question::Form,
         sandbox::Denial,
-        tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
+        tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
         hooks::firing::Firing,
@@ -216,7 +216,9 @@ impl Scheduler {
         };
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         match result {
-            Ok(preview) if call.call.name == plan::EXIT => self.ask_plan_review(step, tools, at, &preview),
+            Ok(preview) if call.traits.class == PolicyClass::ExitPlan => {
+                self.ask_plan_review(step, tools, at, &preview)
+            }
             Ok(preview) => {
                 let shown = preview.display.clone();
                 call.ask_approval(step, tools, preview);
@@ -298,7 +300,7 @@ impl Scheduler {
         answer: &Answer,
     ) -> BatchStatus {
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
-        if call.call.name == plan::EXIT {
+        if call.traits.class == PolicyClass::ExitPlan {
             return self.on_plan_answer(step, tools, at, answer);
         }
         match ask_user::output(form, answer) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
 use crate::{
+    app::policies::own_tools,
     base::{
         check::CheckFinding,
         checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
@@ -24,7 +25,10 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
         question::Form,
-        tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{
+            Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits,
+            find_traits,
+        },
     },
     engine::{
         context::{Instructions, SessionEnvironment},
@@ -138,8 +142,8 @@ pub(super) fn fresh_session(name: &str) -> Session {
 pub(super) fn spec(name: &str) -> Spec {
     let rules = if name.contains("checker") { CHECKERS } else { RULES };
     let tool = |name: &'static str, kind| {
-        let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
+        let (traits, name, description) = (find_traits(own_tools(), name), name.into(), "".into());
+        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into(), traits }
     };
     let tools = vec![
         tool("read_file", ToolKind::Read),
@@ -148,7 +152,7 @@ pub(super) fn spec(name: &str) -> Spec {
     ];
     let cwd = AbsPath::new("/w").unwrap();
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let rules = RuleSet::shipped().with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
+    let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
@@ -355,7 +359,8 @@ fn kit(text: &str) -> McpTools {
             ((mark @ ("+" | "!"), name), ..) => {
                 let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
                 let (name, parameters) = (name.to_owned().into(), json!({}).into());
-                let spec = ToolSpec { name, title, description, kind, parameters };
+                let traits = ToolTraits::default();
+                let spec = ToolSpec { name, title, description, kind, parameters, traits };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
                 res.tools.push(ForeignTool { spec, server, annotations, trusted: mark == "!" });
             }

@@ -3,15 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
-    base::tool::ToolKind,
+    base::tool::{RUN_SHELL_COMMAND as SHELL, ToolKind},
     engine::{
         policy::{RuleSet, current_name},
         scheduler::Toolbox,
     },
     world::{mcp::ToolNames, process::Groups, tools},
 };
-
-const SHELL: &str = "run_shell_command";
 
 /// A call.
 #[derive(Debug, PartialEq)]
