@@ -40,7 +40,7 @@ pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
 pub use lists::{invalid_deny_lists, lists, may_save, policy_paths};
 pub use mcp::McpSettings;
-pub use providers::{ApiDialect, Provider};
+pub use providers::Provider;
 pub use schema::{meaning, schema};
 
 /// What memory files are called where nobody says.
