@@ -11,6 +11,8 @@ use std::{
 
 #[path = "tidy/docs.rs"]
 mod docs;
+#[path = "tidy/places.rs"]
+mod places;
 #[path = "tidy/weight.rs"]
 mod weight;
 

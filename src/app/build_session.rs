@@ -28,7 +28,7 @@ use crate::{
     engine::{
         context::{Instructions, PLANS, SessionEnvironment},
         policy,
-        scheduler::{Planning, Toolbox},
+        scheduler::{self, Planning, Toolbox},
         step::ServerStatus,
         turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
@@ -125,8 +125,8 @@ fn toolbox(state: &State, id: &SessionId, site: &SessionPlace, interactive: bool
         }
         _ => (hold.in_words(), confinement::policy_sandbox(hold, ground, settings)),
     };
-    let builtins = state.tasks.tools.iter().map(|(spec, _)| spec.clone()).collect();
-    Toolbox::new(builtins, found.rules, interactive)
+    let tools = scheduler::own_tools(state.tasks.tools.iter().map(|(spec, _)| spec.clone()));
+    Toolbox::new(tools, found.rules, interactive)
         .with_saving(found.saves)
         .with_grants(kept)
         .with_sandbox(held, facts)

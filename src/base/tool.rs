@@ -55,6 +55,15 @@ pub enum PolicyClass {
 }
 
 impl PolicyClass {
+    /// What castor's own rules say in the mode `default`, for people.
+    pub fn default_decision(self) -> &'static str {
+        match self {
+            Self::Look | Self::Tell => "allow",
+            Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan => "ask",
+            Self::Question | Self::ExitPlan => "asks by itself",
+        }
+    }
+
     /// Its name in rules that castor brings along.
     pub fn as_str(self) -> &'static str {
         match self {

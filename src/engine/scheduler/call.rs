@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::{
     base::{
         content::Part,
@@ -24,11 +22,9 @@ use crate::{
         policy::{self, CheckerVerdict, RuleSet, SandboxFacts},
         record::{Record, Step},
         scheduler::{
-            ask_user,
             call_hooks::{AfterHooks, CallHookEffects},
             display::{TITLE, first_display},
-            plan::{self, Planning},
-            todos, topic,
+            plan::Planning,
             unknown_tool::{HiddenTool, keep_or_hide},
         },
         step::{Effect, ForeignTool, Server},
@@ -339,36 +335,9 @@ pub struct Toolbox {
     pub checkpoints: bool,
 }
 
-/// What a session tool comes to.
-pub enum SessionToolResult {
-    Output(Box<ToolOutput>),
-    /// The user's answer decides.
-    Ask(Form),
-}
-
-/// Tools that are pure steps of the engine.
-type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> SessionToolResult;
-const SESSION_TOOLS: &[(&str, fn() -> ToolSpec, SessionTool)] = &[
-    (ask_user::NAME, ask_user::spec, |_, args| {
-        ask_user::form(args)
-            .map_or_else(|it| SessionToolResult::Output(Box::new(ToolOutput::failed(it))), SessionToolResult::Ask)
-    }),
-    (plan::ENTER, plan::enter_spec, |step, args| SessionToolResult::Output(Box::new(plan::enter(step, args)))),
-    (topic::NAME, topic::spec, |step, args| SessionToolResult::Output(Box::new(topic::run(step, args)))),
-    (todos::NAME, todos::spec, |step, args| SessionToolResult::Output(Box::new(todos::run(step, args)))),
-];
-
-/// Castor's own tools: `builtins` and the session tools, sorted.
-pub fn own_tools(builtins: impl IntoIterator<Item = ToolSpec>) -> Vec<ToolSpec> {
-    let mut res: Vec<ToolSpec> = builtins.into_iter().chain(SESSION_TOOLS.iter().map(|(_, spec, _)| spec())).collect();
-    res.sort_by(|a, b| a.name.cmp(&b.name));
-    res
-}
-
 impl Toolbox {
-    /// `builtins` and the session tools, in one sorted table, without those that are always denied.
-    pub fn new(builtins: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
-        let mut tools = own_tools(builtins);
+    /// Of `own_tools` those that are not always denied.
+    pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
         let known_tools = tools.clone().into();
         // Where nobody can be asked, the model is not told of it.
         tools.retain(|it| interactive || it.traits.class != PolicyClass::Question);
@@ -497,17 +466,5 @@ impl Toolbox {
     /// How the tool of this name is treated, whether or not the model is told of it.
     pub fn traits(&self, name: &str) -> ToolTraits {
         find_traits(&self.known_tools, name)
-    }
-
-    pub fn is_session_tool(&self, name: &str) -> bool {
-        SESSION_TOOLS.iter().any(|(it, ..)| *it == name)
-    }
-
-    pub fn run_session_tool(&self, step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {
-        let run = SESSION_TOOLS.iter().find(|(it, ..)| *it == call.name).map(|(.., run)| run);
-        match (run, call.args.as_object()) {
-            (Some(run), Some(args)) => run(step, args),
-            _ => SessionToolResult::Output(Box::default()),
-        }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         record::Step,
         scheduler::{
             call::{Call, CallState, Checking, Toolbox},
-            history, unknown_tool,
+            history, session_tools, unknown_tool,
         },
         step::Effect,
     },
@@ -73,7 +73,9 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
         }
         // Its question is the asking.
         Decision::Ask if call.traits.class == PolicyClass::Question => call.allow(),
-        Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
+        Decision::Ask if session_tools::is_session_tool(&call.call.name) => {
+            call.ask_without_preview(step, tools, verdict.grant)
+        }
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.preview(step, verdict.grant);

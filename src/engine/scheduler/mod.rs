@@ -11,13 +11,15 @@ pub mod elicitation;
 mod history;
 pub mod plan;
 mod sandbox_denial;
+mod session_tools;
 mod todos;
 mod topic;
 mod unknown_tool;
 mod wave;
 
-pub use call::{Toolbox, own_tools};
+pub use call::Toolbox;
 pub use plan::Planning;
+pub use session_tools::own_tools;
 
 use crate::{
     base::{
@@ -36,8 +38,9 @@ use crate::{
         policy,
         record::Step,
         scheduler::{
-            call::{Call, CallState, SessionToolResult},
+            call::{Call, CallState},
             decide::decide,
+            session_tools::SessionToolResult,
         },
         step::Effect,
     },
@@ -141,8 +144,8 @@ impl Scheduler {
             if !matches!(call.state, CallState::Allowed { .. }) {
                 continue;
             }
-            if tools.is_session_tool(&call.call.name) {
-                match tools.run_session_tool(step, &call.call) {
+            if session_tools::is_session_tool(&call.call.name) {
+                match session_tools::run_session_tool(step, &call.call) {
                     SessionToolResult::Output(output) => call.run_after_hooks(step, tools, *output),
                     SessionToolResult::Ask(form) => call.ask_form(step, form),
                 }

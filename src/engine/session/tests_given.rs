@@ -23,7 +23,7 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::Toolbox,
+        scheduler::{self, Toolbox},
         turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
 };
@@ -87,7 +87,7 @@ pub(super) fn spec(seed: u64) -> Spec {
     let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     Spec {
-        toolbox: Toolbox::new(tools, rules, interactive)
+        toolbox: Toolbox::new(scheduler::own_tools(tools), rules, interactive)
             .with_hooks(hooks(seed))
             .with_checkpoints(!seed.is_multiple_of(2)),
         instructions: Instructions::new(&around),

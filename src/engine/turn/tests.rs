@@ -25,10 +25,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
         question::Form,
-        tool::{
-            Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits,
-            find_traits,
-        },
+        tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
         context::{Instructions, SessionEnvironment},
@@ -38,7 +35,7 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::Toolbox,
+        scheduler::{self, Toolbox},
         session::Session,
         step::{
             Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
@@ -141,15 +138,13 @@ pub(super) fn fresh_session(name: &str) -> Session {
 
 pub(super) fn spec(name: &str) -> Spec {
     let rules = if name.contains("checker") { CHECKERS } else { RULES };
-    let tool = |name: &'static str, kind| {
-        let (traits, name, description) = (find_traits(own_tools(), name), name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into(), traits }
+    let tool = |name: &'static str| ToolSpec {
+        title: name.into(),
+        description: "".into(),
+        parameters: json!({}).into(),
+        ..own_tools().iter().find(|it| it.name == name).unwrap().clone()
     };
-    let tools = vec![
-        tool("read_file", ToolKind::Read),
-        tool("write_file", ToolKind::Edit),
-        tool("run_shell_command", ToolKind::Execute),
-    ];
+    let tools = scheduler::own_tools(["read_file", "write_file", "run_shell_command"].map(tool));
     let cwd = AbsPath::new("/w").unwrap();
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
@@ -358,8 +353,7 @@ fn kit(text: &str) -> McpTools {
         match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
             ((mark @ ("+" | "!"), name), ..) => {
                 let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
-                let (name, parameters) = (name.to_owned().into(), json!({}).into());
-                let traits = ToolTraits::default();
+                let (name, parameters, traits) = (name.to_owned().into(), json!({}).into(), Default::default());
                 let spec = ToolSpec { name, title, description, kind, parameters, traits };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
                 res.tools.push(ForeignTool { spec, server, annotations, trusted: mark == "!" });

@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
+    app::policies::own_tools,
     base::tool::{RUN_SHELL_COMMAND as SHELL, ToolKind},
     engine::{
         policy::{RuleSet, current_name},
         scheduler::Toolbox,
     },
-    world::{mcp::ToolNames, process::Groups, tools},
+    world::mcp::ToolNames,
 };
 
 /// A call.
@@ -35,7 +36,7 @@ impl CheckedCall {
 /// In words: what cannot be meant, or only guessed.
 pub fn read(what: &str, args: Option<&str>, server: Option<&str>, servers: &[String]) -> Result<CheckedCall, String> {
     let known = Toolbox::new(
-        tools::builtins(Groups::default()).into_iter().map(|it| it.spec()).collect(),
+        own_tools().to_vec(),
         // None is hidden: what is denied is asked about too.
         RuleSet::default(),
         true,

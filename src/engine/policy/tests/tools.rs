@@ -415,7 +415,8 @@ fn misspelled_tool_names_are_reported() {
         ("'read_fil'\nmcpName='web'", None),
     ] {
         let text = format!("[[rule]]\ntoolName={tools}\ndecision='deny'\npriority=1\n");
-        let (written, warnings) = RuleSet::parse(&text, Tier::User, "u.toml").unwrap();
+        let (written, _) = RuleSet::parse(&text, Tier::User, "u.toml").unwrap();
+        let warnings = super::super::misspelt_tools(&written.rules, own_tools());
         let said: Vec<Option<&str>> = warnings.iter().map(|it| it.split("mean ").nth(1)).collect();
         let want: Vec<String> = near.iter().map(|it| format!("{it}?")).collect();
         assert_eq!(said, want.iter().map(|it| Some(it.as_str())).collect::<Vec<_>>(), "{tools}");
