@@ -208,6 +208,10 @@ impl Call {
         }
     }
 
+    pub(super) fn is_of(&self, class: PolicyClass) -> bool {
+        self.traits.class == class
+    }
+
     /// Looks at what it would do, for the question about it.
     pub fn preview(&mut self, step: &mut Step<'_>, grant: Option<Grant>) {
         let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(step));

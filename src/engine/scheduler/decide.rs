@@ -13,7 +13,9 @@ use crate::{
         record::Step,
         scheduler::{
             call::{Call, CallState, Checking, Toolbox},
-            history, session_tools, unknown_tool,
+            history,
+            session_tools::is_session_tool,
+            unknown_tool,
         },
         step::Effect,
     },
@@ -56,8 +58,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
-        Decision::Allow | Decision::Ask if call.traits.class == PolicyClass::ExitPlan => call.preview(step, None),
-        Decision::Allow if call.hook_effects.ask_reason.is_some() && call.traits.class != PolicyClass::Question => {
+        Decision::Allow | Decision::Ask if call.is_of(PolicyClass::ExitPlan) => call.preview(step, None),
+        Decision::Allow if call.hook_effects.ask_reason.is_some() && !call.is_of(PolicyClass::Question) => {
             let why = call.hook_effects.ask_reason.take().unwrap_or_default();
             if !tools.interactive {
                 let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
@@ -72,10 +74,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
             call.end(step, ToolOutput::failed(unknown_tool::denied_error(&why)));
         }
         // Its question is the asking.
-        Decision::Ask if call.traits.class == PolicyClass::Question => call.allow(),
-        Decision::Ask if session_tools::is_session_tool(&call.call.name) => {
-            call.ask_without_preview(step, tools, verdict.grant)
-        }
+        Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),
+        Decision::Ask if is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.preview(step, verdict.grant);

@@ -219,9 +219,7 @@ impl Scheduler {
         };
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         match result {
-            Ok(preview) if call.traits.class == PolicyClass::ExitPlan => {
-                self.ask_plan_review(step, tools, at, &preview)
-            }
+            Ok(preview) if call.is_of(PolicyClass::ExitPlan) => self.ask_plan_review(step, tools, at, &preview),
             Ok(preview) => {
                 let shown = preview.display.clone();
                 call.ask_approval(step, tools, preview);
@@ -303,7 +301,7 @@ impl Scheduler {
         answer: &Answer,
     ) -> BatchStatus {
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
-        if call.traits.class == PolicyClass::ExitPlan {
+        if call.is_of(PolicyClass::ExitPlan) {
             return self.on_plan_answer(step, tools, at, answer);
         }
         match ask_user::output(form, answer) {

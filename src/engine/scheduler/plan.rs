@@ -76,7 +76,7 @@ pub fn enter(step: &mut Step<'_>, _: &Map<String, Value>) -> ToolOutput {
 
 /// In plan mode a relative path names a file in the folder of plans: nothing else can be written.
 pub(super) fn resolve_plan_path(call: &mut Call, mode: Mode, planning: &Planning) {
-    let is_edit = call.traits.class == PolicyClass::Edit;
+    let is_edit = call.is_of(PolicyClass::Edit);
     let Some(folder) = planning.folder.as_ref().filter(|_| is_edit && mode == Mode::Plan) else { return };
     if let Some(Value::String(path)) = call.call.args.get_mut("file_path")
         && !path.starts_with(['/', '~'])
