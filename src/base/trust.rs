@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
-    log::Mode,
+    mode::Mode,
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},
     text::is_deceptive,

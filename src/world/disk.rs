@@ -4,6 +4,7 @@
 mod digest;
 #[cfg(unix)]
 pub mod dirfd;
+pub mod frame;
 pub mod git_index;
 pub mod git_objects;
 mod names;

@@ -209,8 +209,10 @@ fn tools() -> String {
             tool.traits.class.default_decision().to_owned(),
             format!("**{}**: {}.", tool.title, about.replace('*', "\\*")),
         ]);
-        let required = |name: &str| tool.parameters["required"].as_array().is_some_and(|it| it.contains(&name.into()));
-        for (name, it) in tool.parameters["properties"].as_object().into_iter().flatten() {
+        let required = |name: &str| {
+            tool.parameters.get("required").and_then(Value::as_array).is_some_and(|it| it.contains(&name.into()))
+        };
+        for (name, it) in tool.parameters.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let needed = if required(name) { ", required" } else { "" };
             rows.push([
                 String::new(),

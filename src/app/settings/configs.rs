@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Getter;
 use crate::{
-    engine::routing::aliases::{Alias, Aliases, ModelConfig, Override},
+    engine::routing::{
+        alias::{Alias, ModelConfig},
+        aliases::{Aliases, Override},
+    },
     world::workspace::Warning,
 };
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SandboxGrant;
-use crate::base::{log::Grant, path::AbsPath, text};
+use crate::base::{grant::Grant, path::AbsPath, text};
 
 fn shown(path: &AbsPath) -> String {
     text::path_in_words(&path.to_string())

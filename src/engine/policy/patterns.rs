@@ -172,18 +172,19 @@ const MAX_OPTIONS: usize = 32;
 
 /// Where the first word may stand that is no option, nor the value of one.
 fn operands(args: &[ShellWord]) -> Vec<usize> {
-    let (mut may_stand, mut res) = ([false; MAX_OPTIONS + 2], Vec::new());
-    may_stand[0] = true;
+    // Whether it may stand here, and one word further.
+    let (mut here, mut next, mut res) = (true, false, Vec::new());
     for (at, it) in args.iter().enumerate().take(MAX_OPTIONS) {
-        if !may_stand[at] {
+        let may_stand = here;
+        (here, next) = (next, false);
+        if !may_stand {
             continue;
         }
         if !it.text.starts_with('-') {
             res.push(at);
             continue;
         }
-        may_stand[at + 1] = true;
-        may_stand[at + 2] |= !it.text.contains('=');
+        (here, next) = (true, !it.text.contains('='));
     }
     res
 }

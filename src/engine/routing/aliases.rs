@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
+    alias::{Alias, ModelConfig},
     families::{self, AutoFamily, CHAT_BASE},
     model_limits,
 };
@@ -17,20 +18,6 @@ use crate::base::model::{ModelParams, ModelRequest, Thinking};
 const MAX_DEPTH: usize = 100;
 /// Who asks, where nobody else is named.
 const CORE: &str = "core";
-
-/// An alias or what an override sets: a model, and generation parameters in the words of Gemini's API.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelConfig {
-    pub model: Option<String>,
-    pub generation: Map<String, Value>,
-}
-
-/// One alias as it is written.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Alias {
-    pub extends: Option<String>,
-    pub config: ModelConfig,
-}
 
 /// What holds for requests that fit; one that names nothing fits none.
 #[derive(Clone, Debug, Default, PartialEq)]

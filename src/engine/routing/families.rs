@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::aliases::{Alias, ModelConfig};
+use super::alias::{Alias, ModelConfig};
 
 /// An alias that castor brings. Settings may say otherwise.
 #[derive(Clone, Copy, Debug)]

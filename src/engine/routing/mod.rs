@@ -1,5 +1,6 @@
 //! Which model serves this request, and what to do when it fails.
 
+pub mod alias;
 pub mod aliases;
 pub mod context_overflow;
 pub mod failure;

@@ -95,7 +95,10 @@ mod tests {
     use super::{UtilityModels, models};
     use crate::{
         base::model::Purpose::{self, Compressor, Router},
-        engine::routing::aliases::{Alias, Aliases, ModelConfig},
+        engine::routing::{
+            alias::{Alias, ModelConfig},
+            aliases::Aliases,
+        },
     };
 
     fn aliases(table: &[(&str, &str)]) -> Aliases {

@@ -51,9 +51,11 @@ pub(super) fn handle_input(
             }
         }
         // Nobody waits for it any more. What was begun is carried out, and logged.
-        Input::Cancel => own.take().into_iter().for_each(|it| it.cancel(step)),
+        Input::Cancel => *own = own.take().and_then(|it| it.cancel(step)),
         Input::CancelPrompt(prompt) => {
-            own.take_if(|it| it.prompt() == Some(*prompt)).into_iter().for_each(|it| it.cancel(step));
+            if let Some(it) = own.take_if(|it| it.prompt() == Some(*prompt)) {
+                *own = it.cancel(step);
+            }
         }
         _ => (),
     }
@@ -129,11 +131,13 @@ impl ClientRewind {
         answer(step, prompt, if is_back { Ok(*rewound) } else { Err(RewindRefusal::Failed(failed)) });
     }
 
-    fn cancel(self, step: &mut Step<'_>) {
+    /// Nobody waits for its answer any more. The next prompt still waits for a log that is read.
+    fn cancel(self, step: &mut Step<'_>) -> Option<Self> {
         if let Some(prompt) = self.prompt() {
             let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
             answer(step, prompt, Err(RewindRefusal::Failed(why)));
         }
+        matches!(self, Self::Conversation(_)).then_some(Self::Conversation(None))
     }
 }
 

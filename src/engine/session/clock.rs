@@ -98,7 +98,7 @@ impl Session {
             turn.end(&mut step, Cause::Limit(it));
             let start = out.acts.len();
             self.log_work(now, out);
-            self.begin_next_prompt(now, out);
+            self.begin_next_prompt(now, out, start);
             self.check_time_limit(now, out, start);
         }
     }

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::{
-    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, node, record::frame, record::unframe,
+    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, frame::frame, frame::unframe, node,
 };
 use crate::world::disk::hash;
 

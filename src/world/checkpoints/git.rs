@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeMap, iter};
 
-use super::{Change, Kind, Node, blobs::hash_of, node::ancestors, node::split, node::strip_dir};
-use crate::{
-    base::sandbox::GIT_CONFIG,
-    world::disk::git_index::{MODE, SIZE, entries},
-};
+use super::{node::ancestors, node::split, node::strip_dir};
+use crate::world::disk::git_index::{MODE, SIZE, entries};
 
 /// What a path in a folder of git's is to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,20 +86,6 @@ fn is_hex(text: &[u8], lens: &[usize]) -> bool {
 
 pub fn part(path: &[u8]) -> Option<Part> {
     git_path(path).map(|it| it.part())
-}
-
-/// Whether nothing changed but what castor itself puts into a repository while something confined runs.
-pub fn is_placeholder(change: &Change) -> bool {
-    let name = git_path(&change.path).and_then(|it| it.inner.rsplit(|it| *it == b'/').next());
-    let own = GIT_CONFIG.iter().find(|it| name == Some(it.0.as_bytes()));
-    let stands = |node: &Node| match (&node.kind, own.and_then(|it| it.1.text())) {
-        (Kind::Absent, _) => true,
-        (Kind::File(hash), Some(text)) => *hash == hash_of(text.as_bytes()),
-        // The mark of a folder that castor made.
-        (Kind::Dir, None) => node.mode & 0o1000 != 0,
-        _ => false,
-    };
-    own.is_some() && stands(&change.old) && stands(&change.new)
 }
 
 pub fn is_object(path: &[u8]) -> bool {

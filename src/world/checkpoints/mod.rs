@@ -43,6 +43,7 @@ use crate::{
     },
     world::disk::{
         dirfd::{self, DirFd},
+        frame,
         parallel::in_parallel,
     },
 };
@@ -50,7 +51,8 @@ use crate::{
 use git::Part;
 use node::{DiskMark, Hash, Kind, Node, NotHeld, RelPath};
 use record::{Call, Cause, Change, Delta, Journal, Value};
-use store::{Lock, Session, Store, WalkScope};
+use store::{Lock, Session, Store};
+use walk::WalkScope;
 
 /// Whether the caller wants a long walk to end.
 pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -135,7 +137,7 @@ impl Checkpoints {
         let (mut locks, mut opened) = (Vec::new(), Vec::new());
         for store in &mut state.stores {
             let Some(sight) = scope_in(store, scope, said) else { continue };
-            locks.push(store.lock(cancel)?);
+            locks.push(restore::lock(store, cancel)?);
             store.look(&sight, said.map(|_| Cause::User), cancel)?;
             opened.push(store);
         }
@@ -154,7 +156,7 @@ impl Checkpoints {
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
         let mut nets = Vec::new();
         for store in state.stores.iter_mut().filter(|it| it.is_open(id)) {
-            let _lock = store.lock(&|| false)?;
+            let _lock = restore::lock(store, &|| false)?;
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
             let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
             let sight = scope_in(store, &scope, said).unwrap_or(WalkScope::Root);
@@ -215,7 +217,7 @@ impl Checkpoints {
     /// The session ends, or this castor does.
     pub fn close(&self) {
         for mut store in self.state().stores.drain(..) {
-            let closed = store.lock(&|| false).and_then(|_lock| Ok(store.close()?));
+            let closed = restore::lock(&mut store, &|| false).and_then(|_lock| Ok(store.close()?));
             _ = closed.inspect_err(|it| tracing::debug!("{it}"));
         }
     }
@@ -238,7 +240,7 @@ impl Checkpoints {
             let (mut store, _lock) = Store::open(&self.session, root, cancel)?;
             store.register()?;
             notices.extend(restore::recover(&mut store)?);
-            store.begin(cancel)?;
+            store.begin(|it| it.look(&WalkScope::Root, None, cancel))?;
             all.push(store);
         }
         state.stores = all;
@@ -251,7 +253,7 @@ impl Checkpoints {
         self.open_stores(&mut state, &|| false)?;
         let mut locks = Vec::new();
         for store in &mut state.stores {
-            locks.push(store.lock(&|| false)?);
+            locks.push(restore::lock(store, &|| false)?);
             store.look(&WalkScope::Root, None, &|| false)?;
         }
         act(&mut state.stores)

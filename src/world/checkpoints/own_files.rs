@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rustix::fs::{fsync, renameat};
 use serde::de::DeserializeOwned;
 
-use super::{DirFd, dirfd, fault, record::unframe};
+use super::{DirFd, dirfd, fault, frame::unframe};
 
 impl DirFd {
     /// What a file holds; one that is torn is none.

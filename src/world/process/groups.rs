@@ -30,8 +30,6 @@ const TICK: Duration = Duration::from_millis(10);
 const REMOVING: Duration = Duration::from_millis(300);
 /// How often those are looked for who go on after their command: placeholders stand as long as they do.
 const LOOK: Duration = Duration::from_millis(500);
-/// The variable by which those are found who left both their session and their parents.
-pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
 /// Who is being started at castor's end is waited for, but no longer.
 const STARTING: Duration = Duration::from_secs(1);
 /// After KILL: whoever is still there hangs in the kernel, and waiting does not help.

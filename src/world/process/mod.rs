@@ -160,7 +160,7 @@ impl Spawn<'_> {
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(groups::MARK_VARIABLE, mark);
+        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
         Ok((res, rest))

@@ -7,7 +7,8 @@ use nix::{
     unistd::{Pid, getpgid},
 };
 
-use super::groups::MARK_VARIABLE;
+/// The variable by which those are found who left both their session and their parents.
+pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
 
 /// More than fifty numbers and a name of at most 64 bytes take.
 const STAT: usize = 2048;

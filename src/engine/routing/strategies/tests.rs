@@ -10,7 +10,8 @@ use crate::{
     },
     engine::routing::{
         Chain,
-        aliases::{Alias, Aliases, ModelConfig},
+        alias::{Alias, ModelConfig},
+        aliases::Aliases,
         fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         health::Health,
         task_classifier::{Classification, ClassifierModel, TaskClass},

@@ -13,6 +13,7 @@ pub(super) mod helper;
 mod nested_config;
 mod online;
 mod path_json;
+mod placeholder_files;
 pub(super) mod placeholder_records;
 mod placeholders;
 mod quarantine;
@@ -42,9 +43,9 @@ pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
 use helper::{Namespaces, Start, Task};
 pub use online::current_confinement;
-pub use placeholder_records::{quarantine_orphans, remove_orphans};
+pub use placeholder_records::remove_orphans;
 pub use placeholders::{Placeholders, RemovedPlaceholders};
-pub use quarantine::Quarantine;
+pub use quarantine::{Quarantine, quarantine_orphans};
 pub use reachable::opens;
 use views::View;
 
@@ -193,7 +194,7 @@ pub(super) fn prepare_start<'c>(
     }
     make_private(it.own_folders.tmp.as_path())?;
     let value = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|it| it.1.as_str());
-    let around = guarded_paths::GuardContext {
+    let around = GuardContext {
         cwd,
         home: value("HOME").map(Path::new),
         path: value("PATH").unwrap_or_default(),
@@ -208,7 +209,7 @@ fn through<'c>(
     it: &'c Confinement,
     program: &str,
     args: &[&str],
-    around: guarded_paths::GuardContext<'c>,
+    around: GuardContext<'c>,
 ) -> io::Result<ConfinedStart<'c>> {
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
@@ -271,7 +272,7 @@ fn through<'c>(
     it: &'c Confinement,
     program: &str,
     args: &[&str],
-    around: guarded_paths::GuardContext<'c>,
+    around: GuardContext<'c>,
 ) -> io::Result<ConfinedStart<'c>> {
     #[cfg(target_os = "macos")]
     {
@@ -285,6 +286,17 @@ fn through<'c>(
         _ = (it, program, args, around);
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// Where a command runs, and what it is.
+#[derive(Clone, Copy)]
+struct GuardContext<'a> {
+    pub cwd: &'a AbsPath,
+    /// As its environment says.
+    pub home: Option<&'a Path>,
+    pub path: &'a str,
+    pub program: &'a str,
+    pub args: &'a [&'a str],
 }
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each

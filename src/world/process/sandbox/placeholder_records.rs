@@ -13,13 +13,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Quarantine, path_json,
-    placeholders::{is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark},
+    path_json,
+    placeholder_files::{
+        is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark,
+    },
 };
-use crate::base::{sandbox::Placeholder, terminal::ObeyedFindings};
+use crate::base::sandbox::Placeholder;
 
 /// Kinds of records, by the ends of their names: what stands, and what was there before a command.
 const STANDING: &str = "jsonl";
@@ -100,7 +102,7 @@ impl Drop for QuarantineRecord {
 }
 
 /// Writes down what was there before a command: whoever is killed puts nothing aside.
-pub(super) fn record_quarantine(folder: &Path, before: &Quarantine) -> Option<QuarantineRecord> {
+pub(super) fn record_quarantine(folder: &Path, before: &impl Serialize) -> Option<QuarantineRecord> {
     let text = serde_json::to_vec(before).map_err(io::Error::other);
     let noted = text.and_then(|text| {
         let mut own = create_record(folder, BEFORE)?;
@@ -135,15 +137,13 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Puts aside what is new since castors that are no more ran something.
-pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
-    let mut res = ObeyedFindings::default();
-    for (path, record) in orphan_records(folder, BEFORE) {
-        let before: Option<Quarantine> = serde_json::from_reader(record.take(MAX_RECORD)).ok();
-        res.quarantined.extend(before.map(|it| it.findings().quarantined).unwrap_or_default());
+/// What castors that are no more wrote down of what was there before a command.
+pub(super) fn take_quarantines<T: DeserializeOwned>(folder: &Path) -> impl Iterator<Item = T> {
+    orphan_records(folder, BEFORE).filter_map(|(path, record)| {
+        let before = serde_json::from_reader(record.take(MAX_RECORD)).ok();
         _ = fs::remove_file(path);
-    }
-    res
+        before
+    })
 }
 
 /// Removes what a record leads to, and then the record, unless somebody uses something of it; what was removed.
@@ -191,7 +191,7 @@ mod tests {
         path::Path,
     };
 
-    use super::{super::placeholders::MARK, RecordLine, remove_orphans, remove_records};
+    use super::{super::placeholder_files::MARK, RecordLine, remove_orphans, remove_records};
     use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
     use crate::world::process::sandbox::placeholders::Placeholders;
 

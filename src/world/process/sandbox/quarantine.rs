@@ -27,8 +27,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     committed::{self, SessionCommits},
     git_config_paths,
+    placeholder_files::{looks_like_placeholder, open_folder},
     placeholder_records::{self, QuarantineRecord},
-    placeholders::{looks_like_placeholder, open_folder},
+    repository::is_repository,
 };
 use crate::base::{
     path::AbsPath,
@@ -213,6 +214,13 @@ impl Quarantine {
     }
 }
 
+/// Puts aside what is new since castors that are no more ran something.
+pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
+    let before = placeholder_records::take_quarantines::<Quarantine>(folder);
+    let quarantined = before.flat_map(|it| it.findings().quarantined).collect();
+    ObeyedFindings { quarantined, ..ObeyedFindings::default() }
+}
+
 fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
     them.into_iter().filter_map(AbsPath::new).collect()
 }
@@ -275,14 +283,6 @@ fn try_rename(folder: &Path, name: &Path) -> bool {
     rename(folder, name)
         .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
         .is_ok()
-}
-
-/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
-pub(super) fn is_repository(folder: &Path) -> bool {
-    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-    // As a folder it is a placeholder, at which git fails.
-    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
-    is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.

@@ -10,7 +10,6 @@ use std::{
 
 use nix::unistd::geteuid;
 
-use super::quarantine::is_repository;
 use crate::{
     base::{path::AbsPath, sandbox::Confinement},
     world::disk,
@@ -50,6 +49,14 @@ pub fn has_reference(git: &AbsPath, full: &str) -> bool {
     let packed = || disk::read_head(&git.join("packed-refs"), MAX_PACKED).unwrap_or_default();
     let is_it = |line: &str| line.split_once(' ').is_some_and(|it| it.1 == full);
     git.join(full).as_path().is_file() || String::from_utf8_lossy(&packed()).lines().any(is_it)
+}
+
+/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
+pub(super) fn is_repository(folder: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    // As a folder it is a placeholder, at which git fails.
+    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
+    is_there("HEAD") && (is_there("objects") && is_there("refs") || is_linked())
 }
 
 /// The repository that a folder says is its own.

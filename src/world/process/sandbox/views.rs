@@ -17,7 +17,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{SandboxPlan, guarded_paths::GuardContext, nested_config, path_json, placeholders::open_folder};
+use super::{GuardContext, SandboxPlan, nested_config, path_json, placeholder_files::open_folder};
 use crate::base::{
     guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
     path::AbsPath,

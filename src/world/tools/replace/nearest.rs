@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Write};
 
 use crate::{
     base::text::first_line,
-    world::tools::replace::{lines::indentation, strategies::ReplaceQuery},
+    world::tools::replace::{lines::indentation, query::ReplaceQuery},
 };
 
 const CONTEXT_LINES: usize = 2;
