@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use castor::{
+    app::session::policies::own_tools,
     base::{
         clock::Now,
         content::Part,
@@ -26,11 +27,7 @@ use castor::{
         step::{Act, Effect, Input, StepOutput},
         turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
-    world::{
-        models::{gemini::Gemini, remote::Dialect, script},
-        process::Groups,
-        tools::builtins,
-    },
+    world::models::{gemini::Gemini, remote::Dialect, script},
 };
 use serde_json::json;
 
@@ -199,9 +196,9 @@ fn now(n: u64) -> Now {
 
 fn spec(cwd: AbsPath, window: u64) -> Spec {
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let tools = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
+    let tools = own_tools();
     Spec {
-        toolbox: Toolbox::new(tools, RuleSet::shipped(), true),
+        toolbox: Toolbox::new(tools.to_vec(), RuleSet::shipped(tools), true),
         instructions: Instructions::new(&around),
         scratch: around.cwd.join("scratch"),
         memory_sources: MemorySources { at_start: false, just_in_time: false },

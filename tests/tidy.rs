@@ -17,6 +17,8 @@ mod docs;
 mod findable;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/places.rs"]
+mod places;
 #[path = "tidy/text.rs"]
 mod text;
 #[path = "tidy/weight.rs"]

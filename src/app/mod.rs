@@ -5,5 +5,5 @@ mod errors;
 mod model;
 mod panics;
 pub mod server;
-mod session;
+pub mod session;
 pub mod settings;

@@ -44,30 +44,77 @@ impl HookEvent {
     ];
 
     pub fn as_str(self) -> &'static str {
-        self.row().0
+        self.row().name
     }
 
-    /// Its name, what its matchers are compared with, and when it comes.
+    /// All that castor goes by beside the place where it fires.
     #[rustfmt::skip]
-    pub fn row(self) -> (&'static str, &'static str, &'static str) {
+    pub fn row(self) -> HookEventRow {
+        use HookSubject::{Nothing, Tool, Words};
+        const NONE: HookPowers = HookPowers { block: false, ask: false, stop: false, specific: &[] };
+        const STOPS: HookPowers = HookPowers { block: true, stop: true, ..NONE };
+        let row = |name, subject, powers, when| HookEventRow { name, subject, powers, passes_on: None, when };
         match self {
-            Self::SessionStart => ("SessionStart", "`startup`, `resume` or `clear`", "With the first prompt, when trust is settled."),
-            Self::SessionEnd => ("SessionEnd", "`clear`, `exit` or `other`", "After `/clear`, at the end of castor (which waits 1.5 s at most), and when a session is closed or deleted."),
-            Self::BeforeAgent => ("BeforeAgent", "", "A prompt comes. If it is blocked, the model never sees it."),
-            Self::AfterAgent => ("AfterAgent", "", "The agent is done. If it is blocked, it goes on and is told the reason. The next time `stop_hook_active` is true: allow then, or it goes on until a limit."),
-            Self::BeforeModel => ("BeforeModel", "", "Before each request. A block with `llm_response` answers in the model's place."),
-            Self::AfterModel => ("AfterModel", "", "An answer is whole. It is not shown before."),
-            Self::BeforeToolSelection => ("BeforeToolSelection", "", "Before each request. `toolConfig` names the only tools on offer, or none."),
-            Self::BeforeTool => ("BeforeTool", "the tool's name", "Before policy looks at a call."),
-            Self::AfterTool => ("AfterTool", "the tool's name", "A call has run. A block hides its result; `tailToolCallRequest` makes another call in its place."),
-            Self::PreCompress => ("PreCompress", "`manual` or `auto`", "Before the older part of a conversation is compressed."),
-            Self::Notification => ("Notification", "", "You are asked about a call. castor does not wait for the hook."),
+            Self::SessionStart => row("SessionStart", Words("`startup`, `resume` or `clear`"), HookPowers { specific: &["additionalContext"], ..NONE }, "With the first prompt, when trust is settled."),
+            Self::SessionEnd => row("SessionEnd", Words("`clear`, `exit` or `other`"), NONE, "After `/clear`, at the end of castor (which waits 1.5 s at most), and when a session is closed or deleted."),
+            Self::BeforeAgent => HookEventRow { passes_on: Some("additionalContext"), ..row("BeforeAgent", Nothing, HookPowers { specific: &["additionalContext"], ..STOPS }, "A prompt comes. If it is blocked, the model never sees it.") },
+            Self::AfterAgent => row("AfterAgent", Nothing, HookPowers { specific: &["clearContext"], ..STOPS }, "The agent is done. If it is blocked, it goes on and is told the reason. The next time `stop_hook_active` is true: allow then, or it goes on until a limit."),
+            Self::BeforeModel => HookEventRow { passes_on: Some("llm_request"), ..row("BeforeModel", Nothing, HookPowers { specific: &["llm_request", "llm_response"], ..STOPS }, "Before each request. A block with `llm_response` answers in the model's place.") },
+            Self::AfterModel => row("AfterModel", Nothing, HookPowers { specific: &["llm_response"], ..STOPS }, "An answer is whole. It is not shown before."),
+            Self::BeforeToolSelection => row("BeforeToolSelection", Nothing, HookPowers { specific: &["toolConfig"], ..NONE }, "Before each request. `toolConfig` names the only tools on offer, or none."),
+            Self::BeforeTool => HookEventRow { passes_on: Some("tool_input"), ..row("BeforeTool", Tool, HookPowers { ask: true, specific: &["tool_input"], ..STOPS }, "Before policy looks at a call.") },
+            Self::AfterTool => row("AfterTool", Tool, HookPowers { specific: &["additionalContext", "tailToolCallRequest"], ..STOPS }, "A call has run. A block hides its result; `tailToolCallRequest` makes another call in its place."),
+            Self::PreCompress => row("PreCompress", Words("`manual` or `auto`"), NONE, "Before the older part of a conversation is compressed."),
+            Self::Notification => row("Notification", Nothing, NONE, "You are asked about a call. castor does not wait for the hook."),
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|it| it.as_str() == text)
     }
+}
+
+/// What there is to know of an event.
+#[derive(Clone, Copy, Debug)]
+pub struct HookEventRow {
+    pub name: &'static str,
+    pub subject: HookSubject,
+    pub powers: HookPowers,
+    /// The member of `hookSpecificOutput` that the next hook is told in place of what the first was told.
+    pub passes_on: Option<&'static str>,
+    /// When it comes, for people.
+    pub when: &'static str,
+}
+
+/// What a hook's matcher is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookSubject {
+    Nothing,
+    /// The tool's name, as a pattern.
+    Tool,
+    /// One of these words, exactly.
+    Words(&'static str),
+}
+
+impl HookSubject {
+    /// For people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Tool => "the tool's name",
+            Self::Words(it) => it,
+        }
+    }
+}
+
+/// What hooks of an event can do, beside showing a message.
+#[derive(Clone, Copy, Debug)]
+pub struct HookPowers {
+    pub block: bool,
+    pub ask: bool,
+    pub stop: bool,
+    /// Members of `hookSpecificOutput`.
+    pub specific: &'static [&'static str],
 }
 
 /// One configured command.

@@ -31,7 +31,95 @@ impl ToolKind {
     }
 }
 
-/// A tool as the model is told of it.
+/// The tool that runs commands: policies speak of what it runs.
+pub const RUN_SHELL_COMMAND: &str = "run_shell_command";
+/// The tool whose result says that the user accepted a plan.
+pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
+
+/// Which of castor's own rules speak of a tool: `shipped/*.toml` names the class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PolicyClass {
+    /// None: a server's tool is asked about.
+    #[default]
+    Foreign,
+    /// It only looks.
+    Look,
+    /// It tells the user what the model is about.
+    Tell,
+    Edit,
+    Run,
+    /// The call is a question to the user.
+    Question,
+    EnterPlan,
+    ExitPlan,
+}
+
+impl PolicyClass {
+    /// What castor's own rules say in the mode `default`, for people.
+    pub fn default_decision(self) -> &'static str {
+        match self {
+            Self::Look | Self::Tell => "allow",
+            Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan => "ask",
+            Self::Question | Self::ExitPlan => "asks by itself",
+        }
+    }
+
+    /// Its name in rules that castor brings along.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Foreign => "own:none",
+            Self::Look => "own:look",
+            Self::Tell => "own:tell",
+            Self::Edit => "own:edit",
+            Self::Run => "own:run",
+            Self::Question => "own:question",
+            Self::EnterPlan => "own:enter-plan",
+            Self::ExitPlan => "own:exit-plan",
+        }
+    }
+}
+
+/// How castor treats a tool, beside what the model is told of it. The default is a server's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolTraits {
+    pub class: PolicyClass,
+    /// It is alone in its wave: edits of one file must not overtake each other, a question may end the turn, and another
+    /// mode changes what may follow.
+    pub is_exclusive: bool,
+    /// It writes a file as a whole: what came in between would be lost.
+    pub overwrites: bool,
+    /// A yes for ever names commands or one file, never the tool as a whole.
+    pub narrows_grants: bool,
+    /// Its results count for the whole session: they are not masked, however old they are.
+    pub keeps_results: bool,
+    /// The model asked for its results by name: they are not distilled, however large they are.
+    pub returns_whole: bool,
+    /// A line of the system prompt, where the tool is on offer.
+    pub instructions: Option<&'static str>,
+}
+
+impl ToolTraits {
+    const NONE: Self = Self {
+        class: PolicyClass::Foreign,
+        is_exclusive: false,
+        overwrites: false,
+        narrows_grants: false,
+        keeps_results: false,
+        returns_whole: false,
+        instructions: None,
+    };
+    /// Below the roots nobody is asked about it, and a rule does not reach beyond them.
+    pub const LOOKS: Self = Self { class: PolicyClass::Look, narrows_grants: true, ..Self::NONE };
+    pub const TELLS: Self = Self { class: PolicyClass::Tell, ..Self::NONE };
+    pub const EDITS: Self = Self { class: PolicyClass::Edit, is_exclusive: true, narrows_grants: true, ..Self::NONE };
+    pub const RUNS: Self = Self { class: PolicyClass::Run, narrows_grants: true, ..Self::NONE };
+    pub const ASKS: Self = Self { class: PolicyClass::Question, ..Self::ENTERS_PLAN };
+    pub const ENTERS_PLAN: Self =
+        Self { class: PolicyClass::EnterPlan, is_exclusive: true, keeps_results: true, ..Self::NONE };
+    pub const EXITS_PLAN: Self = Self { class: PolicyClass::ExitPlan, ..Self::ENTERS_PLAN };
+}
+
+/// A tool as the model is told of it, and how castor treats it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     pub name: Cow<'static, str>,
@@ -41,6 +129,12 @@ pub struct ToolSpec {
     pub kind: ToolKind,
     /// Of the arguments; `type` is `object`.
     pub parameters: Schema,
+    pub traits: ToolTraits,
+}
+
+/// How the tool of this name is treated.
+pub fn find_traits(tools: &[ToolSpec], name: &str) -> ToolTraits {
+    tools.iter().find(|it| it.name == name).map(|it| it.traits).unwrap_or_default()
 }
 
 /// The model's wish. `args` is an object for every valid call, but comes from outside.

@@ -7,16 +7,11 @@ use secrecy::SecretString;
 use crate::{
     app::{
         model::endpoint_checks,
-        settings::{ApiDialect, Provider, Settings},
+        settings::{Provider, Settings},
     },
     world::{
         http::Http,
-        models::{
-            anthropic::Anthropic,
-            chat::Chat,
-            remote::{Endpoint, Remote},
-            responses::Responses,
-        },
+        models::remote::{Endpoint, Remote},
         secrets::Env,
     },
 };
@@ -60,13 +55,7 @@ pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remo
     let place = format!("providers.{}", provider.name);
     let base_url = endpoint_checks::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
     let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url, tokens: None };
-    let newest = endpoint.base_url.contains("://api.openai.com");
-    let remote = match provider.dialect {
-        ApiDialect::Chat => Remote::new(endpoint, Chat { newest, provider: provider.name.clone() }, http),
-        ApiDialect::Responses => Remote::new(endpoint, Responses, http),
-        ApiDialect::Anthropic => Remote::new(endpoint, Anthropic, http),
-    };
-    Ok(remote.with_prefix(&provider.name))
+    Ok(provider.dialect.connect(endpoint, &provider.name, http).with_prefix(&provider.name))
 }
 
 fn key(provider: &Provider, env: &Env) -> Result<SecretString, String> {

@@ -31,7 +31,7 @@ use crate::{
     engine::{
         context::{Instructions, PLANS, SessionEnvironment},
         policy,
-        scheduler::{Planning, Toolbox},
+        scheduler::{self, Planning, Toolbox},
         step::ServerStatus,
         turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
@@ -129,7 +129,8 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, ter
         }
         _ => (sandbox_state.in_words(), confinement::policy_sandbox(sandbox_state, ground, settings)),
     };
-    Toolbox::new(std::mem::take(&mut host.builtins), found.rules, !host.client.headless)
+    let tools = scheduler::own_tools(std::mem::take(&mut host.builtins));
+    Toolbox::new(tools, found.rules, !host.client.headless)
         .with_saving(found.saves)
         .with_grants(grants)
         .with_sandbox(sandbox, facts)

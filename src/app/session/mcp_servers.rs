@@ -15,7 +15,7 @@ use crate::{
         path::AbsPath,
         sandbox::Confinement,
         text,
-        tool::{ToolKind, ToolSpec},
+        tool::{ToolKind, ToolSpec, ToolTraits},
     },
     engine::step::{ForeignTool, McpTools, Server, ServerStatus},
     world::mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
@@ -273,5 +273,6 @@ fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {
         // What a server says of its own harmlessness is no reason to believe it.
         kind: ToolKind::Other,
         parameters: tool.parameters.clone(),
+        traits: ToolTraits::default(),
     }
 }

@@ -7,10 +7,16 @@ use crate::{
     base::{
         log::{Decision, GRANTS_FILE, Mode},
         path::AbsPath,
+        tool::ToolSpec,
     },
-    engine::policy::{PolicyFile, Rule, RuleSet, Tier},
+    engine::{
+        policy::{self, PolicyFile, Rule, RuleSet, Tier},
+        scheduler,
+    },
     world::{
+        process::Groups,
         secrets::Env,
+        tools::builtins,
         workspace::{
             folder_config::FolderConfig,
             policies::{self, NamedPolicies, PolicyAuthor},
@@ -28,10 +34,17 @@ pub struct FolderRules {
     pub saves: bool,
 }
 
+/// Castor's own tools, built in or the session's.
+pub fn own_tools() -> &'static [ToolSpec] {
+    static OWN: LazyLock<Vec<ToolSpec>> =
+        LazyLock::new(|| scheduler::own_tools(builtins(Groups::default()).iter().map(|it| it.spec())));
+    &OWN
+}
+
 /// Reads everything that makes rules for a folder. Castor's own are read once: they cannot change while it runs, and took
 /// longer than all else that a session begins with.
 pub fn rules(ground: &FolderConfig) -> FolderRules {
-    static SHIPPED: LazyLock<RuleSet> = LazyLock::new(RuleSet::shipped);
+    static SHIPPED: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::shipped(own_tools()));
     rules_over(SHIPPED.clone(), ground)
 }
 
@@ -122,7 +135,11 @@ fn read(it: &policies::PolicyFile) -> (PolicyFile, Vec<String>) {
     };
     let file = it.file.to_string();
     match &it.text {
-        Some(text) => RuleSet::load(text, tier, &file),
+        Some(text) => {
+            let (found, mut warnings) = RuleSet::load(text, tier, &file);
+            warnings.extend(policy::misspelt_tools(&found.rules, own_tools()));
+            (found, warnings)
+        }
         // Said where it was read.
         None => (vec![Rule::broken_file(tier, &file)].into(), Vec::new()),
     }
@@ -132,13 +149,13 @@ fn read(it: &policies::PolicyFile) -> (PolicyFile, Vec<String>) {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::rules;
+    use super::{own_tools, rules};
     use crate::{
         base::{
             ids::CallId,
             log::{Decision, Grant, Mode, PersistentGrant},
             path::AbsPath,
-            tool::{Access, TargetPath, Targets, ToolCall, ToolKind},
+            tool::{Access, TargetPath, Targets, ToolCall, ToolKind, find_traits},
         },
         engine::policy::{self, Query, RuleSet},
         world::{
@@ -166,7 +183,7 @@ mod tests {
 
     fn lasting(tool: &str, args: Value, grant: &Grant, mode: Mode) -> Option<PersistentGrant> {
         let call = ToolCall { id: CallId::from("c"), name: tool.to_owned(), args };
-        policy::persistent_grant(&call, grant, None, mode)
+        policy::persistent_grant(&call, find_traits(own_tools(), tool), grant, None, mode)
     }
 
     /// What a yes to a folder opens, and the user's own rules do not.

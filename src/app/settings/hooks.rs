@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Sources, keys, mcp::pairs, resolve};
 use crate::{
-    base::hook::{Hook, HookEvent},
+    base::hook::{Hook, HookEvent, HookSubject},
     world::workspace::{Warning, settings::Scope},
 };
 
@@ -70,7 +70,7 @@ fn group(event: HookEvent, it: &Value, warn: &mut dyn FnMut(String)) -> Vec<Hook
         return Vec::new();
     };
     let matcher = it.get("matcher").and_then(Value::as_str).map(str::to_owned);
-    let tools = matches!(event, HookEvent::BeforeTool | HookEvent::AfterTool);
+    let tools = event.row().subject == HookSubject::Tool;
     if let Some(odd) = matcher.as_ref().filter(|it| tools && *it != "*" && regex::Regex::new(it).is_err()) {
         warn(format!("the matcher {odd:?} is no regular expression that castor can read: it is taken as a name"));
     }

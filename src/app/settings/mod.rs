@@ -41,7 +41,7 @@ pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;
 pub use lists::{invalid_deny_lists, lists, may_save, policy_paths};
 pub use mcp::McpSettings;
-pub use providers::{ApiDialect, Provider};
+pub use providers::Provider;
 pub use schema::{meaning, schema};
 
 /// Default names of memory files.

@@ -3,18 +3,10 @@
 use serde_json::Value;
 
 use super::{Getter, mcp::pairs};
-use crate::world::{models::listing::ListedModel, workspace::Warning};
-
-/// The API that a provider speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiDialect {
-    /// OpenAI's chat completions.
-    Chat,
-    /// OpenAI's Responses API.
-    Responses,
-    /// Anthropic's Messages API.
-    Anthropic,
-}
+use crate::world::{
+    models::{ApiDialect, listing::ListedModel},
+    workspace::Warning,
+};
 
 /// Models are named `NAME/MODEL`.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,17 +47,17 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provide
             }
             Err(why) => {
                 let key = Some(format!("providers.{name}"));
-                warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why.to_owned() });
+                warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message: why });
             }
         }
     }
     res
 }
 
-fn known_provider(&(name, speech, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
+fn known_provider(&(name, dialect, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
     Provider {
         name: name.to_owned(),
-        dialect: speech,
+        dialect,
         base_url: base_url.to_owned(),
         key_env: key_env.map(str::to_owned),
         headers: Vec::new(),
@@ -74,25 +66,24 @@ fn known_provider(&(name, speech, base_url, key_env): &(&str, ApiDialect, &str, 
     }
 }
 
-fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, &'static str> {
+fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, String> {
     let it = it.as_object().ok_or("should be an object {…}; ignored")?;
     if name.is_empty() || name.contains('/') || matches!(name, "models" | "tunedModels") {
-        return Err("is no usable name: it is what stands before the / of a model; ignored");
+        return Err("is no usable name: it is what stands before the / of a model; ignored".to_owned());
     }
     let base = known.iter().find(|it| it.name == name).cloned();
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
-    let speech = match (text("type"), &base) {
-        (Some("openai" | "chat"), _) => ApiDialect::Chat,
-        (Some("responses"), _) => ApiDialect::Responses,
-        (Some("anthropic"), _) => ApiDialect::Anthropic,
-        (Some(_), _) => return Err("`type` should be openai, responses or anthropic; ignored"),
+    let dialect = match (text("type"), &base) {
+        (Some(it), _) => {
+            ApiDialect::parse(it).ok_or_else(|| format!("`type` should be {}; ignored", ApiDialect::names()))?
+        }
         (None, Some(it)) => it.dialect,
         (None, None) => ApiDialect::Chat,
     };
     let base_url = text("baseUrl").map(str::to_owned).or(base.as_ref().map(|it| it.base_url.clone()));
     Ok(Provider {
         name: name.to_owned(),
-        dialect: speech,
+        dialect,
         // A key goes to the address that it is for: another address names its own variable.
         key_env: text("apiKeyEnv").map(str::to_owned).or_else(|| base.filter(|_| text("baseUrl").is_none())?.key_env),
         base_url: base_url.ok_or("names no `baseUrl`; ignored")?,
@@ -126,7 +117,7 @@ mod tests {
                 let models: String = it.models.iter().map(model).collect();
                 format!("{:?} {} {:?} {:?}{models}", it.dialect, it.base_url, it.key_env, it.headers)
             }
-            Err(why) => why.to_owned(),
+            Err(why) => why,
         };
         assert_eq!(actual, expected, "{name} {it}");
     }

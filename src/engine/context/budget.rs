@@ -21,7 +21,8 @@ pub fn check(draft: &ModelRequest, materials: RequestMaterials<'_>) -> Option<Re
     if size <= window / 10 * 9 {
         return None;
     }
-    let masks = masking::mask_oldest(turns, materials.scratch, size.saturating_sub(window / 10 * 8));
+    let masks =
+        masking::mask_oldest(turns, materials.scratch, materials.known_tools, size.saturating_sub(window / 10 * 8));
     if !masks.is_empty() {
         return Some(RequestNeed::Mask(masks));
     }

@@ -14,11 +14,11 @@ use crate::base::{
     model::ModelRequest,
     path::AbsPath,
     text::{head, tail},
-    tool::CallResult,
+    tool::{CallResult, find_traits},
 };
 
-/// What the model asked for by name is not cut.
-const EXEMPT: &[&str] = &["read_file", "read_many_files"];
+/// A tool of Gemini CLI whose results are treated like those of `ToolTraits::returns_whole`.
+const FOREIGN_EXEMPT: &str = "read_many_files";
 const MARK: &str = "[Message Normalized: Tool output exceeded size limit]";
 /// More than this is not shown to a model, in bytes.
 const MOST: usize = 1_000_000;
@@ -42,8 +42,9 @@ pub struct DistillationLimits {
 pub fn due(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
     let limits = materials.distill?;
     let last = materials.record.turns().last().filter(|it| it.role() == Role::Tool)?;
+    let is_exempt = |name: &str| name == FOREIGN_EXEMPT || find_traits(materials.known_tools, name).returns_whole;
     let large = last.parts().iter().find_map(|it| match it {
-        TurnPart::Result(it) if is_large(it, limits) => Some(it.id.clone()),
+        TurnPart::Result(it) if is_large(it, limits) && !is_exempt(&it.name) => Some(it.id.clone()),
         _ => None,
     });
     large.map(RequestNeed::Distill)
@@ -52,7 +53,7 @@ pub fn due(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestN
 fn is_large(result: &CallResult, limits: DistillationLimits) -> bool {
     let size: usize = result.content.iter().filter_map(|it| it.as_text()).map(str::len).sum();
     let is_done = || result.content.iter().any(|it| it.as_text().is_some_and(|it| it.starts_with(MARK)));
-    size as u64 > limits.keep.saturating_mul(BYTES) && !EXEMPT.contains(&result.name.as_str()) && !is_done()
+    size as u64 > limits.keep.saturating_mul(BYTES) && !is_done()
 }
 
 /// What a model is asked about, if it is worth it.

@@ -12,15 +12,15 @@ use crate::base::{
     log::Mask,
     path::AbsPath,
     text::{head, tail},
-    tool::CallResult,
+    tool::{CallResult, RUN_SHELL_COMMAND, ToolSpec, find_traits},
 };
 
 /// The newest outputs stay as they are, up to so many tokens.
 const PROTECTED: u64 = 50_000;
 /// Less than this is not worth a new prompt cache.
 const LEAST: u64 = 30_000;
-/// What they say counts for the whole session, however old it is.
-const EXEMPT: &[&str] = &["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
+/// A tool of Gemini CLI whose results are kept like those of `ToolTraits::keeps_results`.
+const FOREIGN_EXEMPT: &str = "activate_skill";
 const MARK: &str = "<tool_output_masked>";
 /// Bytes of beginning and end that stay.
 const EDGE: usize = 250;
@@ -29,14 +29,14 @@ const EDGE_LINES: usize = 10;
 const EDGE_OF_LINES: usize = 1_500;
 
 /// What is to be masked now; the outputs of the last turn of the history never are.
-pub fn mask_due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
+pub fn mask_due(turns: &[Arc<Turn>], scratch: &AbsPath, tools: &[ToolSpec]) -> Vec<Mask> {
     let of_tools = turns.iter().filter(|it| it.role() == Role::Tool);
     // Each is counted once in its life, so that this costs next to nothing while there is little.
     if of_tools.map(|it| tokens::of_turn(it)).sum::<u64>() <= PROTECTED + LEAST {
         return Vec::new();
     }
     let before_last = turns.split_last().map_or(turns, |(_, before)| before);
-    let old = unprotected(before_last);
+    let old = unprotected(before_last, tools);
     match old.iter().map(|it| tokens::of_parts(&it.content)).sum::<u64>() < LEAST {
         true => Vec::new(),
         false => old.into_iter().rev().filter_map(|it| mask(it, scratch)).collect(),
@@ -44,14 +44,14 @@ pub fn mask_due(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
 }
 
 /// All that is not protected, however little it is: where a conversation could not be compressed.
-pub fn mask_all(turns: &[Arc<Turn>], scratch: &AbsPath) -> Vec<Mask> {
-    unprotected(turns).into_iter().rev().filter_map(|it| mask(it, scratch)).collect()
+pub fn mask_all(turns: &[Arc<Turn>], scratch: &AbsPath, tools: &[ToolSpec]) -> Vec<Mask> {
+    unprotected(turns, tools).into_iter().rev().filter_map(|it| mask(it, scratch)).collect()
 }
 
 /// The newest first.
-fn unprotected(turns: &[Arc<Turn>]) -> Vec<&CallResult> {
+fn unprotected<'t>(turns: &'t [Arc<Turn>], tools: &[ToolSpec]) -> Vec<&'t CallResult> {
     let mut seen = 0;
-    let results = turns.iter().rev().flat_map(|it| it.parts().iter().rev()).filter_map(maskable);
+    let results = turns.iter().rev().flat_map(|it| it.parts().iter().rev()).filter_map(|it| maskable(it, tools));
     results
         .filter(|it| {
             seen += tokens::of_parts(&it.content);
@@ -61,9 +61,9 @@ fn unprotected(turns: &[Arc<Turn>]) -> Vec<&CallResult> {
 }
 
 /// The oldest outputs, until `excess` tokens are saved; in need those of the last turn, too.
-pub fn mask_oldest(turns: &[Arc<Turn>], scratch: &AbsPath, excess: u64) -> Vec<Mask> {
+pub fn mask_oldest(turns: &[Arc<Turn>], scratch: &AbsPath, tools: &[ToolSpec], excess: u64) -> Vec<Mask> {
     let (mut saved, mut res) = (0, Vec::new());
-    for result in turns.iter().flat_map(|it| it.parts()).filter_map(maskable) {
+    for result in turns.iter().flat_map(|it| it.parts()).filter_map(|it| maskable(it, tools)) {
         if saved >= excess {
             break;
         }
@@ -75,17 +75,18 @@ pub fn mask_oldest(turns: &[Arc<Turn>], scratch: &AbsPath, excess: u64) -> Vec<M
     res
 }
 
-fn maskable(part: &TurnPart) -> Option<&CallResult> {
+fn maskable<'t>(part: &'t TurnPart, tools: &[ToolSpec]) -> Option<&'t CallResult> {
     let TurnPart::Result(result) = part else { return None };
     let is_masked = result.content.iter().any(|it| it.as_text().is_some_and(|it| it.starts_with(MARK)));
-    (!is_masked && !EXEMPT.contains(&result.name.as_str())).then_some(result)
+    let is_kept = result.name == FOREIGN_EXEMPT || find_traits(tools, &result.name).keeps_results;
+    (!is_masked && !is_kept).then_some(result)
 }
 
 /// `None`: nothing would be saved.
 fn mask(result: &CallResult, scratch: &AbsPath) -> Option<Mask> {
     let whole = joined_text(&result.content);
     let path = file_of(result, scratch);
-    let preview = preview(&whole, result.name == "run_shell_command");
+    let preview = preview(&whole, result.name == RUN_SHELL_COMMAND);
     let text =
         format!("{MARK}\n{preview}\n\nOutput too large. Full output available at: {path}\n</tool_output_masked>");
     let call = result.id.clone();

@@ -32,6 +32,8 @@ pub struct RequestMaterials<'a> {
     pub record: &'a Record,
     pub instructions: &'a Instructions,
     pub tools: &'a Arc<[ToolSpec]>,
+    /// Castor's own, also those that are not on offer.
+    pub known_tools: &'a [ToolSpec],
     /// The last answer was none.
     pub retry_advice: Option<RetryAdvice>,
     /// How much the model reads at once, in tokens.
@@ -144,7 +146,7 @@ fn add_retry_advice(draft: &mut ModelRequest, materials: RequestMaterials<'_>) {
 }
 
 fn masking(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
-    let masks = masking::mask_due(materials.record.turns(), materials.scratch);
+    let masks = masking::mask_due(materials.record.turns(), materials.scratch, materials.known_tools);
     (!masks.is_empty()).then_some(RequestNeed::Mask(masks))
 }
 

@@ -9,6 +9,7 @@ use super::{
     distillation, tokens,
 };
 use crate::{
+    app::session::policies::own_tools,
     base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},
@@ -125,6 +126,7 @@ impl Talk {
                 record,
                 instructions,
                 tools,
+                known_tools: own_tools(),
                 retry_advice: again,
                 window,
                 scratch,

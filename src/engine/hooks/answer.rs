@@ -141,33 +141,9 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// Powers of an event's hooks, beside a message.
-pub struct HookPowers {
-    pub block: bool,
-    pub ask: bool,
-    pub stop: bool,
-    /// Members of `hookSpecificOutput`.
-    pub specific: &'static [&'static str],
-}
-
-pub fn event_powers(event: HookEvent) -> HookPowers {
-    let row = |block, ask, stop, specific| HookPowers { block, ask, stop, specific };
-    match event {
-        HookEvent::SessionStart => row(false, false, false, &["additionalContext"]),
-        HookEvent::BeforeAgent => row(true, false, true, &["additionalContext"]),
-        HookEvent::AfterAgent => row(true, false, true, &["clearContext"]),
-        HookEvent::BeforeModel => row(true, false, true, &["llm_request", "llm_response"]),
-        HookEvent::AfterModel => row(true, false, true, &["llm_response"]),
-        HookEvent::BeforeToolSelection => row(false, false, false, &["toolConfig"]),
-        HookEvent::BeforeTool => row(true, true, true, &["tool_input"]),
-        HookEvent::AfterTool => row(true, false, true, &["additionalContext", "tailToolCallRequest"]),
-        HookEvent::SessionEnd | HookEvent::PreCompress | HookEvent::Notification => row(false, false, false, &[]),
-    }
-}
-
 /// Takes away what the event does not allow; returns what that was, in words.
 pub(super) fn drop_disallowed(event: HookEvent, said: &mut HookAnswer) -> Vec<String> {
-    let (powers, mut res) = (event_powers(event), Vec::new());
+    let (powers, mut res) = (event.row().powers, Vec::new());
     let no = |what: &str| format!("{} cannot {what}; ignored", event.as_str());
     let over = match said.decision {
         HookDecision::Block => !powers.block,

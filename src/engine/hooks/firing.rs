@@ -123,17 +123,16 @@ impl Firing {
 
 /// What one hook changed is what the next one is told.
 fn chain(event: HookEvent, input: &mut Map<String, Value>, said: &HookAnswer) {
-    let name = match event {
-        HookEvent::BeforeAgent => {
+    let name = match event.row().passes_on {
+        Some("additionalContext") => {
             let more = said.specific.get("additionalContext").and_then(Value::as_str);
             if let (Some(Value::String(prompt)), Some(more)) = (input.get_mut("prompt"), more) {
                 *prompt = format!("{prompt}\n\n{more}");
             }
             return;
         }
-        HookEvent::BeforeModel => "llm_request",
-        HookEvent::BeforeTool => "tool_input",
-        _ => return,
+        Some(it) => it,
+        None => return,
     };
     if let Some(it @ Value::Object(_)) = said.specific.get(name) {
         merge(input, name.to_owned(), it.clone());

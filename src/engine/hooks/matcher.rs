@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::base::hook::HookEvent;
+use crate::base::hook::{HookEvent, HookSubject};
 
 #[derive(Clone, Debug)]
 pub(super) enum HookMatcher {
@@ -15,16 +15,13 @@ pub(super) enum HookMatcher {
 impl HookMatcher {
     pub fn new(event: HookEvent, text: Option<&str>) -> Self {
         let text = text.map(str::trim).filter(|it| !it.is_empty() && *it != "*");
-        match (event, text) {
-            (HookEvent::BeforeTool | HookEvent::AfterTool, Some(text)) => match Regex::new(text) {
+        match (event.row().subject, text) {
+            (HookSubject::Tool, Some(text)) => match Regex::new(text) {
                 Ok(it) => Self::Pattern(it),
                 Err(_) => Self::Literal(text.to_owned()),
             },
-            (HookEvent::SessionStart | HookEvent::SessionEnd | HookEvent::PreCompress, Some(text)) => {
-                Self::Literal(text.to_owned())
-            }
-            // The others have nothing to match.
-            _ => Self::All,
+            (HookSubject::Words(_), Some(text)) => Self::Literal(text.to_owned()),
+            (HookSubject::Nothing, _) | (_, None) => Self::All,
         }
     }
 

@@ -12,7 +12,6 @@ use std::{
     sync::Arc,
 };
 
-pub use answer::{HookPowers, event_powers};
 use matcher::HookMatcher;
 pub use outcome::{HookOutcome, HookVerdict};
 use plugins::Plugins;
@@ -90,8 +89,8 @@ impl Hooks {
             if !matcher.fits(subject) || !seen.insert((&hook.name, &hook.command)) {
                 continue;
             }
-            // Of a guard that does not answer, somebody has to know each time.
-            if event == HookEvent::BeforeTool && switches.get(key) == Some(&HookSwitch::Hung) {
+            // Of a guard that does not answer, which might have asked, somebody has to know each time.
+            if event.row().powers.ask && switches.get(key) == Some(&HookSwitch::Hung) {
                 res.timed_out.push(key.to_owned());
             } else if self.check_enabled(key, switches).is_ok() {
                 res.sequential |= hook.sequential;

@@ -9,24 +9,17 @@ use crate::base::{
     path::AbsPath,
     sandbox::{Denial, SandboxGrant},
     text::path_in_words,
-    tool::{Access, TargetPath, ToolCall},
+    tool::{Access, RUN_SHELL_COMMAND, TargetPath, ToolCall, ToolTraits},
 };
 
-/// Tools that a yes for ever must narrow: to commands, or to one file. Those that only look are not asked about below
-/// the roots, and a rule does not reach beyond them.
-const NARROWED: &[&str] = &[
-    "run_shell_command",
-    "write_file",
-    "replace",
-    "read_file",
-    "read_many_files",
-    "glob",
-    "grep_search",
-    "list_directory",
-];
-
 /// What a yes for ever to this call would be; `None`: it would be too wide, or spare no question.
-pub fn persistent_grant(call: &ToolCall, grant: &Grant, server: Option<&str>, mode: Mode) -> Option<PersistentGrant> {
+pub fn persistent_grant(
+    call: &ToolCall,
+    traits: ToolTraits,
+    grant: &Grant,
+    server: Option<&str>,
+    mode: Mode,
+) -> Option<PersistentGrant> {
     let tool = current_name(&call.name).to_owned();
     let modes = Mode::OFFERED.iter().copied().filter(|it| *it >= mode).collect();
     let (prefixes, args_pattern) = match grant {
@@ -37,7 +30,7 @@ pub fn persistent_grant(call: &ToolCall, grant: &Grant, server: Option<&str>, mo
             let file = call.args.get("file_path").and_then(Value::as_str)?;
             (Vec::new(), Some(PersistentGrant::file_pattern(file)))
         }
-        Grant::Tool { .. } if server.is_none() && NARROWED.contains(&tool.as_str()) => return None,
+        Grant::Tool { .. } if traits.narrows_grants => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
         // What the sandbox lets through is no rule: `permission` says what may persist.
         Grant::File { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => return None,
@@ -125,7 +118,7 @@ pub fn sandbox_grant<'g>(call: &ToolCall, grants: impl IntoIterator<Item = &'g G
 /// The exact words that run.
 fn line_of(call: &ToolCall) -> Option<&str> {
     let command = call.args.get("command").and_then(Value::as_str).map(str::trim);
-    command.filter(|it| !it.is_empty() && current_name(&call.name) == "run_shell_command")
+    command.filter(|it| !it.is_empty() && current_name(&call.name) == RUN_SHELL_COMMAND)
 }
 
 /// Neither what programs obey nor where secrets are kept, by any name on the way; and not a whole top folder.

@@ -19,11 +19,11 @@ use crate::base::{
     check::{self, CheckerAction, CheckerContext},
     log::{Decision, Mode},
     path::AbsPath,
+    tool::{RUN_SHELL_COMMAND as SHELL, ToolSpec},
 };
 
 /// Longer patterns are not compiled.
 const MAX_REGEX: usize = 2048;
-const SHELL: &str = "run_shell_command";
 /// How long a checker may take, unless it is written otherwise.
 const TIMEOUT_MS: u64 = 5_000;
 /// The longest wait for a checker.
@@ -112,10 +112,7 @@ pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<St
     for table in file.rule {
         let (place, table) = (place(&table), table.into_inner());
         match read_rule(table.clone(), tier, &place) {
-            Ok(it) => {
-                warnings.extend(strange_names(&it));
-                rules.push(it);
-            }
+            Ok(it) => rules.push(it),
             Err(why) => {
                 let stand_in = broken_rule(&table, tier, &place);
                 let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
@@ -138,19 +135,13 @@ pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<St
     Ok((PolicyFile { rules, checkers }, warnings))
 }
 
-/// Names that are nearly a tool's. The rule holds as it is written: the tool may be one of a server's, or to come. Castor's own
-/// rules are looked at by a test, not at each start.
-fn strange_names(rule: &Rule) -> Vec<String> {
-    let odd = |name: &String| {
-        let near = nearest_name(name)?;
-        Some(format!("{}: castor has no tool {name}; did you mean {near}?", rule.source))
-    };
-    match rule.call_pattern.server {
-        // A server calls its tools what it likes.
-        Some(_) => Vec::new(),
-        None if rule.tier == Tier::Default => Vec::new(),
-        None => rule.tools.iter().filter_map(odd).collect(),
-    }
+/// Names that are nearly a tool's. A rule holds as it is written: the tool may be one of a server's, or to come.
+pub fn misspelt_tools(rules: &[Rule], own: &[ToolSpec]) -> Vec<String> {
+    // A server calls its tools what it likes.
+    let rules = rules.iter().filter(|it| it.call_pattern.server.is_none() && !it.is_broken());
+    let named = rules.flat_map(|rule| rule.tools.iter().map(move |it| (&rule.source, it)));
+    let odd = named.filter_map(|(source, name)| Some((source, name, nearest_name(name, own)?)));
+    odd.map(|(source, name, near)| format!("{source}: castor has no tool {name}; did you mean {near}?")).collect()
 }
 
 /// In place of a rule that would have restricted something; of one that allows nothing needs to be left.

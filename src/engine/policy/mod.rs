@@ -33,6 +33,7 @@ pub use grants::{
     grant_for_session, is_void, may_persist, network_for, permission_in_words, persistent_grant, persistent_in_words,
     sandbox_grant, sandbox_permission,
 };
+pub use load::misspelt_tools;
 pub use names::current_name;
 pub use query::{Annotations, CallOrigin, CheckerVerdict, Query, SandboxFacts, check_auto_available};
 pub use rule::{Rule, Tier};

@@ -1,41 +1,31 @@
 //! Tool names: current, former and nearly right.
 
+use crate::base::tool::ToolSpec;
+
 /// Old names of tools that rules and models still use.
 const RENAMED: &[(&str, &str)] =
     &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
 
-/// What rules may name beside the servers' tools, with what Gemini CLI has and castor does not: its policies are read
-/// here, too.
-const KNOWN_TOOLS: &[&str] = &[
+/// Tools that Gemini CLI has and castor does not: its policies are read here, too.
+const FOREIGN_TOOLS: &[&str] = &[
     "activate_skill",
-    "ask_user",
     "complete_task",
-    "enter_plan_mode",
-    "exit_plan_mode",
-    "glob",
     "google_web_search",
-    "grep_search",
     "invoke_agent",
-    "list_directory",
-    "read_file",
     "read_many_files",
-    "replace",
-    "run_shell_command",
     "save_memory",
-    "update_topic",
     "web_fetch",
-    "write_file",
-    "write_todos",
 ];
 
-/// The tool that somebody meant who wrote this name, if it is none's.
-pub fn nearest_name(name: &str) -> Option<&'static str> {
+/// The tool of castor's or of Gemini CLI's whose name a misspelt one resembles.
+pub fn nearest_name<'t>(name: &str, own: &'t [ToolSpec]) -> Option<&'t str> {
+    let known = FOREIGN_TOOLS.iter().copied().chain(own.iter().map(|it| &*it.name));
     let is_pattern = name.ends_with('*') || name.starts_with("mcp_");
-    if is_pattern || KNOWN_TOOLS.contains(&current_name(name)) {
+    if is_pattern || known.clone().any(|it| it == current_name(name)) {
         return None;
     }
     let ratio = |it: &str| similar::TextDiff::from_chars(name, it).ratio();
-    let near = KNOWN_TOOLS.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let near = known.map(|it| (ratio(it), it)).max_by(|a, b| a.0.total_cmp(&b.0));
     near.filter(|it| it.0 >= 0.8).map(|it| it.1)
 }
 

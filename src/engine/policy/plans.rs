@@ -5,14 +5,17 @@ use super::{
     rule::{ArgsMatcher, Rule, RuleSource, Tier},
     verdict::PartialVerdict,
 };
-use crate::base::log::{Decision, Mode};
+use crate::base::{
+    log::{Decision, Mode},
+    tool::PolicyClass,
+};
 
 /// Above the mode's own no, below what people write.
 const PRIORITY: u16 = 70;
 
-/// Files of plans are written without a question.
+/// Files of plans are written without a question. It names a class of tools, as shipped files do.
 pub fn plan_file_rule() -> Rule {
-    let tools = vec!["replace".to_owned(), "write_file".to_owned()];
+    let tools = vec![PolicyClass::Edit.as_str().to_owned()];
     let source = RuleSource { file: "default/plan.toml".to_owned(), line: 0 };
     let rule = Rule::new(tools, Decision::Allow, Tier::Default, PRIORITY, source);
     Rule { modes: vec![Mode::Plan], matcher: ArgsMatcher::PlanFile, ..rule }

@@ -7,7 +7,7 @@ use crate::base::{
     check::CheckFinding,
     log::{Grant, Mode},
     path::AbsPath,
-    tool::{Access, Targets, ToolKind},
+    tool::{Access, RUN_SHELL_COMMAND, Targets, ToolKind},
 };
 
 /// The subject of a policy decision.
@@ -70,7 +70,7 @@ impl<'a> Query<'a> {
     /// Its arguments say another than its targets, or none.
     pub fn command(&self) -> Option<Result<&'a str, &'static str>> {
         let argument = self.args.get("command").and_then(Value::as_str);
-        let is_shell = current_name(self.tool) == "run_shell_command";
+        let is_shell = current_name(self.tool) == RUN_SHELL_COMMAND;
         match (self.targets.command.as_deref(), argument) {
             (Some(target), Some(argument)) if is_shell && target.trim() != argument.trim() => {
                 Some(Err("its arguments and its targets name different commands"))

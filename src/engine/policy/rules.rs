@@ -9,9 +9,14 @@ use super::{
     rule::{ArgsMatcher, CallPattern, Rule, ToolIdentity},
     shell::parse,
 };
-use crate::base::{check, log::Decision, path::AbsPath, tool::ToolSpec};
+use crate::base::{
+    check,
+    log::Decision,
+    path::AbsPath,
+    tool::{RUN_SHELL_COMMAND, ToolSpec},
+};
 
-const SHELL: ToolIdentity = ToolIdentity { tool: "run_shell_command", server: None };
+const SHELL: ToolIdentity = ToolIdentity { tool: RUN_SHELL_COMMAND, server: None };
 
 /// All rules of a session, in the order they are asked.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,10 @@ use super::{
     names::current_name,
     rule::{ArgsMatcher, CallPattern, Rule, RuleSource, Tier},
 };
-use crate::base::log::{Decision, Mode};
+use crate::base::{
+    log::{Decision, Mode},
+    tool::RUN_SHELL_COMMAND as SHELL,
+};
 
 /// Lists of tools and MCP servers in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,7 +25,6 @@ pub struct ToolLists {
     pub mcp_trusted: Vec<String>,
 }
 
-const SHELL: &str = "run_shell_command";
 /// Modes in which an allow of the settings counts: plan mode is for looking only.
 const NOT_PLAN: &[Mode] = &[Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo];
 

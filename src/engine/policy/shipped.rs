@@ -6,6 +6,7 @@ use super::{
     rules::{PolicyFile, RuleSet},
     settings_rules::{self, ToolLists},
 };
+use crate::base::tool::ToolSpec;
 
 const SHIPPED: &[(&str, &str)] = &[
     ("default/plan.toml", include_str!("shipped/plan.toml")),
@@ -16,8 +17,8 @@ const SHIPPED: &[(&str, &str)] = &[
 ];
 
 impl RuleSet {
-    /// What castor brings along.
-    pub fn shipped() -> Self {
+    /// What castor brings along for these tools of its own, by their classes.
+    pub fn shipped(own: &[ToolSpec]) -> Self {
         // A shipped file that does not load allows nothing; tests see to it that all do.
         let files = SHIPPED.iter().filter_map(|(source, text)| Self::parse(text, Tier::Default, source).ok());
         // Nobody can open these files: their lines say nothing.
@@ -25,7 +26,8 @@ impl RuleSet {
             it.source.line = 0;
             it
         });
-        Self::default().with(rules.chain([plans::plan_file_rule()]).collect::<Vec<Rule>>())
+        let rules = rules.chain([plans::plan_file_rule()]);
+        Self::default().with(rules.map(|it| Rule { tools: expand(&it.tools, own), ..it }).collect::<Vec<Rule>>())
     }
 
     /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.
@@ -43,4 +45,15 @@ impl RuleSet {
     pub fn from_settings(lists: &ToolLists) -> Vec<Rule> {
         settings_rules::rules(lists)
     }
+}
+
+/// The names of the tools in place of their classes; of classes side by side in one order.
+fn expand(names: &[String], own: &[ToolSpec]) -> Vec<String> {
+    let is_class = |it: &String| it.starts_with("own:");
+    let tools_of = |classes: &[String]| -> Vec<String> {
+        let named = own.iter().filter(|it| classes.iter().any(|class| class == it.traits.class.as_str()));
+        named.map(|it| it.name.to_string()).collect()
+    };
+    let groups = names.chunk_by(|a, b| is_class(a) && is_class(b));
+    groups.flat_map(|it| if it.iter().all(is_class) { tools_of(it) } else { it.to_vec() }).collect()
 }

@@ -36,12 +36,10 @@ use crate::{
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
+        tool::RUN_SHELL_COMMAND,
     },
     engine::hooks::Switches,
 };
-
-/// The tool that runs commands, as rules end that are about no more than that.
-const SHELL_TOOL: &str = "run_shell_command";
 
 /// All that a session is, apart from what is under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +103,7 @@ struct CommandExposure {
 
 impl CommandExposure {
     fn ask(&mut self, rule: &str) {
-        self.asked |= rule.ends_with(SHELL_TOOL);
+        self.asked |= rule.ends_with(RUN_SHELL_COMMAND);
         self.exposed |= rule.starts_with(SECRET_RULE);
     }
 }
@@ -416,7 +414,7 @@ impl Record {
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
                 // Those of yolo have the network, and see no secrets.
-                self.past.commands.exposed |= name == SHELL_TOOL && error.is_none() && self.mode != Mode::Yolo;
+                self.past.commands.exposed |= name == RUN_SHELL_COMMAND && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),

@@ -9,7 +9,7 @@ use crate::base::{
     elicitation::asks_for_secret,
     log::Answer,
     question::{Choice, Field, FieldKind, Form},
-    tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
+    tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 pub const NAME: &str = "ask_user";
@@ -85,6 +85,7 @@ fn build() -> ToolSpec {
                       have. Returns {\"answers\": {index: answer}}. Never ask for passwords, keys or other secrets."
                 .into(),
         kind: ToolKind::Other,
+        traits: ToolTraits::ASKS,
         parameters: json!({
             "type": "object",
             "properties": { "questions": { "type": "array", "items": question } },

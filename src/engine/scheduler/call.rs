@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::{
     base::{
         content::Part,
@@ -14,18 +12,19 @@ use crate::{
         question::Form,
         sandbox::{Denial, SandboxGrant},
         text,
-        tool::{BaseHash, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec},
+        tool::{
+            BaseHash, PolicyClass, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits,
+            find_traits,
+        },
     },
     engine::{
         hooks::{Hooks, firing::Firing},
         policy::{self, CheckerVerdict, RuleSet, SandboxFacts},
         record::{Record, Step},
         scheduler::{
-            ask_user,
             call_hooks::{AfterHooks, CallHookEffects},
             display::{TITLE, first_display},
-            plan::{self, Planning},
-            todos, topic,
+            plan::Planning,
             unknown_tool::{HiddenTool, keep_or_hide},
         },
         step::{Effect, ForeignTool, Server},
@@ -35,6 +34,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Call {
     pub call: ToolCall,
+    /// Of the tool that it is for.
+    pub(super) traits: ToolTraits,
     /// As the model asked for it; a tail call does not change what is answered.
     pub(super) original_name: String,
     pub display: ToolDisplay,
@@ -65,9 +66,6 @@ pub struct Call {
     /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
     pub(super) needs_undo: bool,
 }
-
-/// The tool that writes files as a whole.
-const WHOLE_FILE_TOOL: &str = "write_file";
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallState {
@@ -190,6 +188,7 @@ impl Call {
         let display = first_display(tools, &call, cwd);
         Self {
             original_name: call.name.clone(),
+            traits: tools.traits(&call.name),
             call,
             display,
             display_dirty: false,
@@ -207,6 +206,10 @@ impl Call {
             auto_allowed: false,
             needs_undo: false,
         }
+    }
+
+    pub(super) fn is_of(&self, class: PolicyClass) -> bool {
+        self.traits.class == class
     }
 
     /// Looks at what it would do, for the question about it.
@@ -255,7 +258,7 @@ impl Call {
 
     /// What the model knows of the file that it writes as a whole: what came in between would be lost.
     pub(super) fn seen_hash(&self, step: &Step<'_>) -> Option<BaseHash> {
-        let place = self.places.first().filter(|_| self.call.name == WHOLE_FILE_TOOL)?;
+        let place = self.places.first().filter(|_| self.traits.overwrites)?;
         BaseHash::from_hex(step.record.seen_hash(&place.real)?)
     }
 
@@ -290,6 +293,7 @@ impl Call {
     pub fn replace_with_tail(&mut self, tools: &Toolbox, tail: TailCall, cwd: &AbsPath) {
         self.call.name = tail.name;
         self.call.args = tail.args;
+        self.traits = tools.traits(&self.call.name);
         self.display = first_display(tools, &self.call, cwd);
         self.display_dirty = true;
         self.ask_reason = None;
@@ -322,6 +326,8 @@ pub struct Toolbox {
     pub confinement: SandboxFacts,
     /// What of `tools` is castor's own.
     pub(super) own_tools: Arc<[ToolSpec]>,
+    /// Castor's own, also those that the model is not told of.
+    pub known_tools: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
     pub(super) foreign_tools: Arc<[ForeignTool]>,
     /// What the model is not told of.
@@ -333,42 +339,22 @@ pub struct Toolbox {
     pub checkpoints: bool,
 }
 
-/// What a session tool comes to.
-pub enum SessionToolResult {
-    Output(Box<ToolOutput>),
-    /// The user's answer decides.
-    Ask(Form),
-}
-
-/// Tools that are pure steps of the engine.
-type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> SessionToolResult;
-const SESSION_TOOLS: &[(&str, SessionTool)] = &[
-    (ask_user::NAME, |_, args| {
-        ask_user::form(args)
-            .map_or_else(|it| SessionToolResult::Output(Box::new(ToolOutput::failed(it))), SessionToolResult::Ask)
-    }),
-    (plan::ENTER, |step, args| SessionToolResult::Output(Box::new(plan::enter(step, args)))),
-    (topic::NAME, |step, args| SessionToolResult::Output(Box::new(topic::run(step, args)))),
-    (todos::NAME, |step, args| SessionToolResult::Output(Box::new(todos::run(step, args)))),
-];
-
 impl Toolbox {
-    /// `builtins` and the session tools, in one sorted table, without those that are always denied.
-    pub fn new(builtins: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
-        let mut tools = builtins;
-        tools.extend([plan::enter_spec(), todos::spec(), topic::spec()]);
+    /// Of `own_tools` those that are not always denied.
+    pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
+        let known_tools = tools.clone().into();
         // Where nobody can be asked, the model is not told of it.
-        tools.extend(interactive.then(ask_user::spec));
+        tools.retain(|it| interactive || it.traits.class != PolicyClass::Question);
         let mut hidden = Vec::new();
         tools.retain(|it| {
             keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&rules, it, None, interactive))
         });
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
         let tools: Arc<[ToolSpec]> = tools.into();
         let (outside, servers) = (Arc::default(), Arc::default());
         let (rules, hooks) = (Arc::new(rules), Hooks::default());
         Self {
             own_tools: tools.clone(),
+            known_tools,
             tools,
             rules,
             hooks,
@@ -474,22 +460,15 @@ impl Toolbox {
     /// What a yes for ever to this call would be, where it is on offer.
     pub fn persistent_grant(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<PersistentGrant> {
         let server = self.foreign_tool(&call.name).map(|it| it.server.as_str());
-        policy::persistent_grant(call, grant, server, mode).filter(|_| self.saves_grants)
+        policy::persistent_grant(call, self.traits(&call.name), grant, server, mode).filter(|_| self.saves_grants)
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|it| it.name == name)
     }
 
-    pub fn is_session_tool(&self, name: &str) -> bool {
-        SESSION_TOOLS.iter().any(|(it, _)| *it == name)
-    }
-
-    pub fn run_session_tool(&self, step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {
-        let run = SESSION_TOOLS.iter().find(|(it, _)| *it == call.name).map(|(_, run)| run);
-        match (run, call.args.as_object()) {
-            (Some(run), Some(args)) => run(step, args),
-            _ => SessionToolResult::Output(Box::default()),
-        }
+    /// How the tool of this name is treated, whether or not the model is told of it.
+    pub fn traits(&self, name: &str) -> ToolTraits {
+        find_traits(&self.known_tools, name)
     }
 }

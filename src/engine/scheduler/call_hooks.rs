@@ -7,6 +7,7 @@ use super::{
     call::{Call, CallState, Toolbox},
     checkpoints::run_hook,
     decide::decide,
+    session_tools,
 };
 use crate::{
     base::{
@@ -150,7 +151,7 @@ impl Call {
 
     /// Looks at what the call would touch, or decides at once.
     pub(super) fn resolve_targets(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
-        match tools.is_session_tool(&self.call.name) {
+        match session_tools::is_session_tool(&self.call.name) {
             true => {
                 self.apply_targets(tools, &Targets::default(), &step.record.cwd);
                 decide(self, step, tools, Targets::default(), Vec::new());

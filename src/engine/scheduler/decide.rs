@@ -6,15 +6,16 @@ use crate::{
     base::{
         check::{Check, CheckFinding, Checker},
         log::{Decision, Fact, Mode},
-        tool::{Targets, ToolError, ToolOutput},
+        tool::{PolicyClass, Targets, ToolError, ToolOutput},
     },
     engine::{
         policy::{self, CheckerVerdict},
         record::Step,
         scheduler::{
-            ask_user,
             call::{Call, CallState, Checking, Toolbox},
-            history, plan, unknown_tool,
+            history,
+            session_tools::is_session_tool,
+            unknown_tool,
         },
         step::Effect,
     },
@@ -57,8 +58,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
     step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
-        Decision::Allow | Decision::Ask if call.call.name == plan::EXIT => call.preview(step, None),
-        Decision::Allow if call.hook_effects.ask_reason.is_some() && call.call.name != ask_user::NAME => {
+        Decision::Allow | Decision::Ask if call.is_of(PolicyClass::ExitPlan) => call.preview(step, None),
+        Decision::Allow if call.hook_effects.ask_reason.is_some() && !call.is_of(PolicyClass::Question) => {
             let why = call.hook_effects.ask_reason.take().unwrap_or_default();
             if !tools.interactive {
                 let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
@@ -73,8 +74,8 @@ pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Ta
             call.end(step, ToolOutput::failed(unknown_tool::denied_error(&why)));
         }
         // Its question is the asking.
-        Decision::Ask if call.call.name == ask_user::NAME => call.allow(),
-        Decision::Ask if tools.is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
+        Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),
+        Decision::Ask if is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.preview(step, verdict.grant);

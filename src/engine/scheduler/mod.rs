@@ -11,6 +11,7 @@ pub mod elicitation;
 mod history;
 pub mod plan;
 mod sandbox_denial;
+mod session_tools;
 mod todos;
 mod topic;
 mod unknown_tool;
@@ -18,6 +19,7 @@ mod wave;
 
 pub use call::Toolbox;
 pub use plan::Planning;
+pub use session_tools::own_tools;
 
 use crate::{
     base::{
@@ -29,15 +31,16 @@ use crate::{
         path::AbsPath,
         question::Form,
         sandbox::Denial,
-        tool::{Preview, Targets, ToolCall, ToolError, ToolOutput},
+        tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
         hooks::firing::Firing,
         policy,
         record::Step,
         scheduler::{
-            call::{Call, CallState, SessionToolResult},
+            call::{Call, CallState},
             decide::decide,
+            session_tools::SessionToolResult,
         },
         step::Effect,
     },
@@ -141,8 +144,8 @@ impl Scheduler {
             if !matches!(call.state, CallState::Allowed { .. }) {
                 continue;
             }
-            if tools.is_session_tool(&call.call.name) {
-                match tools.run_session_tool(step, &call.call) {
+            if session_tools::is_session_tool(&call.call.name) {
+                match session_tools::run_session_tool(step, &call.call) {
                     SessionToolResult::Output(output) => call.run_after_hooks(step, tools, *output),
                     SessionToolResult::Ask(form) => call.ask_form(step, form),
                 }
@@ -216,7 +219,7 @@ impl Scheduler {
         };
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         match result {
-            Ok(preview) if call.call.name == plan::EXIT => self.ask_plan_review(step, tools, at, &preview),
+            Ok(preview) if call.is_of(PolicyClass::ExitPlan) => self.ask_plan_review(step, tools, at, &preview),
             Ok(preview) => {
                 let shown = preview.display.clone();
                 call.ask_approval(step, tools, preview);
@@ -298,7 +301,7 @@ impl Scheduler {
         answer: &Answer,
     ) -> BatchStatus {
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
-        if call.call.name == plan::EXIT {
+        if call.is_of(PolicyClass::ExitPlan) {
             return self.on_plan_answer(step, tools, at, answer);
         }
         match ask_user::output(form, answer) {

@@ -12,13 +12,12 @@ use crate::{
         path::AbsPath,
         question::{Choice, Field, FieldKind, Form},
         text,
-        tool::{Display, Preview, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Display, PolicyClass, Preview, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::record::Step,
 };
 
 pub const ENTER: &str = "enter_plan_mode";
-pub const EXIT: &str = "exit_plan_mode";
 /// How its result begins where the user accepted the plan.
 pub const APPROVED: &str = "Plan approved.";
 
@@ -55,6 +54,7 @@ fn build() -> ToolSpec {
                       changed. Asks the user first."
             .into(),
         kind: ToolKind::SwitchMode,
+        traits: ToolTraits::ENTERS_PLAN,
         parameters: json!({
             "type": "object",
             "properties": { "reason": { "type": "string", "description": "Why a plan is needed, in a sentence." } }
@@ -76,7 +76,7 @@ pub fn enter(step: &mut Step<'_>, _: &Map<String, Value>) -> ToolOutput {
 
 /// In plan mode a relative path names a file in the folder of plans: nothing else can be written.
 pub(super) fn resolve_plan_path(call: &mut Call, mode: Mode, planning: &Planning) {
-    let is_edit = matches!(call.call.name.as_str(), "replace" | "write_file");
+    let is_edit = call.is_of(PolicyClass::Edit);
     let Some(folder) = planning.folder.as_ref().filter(|_| is_edit && mode == Mode::Plan) else { return };
     if let Some(Value::String(path)) = call.call.args.get_mut("file_path")
         && !path.starts_with(['/', '~'])
@@ -94,8 +94,8 @@ impl Toolbox {
 
     /// What the model has in a mode: the way into plan mode outside of it, and the way out in it.
     pub fn in_mode(&self, mode: Mode) -> Self {
-        let other = if mode == Mode::Plan { ENTER } else { EXIT };
-        let tools = self.tools.iter().filter(|it| it.name != other).cloned();
+        let other = if mode == Mode::Plan { PolicyClass::EnterPlan } else { PolicyClass::ExitPlan };
+        let tools = self.tools.iter().filter(|it| it.traits.class != other).cloned();
         Self { tools: tools.collect(), ..self.clone() }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     base::{
         event::EventKind,
-        tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::record::{PLAN_EVENT, Step},
 };
@@ -57,6 +57,10 @@ fn build() -> ToolSpec {
                       list. At most one entry is in_progress."
             .into(),
         kind: ToolKind::Think,
+        traits: ToolTraits {
+            instructions: Some("For work of several steps keep a list with write_todos and keep it current."),
+            ..ToolTraits::TELLS
+        },
         parameters: json!({
             "type": "object",
             "properties": { "todos": { "type": "array", "items": entry } },

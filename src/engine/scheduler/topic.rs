@@ -7,7 +7,7 @@ use crate::{
     base::{
         event::EventKind,
         text,
-        tool::{ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::record::Step,
 };
@@ -37,6 +37,7 @@ pub fn spec() -> ToolSpec {
                       phase of it."
                 .into(),
         kind: ToolKind::Think,
+        traits: ToolTraits::TELLS,
         parameters: json!({
             "type": "object",
             "properties": {

@@ -4,10 +4,6 @@ use serde_json::Value;
 
 use crate::engine::scheduler::call::{Call, CallState};
 
-/// Edits of one file must not overtake each other, so edits never run beside anything. A question may end the turn, and another mode
-/// changes what may follow.
-const EXCLUSIVE_TOOLS: &[&str] = &["ask_user", "enter_plan_mode", "exit_plan_mode", "replace", "write_file"];
-
 /// Indices of the calls that begin next.
 pub fn next_wave(calls: &[Call]) -> Vec<usize> {
     let mut waiting = calls.iter().enumerate().filter(|(_, it)| matches!(it.state, CallState::Waiting));
@@ -21,5 +17,5 @@ pub fn next_wave(calls: &[Call]) -> Vec<usize> {
 
 fn is_parallel(call: &Call) -> bool {
     let waits = call.call.args.get("wait_for_previous").and_then(Value::as_bool).unwrap_or(false);
-    !waits && !EXCLUSIVE_TOOLS.contains(&call.call.name.as_str())
+    !waits && !call.traits.is_exclusive
 }

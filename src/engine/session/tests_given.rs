@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::{
+    app::session::policies::own_tools,
     base::{
         hook::{Hook, HookEvent},
         ids::SessionId,
         limits::Limits,
         log::{Mode, Principal},
         path::AbsPath,
-        tool::{ToolKind, ToolSpec},
+        tool::{ToolKind, ToolSpec, ToolTraits},
     },
     engine::{
         context::{Instructions, SessionEnvironment},
@@ -22,7 +23,7 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::Toolbox,
+        scheduler::{self, Toolbox},
         turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
 };
@@ -62,20 +63,31 @@ fn hooks(seed: u64) -> Hooks {
 pub(super) fn spec(seed: u64) -> Spec {
     let tool = |name: &'static str, kind| {
         let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
+        ToolSpec {
+            title: Clone::clone(&name),
+            name,
+            description,
+            kind,
+            parameters: json!({}).into(),
+            traits: ToolTraits::default(),
+        }
     };
     let tools = vec![tool("read", ToolKind::Read), tool("write", ToolKind::Edit)];
     let interactive = !seed.is_multiple_of(4);
     let compress_above = if seed % 3 == 1 { 0.000_1 } else { 0.5 };
     let checker = "[[safety_checker]]\ntoolName = '*'\nchecker = { type = 'external', name = '/check' }\n";
     let (checkers, _) = RuleSet::parse(&checker.repeat(2), Tier::User, "f").unwrap();
-    let rules = if seed.is_multiple_of(3) { RuleSet::shipped().with(checkers) } else { RuleSet::shipped() };
+    let rules = if seed.is_multiple_of(3) {
+        RuleSet::shipped(own_tools()).with(checkers)
+    } else {
+        RuleSet::shipped(own_tools())
+    };
     let cwd = AbsPath::new("/w").unwrap();
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
     let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     Spec {
-        toolbox: Toolbox::new(tools, rules, interactive)
+        toolbox: Toolbox::new(scheduler::own_tools(tools), rules, interactive)
             .with_hooks(hooks(seed))
             .with_checkpoints(!seed.is_multiple_of(2)),
         instructions: Instructions::new(&around),

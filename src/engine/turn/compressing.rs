@@ -199,7 +199,7 @@ impl Turn {
         step.log(Fact::NotCompressed { why: why.to_owned(), tokens: it.old.size });
         it.tell(step, CompactionStatus::Failed, text.as_str(), (None, Some(why.to_owned())));
         if matches!(it.old.goal, CompressionGoal::Request { .. }) {
-            let masks = masking::mask_all(step.record.turns(), &spec.scratch);
+            let masks = masking::mask_all(step.record.turns(), &spec.scratch, &spec.toolbox.known_tools);
             if !masks.is_empty() {
                 super::request_builder::mask(step, masks);
             }

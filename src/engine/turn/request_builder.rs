@@ -51,6 +51,7 @@ impl Turn {
                 record,
                 instructions,
                 tools,
+                known_tools: &spec.toolbox.known_tools,
                 retry_advice: again,
                 window,
                 scratch,

@@ -14,7 +14,7 @@ use crate::{
         history::{self, Role, TurnPart},
         log::Mode,
         model::{ModelParams, Purpose, Thinking},
-        tool::CallResult,
+        tool::{CallResult, EXIT_PLAN_MODE},
     },
     engine::{
         record::{Record, Step},
@@ -125,7 +125,7 @@ fn asking<'a>(
 }
 
 fn has_plan(turns: &[Arc<history::Turn>]) -> bool {
-    let approved = |it: &CallResult| it.name == plan::EXIT && joined_text(&it.content).starts_with(plan::APPROVED);
+    let approved = |it: &CallResult| it.name == EXIT_PLAN_MODE && joined_text(&it.content).starts_with(plan::APPROVED);
     let is_plan = |it: &TurnPart| matches!(it, TurnPart::Result(it) if approved(it));
     turns.iter().any(|it| it.parts().iter().any(is_plan))
 }

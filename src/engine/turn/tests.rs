@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
 use crate::{
+    app::session::policies::own_tools,
     base::{
         check::CheckFinding,
         checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
@@ -34,7 +35,7 @@ use crate::{
             Chain,
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
-        scheduler::Toolbox,
+        scheduler::{self, Toolbox},
         session::Session,
         step::{
             Act, Effect, ForeignTool, Input, McpTools, OptionValue, QuestionTopic, RewindOrder, RewindTarget, Server,
@@ -137,18 +138,16 @@ pub(super) fn fresh_session(name: &str) -> Session {
 
 pub(super) fn spec(name: &str) -> Spec {
     let rules = if name.contains("checker") { CHECKERS } else { RULES };
-    let tool = |name: &'static str, kind| {
-        let (name, description) = (name.into(), "".into());
-        ToolSpec { title: Clone::clone(&name), name, description, kind, parameters: json!({}).into() }
+    let tool = |name: &'static str| ToolSpec {
+        title: name.into(),
+        description: "".into(),
+        parameters: json!({}).into(),
+        ..own_tools().iter().find(|it| it.name == name).unwrap().clone()
     };
-    let tools = vec![
-        tool("read_file", ToolKind::Read),
-        tool("write_file", ToolKind::Edit),
-        tool("run_shell_command", ToolKind::Execute),
-    ];
+    let tools = scheduler::own_tools(["read_file", "write_file", "run_shell_command"].map(tool));
     let cwd = AbsPath::new("/w").unwrap();
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
-    let rules = RuleSet::shipped().with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
+    let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
@@ -354,8 +353,8 @@ fn kit(text: &str) -> McpTools {
         match (word.split_at(1), word.split_once('@'), word.split_once(':')) {
             ((mark @ ("+" | "!"), name), ..) => {
                 let (description, kind, title) = ("".into(), ToolKind::Other, format!("{name} (s MCP)").into());
-                let (name, parameters) = (name.to_owned().into(), json!({}).into());
-                let spec = ToolSpec { name, title, description, kind, parameters };
+                let (name, parameters, traits) = (name.to_owned().into(), json!({}).into(), Default::default());
+                let spec = ToolSpec { name, title, description, kind, parameters, traits };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
                 res.tools.push(ForeignTool { spec, server, annotations, trusted: mark == "!" });
             }

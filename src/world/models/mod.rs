@@ -23,10 +23,56 @@ mod tests_caching;
 mod tests_streams;
 pub mod unreachable_model;
 
-use crate::base::{
-    fs::BoxFuture,
-    model::{Chunk, Failure, ModelRequest},
+use std::sync::Arc;
+
+use remote::{Endpoint, Remote};
+
+use crate::{
+    base::{
+        fs::BoxFuture,
+        model::{Chunk, Failure, ModelRequest},
+    },
+    world::http::Http,
 };
+
+/// Which API a provider beside Gemini speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiDialect {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's Responses API.
+    Responses,
+    /// Anthropic's Messages API.
+    Anthropic,
+}
+
+impl ApiDialect {
+    /// With the names that settings may give as a provider's `type`, the usual one first.
+    pub const ALL: &[(Self, &[&str])] =
+        &[(Self::Chat, &["openai", "chat"]), (Self::Responses, &["responses"]), (Self::Anthropic, &["anthropic"])];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, names)| names.contains(&text)).map(|it| it.0)
+    }
+
+    /// What `parse` takes, for people.
+    pub fn names() -> String {
+        let names: Vec<&str> = Self::ALL.iter().filter_map(|(_, names)| names.first().copied()).collect();
+        names.split_last().map_or_else(String::new, |(last, rest)| format!("{} or {last}", rest.join(", ")))
+    }
+
+    /// The models of a provider that speaks it. Opens nothing yet.
+    pub fn connect(self, endpoint: Endpoint, provider: &str, http: Arc<Http>) -> Remote {
+        match self {
+            Self::Chat => {
+                let newest = endpoint.base_url.contains("://api.openai.com");
+                Remote::new(endpoint, chat::Chat { newest, provider: provider.to_owned() }, http)
+            }
+            Self::Responses => Remote::new(endpoint, responses::Responses, http),
+            Self::Anthropic => Remote::new(endpoint, anthropic::Anthropic, http),
+        }
+    }
+}
 
 /// A provider of answers. Cancelling is dropping the future: the connection closes with it.
 pub trait Generator: Send + Sync {

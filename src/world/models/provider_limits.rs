@@ -135,6 +135,7 @@ mod tests {
             title: "".into(),
             description: "".into(),
             kind: ToolKind::Other,
+            traits: Default::default(),
             parameters: json!({}).into(),
         };
         let names = LegalNames::from_tools(&[spec("a.b"), spec(&long), spec("plain")]);

@@ -77,6 +77,7 @@ fn request(model: &str, contents: &[Arc<Turn>]) -> ModelRequest {
         title: "".into(),
         description: "does".into(),
         kind: ToolKind::Other,
+        traits: Default::default(),
         parameters: json!({ "type": "object", "properties": { "a": { "type": "integer" } } }).into(),
     };
     ModelRequest {

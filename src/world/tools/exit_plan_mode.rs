@@ -5,7 +5,10 @@ use serde_json::Value;
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{
+            Access, BaseHash, Display, EXIT_PLAN_MODE, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec,
+            ToolTraits,
+        },
     },
     world::{
         disk,
@@ -27,13 +30,14 @@ pub struct ExitPlanMode;
 impl Builtin for ExitPlanMode {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "exit_plan_mode".into(),
+            name: EXIT_PLAN_MODE.into(),
             title: "ExitPlanMode".into(),
             description:
                 "Has the user review the plan, which ends plan mode if they accept it. The plan is a Markdown \
                           file in the folder of plans."
                     .into(),
             kind: ToolKind::SwitchMode,
+            traits: ToolTraits::EXITS_PLAN,
             parameters: schema::object(&["plan_filename"], [("plan_filename", text("Name of the plan's file."))]),
         }
     }

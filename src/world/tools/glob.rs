@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
         disk,
@@ -97,6 +97,7 @@ impl Builtin for Glob {
                           first, newest first, then the others by path."
                 .into(),
             kind: ToolKind::Search,
+            traits: ToolTraits::LOOKS,
             parameters: schema::object(
                 &["pattern"],
                 [

@@ -17,7 +17,7 @@ use crate::{
     base::{
         content::Part,
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::disk,
     world::tools::{
@@ -119,6 +119,7 @@ impl Builtin for GrepSearch {
                           most by default. Ignored and build folders are left out."
                 .into(),
             kind: ToolKind::Search,
+            traits: ToolTraits::LOOKS,
             parameters: schema::object(
                 &["pattern"],
                 [

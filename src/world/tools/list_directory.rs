@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
         disk::{self, DirEntry},
@@ -65,6 +65,7 @@ impl Builtin for ListDirectory {
             title: "ReadFolder".into(),
             description: "Lists the files and folders directly in a folder.".into(),
             kind: ToolKind::Search,
+            traits: ToolTraits::LOOKS,
             parameters: schema::object(
                 &["dir_path"],
                 [("dir_path", text("Path of the folder.")), ("ignore", names), ("file_filtering_options", options)],

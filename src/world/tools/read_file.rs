@@ -9,7 +9,7 @@ use crate::{
     base::{
         content::Part,
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
         disk::DiskFs,
@@ -97,6 +97,7 @@ impl Builtin for ReadFile {
                           audio or video file."
                 .into(),
             kind: ToolKind::Read,
+            traits: ToolTraits { returns_whole: true, ..ToolTraits::LOOKS },
             parameters: schema::object(
                 &["file_path"],
                 [

@@ -15,7 +15,7 @@ use crate::{
     base::{
         path::AbsPath,
         text::first_line,
-        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::tools::{
         Builtin, Task, ToolContext,
@@ -79,6 +79,7 @@ impl Builtin for Replace {
                           exactly as in the file. An empty old_string creates a file."
                 .into(),
             kind: ToolKind::Edit,
+            traits: ToolTraits::EDITS,
             parameters: schema::object(
                 &["file_path", "old_string", "new_string"],
                 [

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::tools::{
         Builtin, Task, ToolContext,
@@ -47,6 +47,7 @@ impl Builtin for WriteFile {
                           for small changes."
                 .into(),
             kind: ToolKind::Edit,
+            traits: ToolTraits { overwrites: true, ..ToolTraits::EDITS },
             parameters: schema::object(
                 &["file_path", "content"],
                 [("file_path", text("Path of the file.")), ("content", text("All of the content, nothing left out."))],

@@ -17,17 +17,12 @@ use crate::{
             args::{Cli, DocsArgs},
             exits,
         },
+        session::policies::own_tools,
         settings::{self, Guard, KEYS, Key, Merge, Usage},
     },
     base::{hook::HookEvent, path::AbsPath},
-    engine::{hooks::event_powers, policy::RuleSet, scheduler::Toolbox, session::commands::COMMANDS},
-    world::{
-        disk,
-        process::Groups,
-        secrets,
-        tools::{builtins, shell},
-        workspace::dotenv,
-    },
+    engine::session::commands::COMMANDS,
+    world::{disk, secrets, tools::shell, workspace::dotenv},
 };
 
 /// A page with the name of its file.
@@ -43,7 +38,7 @@ pub const PAGES: &[Page] = &[
     Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nWhat a command of castor's ends with." },
     Page { name: "hooks", body: hooks, head: "# Hook events\n\nThe points of a session at which a [hook](../hooks.md) runs, and what its answer can do there.\n*matcher*: what the hook's `matcher` is compared with. *answers*: what it may say beside a message; all but `block`, `ask` and `stop` are members of `hookSpecificOutput`." },
     Page { name: "settings", body: settings, head: "# Settings\n\nThe keys of `settings.json`: yours in `~/.castor`, a trusted workspace's in its `.castor`; Gemini CLI's files in `.gemini` count, too, below castor's.\nAn administrator's are named under [variables](variables.md). The workspace's go over yours, as far as the column *in a workspace* lets it. `castor config explain KEY` says what counts, and from where.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
-    Page { name: "tools", body: tools, head: "# Tools\n\nWhat a model can call, besides the tools of [MCP servers](../mcp.md). The type of a tool is its kind; arguments without \"required\" may be left out." },
+    Page { name: "tools", body: tools, head: "# Tools\n\nWhat a model can call, besides the tools of [MCP servers](../mcp.md). The type of a tool is its kind; arguments without \"required\" may be left out.\n*default*: what castor does in the mode `default`, where no [rule](../permissions.md) of yours speaks of the tool: `allow` below the session's folders, or `ask`." },
     Page { name: "variables", body: variables, head: "# Variables\n\nThe environment: what castor reads of it, what a `.env` file may say, and what castor sets for what it starts." },
 ];
 
@@ -165,10 +160,10 @@ fn exit_codes() -> String {
 
 fn hooks() -> String {
     let row = |event: &HookEvent| {
-        let ((name, matcher, when), can) = (event.row(), event_powers(*event));
-        let can = [(can.block, "block"), (can.ask, "ask"), (can.stop, "stop")].into_iter().filter(|it| it.0);
-        let can = can.map(|it| it.1).chain(event_powers(*event).specific.iter().copied());
-        [code(name), matcher.to_owned(), list(can), when.to_owned()]
+        let it = event.row();
+        let can = [(it.powers.block, "block"), (it.powers.ask, "ask"), (it.powers.stop, "stop")];
+        let can = can.into_iter().filter(|it| it.0).map(|it| it.1).chain(it.powers.specific.iter().copied());
+        [code(it.name), it.subject.describe().to_owned(), list(can), it.when.to_owned()]
     };
     table(["event", "matcher", "answers", "when"], HookEvent::ALL.iter().map(row))
 }
@@ -198,15 +193,15 @@ fn settings() -> String {
 }
 
 fn tools() -> String {
-    let own = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
     let mut rows = Vec::new();
-    for tool in &*Toolbox::new(own, RuleSet::default(), true).tools {
+    for tool in own_tools() {
         let kind = serde_json::to_value(tool.kind).unwrap_or_default();
         let about = tool.description.split_once(". ").map_or(&*tool.description, |it| it.0).trim_end_matches('.');
         rows.push([
             code(&tool.name),
             String::new(),
             text(&kind),
+            tool.traits.class.default_decision().to_owned(),
             format!("**{}**: {}.", tool.title, about.replace('*', "\\*")),
         ]);
         let required = |name: &str| {
@@ -214,10 +209,16 @@ fn tools() -> String {
         };
         for (name, it) in tool.parameters.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let needed = if required(name) { ", required" } else { "" };
-            rows.push([String::new(), code(name), kind_of(it) + needed, text(&it["description"]).replace('*', "\\*")]);
+            rows.push([
+                String::new(),
+                code(name),
+                kind_of(it) + needed,
+                String::new(),
+                text(&it["description"]).replace('*', "\\*"),
+            ]);
         }
     }
-    table(["tool", "argument", "type", "meaning"], rows)
+    table(["tool", "argument", "type", "default", "meaning"], rows)
 }
 
 fn text(value: &Value) -> String {

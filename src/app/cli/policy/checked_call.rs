@@ -3,15 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::{
-    base::tool::ToolKind,
+    app::session::policies::own_tools,
+    base::tool::{RUN_SHELL_COMMAND as SHELL, ToolKind},
     engine::{
         policy::{RuleSet, current_name},
         scheduler::Toolbox,
     },
-    world::{mcp::ToolNames, process::Groups, tools},
+    world::mcp::ToolNames,
 };
-
-const SHELL: &str = "run_shell_command";
 
 /// A call.
 #[derive(Debug, PartialEq)]
@@ -37,7 +36,7 @@ impl CheckedCall {
 /// In words: what cannot be meant, or only guessed.
 pub fn read(what: &str, args: Option<&str>, server: Option<&str>, servers: &[String]) -> Result<CheckedCall, String> {
     let known = Toolbox::new(
-        tools::builtins(Groups::default()).into_iter().map(|it| it.spec()).collect(),
+        own_tools().to_vec(),
         // None is hidden: what is denied is asked about too.
         RuleSet::default(),
         true,

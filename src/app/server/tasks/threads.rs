@@ -38,7 +38,7 @@ use crate::{
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+        tool::{Access, BaseHash, Preview, RUN_SHELL_COMMAND, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
@@ -47,7 +47,7 @@ use crate::{
         models::Sink,
         process::{Groups, sandbox},
         redaction::Stream,
-        tools::{CallKnowledge, shell, truncate},
+        tools::{CallKnowledge, truncate},
         workspace::{
             memory::{self, MemorySearch},
             saved,
@@ -332,7 +332,7 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
     };
     let output = task.catch_panic(future).instrument(span.clone()).await;
     let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
-    let is_of_files = task.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
+    let is_of_files = task.tool(&call.name).is_some() && call.name != RUN_SHELL_COMMAND;
     redact_output::redact_call_output(&task.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
         .await;
     // Tools of files page by themselves.

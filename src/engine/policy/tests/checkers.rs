@@ -16,7 +16,7 @@ fn parse(what: &str, tier: Tier) -> (PolicyFile, Vec<String>) {
 fn with(what: &str) -> RuleSet {
     let (written, warnings) = parse(&format!("{what}\n{EXTERNAL}"), Tier::User);
     assert_eq!((written.checkers.len(), warnings), (1, Vec::new()), "{what}");
-    RuleSet::shipped().with(written)
+    RuleSet::shipped(own_tools()).with(written)
 }
 
 fn said(checker: usize, decision: Decision) -> CheckerVerdict {
@@ -98,7 +98,7 @@ fn checkers_run_by_tier_then_priority() {
         let checker = format!("checker = {{ type = 'external', name = '{name}' }}");
         parse(&format!("toolName='*'\npriority={priority}\n{checker}"), tier).0
     };
-    let rules = RuleSet::shipped().with(one("/a", 5, Tier::Workspace)).with(one("/b", 1, Tier::Admin));
+    let rules = RuleSet::shipped(own_tools()).with(one("/a", 5, Tier::Workspace)).with(one("/b", 1, Tier::Admin));
     let rules = rules.with(one("/c", 900, Tier::Workspace));
     let names: Vec<&str> = rules.checkers().iter().map(|it| it.checker.name.as_str()).collect();
     assert_eq!(names, ["/b", "/c", "/a"]);
@@ -127,7 +127,7 @@ fn misspelled_checker_fails_closed() {
         assert_eq!((written.checkers.len(), warnings.len()), (0, 1), "{what}");
         let (args, targets) = (json!({}), Targets::default());
         let query = Query::new("read_file", ToolKind::Read, &args, &targets);
-        assert_eq!(decide(&RuleSet::shipped().with(written), &query).decision, Decision::Ask, "{what}");
+        assert_eq!(decide(&RuleSet::shipped(own_tools()).with(written), &query).decision, Decision::Ask, "{what}");
     }
     let own = "toolName='*'\nchecker={ type='in-process', name='allowed-path', config={ included_args=['x'] } }";
     let (own, _) = parse(own, Tier::Extension);
@@ -148,7 +148,7 @@ fn misspelled_checker_fails_closed() {
 fn one_more_checker_never_allows_more() {
     let (mut dice, mut changed) = (Dice::new(0x5afe), 0);
     for _ in 0..300 {
-        let mut before = RuleSet::shipped();
+        let mut before = RuleSet::shipped(own_tools());
         for _ in 0..dice.roll(4) {
             let decision = ["allow", "allow", "ask_user", "deny"][dice.roll(4)];
             let text = any_rule(&mut dice, decision);

@@ -103,9 +103,9 @@ fn large_ones() {
 /// At each start they are believed.
 #[test]
 fn the_shipped_rules_name_tools_as_they_are_called() {
-    let shipped = RuleSet::shipped();
+    let shipped = RuleSet::shipped(own_tools());
     let named: Vec<&String> = shipped.iter().flat_map(|it| &it.tools).collect();
     assert!(named.len() > 10, "{named:?}");
-    let odd = named.into_iter().filter_map(|it| Some((it, super::super::names::nearest_name(it)?)));
+    let odd = named.into_iter().filter_map(|it| Some((it, super::super::names::nearest_name(it, own_tools())?)));
     assert_eq!(odd.collect::<Vec<_>>(), []);
 }

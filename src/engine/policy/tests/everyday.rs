@@ -6,7 +6,7 @@ const LINES: &str = include_str!("everyday.txt");
 
 /// How a line is decided on: in default, in auto, and whether it runs with everything read-only.
 fn decided(line: &str) -> (Decision, Decision, bool) {
-    let rules = RuleSet::shipped();
+    let rules = RuleSet::shipped(own_tools());
     let verdict = |mode| shell(&rules, mode, true, line, &[]);
     let (default, auto) = (verdict(Mode::Default), verdict(Mode::Auto));
     (default.decision, auto.decision, auto.read_only)
@@ -42,7 +42,7 @@ fn each_line_is_treated_as_its_row_says() {
 /// In yolo the dangerous rows are asked about, too, and no others.
 #[test]
 fn yolo_asks_about_what_is_not_taken_back() {
-    let rules = RuleSet::shipped();
+    let rules = RuleSet::shipped(own_tools());
     for row in LINES.lines().filter(|it| it.starts_with(|it: char| it.is_ascii_lowercase())) {
         let (kind, line) = row.split_once(' ').unwrap();
         let want = if kind == "danger" { Decision::Ask } else { Decision::Allow };
@@ -55,7 +55,7 @@ fn yolo_asks_about_what_is_not_taken_back() {
 /// Whatever of what holds a command is missing: `auto` asks about it, and is not on offer.
 #[test]
 fn auto_needs_all_that_holds_a_command() {
-    let (rules, whole) = (RuleSet::shipped(), SandboxFacts::WHOLE);
+    let (rules, whole) = (RuleSet::shipped(own_tools()), SandboxFacts::WHOLE);
     let missing = [
         SandboxFacts { available: false, ..whole },
         SandboxFacts { mounts: false, ..whole },

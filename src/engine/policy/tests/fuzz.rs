@@ -309,7 +309,7 @@ impl AnyCall {
 fn one_more_deny_never_allows_more() {
     let (mut dice, mut changed) = (Dice(0x2545_f491_4f6c_dd1d), 0);
     for _ in 0..600 {
-        let mut before = RuleSet::shipped();
+        let mut before = RuleSet::shipped(own_tools());
         for _ in 0..dice.roll(5) {
             let decision = ["allow", "allow", "ask_user", "deny"][dice.roll(4)];
             let text = any_rule(&mut dice, decision);
@@ -357,10 +357,10 @@ fn loading_and_reading_never_panic() {
     let mut dice = Dice(7);
     for _ in 0..3000 {
         let text: String = (0..dice.roll(14)).map(|_| WORDS[dice.roll(WORDS.len())]).collect();
-        let rules = RuleSet::shipped().with(any_rules(&mut dice, &text));
+        let rules = RuleSet::shipped(own_tools()).with(any_rules(&mut dice, &text));
         _ = AnyCall::roll(&mut dice).decide(&rules);
     }
-    let shipped = RuleSet::shipped();
+    let shipped = RuleSet::shipped(own_tools());
     for _ in 0..1500 {
         let bytes: Vec<u8> = (0..dice.roll(60))
             .map(|_| [b'<', b'$', b'(', b'\'', b'"', b'\\', b'\n', 0xc3, 0xa9, b'E'][dice.roll(10)])

@@ -305,11 +305,11 @@ fn backticks_are_commands() {
 /// S4: a standing yes is for the command that was asked about.
 #[test]
 fn persistent_grant_covers_only_its_command() {
-    let offered = shell(&RuleSet::shipped(), Mode::Default, true, "git stash pop", &[]).grant.unwrap();
+    let offered = shell(&RuleSet::shipped(own_tools()), Mode::Default, true, "git stash pop", &[]).grant.unwrap();
     assert_eq!(offered, Grant::Commands { prefixes: vec!["git stash".to_owned()] });
     let grants = [Grant::Commands { prefixes: vec!["git status".to_owned()] }, offered];
     check(
-        &RuleSet::shipped(),
+        &RuleSet::shipped(own_tools()),
         &grants,
         "
         default  git status --short --branch => allow

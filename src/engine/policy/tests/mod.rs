@@ -13,17 +13,20 @@ mod tools;
 use serde_json::{Value, json};
 
 use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, decide};
-use crate::base::{
-    log::{Decision, Grant, Mode},
-    path::AbsPath,
-    tool::{Access, TargetPath, Targets, ToolKind},
+use crate::{
+    app::session::policies::own_tools,
+    base::{
+        log::{Decision, Grant, Mode},
+        path::AbsPath,
+        tool::{Access, TargetPath, Targets, ToolKind},
+    },
 };
 
 /// The shipped rules and these, which are the user's.
 fn rules(toml: &str) -> RuleSet {
     let (rules, warnings) = RuleSet::parse(toml, Tier::User, "user.toml").unwrap();
     assert_eq!(warnings, Vec::<String>::new());
-    RuleSet::shipped().with(rules)
+    RuleSet::shipped(own_tools()).with(rules)
 }
 
 fn rule(decision: &str, what: &str) -> String {

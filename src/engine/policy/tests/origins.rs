@@ -8,7 +8,7 @@ use crate::{
 
 fn load(text: &str, tier: Tier) -> (RuleSet, Vec<String>) {
     let (rules, warnings) = RuleSet::load(text, tier, "f.toml");
-    (RuleSet::shipped().with(rules), warnings)
+    (RuleSet::shipped(own_tools()).with(rules), warnings)
 }
 
 /// A call of `server/tool`, or of a built-in tool.
@@ -110,7 +110,7 @@ fn settings_as_rules() {
         mcp_trusted: list(&["mine", "bad"]),
         ..ToolLists::default()
     };
-    let rules = RuleSet::shipped().with(RuleSet::from_settings(&lists));
+    let rules = RuleSet::shipped(own_tools()).with(RuleSet::from_settings(&lists));
     for (tool, want) in [
         ("web_fetch", Decision::Deny),
         ("read_file", Decision::Ask),
@@ -136,7 +136,7 @@ fn settings_as_rules() {
         default  git commit -m x; git push => deny",
     );
     let plain = ToolLists { allowed: list(&["shell", "shell(git)"]), ..ToolLists::default() };
-    check(&RuleSet::shipped().with(RuleSet::from_settings(&plain)), &[], "default  make => allow");
+    check(&RuleSet::shipped(own_tools()).with(RuleSet::from_settings(&plain)), &[], "default  make => allow");
 }
 
 /// What stands in brackets behind any tool but the shell cannot be held: it is no yes to the whole tool.
@@ -144,7 +144,7 @@ fn settings_as_rules() {
 fn an_allowed_tool_with_brackets_is_not_allowed_as_a_whole() {
     for (entry, want) in [("web_fetch", Decision::Allow), ("web_fetch(x)", Decision::Ask)] {
         let lists = ToolLists { allowed: vec![entry.to_owned()], ..ToolLists::default() };
-        let rules = RuleSet::shipped().with(RuleSet::from_settings(&lists));
+        let rules = RuleSet::shipped(own_tools()).with(RuleSet::from_settings(&lists));
         assert_eq!(ask(&rules, Mode::Default, true, "web_fetch"), want, "{entry}");
     }
 }
@@ -204,12 +204,12 @@ fn a_call_that_names_two_commands_is_not_allowed() {
 fn core_tools_of_the_user_and_of_the_workspace() {
     let core = Some(vec!["read_file".to_owned(), "run_shell_command(git)".to_owned()]);
     let users = ToolLists { core: core.clone(), core_allows: true, ..ToolLists::default() };
-    let rules = RuleSet::shipped().with(RuleSet::from_settings(&users));
+    let rules = RuleSet::shipped(own_tools()).with(RuleSet::from_settings(&users));
     check(&rules, &[], "default!  git commit => allow\ndefault  make => deny\nyolo  git push -f => ask");
     assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
     assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
     let workspaces = ToolLists { core, core_allows: false, ..ToolLists::default() };
-    let rules = RuleSet::shipped().with(RuleSet::from_settings(&workspaces));
+    let rules = RuleSet::shipped(own_tools()).with(RuleSet::from_settings(&workspaces));
     check(&rules, &[], "default  git commit => ask\ndefault!  git commit => deny");
     assert_eq!(ask(&rules, Mode::Default, true, "glob"), Decision::Deny);
     assert_eq!(ask(&rules, Mode::Default, true, "read_file"), Decision::Allow);
@@ -221,11 +221,15 @@ fn a_workspace_stays_below_the_user() {
     let text = |decision: &str| rule(decision, "commandPrefix='make'");
     let (user, _) = RuleSet::load(&text("ask_user"), Tier::User, "u");
     let (workspace, _) = RuleSet::load(&text("allow").replace("100", "999"), Tier::Workspace, "w");
-    check(&RuleSet::shipped().with(workspace.clone()), &[], "default  make => allow\ndefault  rm x => ask");
-    check(&RuleSet::shipped().with(workspace.clone()).with(user), &[], "default  make => ask\nyolo  make => ask");
+    check(&RuleSet::shipped(own_tools()).with(workspace.clone()), &[], "default  make => allow\ndefault  rm x => ask");
+    check(
+        &RuleSet::shipped(own_tools()).with(workspace.clone()).with(user),
+        &[],
+        "default  make => ask\nyolo  make => ask",
+    );
     let (admin, _) = RuleSet::load(&text("deny"), Tier::Admin, "a");
     let (user, _) = RuleSet::load(&text("allow").replace("100", "999"), Tier::User, "u");
-    check(&RuleSet::shipped().with(user).with(workspace).with(admin), &[], "yolo  make => deny");
+    check(&RuleSet::shipped(own_tools()).with(user).with(workspace).with(admin), &[], "yolo  make => deny");
 }
 
 #[test]
@@ -308,6 +312,7 @@ fn always_denied_tool_is_hidden() {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Other,
+        traits: Default::default(),
         parameters: Schema::default(),
     };
     for (text, want) in [

@@ -10,7 +10,7 @@ fn saved(toml: &str) -> Vec<super::super::Rule> {
 }
 
 fn of_tier(toml: &str, tier: Tier) -> RuleSet {
-    RuleSet::shipped().with(RuleSet::parse(toml, tier, "x.toml").unwrap().0)
+    RuleSet::shipped(own_tools()).with(RuleSet::parse(toml, tier, "x.toml").unwrap().0)
 }
 
 /// What a yes to `prefix` makes of the command, for this session and for ever, and whether one was on offer.

@@ -352,13 +352,14 @@ fn a_rule_that_names_it_allows_it() {
     }
     // A workspace cannot allow it.
     let (weak, _) = RuleSet::parse(&rule("argsPattern='\\.vscode/tasks'"), Tier::Workspace, "w.toml").unwrap();
-    let got = decide(&RuleSet::shipped().with(weak), &Query::new("write_file", ToolKind::Edit, &args, &targets));
+    let got =
+        decide(&RuleSet::shipped(own_tools()).with(weak), &Query::new("write_file", ToolKind::Edit, &args, &targets));
     assert_eq!(got.decision, Decision::Ask);
 }
 
 #[test]
 fn shipped_rules_keep_their_examples() {
-    let rules = RuleSet::shipped();
+    let rules = RuleSet::shipped(own_tools());
     assert_eq!(rules.iter().count(), 19);
     // Of files of plans an example cannot speak: their folder is the session's.
     for rule in rules.iter().filter(|it| !it.is_for_plans()) {
@@ -418,7 +419,8 @@ fn misspelled_tool_names_are_reported() {
         ("'read_fil'\nmcpName='web'", None),
     ] {
         let text = format!("[[rule]]\ntoolName={tools}\ndecision='deny'\npriority=1\n");
-        let (written, warnings) = RuleSet::parse(&text, Tier::User, "u.toml").unwrap();
+        let (written, _) = RuleSet::parse(&text, Tier::User, "u.toml").unwrap();
+        let warnings = super::super::misspelt_tools(&written.rules, own_tools());
         let said: Vec<Option<&str>> = warnings.iter().map(|it| it.split("mean ").nth(1)).collect();
         let want: Vec<String> = near.iter().map(|it| format!("{it}?")).collect();
         assert_eq!(said, want.iter().map(|it| Some(it.as_str())).collect::<Vec<_>>(), "{tools}");

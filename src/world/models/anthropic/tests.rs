@@ -32,6 +32,7 @@ fn bodies() {
         title: "".into(),
         description: "reads".into(),
         kind: ToolKind::Read,
+        traits: Default::default(),
         parameters: json!({ "type": "object", "properties": {}, "anyOf": [] }).into(),
     };
     let request = ModelRequest { tools: [tool].into(), ..request("claude-sonnet-4-5", "user text hi") };

@@ -35,6 +35,7 @@ fn bodies() {
         title: "".into(),
         description: "does".into(),
         kind: ToolKind::Other,
+        traits: Default::default(),
         parameters: json!({ "type": "object" }).into(),
     };
     let params = ModelParams {

@@ -22,6 +22,7 @@ fn request(prompt: &str) -> ModelRequest {
         title: "".into(),
         description: "".into(),
         kind: ToolKind::Read,
+        traits: Default::default(),
         parameters: Schema::default(),
     });
     let mut turn = Turn::new(Role::User);

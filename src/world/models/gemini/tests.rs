@@ -205,6 +205,7 @@ fn request_carries_system_tools_and_config() {
         title: "List".into(),
         description: "lists".into(),
         kind: ToolKind::Read,
+        traits: Default::default(),
         parameters: json!({ "type": "object" }).into(),
     }]);
     request.params = ModelParams {

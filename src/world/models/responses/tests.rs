@@ -32,6 +32,7 @@ fn bodies() {
         title: "".into(),
         description: "reads".into(),
         kind: ToolKind::Read,
+        traits: Default::default(),
         parameters: json!({ "type": "object", "properties": {} }).into(),
     };
     let params = ModelParams {

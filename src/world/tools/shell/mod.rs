@@ -31,7 +31,10 @@ use crate::{
         path::AbsPath,
         sandbox::Confinement,
         terminal::{CommandLine, ObeyedFindings, RunningCommand, Terminal},
-        tool::{BaseHash, Display, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
+        tool::{
+            BaseHash, Display, Preview, RUN_SHELL_COMMAND, Targets, ToolError, ToolKind, ToolOutput, ToolSpec,
+            ToolTraits,
+        },
     },
     world::process::{Groups, OwnTerminal, sandbox},
 };
@@ -76,8 +79,6 @@ pub struct Shell {
 }
 
 impl Shell {
-    pub const NAME: &'static str = "run_shell_command";
-
     pub fn new(groups: Groups) -> Self {
         Self { groups }
     }
@@ -223,10 +224,11 @@ impl Builtin for Shell {
             ],
         );
         ToolSpec {
-            name: Self::NAME.into(),
+            name: RUN_SHELL_COMMAND.into(),
             title: "Shell".into(),
             description: DESCRIPTION.into(),
             kind: ToolKind::Execute,
+            traits: ToolTraits::RUNS,
             parameters,
         }
     }
