@@ -3,11 +3,13 @@
 
 mod bubblewrap;
 mod calls;
+mod error;
 pub(in crate::world::process) mod init;
 mod mounts;
 mod rules;
 
 use std::{
+    convert::Infallible,
     ffi::OsString,
     fmt,
     io::PipeReader,
@@ -28,6 +30,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::error::{SetupError, broken, failed};
 use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 
 /// What a trial exits with where the system is short of processes or memory.
@@ -126,12 +129,12 @@ pub fn enter_if_asked() {
     std::process::exit(HELPER_FAILED)
 }
 
-fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
-    let task = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
-    match serde_json::from_str(&task).map_err(|it| it.to_string())? {
+fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupError> {
+    let task = args.next().and_then(|it| it.into_string().ok()).ok_or(SetupError::Absent("nothing to start with"))?;
+    match serde_json::from_str(&task).map_err(broken)? {
         HelperTask::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
         HelperTask::Try(Namespaces::Helper) => try_own(),
-        HelperTask::Try(Namespaces::None) => Err("nothing to try".to_owned()),
+        HelperTask::Try(Namespaces::None) => Err(SetupError::Absent("nothing to try")),
         HelperTask::Nothing => std::process::exit(0),
         HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
         HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
@@ -139,64 +142,61 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infal
 }
 
 /// With what castor left open for it.
-fn enter_new(start: &Start, command: &[OsString]) -> Result<std::convert::Infallible, String> {
+fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupError> {
     if start.life <= 2 {
-        return Err("nobody to live for".to_owned());
+        return Err(SetupError::Absent("nobody to live for"));
     }
     // SAFETY: castor left it open for this process, and nobody else here knows of it.
     let life = unsafe { OwnedFd::from_raw_fd(start.life) };
-    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|it| format!("life: {it}"))?;
+    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(failed("life"))?;
     let life = PipeReader::from(life);
     if let Namespaces::Bubblewrap(it) = &start.namespaces {
         // Not before it: what it may, it may by its file.
         return bubblewrap::start(it, life, command);
     }
-    nix::sys::prctl::set_no_new_privs().map_err(|it| format!("no_new_privs: {it}"))?;
+    nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
     // What takes long and needs no plan is done while castor still looks at the folders.
     let own = start.namespaces == Namespaces::Helper;
     if own {
         mounts::isolate(start.network)?;
     }
     let arrange = |life: &mut PipeReader| {
-        let plan = SandboxPlan::receive(life).map_err(|it| format!("no plan: {it}"))?;
+        let plan = SandboxPlan::receive(life).map_err(failed("no plan"))?;
         if own {
             mounts::arrange(&plan)?;
         }
         Ok(plan)
     };
-    Err(init::start(life, own, arrange, |plan| become_it(&plan, command)))
+    init::start(life, own, arrange, |plan| become_it(&plan, command))
 }
 
 /// Returns only where the command cannot be had.
-fn become_it(plan: &SandboxPlan, command: &[OsString]) -> String {
-    let Some((program, args)) = command.split_first() else { return "no program".to_owned() };
+fn become_it(plan: &SandboxPlan, command: &[OsString]) -> SetupError {
+    let Some((program, args)) = command.split_first() else { return SetupError::Absent("no program") };
     match confine(plan) {
-        Ok(()) => {
-            let why = Command::new(program).args(args).exec();
-            format!("{}: {why}", program.to_string_lossy())
-        }
+        Ok(()) => failed(program.to_string_lossy().into_owned())(Command::new(program).args(args).exec()),
         Err(it) => it,
     }
 }
 
 /// Restricts the process that becomes the command.
-fn confine(plan: &SandboxPlan) -> Result<(), String> {
+fn confine(plan: &SandboxPlan) -> Result<(), SetupError> {
     mounts::drop_capabilities();
     rules::restrict(plan)?;
     calls::restrict(plan)?;
     // The folder that it was started in is the one beneath the new mounts.
-    std::env::set_current_dir(&plan.cwd).map_err(|it| format!("{}: {it}", plan.cwd.display()))
+    std::env::set_current_dir(&plan.cwd).map_err(|it| failed(plan.cwd.display().to_string())(it))
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
 fn try_own() -> ! {
     let plan = SandboxPlan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..SandboxPlan::default() };
-    let tried = || -> Result<i32, String> {
+    let tried = || -> Result<i32, SetupError> {
         mounts::isolate(plan.network)?;
         // SAFETY: there is one thread only, so the new process may do anything.
         match unsafe { fork() } {
             Err(Errno::EAGAIN | Errno::ENOMEM) => Ok(SHORT),
-            Err(it) => Err(it.to_string()),
+            Err(it) => Err(failed("fork")(it)),
             Ok(ForkResult::Child) => std::process::exit(mounts::arrange(&plan).map_or(HELPER_FAILED, |()| 0)),
             Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
                 Ok(WaitStatus::Exited(_, code)) => Ok(code),
