@@ -104,7 +104,7 @@ impl Connection {
         let mut line = self.line.clone();
         let peer = match line.peer(call.cancel).await {
             Ok(it) => it,
-            Err(why) => return failed_output(call.tool, &why),
+            Err(why) => return failed_output(call.tool, &why.to_string()),
         };
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
