@@ -66,7 +66,7 @@ impl Generator for Script {
             let mut decoder = gemini::GeminiDecoder::default();
             for chunk in self.next()? {
                 let mut chunks = Vec::new();
-                decoder.event(b"", chunk.get().as_bytes(), &mut chunks)?;
+                decoder.event(chunk.get().as_bytes(), &mut chunks)?;
                 sink.send(chunks).await;
             }
             let mut chunks = Vec::new();

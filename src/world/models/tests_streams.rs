@@ -29,7 +29,7 @@ fn decode(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Vec<Chunk> {
     for piece in pieces {
         events.push(Bytes::copy_from_slice(piece));
         while let Some(event) = events.next().unwrap() {
-            decoder.event(&event.name, &event.data, &mut chunks).unwrap();
+            decoder.event(&event.data, &mut chunks).unwrap();
         }
     }
     decoder.end(&mut chunks);

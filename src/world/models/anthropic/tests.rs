@@ -147,7 +147,7 @@ fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
 fn decode_with(mut decoder: AnthropicDecoder, events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut out = Vec::new();
     for it in events {
-        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
+        decoder.event(it.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
     (out, decoder.is_finished())
@@ -209,7 +209,7 @@ fn ends_and_errors() {
         let event = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{word}"}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| AnthropicDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| AnthropicDecoder::default().event(event.as_bytes(), &mut Vec::new()).unwrap_err();
     for (kind, status) in [("overloaded_error", 529), ("rate_limit_error", 429), ("api_error", 500)] {
         let failure = fails(&format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Busy"}}}}"#));
         assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(status), "Busy"));

@@ -79,7 +79,7 @@ fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
     let mut decoder = ResponsesDecoder::default();
     let mut out = Vec::new();
     for it in events {
-        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
+        decoder.event(it.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
     (out, decoder.is_finished())
@@ -130,7 +130,7 @@ fn ends_and_errors() {
             format!(r#"{{"type":"response.incomplete","response":{{"incomplete_details":{{"reason":"{reason}"}}}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| ResponsesDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| ResponsesDecoder::default().event(event.as_bytes(), &mut Vec::new()).unwrap_err();
     let failure = fails(
         r#"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Slow. Please try again in 1.5s."}}}"#,
     );
