@@ -153,7 +153,7 @@ async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, StartErr
             Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
             Err(it) => return Err(StartError::Gone(format!("its tools could not be listed: {it}"))),
         };
-        let (tools, next) = catalog::page(&result);
+        let (tools, next) = catalog::page(&result)?;
         res.extend(tools);
         cursor = next;
         if cursor.is_none() || res.len() >= MAX_TOOLS {

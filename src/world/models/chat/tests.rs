@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode},
+    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
 
 const SIGNER: &str = "chat/one";
@@ -117,13 +117,7 @@ fn thoughts_return_only_to_their_provider() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = ChatDecoder::new(&[], SIGNER.to_owned());
-    let mut out = Vec::new();
-    for it in events {
-        decoder.event(it.as_bytes(), &mut out).unwrap();
-    }
-    decoder.end(&mut out);
-    (out, decoder.is_finished())
+    decode_events(ChatDecoder::new(&[], SIGNER.to_owned()), events)
 }
 
 fn text(text: &str) -> Chunk {

@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode},
+    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
 
 fn request(conversation_text: &str) -> ModelRequest {
@@ -76,13 +76,7 @@ fn every_kind_of_item() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = ResponsesDecoder::default();
-    let mut out = Vec::new();
-    for it in events {
-        decoder.event(it.as_bytes(), &mut out).unwrap();
-    }
-    decoder.end(&mut out);
-    (out, decoder.is_finished())
+    decode_events(ResponsesDecoder::default(), events)
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Chunk {
