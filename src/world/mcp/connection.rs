@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::error::LinkError;
+use super::error::PeerError;
 
 /// A server that crashes again and again is left alone.
 pub const MAX_RESTARTS: u32 = 3;
@@ -84,10 +84,10 @@ impl ServerLink {
     ///
     /// # Errors
     /// Why there is nobody; or the call was cancelled.
-    pub async fn peer(&mut self, cancel: &CancellationToken) -> Result<Peer<RoleClient>, LinkError> {
+    pub async fn peer(&mut self, cancel: &CancellationToken) -> Result<Peer<RoleClient>, PeerError> {
         let (why, nth) = match self.state.borrow_and_update().clone() {
             State::Up(peer) => return Ok(peer),
-            State::Closed(why) => return Err(LinkError::Gone(why)),
+            State::Closed(why) => return Err(PeerError::Gone(why)),
             State::Down(why, nth) => (why, nth),
         };
         self.wanted.send_if_modified(|it| {
@@ -97,14 +97,14 @@ impl ServerLink {
         });
         let changed = timeout(RESTART_TIMEOUT, self.state.changed());
         match cancel.run_until_cancelled(changed).await {
-            None => return Err(LinkError::Cancelled),
+            None => return Err(PeerError::Cancelled),
             Some(Ok(Ok(()))) => (),
-            Some(Ok(Err(_))) => return Err(LinkError::Gone(why)),
-            Some(Err(_)) => return Err(LinkError::NotReady { why }),
+            Some(Ok(Err(_))) => return Err(PeerError::Gone(why)),
+            Some(Err(_)) => return Err(PeerError::NotReady { why }),
         }
         match self.state.borrow_and_update().clone() {
             State::Up(peer) => Ok(peer),
-            State::Closed(why) | State::Down(why, _) => Err(LinkError::Gone(why)),
+            State::Closed(why) | State::Down(why, _) => Err(PeerError::Gone(why)),
         }
     }
 

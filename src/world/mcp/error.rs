@@ -24,7 +24,7 @@ pub(super) enum StartError {
 
 /// Why a call has nobody to go to.
 #[derive(Debug, thiserror::Error)]
-pub enum LinkError {
+pub enum PeerError {
     #[error("its server is gone: {0}")]
     Gone(String),
     #[error("its server is gone: {why}; started again, it is not ready after {} s", RESTART_TIMEOUT.as_secs())]

@@ -20,6 +20,16 @@ pub use lasting_grants::{load_grants, save_grant};
 /// As Gemini CLI's: above what users usually write.
 const PRIORITY: i64 = 950;
 
+/// Why a file of permissions that is there cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no TOML, or holds no such list.
+    #[error("{file}: {why}")]
+    Broken { file: AbsPath, why: String },
+}
+
 impl From<SavedError> for io::Error {
     fn from(it: SavedError) -> Self {
         match it {
@@ -54,16 +64,6 @@ impl GrantFile {
     fn sibling(&self, home: &AbsPath, name: &str) -> AbsPath {
         home.join(self.folder).join(name)
     }
-}
-
-/// Why a file of permissions that is there cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SavedError {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It is no TOML, or holds no such list.
-    #[error("{file}: {why}")]
-    Broken { file: AbsPath, why: String },
 }
 
 /// The file of rules below castor's folder.

@@ -3,7 +3,6 @@
 
 mod bubblewrap;
 mod calls;
-mod error;
 pub(in crate::world::process) mod init;
 mod mounts;
 mod rules;
@@ -30,7 +29,6 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::error::{SetupError, broken, failed};
 use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 
 /// What a trial exits with where the system is short of processes or memory.
@@ -82,6 +80,25 @@ impl Namespaces {
     }
 }
 
+/// Why a sandbox could not be set up.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum SetupError {
+    /// A step that the system refused, and why.
+    #[error("{0}: {1}")]
+    Failed(String, String),
+    /// Something is not there, or not what castor passed on and planned.
+    #[error("{0}")]
+    Broken(String),
+}
+
+fn failed<E: fmt::Display>(step: impl fmt::Display) -> impl FnOnce(E) -> SetupError {
+    move |it| SetupError::Failed(step.to_string(), it.to_string())
+}
+
+fn broken(it: impl fmt::Display) -> SetupError {
+    SetupError::Broken(it.to_string())
+}
+
 impl fmt::Display for HelperTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
@@ -130,11 +147,11 @@ pub fn enter_if_asked() {
 }
 
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupError> {
-    let task = args.next().and_then(|it| it.into_string().ok()).ok_or(SetupError::Absent("nothing to start with"))?;
+    let task = args.next().and_then(|it| it.into_string().ok()).ok_or_else(|| broken("nothing to start with"))?;
     match serde_json::from_str(&task).map_err(broken)? {
         HelperTask::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
         HelperTask::Try(Namespaces::Helper) => try_own(),
-        HelperTask::Try(Namespaces::None) => Err(SetupError::Absent("nothing to try")),
+        HelperTask::Try(Namespaces::None) => Err(broken("nothing to try")),
         HelperTask::Nothing => std::process::exit(0),
         HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
         HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
@@ -144,7 +161,7 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupEr
 /// With what castor left open for it.
 fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupError> {
     if start.life <= 2 {
-        return Err(SetupError::Absent("nobody to live for"));
+        return Err(broken("nobody to live for"));
     }
     // SAFETY: castor left it open for this process, and nobody else here knows of it.
     let life = unsafe { OwnedFd::from_raw_fd(start.life) };
@@ -172,9 +189,9 @@ fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupErr
 
 /// Returns only where the command cannot be had.
 fn become_it(plan: &SandboxPlan, command: &[OsString]) -> SetupError {
-    let Some((program, args)) = command.split_first() else { return SetupError::Absent("no program") };
+    let Some((program, args)) = command.split_first() else { return broken("no program") };
     match confine(plan) {
-        Ok(()) => failed(program.to_string_lossy().into_owned())(Command::new(program).args(args).exec()),
+        Ok(()) => failed(program.to_string_lossy())(Command::new(program).args(args).exec()),
         Err(it) => it,
     }
 }
@@ -185,7 +202,7 @@ fn confine(plan: &SandboxPlan) -> Result<(), SetupError> {
     rules::restrict(plan)?;
     calls::restrict(plan)?;
     // The folder that it was started in is the one beneath the new mounts.
-    std::env::set_current_dir(&plan.cwd).map_err(|it| failed(plan.cwd.display().to_string())(it))
+    std::env::set_current_dir(&plan.cwd).map_err(failed(plan.cwd.display()))
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.

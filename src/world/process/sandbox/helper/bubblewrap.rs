@@ -34,11 +34,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    HelperTask, become_it,
-    error::{SetupError, broken, failed},
-    init, mounts,
-};
+use super::{HelperTask, SetupError, become_it, broken, failed, init, mounts};
 use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
@@ -115,10 +111,9 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
     let [stdin, stdout, stderr] = &stdio;
     let passed: [&dyn AsRawFd; 8] = [&life, &report, stdin, stdout, stderr, &given, &arguments, &own];
     // SAFETY: there is one thread only, so the new process may do anything.
-    match unsafe { fork() } {
-        Err(it) => Err(failed("fork")(it)),
-        Ok(ForkResult::Child) => Err(become_bubblewrap(&line, &passed.map(AsRawFd::as_raw_fd), errors)),
-        Ok(ForkResult::Parent { child }) => {
+    match unsafe { fork() }.map_err(failed("fork"))? {
+        ForkResult::Child => Err(become_bubblewrap(&line, &passed.map(AsRawFd::as_raw_fd), errors)),
+        ForkResult::Parent { child } => {
             let [_, _, stderr] = stdio;
             drop((life, report));
             wait(child, reader, errors, stderr)
@@ -134,11 +129,11 @@ fn become_bubblewrap(line: &[CString], passed: &[RawFd], errors: File) -> SetupE
         let it = unsafe { BorrowedFd::borrow_raw(*it) };
         fcntl(it, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
     });
-    let Some(program) = line.first() else { return SetupError::Absent("nobody") };
+    let Some(program) = line.first() else { return broken("nobody") };
     let started = opened.and_then(|()| dup2_stderr(&errors)).and_then(|()| execve(program, line, &[] as &[CString]));
     match started {
         Ok(never) => match never {},
-        Err(it) => failed(program.to_string_lossy().into_owned())(it),
+        Err(it) => failed(program.to_string_lossy())(it),
     }
 }
 
@@ -209,7 +204,7 @@ fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, SetupError> {
                 plan.writable.push(it);
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => (),
-            Err(why) => return Err(failed_at(&it)(why)),
+            Err(why) => return Err(failed(it.display())(why)),
         }
     }
     let fixed = plan.fixed.iter().map(|it| (it, false));
@@ -217,12 +212,12 @@ fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, SetupError> {
     let within = plan.nested_mounts();
     let fixed = fixed.chain(tmp).map(|it| (it.0.as_path(), it.1));
     for (path, read_only) in fixed.chain(within) {
-        let place = FormerMount::now(path).map_err(failed_at(path))?;
+        let place = FormerMount::now(path).map_err(failed(path.display()))?;
         res.push(FormerMount { read_only, ..place });
     }
     for View { place, shows, written } in &plan.views {
         let from = shows.as_ref().unwrap_or(place);
-        let there = FormerMount::now(from).map_err(failed_at(from))?;
+        let there = FormerMount::now(from).map_err(failed(from.display()))?;
         res.push(FormerMount { path: place.clone(), read_only: shows.is_some() && !written, ..there });
     }
     // By what is mounted last there.
@@ -249,10 +244,10 @@ fn is_own(point: &Path) -> bool {
 fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<(), SetupError> {
     let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).collect();
     for it in places {
-        let now = FormerMount::now(&it.path).map_err(failed_at(&it.path))?;
+        let now = FormerMount::now(&it.path).map_err(failed(it.path.display()))?;
         let is_held = points.contains(&it.path) && (now.read_only || !it.read_only);
         if now.number != it.number || !is_held {
-            return Err(SetupError::Changed { place: it.path.clone(), how: "is not what it was" });
+            return Err(broken(format!("{} is not what it was", it.path.display())));
         }
     }
     let is_planned = |it: &PathBuf| {
@@ -262,8 +257,7 @@ fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<()
     let memory = Path::new(SHARED_MEMORY);
     let is_own = |it: &PathBuf| is_own(it) || plan.has_own_memory() && it == memory;
     let more = lines(mounts).find(|it| it.is_written && !is_planned(&it.point) && !is_own(&it.point) && it.is_seen());
-    let how = "is mounted, and could be written";
-    more.map_or(Ok(()), |it| Err(SetupError::Changed { place: it.point, how }))
+    more.map_or(Ok(()), |it| Err(broken(format!("{} is mounted, and could be written", it.point.display()))))
 }
 
 /// A line of the kernel's list of mounts.
@@ -352,10 +346,6 @@ impl FormerMount {
         let read_only = system.flags().contains(FsFlags::ST_RDONLY);
         Ok(Self { path: path.to_owned(), number: (about.dev(), about.ino()), read_only })
     }
-}
-
-fn failed_at(path: &Path) -> impl FnOnce(io::Error) -> SetupError {
-    |it| failed(path.display().to_string())(it)
 }
 
 /// A file without a name, read from its beginning.

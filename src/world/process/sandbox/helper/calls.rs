@@ -1,6 +1,6 @@
 //! The seccomp filter: system calls that are denied to confined processes.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::collections::BTreeMap;
 
 use nix::libc;
 use seccompiler::{
@@ -8,7 +8,7 @@ use seccompiler::{
     SeccompRule, sock_filter,
 };
 
-use super::error::{SetupError, failed};
+use super::{SetupError, failed};
 use crate::world::process::sandbox::SandboxPlan;
 
 /// Other processes, keys, the kernel itself, and mounts that would undo ours.
@@ -86,11 +86,7 @@ const ROW: usize = 8;
 const NUMBER: libc::c_uint = 0;
 
 pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
-    seccompiler::apply_filter(&program(plan)?).map_err(seccomp)
-}
-
-fn seccomp(it: impl Display) -> SetupError {
-    failed("seccomp")(it)
+    seccompiler::apply_filter(&program(plan)?).map_err(failed("seccomp"))
 }
 
 /// The whole filter, as the kernel runs it.
@@ -144,15 +140,15 @@ fn each_bit(mask: u64) -> impl Iterator<Item = u64> {
 fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, SetupError> {
     let conditions =
         conditions.iter().map(|(at, op, value)| SeccompCondition::new(*at, Len::Dword, op.clone(), *value));
-    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(seccomp)?;
-    SeccompRule::new(conditions).map_err(seccomp)
+    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(failed("seccomp"))?;
+    SeccompRule::new(conditions).map_err(failed("seccomp"))
 }
 
 /// Calls that are not there at all. Beginning of a filter that only refuses, so that what comes behind holds as it is;
 /// one filter, and a short one: the kernel tries it with every number when it is set.
 fn unknown() -> Result<Vec<sock_filter>, SetupError> {
-    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(seccomp);
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(seccomp);
+    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(failed("seccomp"));
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
     let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS)?;
     let (equal, from) = (code(libc::BPF_JMP | libc::BPF_JEQ)?, code(libc::BPF_JMP | libc::BPF_JGE)?);
     let refuse = libc::SECCOMP_RET_ERRNO | number(libc::ENOSYS.into())?;
@@ -180,9 +176,10 @@ fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, Set
 
 /// Passes over as many steps where the number, which was loaded before, is this one or a later one.
 fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], SetupError> {
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(seccomp);
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
     let from = code(libc::BPF_JMP | libc::BPF_JGE)?;
-    let (number, steps) = (u32::try_from(number).map_err(seccomp)?, u32::try_from(steps).map_err(seccomp)?);
+    let (number, steps) =
+        (u32::try_from(number).map_err(failed("seccomp"))?, u32::try_from(steps).map_err(failed("seccomp"))?);
     Ok([
         sock_filter { code: from, jt: 0, jf: 1, k: number },
         sock_filter { code: code(libc::BPF_JMP | libc::BPF_JA)?, jt: 0, jf: 0, k: steps },
@@ -191,9 +188,9 @@ fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], SetupError> {
 
 fn row(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, SetupError> {
     let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or_default());
-    let arch = std::env::consts::ARCH.try_into().map_err(seccomp)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(seccomp)?;
-    filter.try_into().map_err(seccomp)
+    let arch = std::env::consts::ARCH.try_into().map_err(failed("seccomp"))?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed("seccomp"))?;
+    filter.try_into().map_err(failed("seccomp"))
 }
 
 #[cfg(test)]

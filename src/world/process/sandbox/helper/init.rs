@@ -24,7 +24,7 @@ use nix::{
     unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid},
 };
 
-use super::error::{SetupError, failed};
+use super::{SetupError, failed};
 use crate::world::process::{
     sandbox::HELPER_FAILED,
     table::{Process, Table},

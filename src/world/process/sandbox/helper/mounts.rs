@@ -15,7 +15,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
-use super::error::{SetupError, failed};
+use super::{SetupError, failed};
 use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan, View};
 
 const READ_ONLY: u64 = 1;

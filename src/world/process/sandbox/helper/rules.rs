@@ -13,10 +13,7 @@ use landlock::{
 };
 use nix::libc;
 
-use super::{
-    error::{SetupError, failed},
-    mounts,
-};
+use super::{SetupError, broken, failed, mounts};
 use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan};
 
 /// Devices without a state that others see.
@@ -63,7 +60,7 @@ pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
         .and_then(|it| it.add_rules(own.into_iter().map(Ok::<_, RulesetError>)))
         .and_then(landlock::RulesetCreated::restrict_self);
     match restricted.map_err(failed("Landlock"))?.ruleset {
-        RulesetStatus::NotEnforced => Err(SetupError::Absent("Landlock is not there")),
+        RulesetStatus::NotEnforced => Err(broken("Landlock is not there")),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
