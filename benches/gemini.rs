@@ -69,7 +69,7 @@ fn median_ns(run: impl FnMut()) -> usize {
 fn decode() -> usize {
     let (mut decoder, mut out) = (GeminiDecoder::default(), Vec::with_capacity(N_EVENTS));
     for _ in 0..N_EVENTS {
-        decoder.event(b"", EVENT.as_bytes(), &mut out).unwrap_or_else(|it| panic!("{it:?}"));
+        decoder.event(EVENT.as_bytes(), &mut out).unwrap_or_else(|it| panic!("{it:?}"));
     }
     out.len()
 }

@@ -24,7 +24,7 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
             error::failed("log", &format!("{it}. {fix}"))
         }
         StoreError::NotAFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),
-        StoreError::Io { .. } => {
+        StoreError::Io { .. } | StoreError::Folder { .. } => {
             let fix = "Make room on the disk, or make the folder of castor's sessions writable.";
             error::failed("log", &format!("{it}. {fix}"))
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::{net::TcpStream, time::timeout};
 
-pub use link::{HttpLink, Proxies};
+pub use link::{HttpLink, LinkError, Proxies};
 
 use crate::base::model::{Failure, FailureKind};
 
@@ -20,7 +20,7 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Http {
     link: HttpLink,
-    client: OnceLock<Result<Client, String>>,
+    client: OnceLock<Result<Client, LinkError>>,
 }
 
 impl Http {

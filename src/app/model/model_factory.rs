@@ -162,7 +162,7 @@ pub fn gemini_of(
 
 fn gemini(access: ModelAccess, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
     let tokens = match (&access.vertex, &access.key) {
-        (Some(_), None) => Some(Arc::new(Tokens::new(google::find(env)?, http.clone()))),
+        (Some(_), None) => Some(Arc::new(Tokens::new(google::find(env).map_err(|it| it.to_string())?, http.clone()))),
         _ => None,
     };
     let endpoint = Endpoint {

@@ -12,7 +12,7 @@ use crate::{
     wire::jsonrpc::{message::RpcError, open_requests::Ticket},
     world::{
         mcp::ServerEvent,
-        store::{ListCache, SessionSummary},
+        store::{ListCache, SessionSummary, StoreError},
     },
 };
 
@@ -72,7 +72,7 @@ impl Event {
 pub struct Listing {
     pub ticket: Ticket,
     pub params: ListParams,
-    pub found: Vec<SessionSummary>,
+    pub found: Result<Vec<SessionSummary>, StoreError>,
     /// For the next one.
     pub cache: ListCache,
 }

@@ -36,6 +36,13 @@ pub fn answer(state: &mut State, listing: Listing) {
     let Listing { ticket, params, found, cache } = listing;
     state.tasks.n_listings = state.tasks.n_listings.saturating_sub(1);
     state.tasks.list_cache = cache;
+    let found = match found {
+        Ok(it) => it,
+        Err(why) => {
+            let why = format!("{why}. Make the folder of castor's sessions readable.");
+            return reply::answer::<()>(state, ticket, Err(error::failed("log", &why)));
+        }
+    };
     // An empty conversation is nothing to come back to, unless it is open here.
     let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
     let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(PAGE + 1).collect();

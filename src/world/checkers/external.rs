@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::CheckSite;
+use super::{CheckError, CheckSite};
 use crate::{
     base::{
         check::{Check, CheckFinding},
@@ -32,14 +32,13 @@ pub async fn ask(
     args: &[String],
     site: &CheckSite,
     groups: &Groups,
-) -> Result<CheckFinding, String> {
+) -> Result<CheckFinding, CheckError> {
     let program = find(program, args, site).await?.to_string();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let confined = site.confined.clone().map(|it| sandbox::current_confinement(&Confinement { read_only: true, ..it }));
     let (cwd, env, stdin) = (&site.cwd, site.env.as_slice(), Stdin::Piped);
     let spawn = Spawn { program: &program, args: &args, cwd, env, stdin, confined: confined.as_ref() };
-    let PipedProcess { mut life, mut stdin, stdout, stderr } =
-        spawn.start_piped(groups).map_err(|it| format!("it could not be started: {it}"))?;
+    let PipedProcess { mut life, mut stdin, stdout, stderr } = spawn.start_piped(groups)?;
     let told = request_json(check, site).to_string();
     let tell = async move {
         // Who decides without reading it may.
@@ -51,35 +50,35 @@ pub async fn ask(
     tokio::pin!(read);
     let said = tokio::select! {
         it = &mut read => it,
-        never = async { tokio::join!(tell, mute); std::future::pending::<Result<Vec<u8>, String>>().await } => never,
+        never = async { tokio::join!(tell, mute); std::future::pending::<Result<Vec<u8>, CheckError>>().await } => never,
     }?;
     match life.wait().await {
         Exit { code: Some(0), .. } => finding(&said),
-        Exit { code: Some(code), .. } => Err(format!("it ended with exit code {code}")),
-        Exit { signal, .. } => Err(format!("it was ended by {}", signal.unwrap_or_default())),
+        Exit { code: Some(code), .. } => Err(CheckError::Ended(format!("ended with exit code {code}"))),
+        Exit { signal, .. } => Err(CheckError::Ended(format!("was ended by {}", signal.unwrap_or_default()))),
     }
 }
 
 /// The program's real place. What the agent may write must not be what judges it.
-async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, String> {
+async fn find(program: &str, args: &[String], site: &CheckSite) -> Result<AbsPath, CheckError> {
     let at = match (program.strip_prefix("~/"), site.home()) {
         (Some(rest), Some(home)) => Some(home.join(rest)),
         (Some(_), None) => None,
         (None, _) => AbsPath::new(program),
     };
-    let at = at.ok_or("there is no home folder to look for it")?;
+    let at = at.ok_or(CheckError::NoHome)?;
     let (roots, cwd, args) = (site.roots.clone(), site.cwd.clone(), args.to_vec());
     let look = move || {
         let in_roots = |it: &AbsPath| roots.iter().any(|root| it.is_within(root));
-        let real = disk::real_path(&at).map_err(|it| format!("it could not be started: {it}"))?;
+        let real = disk::real_path(&at)?;
         let files = args.iter().map(|it| cwd.join(it)).filter(|it| disk::metadata(it).is_ok_and(|it| !it.is_dir));
         let mut files = files.filter_map(|it| disk::real_path(&it).ok()).chain([real]);
         match files.find(in_roots) {
-            Some(it) => Err(format!("{it} lies in the workspace, where the agent could change it")),
+            Some(it) => Err(CheckError::Refused(it)),
             None => Ok(at),
         }
     };
-    tokio::task::spawn_blocking(look).await.map_err(|it| it.to_string())?
+    tokio::task::spawn_blocking(look).await?
 }
 
 fn request_json(check: &Check, site: &CheckSite) -> Value {
@@ -102,12 +101,12 @@ fn request_json(check: &Check, site: &CheckSite) -> Value {
     res
 }
 
-async fn read_answer(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, String> {
+async fn read_answer(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, CheckError> {
     let mut res = Vec::new();
     let read = stdout.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut res).await;
-    read.map_err(|it| format!("what it said could not be read: {it}"))?;
+    read.map_err(CheckError::Unreadable)?;
     match res.len() as u64 > MAX_ANSWER_BYTES {
-        true => Err(format!("it said more than {} KiB", MAX_ANSWER_BYTES / 1024)),
+        true => Err(CheckError::BadAnswer(format!("it said more than {} KiB", MAX_ANSWER_BYTES / 1024))),
         false => Ok(res),
     }
 }
@@ -127,9 +126,10 @@ enum CheckerWord {
     AskUser,
 }
 
-fn finding(said: &[u8]) -> Result<CheckFinding, String> {
+fn finding(said: &[u8]) -> Result<CheckFinding, CheckError> {
     let said: CheckerAnswer = serde_json::from_slice(said).map_err(|it| {
-        format!("what it said is no verdict ({}): {it}", escape_line(&String::from_utf8_lossy(said), 60))
+        let head = escape_line(&String::from_utf8_lossy(said), 60);
+        CheckError::BadAnswer(format!("what it said is no verdict ({head}): {it}"))
     })?;
     let decision = match said.decision {
         CheckerWord::Allow => return Ok(CheckFinding::allow()),
@@ -137,7 +137,7 @@ fn finding(said: &[u8]) -> Result<CheckFinding, String> {
         CheckerWord::AskUser => Decision::Ask,
     };
     match escape_line(&said.reason, MAX_REASON) {
-        it if it.is_empty() => Err("it gave no reason".to_owned()),
+        it if it.is_empty() => Err(CheckError::BadAnswer("it gave no reason".to_owned())),
         reason => Ok(CheckFinding { decision, reason }),
     }
 }

@@ -3,7 +3,10 @@
 mod allowed_path;
 mod external;
 
+use std::io;
+
 use serde_json::Value;
+use tokio::task::JoinError;
 
 use crate::{
     base::{
@@ -13,6 +16,27 @@ use crate::{
     },
     world::process::Groups,
 };
+
+/// Why a checker said nothing that counts: each denies.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    #[error("there is no home folder to look for it")]
+    NoHome,
+    #[error("it could not be started: {0}")]
+    Start(#[from] io::Error),
+    /// The agent could change what judges it.
+    #[error("{0} lies in the workspace, where the agent could change it")]
+    Refused(AbsPath),
+    #[error("it {0}")]
+    Ended(String),
+    #[error("what it said could not be read: {0}")]
+    Unreadable(io::Error),
+    /// What it said is no verdict.
+    #[error("{0}")]
+    BadAnswer(String),
+    #[error(transparent)]
+    Thread(#[from] JoinError),
+}
 
 /// Where the calls happen that are looked at.
 #[derive(Clone, Debug)]
@@ -36,11 +60,11 @@ impl CheckSite {
 ///
 /// # Errors
 /// Why nothing was said, or nothing that can be understood.
-pub async fn ask(check: Check, site: CheckSite, groups: &Groups) -> Result<CheckFinding, String> {
+pub async fn ask(check: Check, site: CheckSite, groups: &Groups) -> Result<CheckFinding, CheckError> {
     match &check.checker.action {
         CheckerAction::AllowedPath => {
             let judge = move || allowed_path::judge(&check.call.args, &check.checker.config, &site);
-            tokio::task::spawn_blocking(judge).await.map_err(|it| it.to_string())
+            Ok(tokio::task::spawn_blocking(judge).await?)
         }
         CheckerAction::External { program, args } => external::ask(&check, program, args, &site, groups).await,
     }

@@ -24,6 +24,18 @@ pub struct HttpLink {
     pub idle: Duration,
 }
 
+/// What in the settings cannot be used; never with a part of an address, which may hold a password.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("the {0} proxy's address cannot be used; write http://host:port")]
+    Proxy(&'static str),
+    /// A file of certificates that is not there, cannot be read, or holds something else.
+    #[error("{file}: {why}")]
+    Certificates { file: AbsPath, why: String },
+    #[error("{0}")]
+    Client(String),
+}
+
 /// Addresses of proxies, by what is asked through them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
@@ -43,8 +55,7 @@ impl HttpLink {
     /// How long a server may be silent unless told otherwise.
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// Fails with what in the settings cannot be used; never with a part of an address, which may hold a password.
-    pub(super) fn client(&self) -> Result<Client, String> {
+    pub(super) fn client(&self) -> Result<Client, LinkError> {
         // Without a provider the builder panics; a second installation is refused, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -66,7 +77,7 @@ impl HttpLink {
         for file in &self.ca_files {
             builder = builder.tls_certs_merge(certificates(file)?);
         }
-        builder.build().map_err(|it| root_cause(&it))
+        builder.build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 }
 
@@ -78,12 +89,12 @@ impl Proxies {
         Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), no_proxy: either("NO_PROXY") }
     }
 
-    fn read(&self) -> Result<Vec<Proxy>, String> {
+    fn read(&self) -> Result<Vec<Proxy>, LinkError> {
         let hosts = self.no_proxy.as_deref().unwrap_or_default();
         let direct = NoProxy::from_string(&format!("{LOCAL_HOSTS},{hosts}"));
-        let one = |name: &str, it: reqwest::Result<Proxy>| match it {
+        let one = |name, it: reqwest::Result<Proxy>| match it {
             Ok(it) => Ok(it.no_proxy(direct.clone())),
-            Err(_) => Err(format!("the {name} proxy's address cannot be used; write http://host:port")),
+            Err(_) => Err(LinkError::Proxy(name)),
         };
         let https = self.https.as_deref().map(|it| one("https", Proxy::https(it)));
         let http = self.http.as_deref().map(|it| one("http", Proxy::http(it)));
@@ -100,11 +111,13 @@ impl fmt::Debug for Proxies {
     }
 }
 
-fn certificates(file: &AbsPath) -> Result<Vec<Certificate>, String> {
-    let bytes = disk::read_head(file, MAX_CA_BYTES).map_err(|it| format!("{file}: {it}"))?;
-    let found = Certificate::from_pem_bundle(&bytes).map_err(|_| format!("{file}: not a file of PEM certificates"))?;
+fn certificates(file: &AbsPath) -> Result<Vec<Certificate>, LinkError> {
+    let failed = |why: String| LinkError::Certificates { file: file.clone(), why };
+    let bytes = disk::read_head(file, MAX_CA_BYTES).map_err(|it| failed(it.to_string()))?;
+    let found =
+        Certificate::from_pem_bundle(&bytes).map_err(|_| failed("not a file of PEM certificates".to_owned()))?;
     match found.is_empty() {
-        true => Err(format!("{file}: there is no PEM certificate in it")),
+        true => Err(failed("there is no PEM certificate in it".to_owned())),
         false => Ok(found),
     }
 }
@@ -147,7 +160,7 @@ mod tests {
             (trusting(file("empty.pem", "nothing")), "there is no PEM certificate in it"),
         ] {
             assert!(!format!("{link:?}").contains("CANARY"));
-            let why = link.client().unwrap_err();
+            let why = link.client().unwrap_err().to_string();
             assert!(why.contains(words) && !why.contains("CANARY"), "{why}");
         }
         assert!(through("http://proxy:3128").client().is_ok());

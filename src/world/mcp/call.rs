@@ -79,11 +79,15 @@ impl Connection {
         let ProcessHold { confined: Some(confined), findings: found } = self.process_hold.clone() else {
             return self.send_request(call).await;
         };
-        let before = spawn_blocking(move || sandbox::snapshot_config(&confined)).await;
+        let before = match spawn_blocking(move || sandbox::snapshot_config(&confined)).await {
+            Ok(Err(why)) => return failed_output(call.tool, &why.to_string()),
+            Ok(Ok(it)) => Some(it),
+            Err(_) => None,
+        };
         let mut res = self.send_request(call).await;
         let look =
             move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
-        if let Ok(before) = before
+        if let Some(before) = before
             && let Ok(said) = spawn_blocking(move || -> Vec<String> { look(before) }).await
             && !said.is_empty()
         {
@@ -104,7 +108,7 @@ impl Connection {
         let mut line = self.line.clone();
         let peer = match line.peer(call.cancel).await {
             Ok(it) => it,
-            Err(why) => return failed_output(call.tool, &why),
+            Err(why) => return failed_output(call.tool, &why.to_string()),
         };
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);

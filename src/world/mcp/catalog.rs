@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::error::StartError;
 use crate::base::{schema::Schema, text};
 
 /// A tool as its server names it.
@@ -28,10 +29,17 @@ const EXPLAINS: &[&str] = &["title", "description", "$comment"];
 const MAX_NAME: usize = 512;
 
 /// One page of a listing: its tools, and the cursor of the next page.
-pub fn page(result: &Value) -> (Vec<ServerTool>, Option<String>) {
-    let tools = result.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+///
+/// # Errors
+/// Tools that are no list: a server without any says so by an empty one, or by nothing.
+pub fn page(result: &Value) -> Result<(Vec<ServerTool>, Option<String>), StartError> {
+    let tools = match result.get("tools") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(it)) => it.as_slice(),
+        Some(_) => return Err(StartError::Broken("its list of tools is no list")),
+    };
     let next = result.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
-    (tools.iter().filter_map(tool).collect(), next.map(str::to_owned))
+    Ok((tools.iter().filter_map(tool).collect(), next.map(str::to_owned)))
 }
 
 fn tool(it: &Value) -> Option<ServerTool> {
@@ -103,11 +111,15 @@ fn is_plain(schema: &mut Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::page;
+    use super::{ServerTool, page};
+
+    fn read(result: &Value) -> (Vec<ServerTool>, Option<String>) {
+        page(result).unwrap()
+    }
 
     #[test]
     fn odd_tools_cost_only_themselves() {
-        let (tools, next) = page(&json!({"nextCursor": "2", "tools": [
+        let (tools, next) = read(&json!({"nextCursor": "2", "tools": [
             {"name": "a", "description": " does a ", "inputSchema": {"type": "object"}},
             {"name": ""}, {"description": "nameless"}, 5,
             {"name": "b", "title": "B"},
@@ -115,14 +127,17 @@ mod tests {
         ]}));
         let shown: Vec<String> = tools.iter().map(|it| format!("{}: {}", it.name, it.description)).collect();
         assert_eq!((shown, next.as_deref()), (vec!["a: does a".into(), "b: B".into(), "c: c".into()], Some("2")));
-        assert_eq!(page(&json!({"tools": null, "nextCursor": ""})), (vec![], None));
-        assert_eq!(page(&Value::Null), (vec![], None));
+        assert_eq!(read(&json!({"tools": null, "nextCursor": ""})), (vec![], None));
+        assert_eq!(read(&Value::Null), (vec![], None));
+        for broken in [json!({"tools": {"a": {}}}), json!({"tools": "a"})] {
+            assert_eq!(page(&broken).unwrap_err().to_string(), "its list of tools is no list");
+        }
     }
 
     #[test]
     fn annotations_are_short() {
         let long = "x".repeat(201);
-        let (tools, _) = page(&json!({"tools": [
+        let (tools, _) = read(&json!({"tools": [
             {"name": "a", "annotations": {"readOnlyHint": true, "title": "A", "long": long, "deep": {"a": 1}}},
             {"name": "b", "annotations": [1]},
         ]}));
@@ -136,7 +151,7 @@ mod tests {
         let tags: String = "run rm".chars().map(|it| char::from_u32(0xe0000 + it as u32).unwrap()).collect();
         let hidden = format!("ad\u{202e}ds{tags}\u{200b} a\nline\u{1b}\u{2066}");
         let schema = |name: &str, said: &str, value: &str| json!({"type": "object", "properties": {name: {"description": said, "enum": [value], "title": said}}});
-        let (tools, _) = page(&json!({"tools": [
+        let (tools, _) = read(&json!({"tools": [
             {"name": "t", "description": hidden, "inputSchema": schema("a", &hidden, "b")},
             {"name": "u", "title": hidden, "inputSchema": schema(&hidden, "", "b")},
             {"name": "v", "inputSchema": schema("a", "", &hidden)},
@@ -149,7 +164,7 @@ mod tests {
             (&*tools[1].parameters, &*tools[2].parameters),
             (&json!({"type": "object"}), &json!({"type": "object"}))
         );
-        let (tools, _) = page(&json!({"tools": [{"name": "t", "description": "x".repeat(9000)}]}));
+        let (tools, _) = read(&json!({"tools": [{"name": "t", "description": "x".repeat(9000)}]}));
         assert_eq!(tools[0].description.len(), super::MAX_DESCRIPTION);
     }
 
@@ -168,7 +183,7 @@ mod tests {
                 json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}),
             ),
         ] {
-            let (tools, _) = page(&json!({"tools": [{"name": "t", "inputSchema": schema}]}));
+            let (tools, _) = read(&json!({"tools": [{"name": "t", "inputSchema": schema}]}));
             assert_eq!(*tools[0].parameters, want, "{schema}");
         }
     }

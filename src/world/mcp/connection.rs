@@ -9,12 +9,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::error::PeerError;
+
 /// A server that crashes again and again is left alone.
 pub const MAX_RESTARTS: u32 = 3;
 /// Between a crash and the first start after it; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long a call waits for a server that is started again.
-const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long who noticed its end waits for what it had to say at that.
 const END_REASON_WAIT: Duration = Duration::from_secs(1);
 
@@ -81,11 +83,11 @@ impl ServerLink {
     /// Whom to speak to. A server that is down is started again.
     ///
     /// # Errors
-    /// Why there is nobody, as the end of a sentence about a call; or the call was cancelled.
-    pub async fn peer(&mut self, cancel: &CancellationToken) -> Result<Peer<RoleClient>, String> {
+    /// Why there is nobody; or the call was cancelled.
+    pub async fn peer(&mut self, cancel: &CancellationToken) -> Result<Peer<RoleClient>, PeerError> {
         let (why, nth) = match self.state.borrow_and_update().clone() {
             State::Up(peer) => return Ok(peer),
-            State::Closed(why) => return Err(format!("its server is gone: {why}")),
+            State::Closed(why) => return Err(PeerError::Gone(why)),
             State::Down(why, nth) => (why, nth),
         };
         self.wanted.send_if_modified(|it| {
@@ -95,17 +97,14 @@ impl ServerLink {
         });
         let changed = timeout(RESTART_TIMEOUT, self.state.changed());
         match cancel.run_until_cancelled(changed).await {
-            None => return Err("the call was cancelled".to_owned()),
+            None => return Err(PeerError::Cancelled),
             Some(Ok(Ok(()))) => (),
-            Some(Ok(Err(_))) => return Err(format!("its server is gone: {why}")),
-            Some(Err(_)) => {
-                let waited = RESTART_TIMEOUT.as_secs();
-                return Err(format!("its server is gone: {why}; started again, it is not ready after {waited} s"));
-            }
+            Some(Ok(Err(_))) => return Err(PeerError::Gone(why)),
+            Some(Err(_)) => return Err(PeerError::NotReady { why }),
         }
         match self.state.borrow_and_update().clone() {
             State::Up(peer) => Ok(peer),
-            State::Closed(why) | State::Down(why, _) => Err(format!("its server is gone: {why}")),
+            State::Closed(why) | State::Down(why, _) => Err(PeerError::Gone(why)),
         }
     }
 

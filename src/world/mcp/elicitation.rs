@@ -1,5 +1,7 @@
 //! MCP elicitation parser: a server's question as a form, with text that cannot deceive.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::base::{
@@ -21,13 +23,27 @@ const MAX_OPTIONS: usize = 100;
 const MAX_NAME: usize = 200;
 const MAX_URL: usize = 4 * 1024;
 
+/// What castor does not ask, and why: for the server.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum ElicitationError {
+    /// A part of the request is missing, or is no such thing.
+    #[error("{0}")]
+    Broken(Cow<'static, str>),
+    #[error("{0}")]
+    TooLarge(String),
+    #[error("field `{0}` asks for a secret, and a form must not; use the mode `url` for it")]
+    Secret(String),
+    #[error("field `{name}`: {why}")]
+    Field { name: String, why: Box<Self> },
+}
+
 /// Reads the params of elicitation/create.
 ///
 /// # Errors
-/// For the server: what castor does not ask, and why.
-pub fn parse(params: &Value) -> Result<ElicitationRequest, String> {
+/// What castor does not ask.
+pub fn parse(params: &Value) -> Result<ElicitationRequest, ElicitationError> {
     if params.to_string().len() > MAX_REQUEST {
-        return Err(format!("a question has {MAX_REQUEST} bytes at most"));
+        return Err(ElicitationError::TooLarge(format!("a question has {MAX_REQUEST} bytes at most")));
     }
     let message = plain(required(params, "message")?, MAX_MESSAGE);
     match params.get("mode").map(Value::as_str) {
@@ -36,43 +52,46 @@ pub fn parse(params: &Value) -> Result<ElicitationRequest, String> {
             let (url, id) = (required(params, "url")?, params.get("elicitationId").and_then(Value::as_str));
             let (url, id) = (url.to_owned(), id.unwrap_or_default().to_owned());
             if url.len() > MAX_URL || id.len() > MAX_NAME {
-                return Err(format!("`url` has {MAX_URL} bytes at most, `elicitationId` {MAX_NAME}"));
+                let limits = format!("`url` has {MAX_URL} bytes at most, `elicitationId` {MAX_NAME}");
+                return Err(ElicitationError::TooLarge(limits));
             }
-            let url = check_page_url(&url).map_err(|why| format!("`url` {why}"))?;
+            let url = check_page_url(&url).map_err(|why| broken(format!("`url` {why}")))?;
             Ok(ElicitationRequest::Page { message, url, id })
         }
-        Some(_) => Err("`mode` is `form` or `url`".to_owned()),
+        Some(_) => Err(broken("`mode` is `form` or `url`")),
     }
 }
 
-fn required<'a>(params: &'a Value, name: &str) -> Result<&'a str, String> {
-    params.get(name).and_then(Value::as_str).ok_or_else(|| format!("`{name}` is required, and is a string"))
+fn broken(why: impl Into<Cow<'static, str>>) -> ElicitationError {
+    ElicitationError::Broken(why.into())
 }
 
-fn form(message: String, schema: Option<&Value>) -> Result<Form, String> {
+fn required<'a>(params: &'a Value, name: &str) -> Result<&'a str, ElicitationError> {
+    params.get(name).and_then(Value::as_str).ok_or_else(|| broken(format!("`{name}` is required, and is a string")))
+}
+
+fn form(message: String, schema: Option<&Value>) -> Result<Form, ElicitationError> {
     let fields = schema.filter(|it| it.get("type").is_some_and(|it| it == "object"));
     let fields = fields.and_then(|it| it.get("properties")).and_then(Value::as_object);
-    let fields = fields.ok_or("`requestedSchema` is an object with `properties`")?;
+    let fields = fields.ok_or_else(|| broken("`requestedSchema` is an object with `properties`"))?;
     if fields.len() > MAX_FIELDS {
-        return Err(format!("a form has {MAX_FIELDS} fields at most"));
+        return Err(ElicitationError::TooLarge(format!("a form has {MAX_FIELDS} fields at most")));
     }
     let required = strings(schema.and_then(|it| it.get("required")));
     let field = |(name, it): (&String, &Value)| {
-        field(name, it, required.contains(&name.as_str())).map_err(|why| format!("field `{}`: {why}", plain(name, 50)))
+        let of_field = |why| ElicitationError::Field { name: plain(name, 50), why: Box::new(why) };
+        field(name, it, required.contains(&name.as_str())).map_err(of_field)
     };
     let form = Form { message, fields: fields.iter().map(field).collect::<Result<_, _>>()? };
     match form.secret_field() {
         None => Ok(form),
-        Some(it) => {
-            let name = plain(&it.name, 50);
-            Err(format!("field `{name}` asks for a secret, and a form must not; use the mode `url` for it"))
-        }
+        Some(it) => Err(ElicitationError::Secret(plain(&it.name, 50))),
     }
 }
 
-fn field(name: &str, it: &Value, required: bool) -> Result<Field, String> {
+fn field(name: &str, it: &Value, required: bool) -> Result<Field, ElicitationError> {
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(is_deceptive) {
-        return Err(format!("a name has 1 to {MAX_NAME} bytes, and no control characters"));
+        return Err(broken(format!("a name has 1 to {MAX_NAME} bytes, and no control characters")));
     }
     let kind = kind(it)?;
     let text =
@@ -88,7 +107,7 @@ fn field(name: &str, it: &Value, required: bool) -> Result<Field, String> {
     })
 }
 
-fn kind(it: &Value) -> Result<FieldKind, String> {
+fn kind(it: &Value) -> Result<FieldKind, ElicitationError> {
     const KINDS: &str = "castor asks for a string, number, integer, boolean, or an array of choices";
     let size = |name: &str| it.get(name).and_then(Value::as_u64);
     let number = |name: &str| it.get(name).and_then(Value::as_f64);
@@ -102,14 +121,14 @@ fn kind(it: &Value) -> Result<FieldKind, String> {
         Some("integer") => FieldKind::Integer { min: whole("minimum"), max: whole("maximum") },
         Some("boolean") => FieldKind::Bool,
         Some("array") => {
-            let options = it.get("items").map(options).transpose()?.flatten().ok_or(KINDS)?;
+            let options = it.get("items").map(options).transpose()?.flatten().ok_or_else(|| broken(KINDS))?;
             FieldKind::Choices { options, min: size("minItems"), max: size("maxItems") }
         }
-        _ => return Err(KINDS.to_owned()),
+        _ => return Err(broken(KINDS)),
     })
 }
 
-fn text(it: &Value) -> Result<FieldKind, String> {
+fn text(it: &Value) -> Result<FieldKind, ElicitationError> {
     let length = |name: &str| it.get(name).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
     let format = match it.get("format").map(Value::as_str) {
         None => None,
@@ -117,13 +136,13 @@ fn text(it: &Value) -> Result<FieldKind, String> {
         Some(Some("uri")) => Some(TextFormat::Uri),
         Some(Some("date")) => Some(TextFormat::Date),
         Some(Some("date-time")) => Some(TextFormat::DateTime),
-        Some(_) => return Err("`format` is email, uri, date or date-time".to_owned()),
+        Some(_) => return Err(broken("`format` is email, uri, date or date-time")),
     };
     Ok(FieldKind::Text { min: length("minLength"), max: length("maxLength"), format })
 }
 
 /// What is on offer, in each of the forms that MCP has had for it. `None`: whatever is typed.
-fn options(it: &Value) -> Result<Option<Vec<Choice>>, String> {
+fn options(it: &Value) -> Result<Option<Vec<Choice>>, ElicitationError> {
     let named = ["oneOf", "anyOf"].iter().find_map(|name| it.get(*name));
     let plain_ones = it.get("enum");
     let options: Vec<Choice> = match (named, plain_ones) {
@@ -137,13 +156,14 @@ fn options(it: &Value) -> Result<Option<Vec<Choice>>, String> {
         }
         (None, None) => return Ok(None),
     }
-    .ok_or("options are strings: `enum`, or `oneOf` with `const` and `title`")?;
+    .ok_or_else(|| broken("options are strings: `enum`, or `oneOf` with `const` and `title`"))?;
     let twice = |(at, it): (usize, &Choice)| options.iter().take(at).any(|other| other.value == it.value);
     if options.is_empty() || options.len() > MAX_OPTIONS || options.iter().any(|it| it.value.len() > MAX_NAME) {
-        return Err(format!("a choice has 1 to {MAX_OPTIONS} options of {MAX_NAME} bytes at most"));
+        let limits = format!("a choice has 1 to {MAX_OPTIONS} options of {MAX_NAME} bytes at most");
+        return Err(ElicitationError::TooLarge(limits));
     }
     match options.iter().enumerate().any(twice) {
-        true => Err("an option is there twice".to_owned()),
+        true => Err(broken("an option is there twice")),
         false => Ok(Some(options)),
     }
 }
@@ -185,7 +205,7 @@ mod tests {
         match parse(&json!({"message": "m", "requestedSchema": schema})) {
             Ok(ElicitationRequest::Form(form)) => format!("{:?} {:?}", form.fields[0].kind, form.fields[0].default),
             Ok(other) => format!("{other:?}"),
-            Err(why) => why,
+            Err(why) => why.to_string(),
         }
     }
 
@@ -240,7 +260,7 @@ mod tests {
     }
 
     fn check(params: Value, expected: &str) {
-        assert_eq!(parse(&params).unwrap_err(), expected, "{params}");
+        assert_eq!(parse(&params).unwrap_err().to_string(), expected, "{params}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl ServerAsker {
     /// # Errors
     /// For the server: why it cannot ask this.
     pub async fn ask(&self, params: &Value, cancelled: &CancellationToken) -> Result<ElicitResult, ErrorData> {
-        let wanted = elicitation::parse(params).map_err(|why| ErrorData::invalid_params(why, None))?;
+        let wanted = elicitation::parse(params).map_err(|why| ErrorData::invalid_params(why.to_string(), None))?;
         let Some(_open) = OpenCount::begin(&self.n_open) else {
             let why = format!("{MAX_OPEN} questions of this server are open already");
             return Err(ErrorData::invalid_params(why, None));

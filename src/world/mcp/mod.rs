@@ -5,6 +5,7 @@ mod catalog;
 mod connection;
 pub mod elicitation;
 mod elicitation_call;
+mod error;
 mod names;
 mod output;
 mod sandbox_findings;

@@ -28,6 +28,7 @@ use super::{
     catalog,
     connection::{MAX_RESTARTS, open_link},
     elicitation_call::ServerAsker,
+    error::StartError,
     sandbox_findings::PendingFindings,
     stdio::{self, Process},
     web,
@@ -65,7 +66,7 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let listener = Listener::new(ServerAsker::new(doors.elicitation, tell.clone()));
     let (mut open, tools) = match start(launch, doors, listener.clone()).await {
         Ok(it) => it,
-        Err(why) => return tell(ServerEvent::Lost(why)).await,
+        Err(why) => return tell(ServerEvent::Lost(why.to_string())).await,
     };
     let (mut plug, line) = open_link(open.service.peer().clone());
     let confined = launch.confined.clone();
@@ -96,7 +97,7 @@ async fn start(
     launch: &ServerIdentity,
     doors: &HostHandles,
     listener: Listener,
-) -> Result<(OpenConnection, Vec<ServerTool>), String> {
+) -> Result<(OpenConnection, Vec<ServerTool>), StartError> {
     let starting = async {
         let open = match &launch.link {
             McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
@@ -110,7 +111,7 @@ async fn start(
     };
     match timeout(launch.timeout, starting).await {
         Ok(started) => started,
-        Err(_) => Err(format!("it did not answer within {} s", launch.timeout.as_secs_f64())),
+        Err(_) => Err(StartError::Silent(launch.timeout.as_secs_f64())),
     }
 }
 
@@ -137,7 +138,7 @@ async fn follow_tools(
     }
 }
 
-async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> {
+async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, StartError> {
     let has_tools = peer.peer_info().is_none_or(|it| it.capabilities.tools.is_some());
     if !has_tools {
         return Ok(Vec::new());
@@ -150,9 +151,9 @@ async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, String> 
         let result = match peer.send_request(ClientRequest::ListToolsRequest(request)).await {
             Ok(it) => result_json(&it),
             Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
-            Err(it) => return Err(format!("its tools could not be listed: {it}")),
+            Err(it) => return Err(StartError::Gone(format!("its tools could not be listed: {it}"))),
         };
-        let (tools, next) = catalog::page(&result);
+        let (tools, next) = catalog::page(&result)?;
         res.extend(tools);
         cursor = next;
         if cursor.is_none() || res.len() >= MAX_TOOLS {
@@ -195,7 +196,7 @@ impl OpenConnection {
         transport: T,
         mut listener: Listener,
         process: Option<Process>,
-    ) -> Result<Self, String>
+    ) -> Result<Self, StartError>
     where
         T: Transport<RoleClient> + 'static,
     {
@@ -207,15 +208,15 @@ impl OpenConnection {
                 Ok(Self { service, process, startup_findings: found })
             }
             Err(it) => match process {
-                Some(process) => Err(process.exit_reason().await),
+                Some(process) => Err(StartError::Gone(process.exit_reason().await)),
                 None => Err(web::connect_error(&it)),
             },
         }
     }
 
-    async fn failure_reason(self, why: String) -> String {
+    async fn failure_reason(self, why: StartError) -> StartError {
         match self.process {
-            Some(it) if self.service.peer().is_transport_closed() => it.exit_reason().await,
+            Some(it) if self.service.peer().is_transport_closed() => StartError::Gone(it.exit_reason().await),
             _ => why,
         }
     }

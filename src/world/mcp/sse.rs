@@ -11,10 +11,12 @@ use rmcp::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
+use super::error::StartError;
 use crate::wire::sse::{Decoder, Event};
 
 /// For the place to post to, and for each POST.
 const PATIENCE: Duration = Duration::from_secs(30);
+const NO_ENDPOINT: StartError = StartError::Broken("it did not say where to post to");
 /// Messages that nobody has taken yet: beyond that the answer is not read on.
 const QUEUE: usize = 16;
 
@@ -31,20 +33,21 @@ pub(super) struct Sse {
 pub(super) struct SseError(String);
 
 impl Sse {
-    pub(super) async fn connect(client: Client, url: Url, headers: HeaderMap) -> Result<Self, String> {
+    pub(super) async fn connect(client: Client, url: Url, headers: HeaderMap) -> Result<Self, StartError> {
         let get = client.get(url.clone()).headers(headers.clone()).header("Accept", "text/event-stream");
         let opening = async {
-            let response = get.send().await.map_err(|it| it.without_url().to_string())?;
+            let response = get.send().await.map_err(|it| StartError::Gone(it.without_url().to_string()))?;
             if !response.status().is_success() {
-                return Err(format!("it answered with HTTP status {}", response.status().as_u16()));
+                return Err(StartError::Status(response.status().as_u16()));
             }
             let mut events = Events { response, decoder: Decoder::default() };
-            let first = events.next().await.ok_or("it ended the connection before it said where to post to")?;
+            let ended = StartError::Broken("it ended the connection before it said where to post to");
+            let first = events.next().await.ok_or(ended)?;
             let endpoint = endpoint(&url, &first)?;
             Ok((events, endpoint))
         };
         let opened = timeout(PATIENCE, opening).await;
-        let (events, endpoint) = opened.map_err(|_| "it did not say where to post to".to_owned())??;
+        let (events, endpoint) = opened.map_err(|_| NO_ENDPOINT)??;
         let (sender, messages) = mpsc::channel(QUEUE);
         let reader = tokio::spawn(read(events, sender));
         Ok(Self { client, endpoint, headers, messages, reader })
@@ -52,12 +55,12 @@ impl Sse {
 }
 
 /// Where messages go. Another host than the one the user named would get the user's headers.
-fn endpoint(url: &Url, event: &Event) -> Result<Url, String> {
+fn endpoint(url: &Url, event: &Event) -> Result<Url, StartError> {
     let named = std::str::from_utf8(&event.data).ok().filter(|_| &*event.name == b"endpoint");
-    let joined = named.and_then(|it| url.join(it.trim()).ok()).ok_or("it did not say where to post to")?;
+    let joined = named.and_then(|it| url.join(it.trim()).ok()).ok_or(NO_ENDPOINT)?;
     match joined.origin() == url.origin() {
         true => Ok(joined),
-        false => Err("it wants messages to be sent to another host".to_owned()),
+        false => Err(StartError::Broken("it wants messages to be sent to another host")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The stdio transport of MCP: a child process with JSON lines on stdin and stdout.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::{
@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{
     ServerIdentity,
+    error::StartError,
     server::{Listener, OpenConnection},
 };
 use crate::{
@@ -45,13 +46,15 @@ pub(super) async fn open(
     launch: &ServerIdentity,
     groups: &Groups,
     listener: Listener,
-) -> Result<OpenConnection, String> {
-    let McpLink::Stdio { command, args, env, cwd } = &launch.link else { return Err("it is no process".to_owned()) };
+) -> Result<OpenConnection, StartError> {
+    let McpLink::Stdio { command, args, env, cwd } = &launch.link else {
+        return Err(StartError::Broken("it is no process"));
+    };
     sleep(HEAD_START).await;
     let scripts = launch.scripts.clone();
     let changed = tokio::task::spawn_blocking(move || disk::changed_file(&scripts)).await;
     if let Some(why) = changed.unwrap_or_else(|it| Some(it.to_string())) {
-        return Err(why);
+        return Err(StartError::Refused(why));
     }
     let cwd = cwd.as_ref().map_or_else(|| launch.cwd.clone(), |it| launch.cwd.join(it));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -61,8 +64,8 @@ pub(super) async fn open(
     let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
     let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
-    let PipedProcess { life, stdin, stdout, stderr } =
-        spawn.start_piped(groups).map_err(|it| format!("{command} could not be started: {it}"))?;
+    let absent = |why: io::Error| StartError::Absent { command: command.clone(), why: why.to_string() };
+    let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(groups).map_err(absent)?;
     let process = Process { life, exit: None, log: tokio::spawn(log(stderr, secrets)) };
     OpenConnection::handshake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
 }

@@ -15,6 +15,7 @@ use rmcp::{
 };
 
 use super::{
+    error::StartError,
     server::{Listener, OpenConnection},
     sse::Sse,
 };
@@ -29,10 +30,10 @@ pub(super) async fn open(
     speech: McpTransport,
     http: &Http,
     listener: Listener,
-) -> Result<OpenConnection, String> {
+) -> Result<OpenConnection, StartError> {
     let headers = header_map(headers)?;
-    let url = Url::parse(url).map_err(|it| format!("its URL is not valid: {it}"))?;
-    let client = http.client().map_err(|it| it.message)?.clone();
+    let url = Url::parse(url).map_err(|it| StartError::Refused(format!("its URL is not valid: {it}")))?;
+    let client = http.client().map_err(|it| StartError::Refused(it.message))?.clone();
     if speech == McpTransport::Sse {
         let transport = Sse::connect(client, url, headers).await?;
         return OpenConnection::handshake(transport, listener, None).await;
@@ -50,7 +51,7 @@ pub(super) async fn open(
     OpenConnection::handshake(transport, listener, None).await.map_err(|_| why)
 }
 
-fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, StartError> {
     let mut res = HeaderMap::new();
     for (name, value) in headers {
         let (known, sent) = (name.parse::<HeaderName>(), value.trim().parse::<HeaderValue>());
@@ -60,17 +61,17 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
                 res.insert(name, value);
             }
             // The value may be a secret.
-            _ => return Err(format!("its header {:?} is not valid", text::head(name, 100))),
+            _ => return Err(StartError::Refused(format!("its header {:?} is not valid", text::head(name, 100)))),
         }
     }
     Ok(res)
 }
 
 /// Why the handshake failed, in one line: the innermost cause says most.
-pub(super) fn connect_error(error: &ClientInitializeError) -> String {
+pub(super) fn connect_error(error: &ClientInitializeError) -> StartError {
     if error.is_authorization_required() {
-        return "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token"
-            .to_owned();
+        let hint = "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token";
+        return StartError::Refused(hint.to_owned());
     }
     let mut deepest: &dyn Error = match error {
         ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
@@ -83,18 +84,19 @@ pub(super) fn connect_error(error: &ClientInitializeError) -> String {
     while let Some(next) = deepest.source() {
         deepest = next;
     }
-    text::first_line(&deepest.to_string(), 300)
+    StartError::Gone(text::first_line(&deepest.to_string(), 300))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::header_map;
+    use super::{StartError, header_map};
 
     #[test]
     fn bad_headers_are_named_without_their_value() {
         let check = |name: &str, value: &str| header_map(&[(name.to_owned(), value.to_owned())]).map(|it| it.len());
+        let refused = |why: &str| Err(StartError::Refused(why.to_owned()));
         assert_eq!(check("Authorization", "Bearer x\n"), Ok(1));
-        assert_eq!(check("A b", "x"), Err("its header \"A b\" is not valid".to_owned()));
-        assert_eq!(check("A", "can\nary"), Err("its header \"A\" is not valid".to_owned()));
+        assert_eq!(check("A b", "x"), refused("its header \"A b\" is not valid"));
+        assert_eq!(check("A", "can\nary"), refused("its header \"A\" is not valid"));
     }
 }

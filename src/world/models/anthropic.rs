@@ -7,11 +7,8 @@ mod tests;
 
 use reqwest::{Url, header::HeaderName};
 
-use super::{
-    error_body,
-    remote::{Decode, Dialect},
-};
-use crate::base::model::{Failure, ModelRequest};
+use super::remote::{Decode, Dialect};
+use crate::base::model::ModelRequest;
 
 /// Whose signatures are sent back to it.
 const SIGNER: &str = "anthropic";
@@ -48,10 +45,6 @@ impl Dialect for Anthropic {
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(response::AnthropicDecoder::new(&request.tools, request.params.schema.is_some()))
-    }
-
-    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        error_body::from_answer(status, body, retry_after_ms)
     }
 }
 

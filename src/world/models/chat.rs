@@ -5,16 +5,10 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use reqwest::{
-    Url,
-    header::{self, HeaderName},
-};
+use reqwest::Url;
 
-use super::{
-    error_body,
-    remote::{Decode, Dialect},
-};
-use crate::base::model::{Failure, ModelRequest};
+use super::remote::{Decode, Dialect};
+use crate::base::model::ModelRequest;
 
 #[derive(Clone, Debug, Default)]
 pub struct Chat {
@@ -37,24 +31,11 @@ impl Dialect for Chat {
         Some(base)
     }
 
-    fn list_url(&self, mut base: Url) -> Option<Url> {
-        base.path_segments_mut().ok()?.pop_if_empty().push("models");
-        Some(base)
-    }
-
-    fn key_header(&self, key: &str) -> (HeaderName, String) {
-        (header::AUTHORIZATION, format!("Bearer {key}"))
-    }
-
     fn body(&self, request: &ModelRequest) -> Vec<u8> {
         request::body(request, self.newest, &self.signer())
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(response::ChatDecoder::new(&request.tools, self.signer()))
-    }
-
-    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        error_body::from_answer(status, body, retry_after_ms)
     }
 }

@@ -1,7 +1,58 @@
 //! Chunk constructors that all decoders of providers share.
 
-use super::provider_limits::{self, LegalNames};
-use crate::base::model::Chunk;
+use serde::Deserialize;
+
+use super::{
+    lenient::Count,
+    provider_limits::{self, LegalNames},
+};
+use crate::base::model::{Chunk, Finish, Usage};
+
+/// What every decoder knows of the answer that it reads.
+#[derive(Debug, Default)]
+pub struct AnswerState {
+    /// Passed on once, at the end.
+    pub usage: Option<Usage>,
+    pub finished: bool,
+}
+
+impl AnswerState {
+    pub fn finish(&mut self, why: Finish, out: &mut Vec<Chunk>) {
+        self.finished = true;
+        out.extend(self.usage.take().map(Chunk::Usage));
+        out.push(Chunk::Finish(why));
+    }
+}
+
+/// Why an answer ended, by a provider's words for an end, a limit and a refusal.
+pub fn finish(word: &str, stop: &[&str], max_tokens: &[&str], safety: &[&str]) -> Finish {
+    match word {
+        it if stop.contains(&it) => Finish::Stop,
+        it if max_tokens.contains(&it) => Finish::MaxTokens,
+        it if safety.contains(&it) => Finish::Safety(it.to_owned()),
+        it => Finish::Other(it.to_owned()),
+    }
+}
+
+/// Parts of a count, as OpenAI names them.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct TokenDetails {
+    pub cached_tokens: Count,
+    pub reasoning_tokens: Count,
+}
+
+/// Of input, output and total. Theirs counts the thoughts as output as well.
+pub fn usage([input, output, total]: [Count; 3], cached: u64, thought: u64) -> Usage {
+    Usage {
+        input: input.0,
+        output: output.0.saturating_sub(thought),
+        cached,
+        written: 0,
+        thought,
+        total: total.0.max(input.0.saturating_add(output.0)),
+    }
+}
 
 /// `None`: it says nothing.
 pub fn text(text: String) -> Option<Chunk> {

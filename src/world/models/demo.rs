@@ -123,14 +123,7 @@ fn describe(request: &ModelRequest, results: &[&CallResult]) -> (String, DemoSte
         return (thought, DemoStep::Call(calls.collect()));
     }
     // Results come in the order of their calls.
-    let files: Vec<(&str, Result<String, String>)> = wanted
-        .iter()
-        .copied()
-        .zip(read)
-        .map(|(name, it)| {
-            (name, if it.is_error { Err(joined_text(&it.content)) } else { Ok(joined_text(&it.content)) })
-        })
-        .collect();
+    let files: Vec<(&str, &CallResult)> = wanted.iter().copied().zip(read).collect();
     (thought(), DemoStep::Say(report::workspace(&entries, &files)))
 }
 

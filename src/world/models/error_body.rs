@@ -1,7 +1,7 @@
 //! Error bodies of model servers: their message and the wait that they ask for. `engine::routing` classifies them.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::base::{
     model::{Details, Failure, FailureKind},
@@ -28,6 +28,11 @@ pub fn from_stream(error: &str) -> Failure {
         Some(code) => failure(code, told, None),
         None => Failure { status: None, ..failure(500, told, None) },
     }
+}
+
+/// Fails where an event says what went wrong.
+pub fn check(error: Option<&RawValue>) -> Result<(), Failure> {
+    error.map_or(Ok(()), |it| Err(from_stream(it.get())))
 }
 
 fn failure(status: u16, told: ErrorDetails, retry_after_ms: Option<u64>) -> Failure {

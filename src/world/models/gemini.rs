@@ -16,11 +16,8 @@ pub use response::{GeminiDecoder, decode, finish_word};
 #[cfg(test)]
 pub use tests::turns as conversation;
 
-use super::{
-    error_body,
-    remote::{Decode, Dialect},
-};
-use crate::base::model::{Failure, ModelRequest};
+use super::remote::{Decode, Dialect};
+use crate::base::model::ModelRequest;
 
 /// The API of Google AI Studio, of gateways to it, and of Vertex AI.
 #[derive(Clone, Debug)]
@@ -96,9 +93,5 @@ impl Dialect for Gemini {
 
     fn decoder(&self, _: &ModelRequest) -> Box<dyn Decode> {
         Box::new(GeminiDecoder::default())
-    }
-
-    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure {
-        error_body::from_answer(status, body, retry_after_ms)
     }
 }

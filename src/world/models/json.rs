@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Appends one element of a list.
 pub fn push_item(out: &mut Vec<u8>, value: &impl Serialize) {
@@ -19,6 +20,33 @@ pub fn push_member(out: &mut Vec<u8>, name: &str, value: &impl Serialize) {
     push_value(out, &name);
     out.push(b':');
     push_value(out, value);
+}
+
+/// Appends the members that have a value.
+pub fn push_members(out: &mut Vec<u8>, members: &[(&str, Option<Value>)]) {
+    for (name, value) in members.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
+        push_member(out, name, value);
+    }
+}
+
+/// Appends a list of messages, each with a role and the parts that are written already, and the end of the body. Turns of
+/// one role in a row become one message. `list`: what the provider calls the parts.
+pub fn push_messages(out: &mut Vec<u8>, turns: &[(&str, Bytes)], list: &str) {
+    // 40 bytes hold what surrounds the parts of a message.
+    out.reserve(64 + turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
+    out.push(b'[');
+    let mut open = None;
+    for (role, parts) in turns {
+        let between = match open {
+            Some(it) if it == role => ",".to_owned(),
+            Some(_) => format!(r#"]}},{{"role":"{role}","{list}":["#),
+            None => format!(r#"{{"role":"{role}","{list}":["#),
+        };
+        out.extend_from_slice(between.as_bytes());
+        out.extend_from_slice(parts);
+        open = Some(role);
+    }
+    out.extend_from_slice(if open.is_some() { b"]}]}" } else { b"]}" });
 }
 
 /// Appends elements that are written already, with commas between; empty ones are none.

@@ -10,6 +10,11 @@ use serde::{
 /// A text borrowed from the input where it has no escapes. serde borrows a bare `Cow`, but not one in an `Option`.
 pub struct Str<'a>(pub Cow<'a, str>);
 
+/// The text, empty where there is none.
+pub fn owned(it: Option<Str<'_>>) -> String {
+    it.map(|it| it.0.into_owned()).unwrap_or_default()
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Texts;

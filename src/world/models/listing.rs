@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::remote::Remote;
+use super::{error_body, remote::Remote};
 use crate::{
     base::model::{Failure, FailureKind},
     world::http::{self, safe_host},
@@ -51,7 +51,7 @@ impl Remote {
         let status = response.status();
         let body = http::read_head(&mut response, MAX_LIST).await;
         if !status.is_success() {
-            return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), None));
+            return Err(error_body::from_answer(status.as_u16(), &String::from_utf8_lossy(&body), None));
         }
         let found = serde_json::from_slice(&body).ok().and_then(|it| parse_list(&it));
         found.ok_or_else(|| {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::base::{
     content::Part,
     history::{Turn, TurnPart},
@@ -59,6 +61,16 @@ pub fn pieces(turn: &Turn) -> Vec<MessagePiece<'_>> {
         referenced.into_iter().for_each(|it| referenced_content(&mut res, it));
     }
     res
+}
+
+/// What the user says in a turn, as values of a provider.
+pub fn user_content(turn: &Turn, text: impl Fn(&str) -> Value, media: impl Fn(Blob<'_>) -> Value) -> Vec<Value> {
+    let said = pieces(turn).into_iter().filter_map(|it| match it {
+        MessagePiece::Text { text: it, .. } => (!it.is_empty()).then(|| text(&it)),
+        MessagePiece::Blob(it) => Some(media(it)),
+        _ => None,
+    });
+    said.collect()
 }
 
 fn content<'a>(out: &mut Vec<MessagePiece<'a>>, part: &'a Part, referenced: &mut Vec<&'a Part>) {

@@ -14,7 +14,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, error_body, google::Tokens};
+use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens};
 use crate::{
     base::{
         fs::BoxFuture,
@@ -51,10 +51,15 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn url(&self, base: Url, model: &str) -> Option<Url>;
 
     /// Where the models are listed. `None`: nowhere.
-    fn list_url(&self, base: Url) -> Option<Url>;
+    fn list_url(&self, mut base: Url) -> Option<Url> {
+        base.path_segments_mut().ok()?.pop_if_empty().push("models");
+        Some(base)
+    }
 
     /// The header that carries the key.
-    fn key_header(&self, key: &str) -> (HeaderName, String);
+    fn key_header(&self, key: &str) -> (HeaderName, String) {
+        (header::AUTHORIZATION, format!("Bearer {key}"))
+    }
 
     /// Headers of every request.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
@@ -65,24 +70,35 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn body(&self, request: &ModelRequest) -> Vec<u8>;
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode>;
-
-    /// The failure for an answer with an error status. `retry_after_ms` is what its headers say.
-    fn failure(&self, status: u16, body: &str, retry_after_ms: Option<u64>) -> Failure;
 }
 
 /// Reads the events of one answer.
 pub trait Decode: Send {
-    /// Whether the answer is complete. More may still come.
-    fn is_finished(&self) -> bool;
+    fn state(&mut self) -> &mut AnswerState;
 
-    /// Appends the chunks of one event. `name` is its `event:` field.
+    /// Appends the chunks of one event that says something.
     ///
     /// # Errors
     /// `Garbage` when it is no answer; what the server says went wrong where it says so.
-    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure>;
+    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure>;
+
+    /// As [`Self::read`], of any event's data.
+    fn event(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+        match data.trim_ascii() {
+            b"" => Ok(()),
+            data => self.read(data, out),
+        }
+    }
+
+    /// Whether the answer is complete. More may still come.
+    fn is_finished(&mut self) -> bool {
+        self.state().finished
+    }
 
     /// Appends what is held back, once nothing more will come.
-    fn end(&mut self, out: &mut Vec<Chunk>);
+    fn end(&mut self, out: &mut Vec<Chunk>) {
+        out.extend(self.state().usage.take().map(Chunk::Usage));
+    }
 }
 
 /// A model behind an endpoint.
@@ -125,7 +141,7 @@ impl Remote {
             }
             let retry_after = retry_after(status.as_u16(), response.headers());
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(self.dialect.failure(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
+            return Err(error_body::from_answer(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
         }
         if !is_stream(response.headers()) {
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;

@@ -66,7 +66,7 @@ impl Generator for Script {
             let mut decoder = gemini::GeminiDecoder::default();
             for chunk in self.next()? {
                 let mut chunks = Vec::new();
-                decoder.event(b"", chunk.get().as_bytes(), &mut chunks)?;
+                decoder.event(chunk.get().as_bytes(), &mut chunks)?;
                 sink.send(chunks).await;
             }
             let mut chunks = Vec::new();
@@ -83,17 +83,32 @@ fn failure(message: String) -> Failure {
     Failure::new(FailureKind::Script, message)
 }
 
+/// What is wrong with a history.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum HistoryError {
+    #[error("it has no contents")]
+    Empty,
+    #[error("its first turn is not the user's")]
+    NotUsers,
+    #[error("turn {0} is empty")]
+    EmptyTurn(usize),
+    #[error("call {id} {what}")]
+    Call { id: String, what: &'static str },
+    #[error("result {id} {what}")]
+    Result { id: String, what: &'static str },
+}
+
 /// What every provider demands of a history, and some only punish silently: it starts with the user, no turn is empty,
 /// every call is answered right after its turn, and every result answers a call.
-pub fn check<T: AsRef<Turn>>(contents: &[T]) -> Result<(), String> {
-    let first = contents.first().ok_or("it has no contents")?.as_ref();
+pub fn check<T: AsRef<Turn>>(contents: &[T]) -> Result<(), HistoryError> {
+    let first = contents.first().ok_or(HistoryError::Empty)?.as_ref();
     if first.role() != Role::User {
-        return Err("its first turn is not the user's".to_owned());
+        return Err(HistoryError::NotUsers);
     }
     let mut open: HashSet<&str> = HashSet::new();
     for (at, turn) in contents.iter().map(AsRef::as_ref).enumerate() {
         if turn.parts().is_empty() {
-            return Err(format!("turn {at} is empty"));
+            return Err(HistoryError::EmptyTurn(at));
         }
         if turn.role() != Role::Tool {
             all_answered(&open)?;
@@ -105,23 +120,24 @@ pub fn check<T: AsRef<Turn>>(contents: &[T]) -> Result<(), String> {
     all_answered(&open)
 }
 
-fn all_answered(open: &HashSet<&str>) -> Result<(), String> {
-    open.iter().min().map_or(Ok(()), |id| Err(format!("call {id} has no result")))
+fn all_answered(open: &HashSet<&str>) -> Result<(), HistoryError> {
+    let what = "has no result";
+    open.iter().min().map_or(Ok(()), |id| Err(HistoryError::Call { id: (*id).to_owned(), what }))
 }
 
-fn check_part<'a>(role: Role, part: &'a TurnPart, open: &mut HashSet<&'a str>) -> Result<(), String> {
+fn check_part<'a>(role: Role, part: &'a TurnPart, open: &mut HashSet<&'a str>) -> Result<(), HistoryError> {
     match (part, role) {
         (TurnPart::Content(_), _) => Ok(()),
-        (TurnPart::Call { call, .. }, Role::Model) => match open.insert(call.id.as_str()) {
-            true => Ok(()),
-            false => Err(format!("call {} is there twice", call.id)),
-        },
-        (TurnPart::Call { call, .. }, _) => Err(format!("call {} is not in a turn of the model", call.id)),
-        (TurnPart::Result(it), Role::Tool) => match open.remove(it.id.as_str()) {
-            true => Ok(()),
-            false => Err(format!("result {} answers no call", it.id)),
-        },
-        (TurnPart::Result(it), _) => Err(format!("result {} is not in a turn of results", it.id)),
+        (TurnPart::Call { call, .. }, Role::Model) if open.insert(call.id.as_str()) => Ok(()),
+        (TurnPart::Call { call, .. }, _) => {
+            let what = if role == Role::Model { "is there twice" } else { "is not in a turn of the model" };
+            Err(HistoryError::Call { id: call.id.to_string(), what })
+        }
+        (TurnPart::Result(it), Role::Tool) if open.remove(it.id.as_str()) => Ok(()),
+        (TurnPart::Result(it), _) => {
+            let what = if role == Role::Tool { "answers no call" } else { "is not in a turn of results" };
+            Err(HistoryError::Result { id: it.id.to_string(), what })
+        }
     }
 }
 

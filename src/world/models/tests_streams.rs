@@ -8,7 +8,7 @@ use super::{
     anthropic::Anthropic,
     chat::Chat,
     gemini::{Gemini, conversation},
-    remote::Dialect,
+    remote::{Decode, Dialect},
     responses::Responses,
 };
 use crate::{
@@ -29,12 +29,22 @@ fn decode(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Vec<Chunk> {
     for piece in pieces {
         events.push(Bytes::copy_from_slice(piece));
         while let Some(event) = events.next().unwrap() {
-            decoder.event(&event.name, &event.data, &mut chunks).unwrap();
+            decoder.event(&event.data, &mut chunks).unwrap();
         }
     }
     decoder.end(&mut chunks);
     assert!(decoder.is_finished());
     chunks
+}
+
+/// The chunks of events, and whether they are a whole answer.
+pub fn decode_events(mut decoder: impl Decode, events: &[&str]) -> (Vec<Chunk>, bool) {
+    let mut out = Vec::new();
+    for it in events {
+        decoder.event(it.as_bytes(), &mut out).unwrap();
+    }
+    decoder.end(&mut out);
+    (out, decoder.is_finished())
 }
 
 /// One line for each chunk.

@@ -1,6 +1,6 @@
 //! Google credentials (ADC): of a user, a service account or the machine.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -27,21 +27,36 @@ pub enum Credentials {
     MetadataServer { host: String },
 }
 
+/// Why the credentials that are there cannot be used; never with a part of them.
+#[derive(Debug, thiserror::Error)]
+pub enum GoogleError {
+    #[error("{CREDENTIALS_VAR}: {0} is not an absolute path")]
+    NotAbsolute(String),
+    /// A file that is named and not there, or that this user may not read.
+    #[error("{place}: {why}")]
+    Unreadable { place: String, why: io::Error },
+    #[error("{place}: {why}")]
+    Broken { place: String, why: String },
+}
+
 /// What is there: the file that is named, else gcloud's, else the machine's.
 ///
 /// # Errors
-/// A file that cannot be read or used; never with a part of it.
-pub fn find(env: &Env) -> Result<Credentials, String> {
+/// A file that cannot be read or used.
+pub fn find(env: &Env) -> Result<Credentials, GoogleError> {
     if let Some(name) = env.get(CREDENTIALS_VAR) {
-        let path = AbsPath::new(name).ok_or_else(|| format!("{CREDENTIALS_VAR}: {name} is not an absolute path"))?;
-        let bytes = disk::read_head(&path, MAX_BYTES).map_err(|it| format!("{CREDENTIALS_VAR}: {path}: {it}"))?;
-        return read(&bytes).map_err(|it| format!("{CREDENTIALS_VAR}: {path}: {it}"));
+        let path = AbsPath::new(name).ok_or_else(|| GoogleError::NotAbsolute(name.to_owned()))?;
+        let place = format!("{CREDENTIALS_VAR}: {path}");
+        return match disk::read_head(&path, MAX_BYTES) {
+            Ok(bytes) => read(&bytes, &place),
+            Err(why) => Err(GoogleError::Unreadable { place, why }),
+        };
     }
     if let Some(path) = gcloud(env) {
         match disk::read_head(&path, MAX_BYTES) {
-            Ok(bytes) => return read(&bytes).map_err(|it| format!("{path}: {it}")),
+            Ok(bytes) => return read(&bytes, &path.to_string()),
             Err(it) if matches!(it.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => (),
-            Err(it) => return Err(format!("{path}: {it}")),
+            Err(why) => return Err(GoogleError::Unreadable { place: path.to_string(), why }),
         }
     }
     Ok(Credentials::MetadataServer { host: env.get(METADATA_HOST_VAR).unwrap_or(DEFAULT_METADATA_HOST).to_owned() })
@@ -67,10 +82,11 @@ struct File {
 }
 
 /// Errors do not repeat what was found: a parser's words might.
-fn read(bytes: &[u8]) -> Result<Credentials, String> {
-    let it: File = serde_json::from_slice(bytes).map_err(|_| "not a file of Google credentials".to_owned())?;
+fn read(bytes: &[u8], place: &str) -> Result<Credentials, GoogleError> {
+    let broken = |why: &str| GoogleError::Broken { place: place.to_owned(), why: why.to_owned() };
+    let Ok(it) = serde_json::from_slice::<File>(bytes) else { return Err(broken("not a file of Google credentials")) };
     let token_url = it.token_uri.unwrap_or_else(|| TOKEN_URL.to_owned());
-    let missing = |name: &str| format!("it has no {name}");
+    let missing = |name: &str| broken(&format!("it has no {name}"));
     match it.kind.as_str() {
         "authorized_user" => Ok(Credentials::User {
             client_id: it.client_id.ok_or_else(|| missing("client_id"))?,
@@ -84,9 +100,9 @@ fn read(bytes: &[u8]) -> Result<Credentials, String> {
             key_id: it.private_key_id,
             token_url,
         }),
-        other => {
-            Err(format!("credentials of the type {other:?} are not supported; use authorized_user or service_account"))
-        }
+        other => Err(broken(&format!(
+            "credentials of the type {other:?} are not supported; use authorized_user or service_account"
+        ))),
     }
 }
 
@@ -104,7 +120,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(gcloud.join(name), text).unwrap();
         let found = |env: &[(&str, &str)]| {
             let env = Env::from_pairs([("HOME", path)].into_iter().chain(env.iter().copied()));
-            let res = find(&env).map_or_else(|it| it, |it| format!("{it:?}"));
+            let res = find(&env).map_or_else(|it| it.to_string(), |it| format!("{it:?}"));
             assert!(!res.contains("CANARY"), "{res}");
             res.replace(path, "H")
         };

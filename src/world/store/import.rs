@@ -31,6 +31,19 @@ pub struct ImportedConversation {
     pub is_folder_guessed: bool,
 }
 
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("neither a transcript of Gemini CLI nor a session of castor{0}")]
+    Unknown(String),
+    #[error("an export of castor, but {0}")]
+    Damaged(String),
+    #[error("the transcript of a sub-agent, which is no conversation; import the session it worked for")]
+    SubAgent,
+    #[error("a transcript of Gemini CLI without messages: there is nothing to import")]
+    Empty,
+}
+
 /// Where a conversation belongs that does not say it, and which model it goes on with.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportDefaults<'a> {
@@ -51,8 +64,8 @@ pub enum ImportOutcome {
 /// Reads a file of one of the kinds that can be imported.
 ///
 /// # Errors
-/// One line that says why it is none of them.
-pub fn parse(bytes: &[u8], defaults: ImportDefaults<'_>) -> Result<ImportedConversation, String> {
+/// Why it is none of them, in one line.
+pub fn parse(bytes: &[u8], defaults: ImportDefaults<'_>) -> Result<ImportedConversation, ImportError> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let whole: Option<Value> = serde_json::from_slice(bytes).ok();
     if whole.as_ref().and_then(|it| it.get("format")).is_some_and(|it| it == EXPORT_FORMAT) {
@@ -69,15 +82,15 @@ pub fn parse(bytes: &[u8], defaults: ImportDefaults<'_>) -> Result<ImportedConve
     Ok(convert::convert(&transcript, defaults))
 }
 
-fn parse_export(mut value: Value) -> Result<ImportedConversation, String> {
+fn parse_export(mut value: Value) -> Result<ImportedConversation, ImportError> {
     let entries = value.get_mut("entries").map(Value::take).unwrap_or_default();
-    check_export(serde_json::from_value(entries).map_err(|it| format!("an export of castor, but damaged: {it}"))?)
+    check_export(serde_json::from_value(entries).map_err(|it| ImportError::Damaged(format!("damaged: {it}")))?)
 }
 
-fn check_export(entries: Vec<Entry>) -> Result<ImportedConversation, String> {
+fn check_export(entries: Vec<Entry>) -> Result<ImportedConversation, ImportError> {
     let id = match entries.first().map(|it| &it.fact) {
         Some(Fact::Created { session, .. }) if session.is_safe() => session.clone(),
-        _ => return Err("an export of castor, but its first entry does not say what session it is".to_owned()),
+        _ => return Err(ImportError::Damaged("its first entry does not say what session it is".to_owned())),
     };
     Ok(ImportedConversation { id, entries, n_bad: 0, is_folder_guessed: false })
 }

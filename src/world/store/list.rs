@@ -1,6 +1,6 @@
 //! The session list: reads the head of each log.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::ErrorKind};
 
 use memchr::memmem;
 
@@ -12,7 +12,7 @@ use crate::{
         path::AbsPath,
         rewind,
     },
-    world::disk,
+    world::{disk, store::StoreError},
 };
 
 /// Of a log, the list reads this many bytes.
@@ -34,8 +34,19 @@ pub struct SessionSummary {
 pub struct ListCache(HashMap<SessionId, (u64, u64, Option<SessionSummary>)>);
 
 /// Newest first.
-pub fn list_logs(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
-    let files = disk::read_dir(folder).unwrap_or_default();
+///
+/// # Errors
+/// A folder that is there and cannot be read.
+pub fn list_logs(
+    folder: &AbsPath,
+    cwd: Option<&AbsPath>,
+    cache: &mut ListCache,
+) -> Result<Vec<SessionSummary>, StoreError> {
+    let files = match disk::read_dir(folder) {
+        Err(it) if it.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(source) => return Err(StoreError::Folder { folder: folder.clone(), source }),
+        Ok(it) => it,
+    };
     let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
     let mut fresh = HashMap::new();
     let mut res = Vec::new();
@@ -47,7 +58,7 @@ pub fn list_logs(folder: &AbsPath, cwd: Option<&AbsPath>, cache: &mut ListCache)
     // Deleted ones go with the old table.
     cache.0 = fresh;
     res.sort_by(|a: &SessionSummary, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
-    res
+    Ok(res)
 }
 
 fn known_or_read(

@@ -47,6 +47,8 @@ pub enum StoreError {
     NotAFolder { place: AbsPath },
     #[error("the log of session {id}: {source}")]
     Io { id: SessionId, source: io::Error },
+    #[error("the sessions in {folder}: {source}")]
+    Folder { folder: AbsPath, source: io::Error },
 }
 
 /// An open log. Only its holder appends.
@@ -139,13 +141,19 @@ impl SessionStore {
         Ok(read::read_log(&mut file).map_err(|it| io_error(id, it))?.entries)
     }
 
-    /// All sessions of a folder (of all folders without one), newest first. What cannot be read is left out.
-    pub fn list(&self, cwd: Option<&AbsPath>) -> Vec<SessionSummary> {
+    /// All sessions of a folder (of all folders without one), newest first. A log that cannot be read is left out.
+    ///
+    /// # Errors
+    /// When their folder cannot be read.
+    pub fn list(&self, cwd: Option<&AbsPath>) -> Result<Vec<SessionSummary>, StoreError> {
         list::list_logs(&self.folder(), cwd, &mut ListCache::default())
     }
 
     /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
-    pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Vec<SessionSummary> {
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Result<Vec<SessionSummary>, StoreError> {
         list::list_logs(&self.folder(), cwd, cache)
     }
 

@@ -97,7 +97,7 @@ fn sort_lines(id: &SessionId, bytes: &[u8]) -> Result<(RepairReport, Vec<u8>), S
         match parse_fact(text) {
             Ok(entry) => kept.push((text, entry)),
             Err(_) if line.trim_ascii().is_empty() => (),
-            Err(why) => report.dropped.push(DroppedLine { line: at + 1, len: line.len(), why }),
+            Err(why) => report.dropped.push(DroppedLine { line: at + 1, len: line.len(), why: why.to_string() }),
         }
         if cut && !text.is_empty() {
             let why = "zero bytes before the fact, which stays".to_owned();
@@ -128,14 +128,14 @@ fn push(lines: &mut Vec<u8>, line: &[u8]) {
 }
 
 /// `None`: a fact that this castor does not understand, which is no reason to drop it.
-fn parse_fact(line: &[u8]) -> Result<Option<Entry>, String> {
+fn parse_fact(line: &[u8]) -> serde_json::Result<Option<Entry>> {
     let error = match serde_json::from_slice::<Entry>(line) {
         Ok(entry) => return Ok(Some(entry)),
         Err(it) => it,
     };
-    let value: Value = serde_json::from_slice(line).map_err(|it| it.to_string())?;
+    let value: Value = serde_json::from_slice(line)?;
     let looks_so = value.get("at").is_some_and(Value::is_u64) && value.get("fact").is_some_and(Value::is_string);
-    looks_so.then_some(None).ok_or_else(|| error.to_string())
+    looks_so.then_some(None).ok_or(error)
 }
 
 /// The first line, from what the others say.

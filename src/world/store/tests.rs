@@ -313,7 +313,7 @@ fn a_sweep_keeps_what_is_young_few_or_open() {
     assert_eq!(sweep(&keep(Some(25_000), None)), ("d".to_owned(), 0));
     assert_eq!(sweep(&keep(Some(25_000), Some(2))), ("c".to_owned(), 0));
     assert_eq!(sweep(&keep(None, Some(0))), ("a b".to_owned(), 0));
-    let left: Vec<String> = bed.store.list(None).iter().map(|it| it.id.to_string()).collect();
+    let left: Vec<String> = bed.store.list(None).unwrap().iter().map(|it| it.id.to_string()).collect();
     assert_eq!(left, ["open"]);
     assert!(bed.home.join("tmp/young-orphan").as_path().is_dir() && bed.home.join("tmp/open").as_path().is_dir());
 }
@@ -365,16 +365,16 @@ fn unchanged_logs_are_not_read_again() {
     let mut log = bed.store.create(&id).unwrap();
     log.append(&[created(&id, "/w")]).unwrap();
     let mut cache = ListCache::default();
-    let first = bed.store.list_cached(None, &mut cache);
-    assert_eq!(bed.store.list_cached(None, &mut cache), first);
+    let first = bed.store.list_cached(None, &mut cache).unwrap();
+    assert_eq!(bed.store.list_cached(None, &mut cache).unwrap(), first);
     let other = AbsPath::new("/v").unwrap();
-    assert!(bed.store.list_cached(Some(&other), &mut cache).is_empty());
+    assert!(bed.store.list_cached(Some(&other), &mut cache).unwrap().is_empty());
     let said = EventKind::SessionUpdate { title: Some("New".to_owned()), model: None };
     log.append(&[event(1, said)]).unwrap();
-    assert_eq!(bed.store.list_cached(None, &mut cache)[0].title.as_deref(), Some("New"));
+    assert_eq!(bed.store.list_cached(None, &mut cache).unwrap()[0].title.as_deref(), Some("New"));
     drop(log);
     bed.store.delete(&id).unwrap();
-    assert!(bed.store.list_cached(None, &mut cache).is_empty());
+    assert!(bed.store.list_cached(None, &mut cache).unwrap().is_empty());
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn lists_newest_first_and_by_folder() {
     fs::write(bed.file(&SessionId::from("junk")), "junk").unwrap();
     let ids = |cwd: Option<&str>| {
         let cwd = cwd.map(|it| AbsPath::new(it).unwrap());
-        bed.store.list(cwd.as_ref()).into_iter().map(|it| it.id.to_string()).collect::<Vec<_>>()
+        bed.store.list(cwd.as_ref()).unwrap().into_iter().map(|it| it.id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(ids(None), ["a", "b", "c"]);
     assert_eq!(ids(Some("/w")), ["a", "c"]);
@@ -437,7 +437,7 @@ fn list_shows_the_last_title_and_prompt_flag() {
     let torn = serde_json::to_string(&created(&SessionId::from("d"), "/w")).unwrap();
     fs::write(bed.file(&SessionId::from("d")), torn).unwrap();
     let mut shown: Vec<String> =
-        bed.store.list(None).iter().map(|it| format!("{} {:?} {}", it.id, it.title, it.has_prompts)).collect();
+        bed.store.list(None).unwrap().iter().map(|it| format!("{} {:?} {}", it.id, it.title, it.has_prompts)).collect();
     shown.sort();
     assert_eq!(shown, ["a Some(\"Two\") true", "b None false", "c None true", "e Some(\"One\") true", "f None false"]);
 }
@@ -449,7 +449,7 @@ fn pipe_is_not_listed_as_a_log() {
     bed.store.create(&id).unwrap();
     let fifo = bed.file(&SessionId::from("pipe"));
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert!(bed.store.list(None).is_empty());
+    assert!(bed.store.list(None).unwrap().is_empty());
     assert!(matches!(bed.store.read(&SessionId::from("pipe")), Err(StoreError::Io { .. })));
 }
 
@@ -457,4 +457,16 @@ fn pipe_is_not_listed_as_a_log() {
 fn a_home_that_cannot_be_made_is_no_missing_session() {
     let store = SessionStore::new(AbsPath::new("/proc/nowhere").unwrap());
     assert!(matches!(store.create(&SessionId::from("a")), Err(StoreError::Io { .. })));
+}
+
+/// A folder that is not there has no sessions; one that cannot be read has nobody knows how many.
+#[test]
+fn folder_of_sessions_that_cannot_be_read_is_an_error() {
+    let bed = bed();
+    assert!(bed.store.list(None).unwrap().is_empty());
+    let folder = bed.file(&SessionId::from("a")).parent().unwrap().to_owned();
+    fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    fs::write(&folder, "").unwrap();
+    let why = bed.store.list(None).unwrap_err().to_string();
+    assert!(why.starts_with("the sessions in /") && why.contains("Not a directory"), "{why}");
 }

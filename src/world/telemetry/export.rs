@@ -19,7 +19,10 @@ use super::{
     settings::{self, Settings},
     spans::{EndedSpan, ExportItem, SpanLayer},
 };
-use crate::world::{http::Http, secrets::Env};
+use crate::{
+    base::model::{Failure, FailureKind},
+    world::{http::Http, secrets::Env},
+};
 
 /// Spans that wait; more are dropped.
 const QUEUE_LEN: usize = 2_048;
@@ -110,26 +113,27 @@ impl Poster {
             // Said once each time that it begins to fail.
             Err(why) if !self.has_failed => {
                 self.has_failed = true;
-                tracing::warn!("spans are not exported: {why}");
+                tracing::warn!("spans are not exported: {}", why.message);
             }
-            Err(why) => tracing::debug!("spans are not exported: {why}"),
+            Err(why) => tracing::debug!("spans are not exported: {}", why.message),
         }
     }
 
-    async fn try_post(&self, spans: &[EndedSpan]) -> Result<(), String> {
+    async fn try_post(&self, spans: &[EndedSpan]) -> Result<(), Failure> {
         let body = otlp::body(&self.settings.resource, spans);
-        let client = self.http.client().map_err(|it| it.message)?;
+        let client = self.http.client()?;
         let mut request = client.post(self.settings.url.clone()).json(&body);
         for (name, value) in &self.settings.headers {
             request = request.header(name, value.expose_secret());
         }
-        let answer = self.http.send(request, &self.settings.url).await.map_err(|it| it.message)?;
+        let answer = self.http.send(request, &self.settings.url).await?;
         match answer.status() {
             it if it.is_success() => Ok(()),
-            it => Err(format!(
-                "the collector answered HTTP {}; check OTEL_EXPORTER_OTLP_ENDPOINT and its headers",
-                it.as_u16()
-            )),
+            it => {
+                let check = "check OTEL_EXPORTER_OTLP_ENDPOINT and its headers";
+                let text = format!("the collector answered HTTP {}; {check}", it.as_u16());
+                Err(Failure::new(FailureKind::Status, text))
+            }
         }
     }
 }

@@ -20,6 +20,15 @@ pub struct Settings {
     pub link: HttpLink,
 }
 
+/// What castor cannot do, or read; never holds a value that may be a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{name}: {value:?} is not known; use {known}")]
+    Unknown { name: &'static str, value: String, known: &'static str },
+    #[error("OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318")]
+    NotHttp,
+}
+
 /// Where the standard says a collector is.
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const MAX_TIMEOUT_MS: u64 = 10_000;
@@ -27,8 +36,8 @@ const MAX_TIMEOUT_MS: u64 = 10_000;
 /// `None`: the environment asks for no spans.
 ///
 /// # Errors
-/// What castor cannot do, or read; never holds a value that may be a secret.
-pub fn read(env: &Env) -> Result<Option<Settings>, String> {
+/// A variable that says something else.
+pub fn read(env: &Env) -> Result<Option<Settings>, SettingsError> {
     let of_traces = |name: &str| env.get(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
     let either = |name: &str| of_traces(name).or_else(|| env.get(&format!("OTEL_EXPORTER_OTLP_{name}")));
     let exporter = env.get("OTEL_TRACES_EXPORTER");
@@ -36,19 +45,20 @@ pub fn read(env: &Env) -> Result<Option<Settings>, String> {
     if is_off || exporter == Some("none") || exporter.is_none() && either("ENDPOINT").is_none() {
         return Ok(None);
     }
+    let unknown = |name, value: &str, known| Err(SettingsError::Unknown { name, value: value.to_owned(), known });
     if let Some(other) = exporter.filter(|it| *it != "otlp") {
-        return Err(format!("OTEL_TRACES_EXPORTER: {other:?} is not known; use otlp or none"));
+        return unknown("OTEL_TRACES_EXPORTER", other, "otlp or none");
     }
     // Collectors take JSON wherever they take protobuf over HTTP: these two mean the same here.
     if let Some(other) = either("PROTOCOL").filter(|it| !matches!(*it, "http/json" | "http/protobuf")) {
-        return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL: {other:?} is not known; use http/json"));
+        return unknown("OTEL_EXPORTER_OTLP_PROTOCOL", other, "http/json");
     }
     let url = match of_traces("ENDPOINT") {
         Some(it) => it.to_owned(),
         None => format!("{}/v1/traces", either("ENDPOINT").unwrap_or(DEFAULT_ENDPOINT).trim_end_matches('/')),
     };
     let url = Url::parse(&url).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
-    let url = url.ok_or("OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318")?;
+    let url = url.ok_or(SettingsError::NotHttp)?;
     let headers = parse_pairs(either("HEADERS").unwrap_or_default());
     let timeout = either("TIMEOUT").and_then(|it| it.parse().ok()).unwrap_or(MAX_TIMEOUT_MS);
     Ok(Some(Settings {
@@ -117,7 +127,7 @@ mod tests {
                 let name = it.resource.last().map(|(_, it)| it.clone()).unwrap_or_default();
                 format!("{} {name} {}ms{}", it.url, it.link.idle.as_millis(), headers.collect::<String>())
             }
-            Err(it) => it,
+            Err(it) => it.to_string(),
         };
         assert_eq!(got, want, "{pairs:?}");
     }

@@ -171,7 +171,7 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
     if strategy == "fuzzy" {
         _ = write!(done, " Applied fuzzy match at lines {}.", places(&query, &edits, true));
     }
-    let bytes_after = file.encode(&after, &call.new).map_err(|it| unfit(&it))?;
+    let bytes_after = file.encode(&after, &call.new).map_err(|it| unfit(&it.to_string()))?;
     let TextFile { text: before, .. } = file;
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
     let (before, after) = (Some(before.into()), after.into());

@@ -32,6 +32,14 @@ pub struct TextFile {
     pub lossy: bool,
 }
 
+/// A character that a file of unknown encoding cannot take.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it is not UTF-8 and its encoding is not known, so '{0}' cannot be put into it. Use ASCII, or convert the file first \
+     (iconv)"
+)]
+pub struct UnknownEncoding(char);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
@@ -222,7 +230,7 @@ impl TextFile {
 
     /// `text` in this file's encoding, with its mark. `new` is what the edit put into it: into a file whose encoding
     /// nobody knows only ASCII goes, which nearly all encodings have in common, and what stands there already.
-    pub fn encode(&self, text: &str, new: &str) -> Result<Vec<u8>, String> {
+    pub fn encode(&self, text: &str, new: &str) -> Result<Vec<u8>, UnknownEncoding> {
         let mark = if self.bom { "\u{feff}" } else { "" };
         let chars = mark.chars().chain(text.chars());
         Ok(match self.encoding {
@@ -236,15 +244,9 @@ impl TextFile {
                 .flat_map(|it| if big { u32::from(it).to_be_bytes() } else { u32::from(it).to_le_bytes() })
                 .collect(),
             Encoding::Unknown => {
-                let why = |it| {
-                    format!(
-                        "it is not UTF-8 and its encoding is not known, so '{it}' cannot be put into it. Use ASCII, or \
-                         convert the file first (iconv)"
-                    )
-                };
                 let foreign = new.chars().find(|it| !it.is_ascii() && !self.text.contains(*it));
-                foreign.map_or(Ok(()), |it| Err(why(it)))?;
-                chars.map(|it| u8::try_from(it).map_err(|_| why(it))).collect::<Result<_, _>>()?
+                foreign.map_or(Ok(()), |it| Err(UnknownEncoding(it)))?;
+                chars.map(|it| u8::try_from(it).map_err(|_| UnknownEncoding(it))).collect::<Result<_, _>>()?
             }
         })
     }

@@ -201,7 +201,11 @@ fn save_trusted_files(
     // What is below a trusted part of a repository came with it, perhaps since the yes. Elsewhere each folder was put there
     // by the user, who trusts what they put there.
     let is_part = folder != root && trust::is_in_repository(root);
-    let of_whole = || subset_of(&integrity::read(home, root).0.unwrap_or_default(), root, folder, &pieces);
+    let of_whole = || {
+        let (found, warning) = integrity::read(home, root);
+        warnings.extend(warning);
+        subset_of(&found.unwrap_or_default(), root, folder, &pieces)
+    };
     let found = found.or_else(|| is_part.then(of_whole).filter(|it| !split_covered(&pieces, it).1.is_empty()));
     let Some(found) = found else {
         project.trust_all();

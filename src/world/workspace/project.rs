@@ -91,8 +91,16 @@ impl ProjectFiles {
         res
     }
 
-    fn take_all(&mut self, root: &AbsPath, kind: TrustedFileKind, files: Vec<AbsPath>) {
-        files.into_iter().for_each(|it| self.take(root, kind, it));
+    fn take_all(&mut self, root: &AbsPath, kind: TrustedFileKind, files: Vec<Result<AbsPath, AbsPath>>) {
+        for it in files {
+            match it {
+                Ok(file) => self.take(root, kind, file),
+                Err(folder) => {
+                    let piece = TrustedFile { name: name_in(root, &folder), kind, hash: None };
+                    self.files.push(ProjectFile { piece, path: folder, bytes: Vec::new() });
+                }
+            }
+        }
     }
 
     fn take(&mut self, root: &AbsPath, kind: TrustedFileKind, path: AbsPath) {
@@ -282,16 +290,20 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
     }
 }
 
-/// Files whose name ends with `end`, in folders at most `depth` deep, by name.
-fn files_below(folder: &AbsPath, end: &str, depth: usize) -> Vec<AbsPath> {
-    let mut entries = disk::read_dir(folder).unwrap_or_default();
+/// Files whose name ends with `end`, in folders at most `depth` deep, by name; as errors, folders that cannot be read.
+fn files_below(folder: &AbsPath, end: &str, depth: usize) -> Vec<Result<AbsPath, AbsPath>> {
+    let mut entries = match disk::read_dir(folder) {
+        Ok(it) => it,
+        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Vec::new(),
+        Err(_) => return vec![Err(folder.clone())],
+    };
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let mut res = Vec::new();
     for it in entries {
         let path = folder.join(&it.name);
         match it.is_dir {
             true if depth > 0 && res.len() <= MAX_FILES => res.extend(files_below(&path, end, depth - 1)),
-            false if it.name.ends_with(end) => res.push(path),
+            false if it.name.ends_with(end) => res.push(Ok(path)),
             _ => (),
         }
         if res.len() > MAX_FILES {
@@ -463,5 +475,18 @@ mod tests {
         assert_eq!(project.all_files().len(), 1);
         assert!(project.all_files()[0].hash.is_none() && project.env_file().is_none());
         assert!(ProjectFiles::read(&env, &root.join("h"), &root.join("h")).all_files().is_empty());
+    }
+
+    /// Rules in it might have denied something.
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn folder_that_cannot_be_read_is_named_and_never_used() {
+        let (_keep, root, env) = ground();
+        fs::create_dir_all(root.join("w/.castor")).unwrap();
+        std::os::unix::fs::symlink("policies", root.join("w/.castor/policies")).unwrap();
+        let mut project = ProjectFiles::read(&env, &root.join("w"), &root.join("w"));
+        project.trust_all();
+        assert_eq!(project.file_states().collect::<Vec<_>>(), [(".castor/policies", false)]);
+        assert!(project.all_files()[0].hash.is_none());
     }
 }

@@ -20,6 +20,25 @@ pub use lasting_grants::{load_grants, save_grant};
 /// As Gemini CLI's: above what users usually write.
 const PRIORITY: i64 = 950;
 
+/// Why a file of permissions that is there cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no TOML, or holds no such list.
+    #[error("{file}: {why}")]
+    Broken { file: AbsPath, why: String },
+}
+
+impl From<SavedError> for io::Error {
+    fn from(it: SavedError) -> Self {
+        match it {
+            SavedError::Io(it) => it,
+            it @ SavedError::Broken { .. } => Self::new(io::ErrorKind::InvalidData, it),
+        }
+    }
+}
+
 /// A file of standing yeses.
 #[derive(Debug)]
 struct GrantFile {
@@ -74,8 +93,7 @@ pub fn add(home: &AbsPath, folder: &AbsPath, lasting: &PersistentGrant) -> io::R
 /// As [`add`].
 fn remove_rule(home: &AbsPath, folder: &AbsPath, grant: &Grant) -> io::Result<Option<Warning>> {
     let is_it = |it: &toml::Table| matches_grant(it, folder, grant);
-    let is_there = read(&RULES, home)?.is_ok_and(|it| it.iter().any(is_it));
-    if is_there { change(&RULES, home, |rules| rules.retain(|it| !is_it(it))) } else { Ok(None) }
+    if has(&RULES, home, is_it)? { change(&RULES, home, |rules| rules.retain(|it| !is_it(it))) } else { Ok(None) }
 }
 
 fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
@@ -112,9 +130,7 @@ pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
         if Reader::disk().optional(&book.file(home))?.is_none() {
             continue;
         }
-        if let Err(why) = read(book, home)? {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", book.file(home))));
-        }
+        read(book, home)?;
         change(book, home, |entries| {
             let before = entries.len();
             match at.map(|it| it.checked_sub(passed)) {
@@ -133,38 +149,40 @@ pub fn revoke(home: &AbsPath, at: Option<usize>) -> io::Result<usize> {
 ///
 /// # Errors
 /// A file that is there and cannot be read or understood.
-pub fn list(home: &AbsPath) -> Result<Vec<String>, String> {
-    let entries = |book: &GrantFile| {
-        read(book, home).map_err(|it| it.to_string())?.map_err(|it| format!("{}: {it}", book.file(home)))
-    };
-    let (rules, kept) = (entries(&RULES)?, entries(&lasting_grants::GRANTS)?);
+pub fn list(home: &AbsPath) -> Result<Vec<String>, SavedError> {
+    let (rules, kept) = (read(&RULES, home)?, read(&lasting_grants::GRANTS, home)?);
     Ok(rules.iter().map(in_words).chain(kept.iter().map(lasting_grants::in_words)).collect())
 }
 
 type Tables = Vec<toml::Table>;
 
-/// The inner error: it is no TOML, or not such a list.
-fn read(book: &GrantFile, home: &AbsPath) -> io::Result<Result<Tables, String>> {
-    Ok(read_whole(book, home)?.map(|it| it.0))
+/// Whether such an entry is there; a file that cannot be understood has none.
+fn has(book: &GrantFile, home: &AbsPath, is_it: impl Fn(&toml::Table) -> bool) -> io::Result<bool> {
+    match read(book, home) {
+        Err(SavedError::Io(it)) => Err(it),
+        it => Ok(it.is_ok_and(|it| it.iter().any(is_it))),
+    }
+}
+
+fn read(book: &GrantFile, home: &AbsPath) -> Result<Tables, SavedError> {
+    Ok(read_whole(book, home)?.0)
 }
 
 /// The list, and all else that somebody wrote beside it.
-fn read_whole(book: &GrantFile, home: &AbsPath) -> io::Result<Result<(Tables, toml::Table), String>> {
-    let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Ok(Default::default())) };
-    let Ok(text) = String::from_utf8(bytes) else { return Ok(Err("it is not UTF-8".to_owned())) };
-    let mut table: toml::Table = match text.parse() {
-        Ok(it) => it,
-        Err(it) => return Ok(Err(toml::de::Error::message(&it).to_owned())),
-    };
+fn read_whole(book: &GrantFile, home: &AbsPath) -> Result<(Tables, toml::Table), SavedError> {
+    let broken = |why: &str| SavedError::Broken { file: book.file(home), why: why.to_owned() };
+    let Some(bytes) = Reader::disk().optional(&book.file(home))? else { return Ok(Default::default()) };
+    let text = String::from_utf8(bytes).map_err(|_| broken("it is not UTF-8"))?;
+    let mut table: toml::Table = text.parse().map_err(|it: toml::de::Error| broken(it.message()))?;
     let entries = match table.remove(book.key) {
         None => Ok(Vec::new()),
         Some(toml::Value::Array(list)) => {
             let tables: Option<Tables> = list.iter().map(|it| it.as_table().cloned()).collect();
-            tables.ok_or_else(|| "its entries are not tables".to_owned())
+            tables.ok_or_else(|| broken("its entries are not tables"))
         }
-        Some(_) => Err("its entries are not a list".to_owned()),
+        Some(_) => Err(broken("its entries are not a list")),
     };
-    Ok(entries.map(|it| (it, table)))
+    Ok((entries?, table))
 }
 
 fn change(book: &GrantFile, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> io::Result<Option<Warning>> {
@@ -172,9 +190,10 @@ fn change(book: &GrantFile, home: &AbsPath, edit: impl FnOnce(&mut Tables)) -> i
     let lock = disk::open_append_private(&book.sibling(home, ".auto-saved.lock"))?;
     lock.lock()?;
     let file = book.file(home);
-    let ((mut entries, mut whole), warning) = match read_whole(book, home)? {
+    let ((mut entries, mut whole), warning) = match read_whole(book, home) {
         Ok(it) => (it, None),
-        Err(why) => {
+        Err(SavedError::Io(it)) => return Err(it),
+        Err(SavedError::Broken { why, .. }) => {
             let aside = book.sibling(home, &format!("{}.bak", book.name));
             disk::write_private(&aside, &disk::read(&file)?)?;
             let message = format!("could not be understood ({why}); it was kept as {aside}");

@@ -67,22 +67,30 @@ fn files(env: &Env) -> Vec<AbsPath> {
     [gemini, castor_home(env).map(|it| it.join(RULES_FILE))].into_iter().flatten().collect()
 }
 
-/// Rules by the canonical path they name: through symlinks a file may name one path twice.
-fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Vec<TrustRule>>, Warning> {
-    let warn = |at, key, what: String| Warning {
-        origin: file.to_string(),
-        at,
-        key,
-        message: format!("{what}; until this is mended no folder counts as trusted"),
-    };
-    let Some(bytes) = reader.optional(file).map_err(|it| warn(None, None, format!("cannot be read: {it}")))? else {
-        return Ok(BTreeMap::new());
-    };
+/// By the canonical path they name: through symlinks a file may name one path twice.
+type Rules = BTreeMap<AbsPath, Vec<TrustRule>>;
+
+fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<Rules, Warning> {
+    match reader.optional(file) {
+        Ok(Some(bytes)) => parse_rules(file, &bytes, reader).map(|it| it.0),
+        Ok(None) => Ok(Rules::new()),
+        Err(it) => Err(warning(file, None, None, format!("cannot be read: {it}"))),
+    }
+}
+
+fn warning(file: &AbsPath, at: Option<(usize, usize)>, key: Option<String>, what: String) -> Warning {
+    let message = format!("{what}; until this is mended no folder counts as trusted");
+    Warning { origin: file.to_string(), at, key, message }
+}
+
+/// The rules, and the file as it was written.
+fn parse_rules(file: &AbsPath, bytes: &[u8], reader: Reader<'_>) -> Result<(Rules, jsonc::Members), Warning> {
+    let warn = |at, key, what| warning(file, at, key, what);
     // A folder that is named twice has two rules, of which a no counts, wherever it stands.
-    let jsonc::Members(rules) = jsonc::parse_members(&bytes)
+    let members = jsonc::parse_members(bytes)
         .map_err(|it| warn(Some((it.line, it.column)), None, format!("not valid JSON: {}", it.message)))?;
-    let mut res = BTreeMap::<_, Vec<_>>::new();
-    for (path, level) in rules {
+    let mut res = Rules::new();
+    for (path, level) in members.0.iter().cloned() {
         let Some(named) = AbsPath::new(&path) else {
             return Err(warn(None, Some(path), "is not an absolute path".to_owned()));
         };
@@ -99,7 +107,7 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
         let why = format!("{file}: {path}: {}", level.as_str());
         res.entry(named.clone()).or_default().push(TrustRule { path: named, level, why });
     }
-    Ok(res)
+    Ok((res, members))
 }
 
 /// Writes a rule for a folder into castor's own file, or takes it out (`None`). A file that cannot be understood is kept
@@ -115,16 +123,17 @@ pub fn set_rule(home: &AbsPath, folder: &AbsPath, level: Option<TrustLevel>) -> 
     let (file, reader) = (home.join(RULES_FILE), Reader::disk());
     let mut warning = None;
     let said = |it: io::Error| io::Error::new(it.kind(), format!("{file}: {it}"));
-    let mut rules = match (reader.optional(&file).map_err(said)?, read_rules(&file, reader)) {
-        (Some(bytes), Ok(_)) => jsonc::parse_members(&bytes).map(merge_rules).unwrap_or_default(),
-        (Some(bytes), Err(wrong)) => {
+    let found = reader.optional(&file).map_err(said)?.map(|it| (parse_rules(&file, &it, reader), it));
+    let mut rules = match found {
+        Some((Ok((_, members)), _)) => merge_rules(members),
+        Some((Err(wrong), bytes)) => {
             let aside = home.join(format!("{RULES_FILE}.bak"));
             disk::write_private(&aside, &bytes)?;
             let message = format!("could not be understood; it was kept as {aside}, its rules no longer count");
             warning = Some(Warning { message, ..wrong });
             Map::new()
         }
-        (None, _) => Map::new(),
+        None => Map::new(),
     };
     let before = rules.clone();
     let folder = reader.real(folder);

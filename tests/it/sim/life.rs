@@ -206,9 +206,11 @@ impl Life {
             return;
         }
         let mut listing = self.world.searches.remove(0).look();
-        listing.found.sort_by(|a, b| b.id.cmp(&a.id));
-        for (at, it) in listing.found.iter_mut().rev().enumerate() {
-            *it = SessionSummary { updated_ms: START_MS + at as u64, ..it.clone() };
+        if let Ok(found) = &mut listing.found {
+            found.sort_by(|a, b| b.id.cmp(&a.id));
+            for (at, it) in found.iter_mut().rev().enumerate() {
+                *it = SessionSummary { updated_ms: START_MS + at as u64, ..it.clone() };
+            }
         }
         self.take(Event::SessionsListed(Box::new(listing)));
     }

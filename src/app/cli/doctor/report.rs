@@ -207,7 +207,7 @@ fn last_errors(store: &SessionStore) -> Vec<LastFailure> {
             _ => None,
         })
     };
-    store.list(None).iter().take(MAX_SESSIONS).filter_map(|it| last(&it.id)).take(MAX_ERRORS).collect()
+    store.list(None).iter().flatten().take(MAX_SESSIONS).filter_map(|it| last(&it.id)).take(MAX_ERRORS).collect()
 }
 
 fn session_history(store: &SessionStore) -> SessionHistory {
@@ -215,7 +215,7 @@ fn session_history(store: &SessionStore) -> SessionHistory {
 }
 
 fn last_request(store: &SessionStore) -> Option<String> {
-    let entries = store.read(&store.list(None).first()?.id).ok()?;
+    let entries = store.read(&store.list(None).ok()?.first()?.id).ok()?;
     entries.iter().rev().find_map(|it| match &it.fact {
         Fact::Attempt { model, attempt, why, .. } => Some(format!("{model}, attempt {attempt}: {why}")),
         _ => None,

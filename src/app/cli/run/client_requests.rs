@@ -118,7 +118,7 @@ async fn elicitation(
 ) -> Result<Value, ErrorObjectOwned> {
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
     // Agents ask as MCP servers do, and what those must not ask for is no more theirs.
-    let about = match parse(params).map_err(|why| error(INVALID_PARAMS, &why))? {
+    let about = match parse(params).map_err(|why| error(INVALID_PARAMS, &why.to_string()))? {
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
         ElicitationRequest::Page { url, .. } => QuestionSubject::Page { message, url },
     };

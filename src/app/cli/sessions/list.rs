@@ -10,7 +10,7 @@ const MAX_TITLE: usize = 60;
 
 /// `None`: of all folders.
 pub fn list(context: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), CommandError> {
-    let all = context.store.list(cwd);
+    let all = context.store.list(cwd)?;
     // Where nothing was asked there is nothing to come back to.
     let worth: Vec<_> = all.into_iter().filter(|it| cwd.is_none() || it.has_prompts).collect();
     if as_json {

@@ -219,7 +219,7 @@ pub fn has_terminal() -> bool {
 /// There is none, or more than one.
 pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, CommandError> {
     if word == "latest" {
-        let all = context.store.list(Some(context.cwd)).into_iter().find(|it| it.has_prompts);
+        let all = context.store.list(Some(context.cwd))?.into_iter().find(|it| it.has_prompts);
         let none =
             || CommandError::input(format!("no session of {}; `castor sessions list --all` has all", context.cwd));
         return all.map(|it| it.id).ok_or_else(none);
@@ -232,7 +232,7 @@ pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, Comma
         let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
         return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
     }
-    let all = context.store.list(None);
+    let all = context.store.list(None)?;
     let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
     match (like.next(), like.next()) {
         (Some(one), None) => Ok(one.id),

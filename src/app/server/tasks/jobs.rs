@@ -81,6 +81,6 @@ impl SessionSearch {
     pub fn look(self) -> Listing {
         let Self { ticket, params, store, mut cache } = self;
         let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(params.cwd.as_ref(), &mut cache)));
-        Listing { ticket, params, found: found.unwrap_or_default(), cache }
+        Listing { ticket, params, found: found.unwrap_or_else(|_| Ok(Vec::new())), cache }
     }
 }

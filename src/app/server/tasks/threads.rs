@@ -286,7 +286,11 @@ async fn check(task: EffectTask, check: Check, groups: Groups) {
     // Cancelling drops the future, and with it the program.
     let future = task.catch_panic(checkers::ask(check, site, &groups));
     let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
-    task.send_answer(Input::Checked { effect: task.id, finding: finding.unwrap_or_else(Err) }).await;
+    task.send_answer(Input::Checked {
+        effect: task.id,
+        finding: finding.and_then(|it| it.map_err(|it| it.to_string())),
+    })
+    .await;
 }
 
 async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {

@@ -52,7 +52,7 @@ impl Ground {
         let call = ToolCall { id: CallId::from("c"), name: "web_fetch".to_owned(), args: json!({"url": "x"}) };
         let history = wants.history.then(|| json!([{"user": {"text": "go"}, "model": {}}]));
         let check = Check { checker: Arc::new(checker), call, history };
-        ask(&check, program, &args, &self.site(), &Groups::default()).await
+        ask(&check, program, &args, &self.site(), &Groups::default()).await.map_err(|it| it.to_string())
     }
 
     async fn ask(&self, text: &str) -> Result<CheckFinding, String> {

@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_member},
+        json::{push_item, push_member, push_members, push_messages},
         message_pieces::{Blob, MessagePiece, pieces, split_output},
         provider_limits,
     },
@@ -36,21 +36,8 @@ pub fn body(request: &ModelRequest) -> Vec<u8> {
         .filter(|(_, blocks)| !blocks.is_empty())
         .collect();
     let mut out = head(request);
-    out.reserve(turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
-    out.extend_from_slice(br#","messages":["#);
-    let mut open = None;
-    for (role, blocks) in &turns {
-        // Turns of one role in a row become one message.
-        let between = match open {
-            Some(it) if it == role => ",".to_owned(),
-            Some(_) => format!(r#"]}},{{"role":"{role}","content":["#),
-            None => format!(r#"{{"role":"{role}","content":["#),
-        };
-        out.extend_from_slice(between.as_bytes());
-        out.extend_from_slice(blocks);
-        open = Some(role);
-    }
-    out.extend_from_slice(if open.is_some() { b"]}]}" } else { b"]}" });
+    out.extend_from_slice(br#","messages":"#);
+    push_messages(&mut out, &turns, "content");
     out
 }
 
@@ -70,6 +57,9 @@ fn head(request: &ModelRequest) -> Vec<u8> {
     // The API takes no temperature beside thoughts.
     let temperature = params.temperature.filter(|_| thinking.is_none());
     let top_p = params.top_p.filter(|_| thinking.is_none() && temperature.is_none());
+    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(output_format)).collect();
+    let kept = json!({ "type": "ephemeral" });
+    let system = json!([{ "type": "text", "text": &*request.system, "cache_control": kept }]);
     let fields = [
         ("temperature", temperature.map(Value::from)),
         ("top_p", top_p.map(Value::from)),
@@ -78,21 +68,11 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("stop_sequences", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("output_config", effort(params, &request.model)),
         ("thinking", thinking),
+        ("tools", (!tools.is_empty()).then_some(tools.into())),
+        ("tool_choice", shape.map(|_| json!({ "type": "tool", "name": ANSWER }))),
+        ("system", (!request.system.is_empty()).then_some(system)),
     ];
-    for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        push_member(&mut out, name, value);
-    }
-    let tools: Vec<Value> = request.tools.iter().map(tool).chain(shape.map(output_format)).collect();
-    if !tools.is_empty() {
-        push_member(&mut out, "tools", &tools);
-    }
-    if shape.is_some() {
-        push_member(&mut out, "tool_choice", &json!({ "type": "tool", "name": ANSWER }));
-    }
-    if !request.system.is_empty() {
-        let kept = json!({ "type": "ephemeral" });
-        push_member(&mut out, "system", &[json!({ "type": "text", "text": &*request.system, "cache_control": kept })]);
-    }
+    push_members(&mut out, &fields);
     out
 }
 

@@ -6,12 +6,13 @@ use serde_json::value::RawValue;
 use super::{ANSWER, HIDDEN_SIGNER, SIGNER};
 use crate::{
     base::{
-        model::{Chunk, Failure, Finish, Usage},
+        model::{Chunk, Failure, Finish},
         tool::ToolSpec,
     },
     world::models::{
-        chunks, error_body,
-        lenient::{Count, Str},
+        chunks::{self, AnswerState},
+        error_body,
+        lenient::{Count, Str, owned},
         provider_limits::LegalNames,
         remote::Decode,
     },
@@ -24,8 +25,7 @@ pub struct AnthropicDecoder {
     has_shape: bool,
     /// The call under way: id, name and arguments as far as they came.
     call: Option<(String, String, String)>,
-    usage: Option<Usage>,
-    finished: bool,
+    state: AnswerState,
 }
 
 impl AnthropicDecoder {
@@ -41,8 +41,7 @@ impl AnthropicDecoder {
             "tool_use" => {
                 // Some servers send the arguments at once.
                 let whole = block.input.map(RawValue::get).filter(|it| *it != "{}").unwrap_or_default();
-                let text = |it: Option<Str<'_>>| it.map(|it| it.0.into_owned()).unwrap_or_default();
-                self.call = Some((text(block.id), text(block.name), whole.to_owned()));
+                self.call = Some((owned(block.id), owned(block.name), whole.to_owned()));
             }
             _ => (),
         }
@@ -71,7 +70,7 @@ impl AnthropicDecoder {
     }
 
     fn count(&mut self, tokens: &Tokens) {
-        let usage = self.usage.get_or_insert_default();
+        let usage = self.state.usage.get_or_insert_default();
         let written = tokens.cache_creation_input_tokens.0;
         let cached = tokens.cache_read_input_tokens.0;
         // The end repeats some counts and leaves others out.
@@ -84,19 +83,13 @@ impl AnthropicDecoder {
 }
 
 impl Decode for AnthropicDecoder {
-    fn is_finished(&self) -> bool {
-        self.finished
+    fn state(&mut self) -> &mut AnswerState {
+        &mut self.state
     }
 
-    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        let data = data.trim_ascii();
-        if data.is_empty() {
-            return Ok(());
-        }
+    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let event: Event<'_> = error_body::parse(data)?;
-        if let Some(error) = event.error {
-            return Err(error_body::from_stream(error.get()));
-        }
+        error_body::check(event.error)?;
         for it in [event.usage, event.message.and_then(|it| it.usage)].into_iter().flatten() {
             self.count(&it);
         }
@@ -114,29 +107,19 @@ impl Decode for AnthropicDecoder {
             "content_block_stop" => self.emit_call(out),
             "message_delta" => {
                 if let Some(it) = event.delta.and_then(|it| it.stop_reason) {
-                    self.finished = true;
-                    self.end(out);
-                    out.push(Chunk::Finish(finish(&it.0)));
+                    self.state.finish(finish(&it.0), out);
                 }
             }
-            "message_stop" => self.finished = true,
+            "message_stop" => self.state.finished = true,
             _ => (),
         }
         Ok(())
     }
-
-    fn end(&mut self, out: &mut Vec<Chunk>) {
-        out.extend(self.usage.take().map(Chunk::Usage));
-    }
 }
 
 fn finish(word: &str) -> Finish {
-    match word {
-        "end_turn" | "stop_sequence" | "tool_use" | "pause_turn" => Finish::Stop,
-        "max_tokens" | "model_context_window_exceeded" => Finish::MaxTokens,
-        "refusal" => Finish::Safety(word.to_owned()),
-        _ => Finish::Other(word.to_owned()),
-    }
+    let stop = ["end_turn", "stop_sequence", "tool_use", "pause_turn"];
+    chunks::finish(word, &stop, &["max_tokens", "model_context_window_exceeded"], &["refusal"])
 }
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode},
+    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
 
 fn request(model: &str, conversation_text: &str) -> ModelRequest {
@@ -137,21 +137,12 @@ fn an_answer_of_a_shape() {
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
     ];
     let text = Chunk::Text { text: "{\"score\":7}".to_owned(), signature: None };
-    assert_eq!(decode_with(AnthropicDecoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
+    assert_eq!(decode_events(AnthropicDecoder::new(&[], true), &events).0, [text, Chunk::Finish(Finish::Stop)]);
     assert!(matches!(decode(&events).0[0], Chunk::Call { .. }), "a tool of that name is a tool elsewhere");
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    decode_with(AnthropicDecoder::default(), events)
-}
-
-fn decode_with(mut decoder: AnthropicDecoder, events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut out = Vec::new();
-    for it in events {
-        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
-    }
-    decoder.end(&mut out);
-    (out, decoder.is_finished())
+    decode_events(AnthropicDecoder::default(), events)
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Chunk {
@@ -210,7 +201,7 @@ fn ends_and_errors() {
         let event = format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{word}"}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| AnthropicDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| AnthropicDecoder::default().event(event.as_bytes(), &mut Vec::new()).unwrap_err();
     for (kind, status) in [("overloaded_error", 529), ("rate_limit_error", 429), ("api_error", 500)] {
         let failure = fails(&format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"Busy"}}}}"#));
         assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(status), "Busy"));

@@ -12,8 +12,8 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_list, push_member},
-        message_pieces::{Blob, MessagePiece, pieces, split_output},
+        json::{push_item, push_list, push_member, push_members},
+        message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
 };
@@ -55,14 +55,9 @@ fn head(request: &ModelRequest, newest: bool) -> Vec<u8> {
         ("reasoning_effort", effort.map(Value::from)),
         ("stop", (!params.stop.is_empty()).then(|| Value::from(params.stop.clone()))),
         ("response_format", params.schema.as_deref().map(format)),
+        ("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect())),
     ];
-    for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        push_member(&mut out, name, value);
-    }
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        push_member(&mut out, "tools", &tools);
-    }
+    push_members(&mut out, &fields);
     out
 }
 
@@ -99,17 +94,7 @@ fn messages(turn: &Turn, signer: &str) -> Bytes {
 }
 
 fn user(out: &mut Vec<u8>, turn: &Turn) {
-    let mut content = Vec::new();
-    for piece in pieces(turn) {
-        match piece {
-            MessagePiece::Text { text, .. } if !text.is_empty() => {
-                content.push(json!({ "type": "text", "text": text }))
-            }
-            MessagePiece::Blob(it) => content.push(media(it)),
-            _ => (),
-        }
-    }
-    user_message(out, content);
+    user_message(out, user_content(turn, |it| json!({ "type": "text", "text": it }), media));
 }
 
 /// A message of the user, where there is something in it.

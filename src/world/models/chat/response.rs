@@ -12,7 +12,8 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        chunks, error_body,
+        chunks::{self, AnswerState, TokenDetails},
+        error_body,
         lenient::{Count, Str},
         provider_limits::LegalNames,
         remote::Decode,
@@ -27,8 +28,7 @@ pub struct ChatDecoder {
     names: LegalNames,
     calls: Vec<Fragments>,
     reasoning: Reasoning,
-    usage: Option<Usage>,
-    finished: bool,
+    state: AnswerState,
 }
 
 /// A call as far as it came.
@@ -118,32 +118,26 @@ impl ChatDecoder {
 }
 
 impl Decode for ChatDecoder {
-    fn is_finished(&self) -> bool {
-        self.finished
+    fn state(&mut self) -> &mut AnswerState {
+        &mut self.state
     }
 
-    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        let data = data.trim_ascii();
-        if data.is_empty() {
-            return Ok(());
-        }
+    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
         if data == b"[DONE]" {
-            self.finished = true;
+            self.state.finished = true;
             return Ok(());
         }
         let event: Event<'_> = error_body::parse(data)?;
-        if let Some(error) = event.error.filter(|it| it.get() != "null") {
-            return Err(error_body::from_stream(error.get()));
-        }
+        error_body::check(event.error)?;
         if let Some(it) = event.usage {
-            self.usage = Some(it.into());
+            self.state.usage = Some(it.into());
         }
         let Some(choice) = event.choices.into_iter().flatten().next() else { return Ok(()) };
         if let Some(delta) = choice.delta {
             self.delta(delta, out);
         }
         if let Some(it) = choice.finish_reason.filter(|it| !it.0.is_empty()) {
-            self.finished = true;
+            self.state.finished = true;
             self.emit_calls(out);
             out.push(Chunk::Finish(finish(&it.0)));
         }
@@ -152,20 +146,16 @@ impl Decode for ChatDecoder {
 
     fn end(&mut self, out: &mut Vec<Chunk>) {
         // Half a call of an answer that broke off must not run.
-        if self.finished {
+        if self.state.finished {
             self.emit_calls(out);
         }
-        out.extend(self.usage.take().map(Chunk::Usage));
+        out.extend(self.state.usage.take().map(Chunk::Usage));
     }
 }
 
 fn finish(word: &str) -> Finish {
-    match word {
-        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" => Finish::Stop,
-        "length" | "max_tokens" => Finish::MaxTokens,
-        "content_filter" => Finish::Safety(word.to_owned()),
-        _ => Finish::Other(word.to_owned()),
-    }
+    let stop = ["stop", "tool_calls", "function_call", "eos", "end_turn"];
+    chunks::finish(word, &stop, &["length", "max_tokens"], &["content_filter"])
 }
 
 /// `{"type":"text","text":…}`, or `{"type":"thinking","thinking":[…]}`.
@@ -239,32 +229,17 @@ struct Tokens {
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
-    prompt_tokens_details: Option<Details>,
-    completion_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<TokenDetails>,
+    completion_tokens_details: Option<TokenDetails>,
     /// DeepSeek's word.
     prompt_cache_hit_tokens: Count,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Details {
-    cached_tokens: Count,
-    reasoning_tokens: Count,
 }
 
 impl From<Tokens> for Usage {
     fn from(it: Tokens) -> Self {
         let cached = it.prompt_tokens_details.unwrap_or_default().cached_tokens.0;
         let thought = it.completion_tokens_details.unwrap_or_default().reasoning_tokens.0;
-        let (input, all) = (it.prompt_tokens.0, it.completion_tokens.0);
-        Self {
-            input,
-            // Theirs counts the thoughts as well.
-            output: all.saturating_sub(thought),
-            cached: cached.max(it.prompt_cache_hit_tokens.0),
-            written: 0,
-            thought,
-            total: it.total_tokens.0.max(input.saturating_add(all)),
-        }
+        let counts = [it.prompt_tokens, it.completion_tokens, it.total_tokens];
+        chunks::usage(counts, cached.max(it.prompt_cache_hit_tokens.0), thought)
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode},
+    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
 
 const SIGNER: &str = "chat/one";
@@ -118,13 +118,7 @@ fn thoughts_return_only_to_their_provider() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = ChatDecoder::new(&[], SIGNER.to_owned());
-    let mut out = Vec::new();
-    for it in events {
-        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
-    }
-    decoder.end(&mut out);
-    (out, decoder.is_finished())
+    decode_events(ChatDecoder::new(&[], SIGNER.to_owned()), events)
 }
 
 fn text(text: &str) -> Chunk {
@@ -222,7 +216,7 @@ fn ends_and_errors() {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{word}"}}]}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| ChatDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| ChatDecoder::default().event(event.as_bytes(), &mut Vec::new()).unwrap_err();
     let failure = fails(r#"{"error":{"message":"overloaded","code":503}}"#);
     assert_eq!((failure.kind, failure.status, &*failure.message), (FailureKind::Status, Some(503), "overloaded"));
     let failure =

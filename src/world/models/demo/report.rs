@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::base::text;
+use crate::base::{content::joined_text, text, tool::CallResult};
 
 pub const REAL_MODEL: &str = "I am castor's built-in demo model: I follow a few fixed rules. For real work set \
     `GEMINI_API_KEY` in castor's environment and start a new session.";
@@ -75,7 +75,7 @@ fn without_size(line: &str) -> &str {
 }
 
 /// The answer about a workspace. `files` are those that were read, with what they hold or why they could not be read.
-pub fn workspace(entries: &Entries<'_>, files: &[(&str, Result<String, String>)]) -> String {
+pub fn workspace(entries: &Entries<'_>, files: &[(&str, &CallResult)]) -> String {
     let mut out = String::new();
     let counts = entries.counts();
     let _ = match entries.kind() {
@@ -84,9 +84,10 @@ pub fn workspace(entries: &Entries<'_>, files: &[(&str, Result<String, String>)]
     };
     let _ = writeln!(out, "; at the top I see {counts}.\n");
     for (name, read) in files {
-        let _ = match read {
-            Err(why) => writeln!(out, "- I could not read `{name}`: {}", text::first_line(why, MAX_SENTENCE)),
-            Ok(content) => writeln!(out, "- `{name}`: {}", about(name, body(content))),
+        let said = joined_text(&read.content);
+        let _ = match read.is_error {
+            true => writeln!(out, "- I could not read `{name}`: {}", text::first_line(&said, MAX_SENTENCE)),
+            false => writeln!(out, "- `{name}`: {}", about(name, body(&said))),
         };
     }
     if !files.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
         tool::{CallResult, ToolCall, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_member},
+        json::{push_item, push_member, push_messages},
         message_pieces::{Blob, MessagePiece, blob, pieces, split_output},
         provider_limits,
     },
@@ -31,22 +31,9 @@ pub fn body(request: &ModelRequest, knows_ids: bool) -> Vec<u8> {
         .filter(|(_, parts)| !parts.is_empty())
         .collect();
     let mut out = head(request);
-    // 40 bytes hold what surrounds the parts of a content.
-    out.reserve(64 + turns.iter().map(|(_, it)| it.len() + 40).sum::<usize>());
-    let contents = if out.len() > 1 { &br#","contents":["#[..] } else { br#""contents":["# };
+    let contents = if out.len() > 1 { &br#","contents":"#[..] } else { br#""contents":"# };
     out.extend_from_slice(contents);
-    let mut open = None;
-    for (role, parts) in &turns {
-        let between = match open {
-            Some(it) if it == role => ",".to_owned(),
-            Some(_) => format!(r#"]}},{{"role":"{role}","parts":["#),
-            None => format!(r#"{{"role":"{role}","parts":["#),
-        };
-        out.extend_from_slice(between.as_bytes());
-        out.extend_from_slice(parts);
-        open = Some(role);
-    }
-    out.extend_from_slice(if open.is_some() { b"]}]}" } else { b"]}" });
+    push_messages(&mut out, &turns, "parts");
     out
 }
 

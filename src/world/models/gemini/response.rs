@@ -8,52 +8,43 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     base::model::{Chunk, Failure, Finish, Usage},
     world::models::{
+        chunks::{self, AnswerState},
         error_body,
         lenient::{Count, Str},
         remote::Decode,
     },
 };
 
-/// Decodes the events of one answer. Usage comes with most events and counts up; it is passed on once, at the end.
+/// Decodes the events of one answer. Usage comes with most events and counts up.
 #[derive(Debug, Default)]
 pub struct GeminiDecoder {
-    usage: Option<Usage>,
-    finished: bool,
+    state: AnswerState,
 }
 
 impl Decode for GeminiDecoder {
-    fn is_finished(&self) -> bool {
-        self.finished
+    fn state(&mut self) -> &mut AnswerState {
+        &mut self.state
     }
 
-    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        let data = data.trim_ascii();
-        if data.is_empty() || data == b"[DONE]" {
+    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+        if data == b"[DONE]" {
             return Ok(());
         }
         let event = error_body::parse::<Event<'_>>(data)?;
-        if let Some(error) = event.error {
-            return Err(error_body::from_stream(error.get()));
-        }
+        error_body::check(event.error)?;
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
         let (content, finish) = candidate.map_or((None, None), |it| (it.content, it.finish_reason));
         for part in content.and_then(|it| it.parts).into_iter().flatten() {
             push_part(part, out);
         }
         if let Some(it) = event.usage_metadata {
-            self.usage = Some(it.into());
+            self.state.usage = Some(it.into());
         }
         let blocked = event.prompt_feedback.and_then(|it| it.block_reason);
         if let Some(it) = blocked.map(|it| Finish::Safety(it.0.into_owned())).or(finish.map(|it| finish_from(&it.0))) {
-            self.finished = true;
-            self.end(out);
-            out.push(Chunk::Finish(it));
+            self.state.finish(it, out);
         }
         Ok(())
-    }
-
-    fn end(&mut self, out: &mut Vec<Chunk>) {
-        out.extend(self.usage.take().map(Chunk::Usage));
     }
 }
 
@@ -61,7 +52,7 @@ impl Decode for GeminiDecoder {
 pub fn decode(data: &[u8]) -> Result<Vec<Chunk>, Failure> {
     let mut res = Vec::new();
     let mut decoder = GeminiDecoder::default();
-    decoder.event(b"", data, &mut res)?;
+    decoder.event(data, &mut res)?;
     decoder.end(&mut res);
     Ok(res)
 }
@@ -80,13 +71,11 @@ pub fn finish_word(finish: &Finish) -> &str {
 fn finish_from(word: &str) -> Finish {
     const SAFETY: &[&str] = &["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
     match word {
-        "STOP" => Finish::Stop,
-        "MAX_TOKENS" => Finish::MaxTokens,
         "MALFORMED_FUNCTION_CALL" => Finish::MalformedCall,
         "UNEXPECTED_TOOL_CALL" => Finish::UnexpectedCall,
         // IMAGE_OTHER and NO_IMAGE are no judgement of ours or of the user's wish.
         _ if SAFETY.contains(&word.strip_prefix("IMAGE_").unwrap_or(word)) => Finish::Safety(word.to_owned()),
-        _ => Finish::Other(word.to_owned()),
+        _ => chunks::finish(word, &["STOP"], &["MAX_TOKENS"], &[]),
     }
 }
 

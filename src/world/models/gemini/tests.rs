@@ -341,7 +341,7 @@ fn usage_is_passed_on_once() {
     let mut out = Vec::new();
     for n in 1..=3 {
         let event = format!(r#"{{"usageMetadata":{{"promptTokenCount":{n}}}}}"#);
-        decoder.event(b"", event.as_bytes(), &mut out).unwrap();
+        decoder.event(event.as_bytes(), &mut out).unwrap();
     }
     decoder.end(&mut out);
     decoder.end(&mut out);

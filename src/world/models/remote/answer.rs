@@ -123,7 +123,7 @@ impl<'a> Answer<'a> {
     fn decode(&mut self) -> Result<(), Failure> {
         let too_large = |it| Failure::new(FailureKind::Garbage, format!("The answer is too large: {it}."));
         while let Some(event) = self.sse.next().map_err(too_large)? {
-            self.decoder.event(&event.name, &event.data, &mut self.chunks)?;
+            self.decoder.event(&event.data, &mut self.chunks)?;
             self.events += 1;
         }
         Ok(())

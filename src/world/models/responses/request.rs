@@ -11,8 +11,8 @@ use crate::{
         tool::{CallResult, ToolSpec},
     },
     world::models::{
-        json::{push_item, push_list, push_member},
-        message_pieces::{Blob, MessagePiece, pieces, split_output},
+        json::{push_item, push_list, push_member, push_members},
+        message_pieces::{Blob, MessagePiece, pieces, split_output, user_content},
         provider_limits,
     },
 };
@@ -43,14 +43,9 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         ("max_output_tokens", params.max_output_tokens.map(Value::from)),
         ("reasoning", reasoning(params)),
         ("text", params.schema.as_deref().map(format)),
+        ("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect())),
     ];
-    for (name, value) in fields.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
-        push_member(&mut out, name, value);
-    }
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
-        push_member(&mut out, "tools", &tools);
-    }
+    push_members(&mut out, &fields);
     if !request.system.is_empty() {
         push_member(&mut out, "instructions", &&*request.system);
     }
@@ -93,14 +88,7 @@ fn items(turn: &Turn) -> Bytes {
 }
 
 fn user(out: &mut Vec<u8>, turn: &Turn) {
-    let mut content = Vec::new();
-    for piece in pieces(turn) {
-        match piece {
-            MessagePiece::Text { text, .. } if !text.is_empty() => content.push(input_text(&text)),
-            MessagePiece::Blob(it) => content.push(media(it)),
-            _ => (),
-        }
-    }
+    let content = user_content(turn, input_text, media);
     if !content.is_empty() {
         push_item(out, &json!({ "type": "message", "role": "user", "content": content }));
     }

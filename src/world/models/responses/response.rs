@@ -10,8 +10,9 @@ use crate::{
         tool::ToolSpec,
     },
     world::models::{
-        chunks, error_body,
-        lenient::{Count, Str},
+        chunks::{self, AnswerState, TokenDetails},
+        error_body,
+        lenient::{Count, Str, owned},
         provider_limits::LegalNames,
         remote::Decode,
     },
@@ -22,8 +23,7 @@ pub struct ResponsesDecoder {
     names: LegalNames,
     /// A summary of thoughts has begun.
     thinking: bool,
-    usage: Option<Usage>,
-    finished: bool,
+    state: AnswerState,
 }
 
 impl ResponsesDecoder {
@@ -32,11 +32,10 @@ impl ResponsesDecoder {
     }
 
     fn item(&mut self, item: Item<'_>, out: &mut Vec<Chunk>) {
-        let text = |it: Option<Str<'_>>| it.map(|it| it.0.into_owned()).unwrap_or_default();
         match &*item.kind.0 {
             "function_call" => {
-                let arguments = text(item.arguments);
-                out.push(chunks::call(&self.names, text(item.call_id), text(item.name), &arguments));
+                let arguments = owned(item.arguments);
+                out.push(chunks::call(&self.names, owned(item.call_id), owned(item.name), &arguments));
             }
             "reasoning" => {
                 self.thinking = false;
@@ -48,31 +47,22 @@ impl ResponsesDecoder {
 
     fn finish_response(&mut self, response: Option<Response<'_>>, out: &mut Vec<Chunk>) -> Result<(), Failure> {
         let Some(response) = response else { return Ok(()) };
-        if let Some(error) = response.error.filter(|it| it.get() != "null") {
-            return Err(error_body::from_stream(error.get()));
-        }
-        self.finished = true;
-        self.usage = response.usage.map(Usage::from);
-        self.end(out);
-        let reason = response.incomplete_details.and_then(|it| it.reason).map(|it| it.0.into_owned());
-        out.push(Chunk::Finish(match reason.as_deref() {
-            None => Finish::Stop,
-            Some("max_output_tokens") => Finish::MaxTokens,
-            Some("content_filter") => Finish::Safety("content_filter".to_owned()),
-            Some(other) => Finish::Other(other.to_owned()),
-        }));
+        error_body::check(response.error)?;
+        self.state.usage = response.usage.map(Usage::from);
+        let reason = response.incomplete_details.and_then(|it| it.reason);
+        let why = |it: Str<'_>| chunks::finish(&it.0, &[], &["max_output_tokens"], &["content_filter"]);
+        self.state.finish(reason.map_or(Finish::Stop, why), out);
         Ok(())
     }
 }
 
 impl Decode for ResponsesDecoder {
-    fn is_finished(&self) -> bool {
-        self.finished
+    fn state(&mut self) -> &mut AnswerState {
+        &mut self.state
     }
 
-    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
-        let data = data.trim_ascii();
-        if data.is_empty() || data == b"[DONE]" {
+    fn read(&mut self, data: &[u8], out: &mut Vec<Chunk>) -> Result<(), Failure> {
+        if data == b"[DONE]" {
             return Ok(());
         }
         let event: Event<'_> = error_body::parse(data)?;
@@ -105,10 +95,6 @@ impl Decode for ResponsesDecoder {
             _ => (),
         }
         Ok(())
-    }
-
-    fn end(&mut self, out: &mut Vec<Chunk>) {
-        out.extend(self.usage.take().map(Chunk::Usage));
     }
 }
 
@@ -161,28 +147,14 @@ struct Tokens {
     input_tokens: Count,
     output_tokens: Count,
     total_tokens: Count,
-    input_tokens_details: Option<Details>,
-    output_tokens_details: Option<Details>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Details {
-    cached_tokens: Count,
-    reasoning_tokens: Count,
+    input_tokens_details: Option<TokenDetails>,
+    output_tokens_details: Option<TokenDetails>,
 }
 
 impl From<Tokens> for Usage {
     fn from(it: Tokens) -> Self {
         let thought = it.output_tokens_details.unwrap_or_default().reasoning_tokens.0;
-        Self {
-            input: it.input_tokens.0,
-            // Theirs counts the thoughts as well.
-            output: it.output_tokens.0.saturating_sub(thought),
-            cached: it.input_tokens_details.unwrap_or_default().cached_tokens.0,
-            written: 0,
-            thought,
-            total: it.total_tokens.0.max(it.input_tokens.0.saturating_add(it.output_tokens.0)),
-        }
+        let cached = it.input_tokens_details.unwrap_or_default().cached_tokens.0;
+        chunks::usage([it.input_tokens, it.output_tokens, it.total_tokens], cached, thought)
     }
 }

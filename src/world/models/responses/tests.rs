@@ -8,7 +8,7 @@ use crate::{
         model::{Chunk, FailureKind, Finish, ModelParams, ModelRequest, Thinking, Usage},
         tool::{ToolKind, ToolSpec},
     },
-    world::models::{gemini::conversation, remote::Decode},
+    world::models::{gemini::conversation, remote::Decode, tests_streams::decode_events},
 };
 
 fn request(conversation_text: &str) -> ModelRequest {
@@ -77,13 +77,7 @@ fn every_kind_of_item() {
 }
 
 fn decode(events: &[&str]) -> (Vec<Chunk>, bool) {
-    let mut decoder = ResponsesDecoder::default();
-    let mut out = Vec::new();
-    for it in events {
-        decoder.event(b"", it.as_bytes(), &mut out).unwrap();
-    }
-    decoder.end(&mut out);
-    (out, decoder.is_finished())
+    decode_events(ResponsesDecoder::default(), events)
 }
 
 fn thought(text: &str, signature: Option<&str>) -> Chunk {
@@ -131,7 +125,7 @@ fn ends_and_errors() {
             format!(r#"{{"type":"response.incomplete","response":{{"incomplete_details":{{"reason":"{reason}"}}}}}}"#);
         assert_eq!(decode(&[&event]).0, [Chunk::Finish(finish)]);
     }
-    let fails = |event: &str| ResponsesDecoder::default().event(b"", event.as_bytes(), &mut Vec::new()).unwrap_err();
+    let fails = |event: &str| ResponsesDecoder::default().event(event.as_bytes(), &mut Vec::new()).unwrap_err();
     let failure = fails(
         r#"{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Slow. Please try again in 1.5s."}}}"#,
     );

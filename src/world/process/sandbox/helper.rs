@@ -8,6 +8,7 @@ mod mounts;
 mod rules;
 
 use std::{
+    convert::Infallible,
     ffi::OsString,
     fmt,
     io::PipeReader,
@@ -79,6 +80,25 @@ impl Namespaces {
     }
 }
 
+/// Why a sandbox could not be set up.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum SetupError {
+    /// A step that the system refused, and why.
+    #[error("{0}: {1}")]
+    Failed(String, String),
+    /// Something is not there, or not what castor passed on and planned.
+    #[error("{0}")]
+    Broken(String),
+}
+
+fn failed<E: fmt::Display>(step: impl fmt::Display) -> impl FnOnce(E) -> SetupError {
+    move |it| SetupError::Failed(step.to_string(), it.to_string())
+}
+
+fn broken(it: impl fmt::Display) -> SetupError {
+    SetupError::Broken(it.to_string())
+}
+
 impl fmt::Display for HelperTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
@@ -126,12 +146,12 @@ pub fn enter_if_asked() {
     std::process::exit(HELPER_FAILED)
 }
 
-fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
-    let task = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
-    match serde_json::from_str(&task).map_err(|it| it.to_string())? {
+fn enter(mut args: impl Iterator<Item = OsString>) -> Result<Infallible, SetupError> {
+    let task = args.next().and_then(|it| it.into_string().ok()).ok_or_else(|| broken("nothing to start with"))?;
+    match serde_json::from_str(&task).map_err(broken)? {
         HelperTask::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
         HelperTask::Try(Namespaces::Helper) => try_own(),
-        HelperTask::Try(Namespaces::None) => Err("nothing to try".to_owned()),
+        HelperTask::Try(Namespaces::None) => Err(broken("nothing to try")),
         HelperTask::Nothing => std::process::exit(0),
         HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
         HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
@@ -139,64 +159,61 @@ fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infal
 }
 
 /// With what castor left open for it.
-fn enter_new(start: &Start, command: &[OsString]) -> Result<std::convert::Infallible, String> {
+fn enter_new(start: &Start, command: &[OsString]) -> Result<Infallible, SetupError> {
     if start.life <= 2 {
-        return Err("nobody to live for".to_owned());
+        return Err(broken("nobody to live for"));
     }
     // SAFETY: castor left it open for this process, and nobody else here knows of it.
     let life = unsafe { OwnedFd::from_raw_fd(start.life) };
-    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|it| format!("life: {it}"))?;
+    nix::fcntl::fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(failed("life"))?;
     let life = PipeReader::from(life);
     if let Namespaces::Bubblewrap(it) = &start.namespaces {
         // Not before it: what it may, it may by its file.
         return bubblewrap::start(it, life, command);
     }
-    nix::sys::prctl::set_no_new_privs().map_err(|it| format!("no_new_privs: {it}"))?;
+    nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
     // What takes long and needs no plan is done while castor still looks at the folders.
     let own = start.namespaces == Namespaces::Helper;
     if own {
         mounts::isolate(start.network)?;
     }
     let arrange = |life: &mut PipeReader| {
-        let plan = SandboxPlan::receive(life).map_err(|it| format!("no plan: {it}"))?;
+        let plan = SandboxPlan::receive(life).map_err(failed("no plan"))?;
         if own {
             mounts::arrange(&plan)?;
         }
         Ok(plan)
     };
-    Err(init::start(life, own, arrange, |plan| become_it(&plan, command)))
+    init::start(life, own, arrange, |plan| become_it(&plan, command))
 }
 
 /// Returns only where the command cannot be had.
-fn become_it(plan: &SandboxPlan, command: &[OsString]) -> String {
-    let Some((program, args)) = command.split_first() else { return "no program".to_owned() };
+fn become_it(plan: &SandboxPlan, command: &[OsString]) -> SetupError {
+    let Some((program, args)) = command.split_first() else { return broken("no program") };
     match confine(plan) {
-        Ok(()) => {
-            let why = Command::new(program).args(args).exec();
-            format!("{}: {why}", program.to_string_lossy())
-        }
+        Ok(()) => failed(program.to_string_lossy())(Command::new(program).args(args).exec()),
         Err(it) => it,
     }
 }
 
 /// Restricts the process that becomes the command.
-fn confine(plan: &SandboxPlan) -> Result<(), String> {
+fn confine(plan: &SandboxPlan) -> Result<(), SetupError> {
     mounts::drop_capabilities();
     rules::restrict(plan)?;
     calls::restrict(plan)?;
     // The folder that it was started in is the one beneath the new mounts.
-    std::env::set_current_dir(&plan.cwd).map_err(|it| format!("{}: {it}", plan.cwd.display()))
+    std::env::set_current_dir(&plan.cwd).map_err(failed(plan.cwd.display()))
 }
 
 /// Number 1 of a namespace can do what it must: mounts, and a child.
 fn try_own() -> ! {
     let plan = SandboxPlan { cwd: "/".into(), fixed: vec!["/dev".into()], namespaces: true, ..SandboxPlan::default() };
-    let tried = || -> Result<i32, String> {
+    let tried = || -> Result<i32, SetupError> {
         mounts::isolate(plan.network)?;
         // SAFETY: there is one thread only, so the new process may do anything.
         match unsafe { fork() } {
             Err(Errno::EAGAIN | Errno::ENOMEM) => Ok(SHORT),
-            Err(it) => Err(it.to_string()),
+            Err(it) => Err(failed("fork")(it)),
             Ok(ForkResult::Child) => std::process::exit(mounts::arrange(&plan).map_or(HELPER_FAILED, |()| 0)),
             Ok(ForkResult::Parent { child }) => match waitpid(child, None) {
                 Ok(WaitStatus::Exited(_, code)) => Ok(code),

@@ -301,9 +301,12 @@ struct GuardContext<'a> {
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each
 /// that may be written.
-pub fn snapshot_config(it: &Confinement) -> Quarantine {
-    Quarantine::take_snapshot(&guarded_paths::writable_roots(it).unwrap_or_default())
-        .with_commits(committed::session_commits(it))
+///
+/// # Errors
+/// A folder that is not the one that it was.
+pub fn snapshot_config(it: &Confinement) -> io::Result<Quarantine> {
+    let roots = guarded_paths::writable_roots(it)?;
+    Ok(Quarantine::take_snapshot(&roots).with_commits(committed::session_commits(it)))
 }
 
 fn make_private(path: &Path) -> io::Result<()> {

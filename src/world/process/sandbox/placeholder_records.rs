@@ -139,9 +139,11 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
 /// Records of ended castors: the configuration before their commands.
 pub(super) fn take_quarantines<T: DeserializeOwned>(folder: &Path) -> impl Iterator<Item = T> {
     orphan_records(folder, BEFORE).filter_map(|(path, record)| {
-        let before = serde_json::from_reader(record.take(MAX_RECORD)).ok();
+        let before = serde_json::from_reader(record.take(MAX_RECORD)).inspect_err(|it| {
+            tracing::warn!("{}: {it}; what appeared since then stays as it is", path.display());
+        });
         _ = fs::remove_file(path);
-        before
+        before.ok()
     })
 }
 

@@ -353,6 +353,24 @@ mod tests {
     };
 
     use super::Quarantine;
+    use crate::{
+        base::{path::AbsPath, sandbox::Confinement},
+        world::process::sandbox::snapshot_config,
+    };
+
+    /// Else all that appears there would count as old.
+    #[test]
+    fn folder_that_leads_elsewhere_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap().join("w");
+        fs::create_dir(root.as_path()).unwrap();
+        let confined = Confinement::for_folder(&root);
+        assert!(snapshot_config(&confined).is_ok());
+        fs::remove_dir(root.as_path()).unwrap();
+        symlink(dir.path(), root.as_path()).unwrap();
+        let why = snapshot_config(&confined).map(drop).unwrap_err().to_string();
+        assert!(why.contains("is not the folder that it was"), "{why}");
+    }
 
     #[test]
     fn what_is_new_gets_another_name() {

@@ -14,7 +14,7 @@ use crate::{
 
 fn read(text: &str) -> Result<ImportedConversation, String> {
     let cwd = AbsPath::new("/w").unwrap();
-    parse(text.as_bytes(), ImportDefaults { cwd: &cwd, model: "m" })
+    parse(text.as_bytes(), ImportDefaults { cwd: &cwd, model: "m" }).map_err(|it| it.to_string())
 }
 
 fn jsonl(records: &[Value]) -> String {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::ImportError;
+
 /// What the file says in the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
@@ -12,13 +14,11 @@ pub struct Transcript {
     pub n_bad: usize,
 }
 
-const UNKNOWN_FORMAT: &str = "neither a transcript of Gemini CLI nor a session of castor";
-
 /// One object with all messages.
-pub fn parse_legacy(value: Value) -> Result<Transcript, String> {
-    let Value::Object(mut about) = value else { return Err(UNKNOWN_FORMAT.to_owned()) };
+pub fn parse_legacy(value: Value) -> Result<Transcript, ImportError> {
+    let Value::Object(mut about) = value else { return Err(ImportError::Unknown(String::new())) };
     let Some(Value::Array(messages)) = about.remove("messages") else {
-        return Err(format!("{UNKNOWN_FORMAT}: `messages` is no list"));
+        return Err(ImportError::Unknown(": `messages` is no list".to_owned()));
     };
     let messages = messages.into_iter().filter(|it| id_of(it).is_some()).collect();
     check(Transcript { header: about, messages, n_bad: 0 })
@@ -26,7 +26,7 @@ pub fn parse_legacy(value: Value) -> Result<Transcript, String> {
 
 /// One record a line. A record of the same id replaces; `$set` changes what is said of the session; `$rewindTo` takes
 /// messages back.
-pub fn parse_lines(bytes: &[u8]) -> Result<Transcript, String> {
+pub fn parse_lines(bytes: &[u8]) -> Result<Transcript, ImportError> {
     let mut res = Transcript::default();
     let mut n_records = 0;
     for line in bytes.split(|it| *it == b'\n').map(<[u8]>::trim_ascii).filter(|it| !it.is_empty()) {
@@ -39,23 +39,23 @@ pub fn parse_lines(bytes: &[u8]) -> Result<Transcript, String> {
         }
     }
     if n_records == 0 {
-        return Err(format!("{UNKNOWN_FORMAT}: no line of it is a JSON object"));
+        return Err(ImportError::Unknown(": no line of it is a JSON object".to_owned()));
     }
     check(res)
 }
 
-fn check(it: Transcript) -> Result<Transcript, String> {
+fn check(it: Transcript) -> Result<Transcript, ImportError> {
     let text = |name: &str| it.header.get(name).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
     for name in ["sessionId", "projectHash"] {
         if !text(name) {
-            return Err(format!("{UNKNOWN_FORMAT}: no record says its `{name}`"));
+            return Err(ImportError::Unknown(format!(": no record says its `{name}`")));
         }
     }
     if it.header.get("kind").is_some_and(|it| it == "subagent") {
-        return Err("the transcript of a sub-agent, which is no conversation; import the session it worked for".into());
+        return Err(ImportError::SubAgent);
     }
     match it.messages.is_empty() {
-        true => Err("a transcript of Gemini CLI without messages: there is nothing to import".to_owned()),
+        true => Err(ImportError::Empty),
         false => Ok(it),
     }
 }

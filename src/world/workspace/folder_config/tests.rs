@@ -117,6 +117,23 @@ fn env_file_counts_only_after_trust() {
     assert_eq!(key(), None, "as it is now nobody said yes to it");
 }
 
+/// The record of a repository covers its parts, too: where it is spoilt, that is said and not only asked about.
+#[test]
+#[allow(clippy::disallowed_methods)]
+fn a_spoilt_record_of_the_repository_is_said_in_its_parts() {
+    let disk = Disk::new();
+    disk.write("r/.git/HEAD", "");
+    disk.write("r/.castor/settings.json", "{}");
+    disk.write("r/part/.castor/settings.json", "{}");
+    disk.trust("r", TrustChoice::Folder);
+    for record in fs::read_dir(disk.root.join("h/.castor/integrity")).unwrap() {
+        fs::write(record.unwrap().path(), "garbage").unwrap();
+    }
+    let ground = load(&disk.env, &disk.root.join("r/part"));
+    assert!(ground.doubt.is_some());
+    assert!(ground.warnings.iter().any(|it| it.message.contains("cannot be used")), "{:?}", ground.warnings);
+}
+
 /// Who spoils the record of a yes gets no yes by that.
 #[test]
 #[allow(clippy::disallowed_methods)]

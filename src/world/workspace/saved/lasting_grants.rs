@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{GrantFile, change, read};
+use super::{GrantFile, SavedError, change, has, read};
 use crate::{
     base::{log::Grant, path::AbsPath},
     world::workspace::Warning,
@@ -25,8 +25,7 @@ pub fn save_grant(home: &AbsPath, folder: &AbsPath, grant: &Grant, holds: bool) 
     let Some(new) = table(folder, grant) else {
         return if holds { Ok(None) } else { super::remove_rule(home, folder, grant) };
     };
-    let is_there = read(&GRANTS, home)?.is_ok_and(|it| it.contains(&new));
-    if is_there == holds {
+    if has(&GRANTS, home, |it| *it == new)? == holds {
         return Ok(None);
     }
     change(&GRANTS, home, |entries| {
@@ -40,7 +39,7 @@ pub fn save_grant(home: &AbsPath, folder: &AbsPath, grant: &Grant, holds: bool) 
 /// What holds in `folder`, and what is wrong with the file. What cannot be understood allows nothing.
 pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<String>) {
     let why = match read(&GRANTS, home) {
-        Ok(Ok(entries)) => {
+        Ok(entries) => {
             let here =
                 entries.iter().filter(|it| it.get("folder").and_then(toml::Value::as_str) == folder.as_path().to_str());
             let grants: Vec<Option<Grant>> = here.map(grant).collect();
@@ -50,8 +49,8 @@ pub fn load_grants(home: &AbsPath, folder: &AbsPath) -> (Vec<Grant>, Option<Stri
             });
             return (grants.into_iter().flatten().collect(), odd);
         }
-        Ok(Err(it)) => it,
-        Err(it) => it.to_string(),
+        Err(SavedError::Broken { why, .. }) => why,
+        Err(SavedError::Io(it)) => it.to_string(),
     };
     (Vec::new(), Some(format!("{}: {why}; it allows nothing", GRANTS.file(home))))
 }

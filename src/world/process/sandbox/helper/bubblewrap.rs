@@ -34,7 +34,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{HelperTask, become_it, init, mounts};
+use super::{HelperTask, SetupError, become_it, broken, failed, init, mounts};
 use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
@@ -70,29 +70,29 @@ pub(super) fn places() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Runs nothing in it, by all that commands are run by.
-pub(super) fn try_it(program: &Path) -> Result<Infallible, String> {
-    let (life, mut writer) = io::pipe().map_err(|it| it.to_string())?;
+pub(super) fn try_it(program: &Path) -> Result<Infallible, SetupError> {
+    let (life, mut writer) = io::pipe().map_err(broken)?;
     let plan = SandboxPlan { cwd: "/".into(), namespaces: true, ..SandboxPlan::default() };
-    plan.send(&mut writer).map_err(|it| it.to_string())?;
+    plan.send(&mut writer).map_err(broken)?;
     let nothing = ["/proc/self/exe", HELPER_ARG, &HelperTask::Nothing.to_string()].map(OsString::from);
     start(program, life, &nothing)
 }
 
 /// Starts a command in it, and ends as it ended. Returns only where something went wrong.
-pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) -> Result<Infallible, String> {
-    let mut plan = SandboxPlan::receive(&mut life).map_err(|it| format!("no plan: {it}"))?;
-    let mounts = fs::read("/proc/self/mountinfo").map_err(|it| format!("/proc: {it}"))?;
+pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) -> Result<Infallible, SetupError> {
+    let mut plan = SandboxPlan::receive(&mut life).map_err(failed("no plan"))?;
+    let mounts = fs::read("/proc/self/mountinfo").map_err(failed("/proc"))?;
     let below = below(&plan, &mounts);
     let places = look(&mut plan)?;
     let arguments = hold(arguments(&plan, &below, std::env::vars_os()).join(OsStr::new("\0")).as_bytes())?;
-    let (reader, report) = io::pipe().map_err(|it| format!("pipe: {it}"))?;
+    let (reader, report) = io::pipe().map_err(failed("pipe"))?;
     let stdio = dup(io::stdin()).and_then(|a| Ok([a, dup(io::stdout())?, dup(io::stderr())?]));
-    let stdio = stdio.map_err(|it| format!("stdio: {it}"))?;
+    let stdio = stdio.map_err(failed("stdio"))?;
     let numbers = stdio.each_ref().map(AsRawFd::as_raw_fd);
     let given = PassedDescriptors { plan, places, life: life.as_raw_fd(), report: report.as_raw_fd(), stdio: numbers };
-    let given = hold(&serde_json::to_vec(&given).map_err(|it| it.to_string())?)?;
+    let given = hold(&serde_json::to_vec(&given).map_err(broken)?)?;
     // By its path there may be another castor by now.
-    let own = File::open("/proc/self/exe").map_err(|it| format!("castor: {it}"))?;
+    let own = File::open("/proc/self/exe").map_err(failed("castor"))?;
     let line = [
         program.as_os_str().to_owned(),
         "--args".into(),
@@ -103,18 +103,17 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
         HelperTask::Within(given.as_raw_fd()).to_string().into(),
     ];
     let line: Result<Vec<CString>, _> = line.iter().chain(command).map(|it| CString::new(it.as_bytes())).collect();
-    let (line, errors) = (line.map_err(|it| it.to_string())?, hold(&[])?);
+    let (line, errors) = (line.map_err(broken)?, hold(&[])?);
     // What is sent to the group is for the command alone.
-    SigSet::all().thread_block().map_err(|it| format!("signals: {it}"))?;
+    SigSet::all().thread_block().map_err(failed("signals"))?;
     // When bubblewrap is gone, number 1 falls to this process.
-    prctl::set_child_subreaper(true).map_err(|it| format!("subreaper: {it}"))?;
+    prctl::set_child_subreaper(true).map_err(failed("subreaper"))?;
     let [stdin, stdout, stderr] = &stdio;
     let passed: [&dyn AsRawFd; 8] = [&life, &report, stdin, stdout, stderr, &given, &arguments, &own];
     // SAFETY: there is one thread only, so the new process may do anything.
-    match unsafe { fork() } {
-        Err(it) => Err(format!("fork: {it}")),
-        Ok(ForkResult::Child) => Err(become_bubblewrap(&line, &passed.map(AsRawFd::as_raw_fd), errors)),
-        Ok(ForkResult::Parent { child }) => {
+    match unsafe { fork() }.map_err(failed("fork"))? {
+        ForkResult::Child => Err(become_bubblewrap(&line, &passed.map(AsRawFd::as_raw_fd), errors)),
+        ForkResult::Parent { child } => {
             let [_, _, stderr] = stdio;
             drop((life, report));
             wait(child, reader, errors, stderr)
@@ -123,18 +122,18 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
 }
 
 /// With nothing of castor's environment: of a set-uid program the loader takes parts of it away.
-fn become_bubblewrap(line: &[CString], passed: &[RawFd], errors: File) -> String {
+fn become_bubblewrap(line: &[CString], passed: &[RawFd], errors: File) -> SetupError {
     init::silence();
     let opened = passed.iter().try_for_each(|it| {
         // SAFETY: its owner lives longer than this.
         let it = unsafe { BorrowedFd::borrow_raw(*it) };
         fcntl(it, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
     });
-    let Some(program) = line.first() else { return "nobody".to_owned() };
+    let Some(program) = line.first() else { return broken("nobody") };
     let started = opened.and_then(|()| dup2_stderr(&errors)).and_then(|()| execve(program, line, &[] as &[CString]));
     match started {
         Ok(never) => match never {},
-        Err(it) => format!("{}: {it}", program.to_string_lossy()),
+        Err(it) => failed(program.to_string_lossy())(it),
     }
 }
 
@@ -171,34 +170,32 @@ fn wait(bubblewrap: Pid, mut reader: PipeReader, mut errors: File, stderr: Owned
 }
 
 /// Number 1 of what it made.
-pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, String> {
+pub(super) fn enter(given: RawFd, command: &[OsString]) -> Result<Infallible, SetupError> {
     // Nothing of what came along is the command's.
     // SAFETY: takes numbers only.
     if unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) } != 0 {
-        return Err(format!("close_range: {}", io::Error::last_os_error()));
+        return Err(failed("close_range")(io::Error::last_os_error()));
     }
     // SAFETY: these were opened for this process alone, which nobody else here knows of.
     let own = |it: RawFd| unsafe { OwnedFd::from_raw_fd(it) };
     let (mut given, mut text) = (File::from(own(given)), Vec::new());
-    given.rewind().and_then(|()| given.read_to_end(&mut text)).map_err(|it| format!("what was given: {it}"))?;
-    let PassedDescriptors { plan, places, life, report, stdio } =
-        serde_json::from_slice(&text).map_err(|it| it.to_string())?;
+    given.rewind().and_then(|()| given.read_to_end(&mut text)).map_err(failed("what was given"))?;
+    let PassedDescriptors { plan, places, life, report, stdio } = serde_json::from_slice(&text).map_err(broken)?;
     let [stdin, stdout, stderr] = stdio.map(own);
     let opened = dup2_stdin(stdin).and_then(|()| dup2_stdout(stdout)).and_then(|()| dup2_stderr(stderr));
-    opened.map_err(|it| format!("stdio: {it}"))?;
-    SigSet::all().thread_block().map_err(|it| format!("signals: {it}"))?;
+    opened.map_err(failed("stdio"))?;
+    SigSet::all().thread_block().map_err(failed("signals"))?;
     let arrange = |_: &mut PipeReader| {
-        let said = |it: io::Error| format!("/proc: {it}");
-        if fs::read_link("/proc/self").map_err(said)? != Path::new("1") {
-            return Err("its processes are not alone".to_owned());
+        if fs::read_link("/proc/self").map_err(failed("/proc"))? != Path::new("1") {
+            return Err(broken("its processes are not alone"));
         }
-        check(&plan, &places, &fs::read("/proc/self/mountinfo").map_err(said)?).map(|()| plan)
+        check(&plan, &places, &fs::read("/proc/self/mountinfo").map_err(failed("/proc"))?).map(|()| plan)
     };
     init::be_first(own(life).into(), own(report).into(), true, arrange, |plan| become_it(&plan, command))
 }
 
 /// What is to be mounted, as it is now. What went since it was looked for is not written.
-fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, String> {
+fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, SetupError> {
     let mut res = Vec::new();
     for it in std::mem::take(&mut plan.writable) {
         match FormerMount::now(&it) {
@@ -207,7 +204,7 @@ fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, String> {
                 plan.writable.push(it);
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => (),
-            Err(why) => return Err(format!("{}: {why}", it.display())),
+            Err(why) => return Err(failed(it.display())(why)),
         }
     }
     let fixed = plan.fixed.iter().map(|it| (it, false));
@@ -215,12 +212,12 @@ fn look(plan: &mut SandboxPlan) -> Result<Vec<FormerMount>, String> {
     let within = plan.nested_mounts();
     let fixed = fixed.chain(tmp).map(|it| (it.0.as_path(), it.1));
     for (path, read_only) in fixed.chain(within) {
-        let place = FormerMount::now(path).map_err(|it| format!("{}: {it}", path.display()))?;
+        let place = FormerMount::now(path).map_err(failed(path.display()))?;
         res.push(FormerMount { read_only, ..place });
     }
     for View { place, shows, written } in &plan.views {
         let from = shows.as_ref().unwrap_or(place);
-        let there = FormerMount::now(from).map_err(|it| format!("{}: {it}", from.display()))?;
+        let there = FormerMount::now(from).map_err(failed(from.display()))?;
         res.push(FormerMount { path: place.clone(), read_only: shows.is_some() && !written, ..there });
     }
     // By what is mounted last there.
@@ -244,13 +241,13 @@ fn is_own(point: &Path) -> bool {
 }
 
 /// Whether all is mounted, by the kernel's list of mounts, and is what it was, and nothing else is written.
-fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<(), String> {
+fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<(), SetupError> {
     let points: BTreeSet<PathBuf> = lines(mounts).map(|it| it.point).collect();
     for it in places {
-        let now = FormerMount::now(&it.path).map_err(|why| format!("{}: {why}", it.path.display()))?;
+        let now = FormerMount::now(&it.path).map_err(failed(it.path.display()))?;
         let is_held = points.contains(&it.path) && (now.read_only || !it.read_only);
         if now.number != it.number || !is_held {
-            return Err(format!("{} is not what it was", it.path.display()));
+            return Err(broken(format!("{} is not what it was", it.path.display())));
         }
     }
     let is_planned = |it: &PathBuf| {
@@ -260,7 +257,7 @@ fn check(plan: &SandboxPlan, places: &[FormerMount], mounts: &[u8]) -> Result<()
     let memory = Path::new(SHARED_MEMORY);
     let is_own = |it: &PathBuf| is_own(it) || plan.has_own_memory() && it == memory;
     let more = lines(mounts).find(|it| it.is_written && !is_planned(&it.point) && !is_own(&it.point) && it.is_seen());
-    more.map_or(Ok(()), |it| Err(format!("{} is mounted, and could be written", it.point.display())))
+    more.map_or(Ok(()), |it| Err(broken(format!("{} is mounted, and could be written", it.point.display()))))
 }
 
 /// A line of the kernel's list of mounts.
@@ -352,10 +349,10 @@ impl FormerMount {
 }
 
 /// A file without a name, read from its beginning.
-fn hold(content: &[u8]) -> Result<File, String> {
-    let said = |it: io::Error| format!("memory: {it}");
-    let mut res = File::from(memfd_create("castor", MFdFlags::MFD_CLOEXEC).map_err(|it| said(it.into()))?);
-    res.write_all(content).and_then(|()| res.rewind()).map_err(said)?;
+fn hold(content: &[u8]) -> Result<File, SetupError> {
+    let mut res =
+        File::from(memfd_create("castor", MFdFlags::MFD_CLOEXEC).map_err(|it| failed("memory")(io::Error::from(it)))?);
+    res.write_all(content).and_then(|()| res.rewind()).map_err(failed("memory"))?;
     Ok(res)
 }
 

@@ -8,6 +8,7 @@ use seccompiler::{
     SeccompRule, sock_filter,
 };
 
+use super::{SetupError, failed};
 use crate::world::process::sandbox::SandboxPlan;
 
 /// Other processes, keys, the kernel itself, and mounts that would undo ours.
@@ -84,12 +85,12 @@ const ROW: usize = 8;
 /// Where a filter finds the number of the call.
 const NUMBER: libc::c_uint = 0;
 
-pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
-    seccompiler::apply_filter(&program(plan)?).map_err(|it| format!("seccomp: {it}"))
+pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
+    seccompiler::apply_filter(&program(plan)?).map_err(failed("seccomp"))
 }
 
 /// The whole filter, as the kernel runs it.
-fn program(plan: &SandboxPlan) -> Result<BpfProgram, String> {
+fn program(plan: &SandboxPlan) -> Result<BpfProgram, SetupError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = NEVER.iter().map(|it| (*it, Vec::new())).collect();
     rules.insert(libc::SYS_socket, vec![sockets(plan)?]);
     rules.insert(libc::SYS_socketpair, unconnected_pairs()?);
@@ -111,7 +112,7 @@ fn program(plan: &SandboxPlan) -> Result<BpfProgram, String> {
 
 /// Families that a process may open sockets of. Not AF_UNIX, whose sockets are doors to containers, agents and desktop;
 /// pairs of them stay, since they lead nowhere.
-fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, String> {
+fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, SetupError> {
     // In a network of its own there is nobody but itself.
     let families: &[libc::c_int] = match plan.network || plan.namespaces {
         true => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
@@ -126,7 +127,7 @@ fn sockets(plan: &SandboxPlan) -> Result<SeccompRule, String> {
 
 /// Pairs of datagrams: each end can be pointed at any socket later, by `connect` or `sendto`. To the kernel raw ones are
 /// the same.
-fn unconnected_pairs() -> Result<Vec<SeccompRule>, String> {
+fn unconnected_pairs() -> Result<Vec<SeccompRule>, SetupError> {
     const KIND: u64 = 0xf;
     let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].iter().filter_map(|it| u64::try_from(*it).ok());
     kinds.map(|it| when(&[(1, Op::MaskedEq(KIND), it)])).collect()
@@ -136,18 +137,18 @@ fn each_bit(mask: u64) -> impl Iterator<Item = u64> {
     (0..64).map(|it| 1 << it).filter(move |it| mask & it != 0)
 }
 
-fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
+fn when(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, SetupError> {
     let conditions =
         conditions.iter().map(|(at, op, value)| SeccompCondition::new(*at, Len::Dword, op.clone(), *value));
-    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(|it| format!("seccomp: {it}"))?;
-    SeccompRule::new(conditions).map_err(|it| format!("seccomp: {it}"))
+    let conditions = conditions.collect::<Result<Vec<_>, _>>().map_err(failed("seccomp"))?;
+    SeccompRule::new(conditions).map_err(failed("seccomp"))
 }
 
 /// Calls that are not there at all. Beginning of a filter that only refuses, so that what comes behind holds as it is;
 /// one filter, and a short one: the kernel tries it with every number when it is set.
-fn unknown() -> Result<Vec<sock_filter>, String> {
-    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(|it| format!("seccomp: {it}"));
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(|it| format!("seccomp: {it}"));
+fn unknown() -> Result<Vec<sock_filter>, SetupError> {
+    let number = |it: libc::c_long| libc::c_uint::try_from(it).map_err(failed("seccomp"));
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
     let load = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS)?;
     let (equal, from) = (code(libc::BPF_JMP | libc::BPF_JEQ)?, code(libc::BPF_JMP | libc::BPF_JGE)?);
     let refuse = libc::SECCOMP_RET_ERRNO | number(libc::ENOSYS.into())?;
@@ -161,7 +162,7 @@ fn unknown() -> Result<Vec<sock_filter>, String> {
 }
 
 /// One filter in rows, of which one is tried: when it is set, the kernel tries it with every number there is.
-fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, String> {
+fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, SetupError> {
     let mut res = unknown()?;
     while let Some(next) = rules.keys().nth(ROW).copied() {
         let later = rules.split_off(&next);
@@ -174,23 +175,22 @@ fn compile(mut rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, Str
 }
 
 /// Passes over as many steps where the number, which was loaded before, is this one or a later one.
-fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], String> {
-    let said = |it| format!("seccomp: {it}");
-    let code = |it: libc::c_uint| u16::try_from(it).map_err(said);
+fn past(number: i64, steps: usize) -> Result<[sock_filter; 2], SetupError> {
+    let code = |it: libc::c_uint| u16::try_from(it).map_err(failed("seccomp"));
     let from = code(libc::BPF_JMP | libc::BPF_JGE)?;
-    let (number, steps) = (u32::try_from(number).map_err(said)?, u32::try_from(steps).map_err(said)?);
+    let (number, steps) =
+        (u32::try_from(number).map_err(failed("seccomp"))?, u32::try_from(steps).map_err(failed("seccomp"))?);
     Ok([
         sock_filter { code: from, jt: 0, jf: 1, k: number },
         sock_filter { code: code(libc::BPF_JMP | libc::BPF_JA)?, jt: 0, jf: 0, k: steps },
     ])
 }
 
-fn row(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, String> {
+fn row(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, SetupError> {
     let refuse = SeccompAction::Errno(u32::try_from(libc::EPERM).unwrap_or_default());
-    let arch = std::env::consts::ARCH.try_into().map_err(|it| format!("seccomp: {it}"))?;
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|it| format!("seccomp: {it}"))?;
-    filter.try_into().map_err(|it: seccompiler::BackendError| format!("seccomp: {it}"))
+    let arch = std::env::consts::ARCH.try_into().map_err(failed("seccomp"))?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed("seccomp"))?;
+    filter.try_into().map_err(failed("seccomp"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! the command's end; this one; the command.
 
 use std::{
+    convert::Infallible,
     fs::File,
     io::{self, PipeReader, PipeWriter, Read, Write},
     os::fd::AsFd,
@@ -23,6 +24,7 @@ use nix::{
     unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, getpid},
 };
 
+use super::{SetupError, failed};
 use crate::world::process::{
     sandbox::HELPER_FAILED,
     table::{Process, Table},
@@ -43,30 +45,21 @@ pub(super) struct Report {
 pub(super) fn start<P>(
     life: PipeReader,
     own_numbers: bool,
-    arrange: impl FnOnce(&mut PipeReader) -> Result<P, String>,
-    command: impl FnOnce(P) -> String,
-) -> String {
-    let (reader, writer) = match io::pipe() {
-        Ok(it) => it,
-        Err(it) => return format!("pipe: {it}"),
-    };
+    arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
+    command: impl FnOnce(P) -> SetupError,
+) -> Result<Infallible, SetupError> {
+    let (reader, writer) = io::pipe().map_err(failed("pipe"))?;
     // What is sent to the group is for the command alone.
-    if let Err(it) = SigSet::all().thread_block() {
-        return format!("signals: {it}");
-    }
+    SigSet::all().thread_block().map_err(failed("signals"))?;
     // SAFETY: there is one thread only, so the new process may do anything.
-    match unsafe { fork() } {
-        Err(it) => format!("fork: {it}"),
-        Ok(ForkResult::Parent { child }) => {
+    match unsafe { fork() }.map_err(failed("fork"))? {
+        ForkResult::Parent { child } => {
             drop((life, writer));
             wait_and_report(child, reader)
         }
-        Ok(ForkResult::Child) => {
+        ForkResult::Child => {
             drop(reader);
-            match be_first(life, writer, own_numbers, arrange, command) {
-                Ok(never) => match never {},
-                Err(it) => it,
-            }
+            be_first(life, writer, own_numbers, arrange, command)
         }
     }
 }
@@ -113,24 +106,23 @@ pub(super) fn be_first<P>(
     mut life: PipeReader,
     mut writer: PipeWriter,
     own_numbers: bool,
-    arrange: impl FnOnce(&mut PipeReader) -> Result<P, String>,
-    command: impl FnOnce(P) -> String,
-) -> Result<std::convert::Infallible, String> {
-    let said = |what: &'static str| move |it: Errno| format!("{what}: {it}");
-    prctl::set_name(NAME).map_err(said("name"))?;
+    arrange: impl FnOnce(&mut PipeReader) -> Result<P, SetupError>,
+    command: impl FnOnce(P) -> SetupError,
+) -> Result<Infallible, SetupError> {
+    prctl::set_name(NAME).map_err(failed("name"))?;
     if !own_numbers {
-        prctl::set_child_subreaper(true).map_err(said("subreaper"))?;
+        prctl::set_child_subreaper(true).map_err(failed("subreaper"))?;
     }
     let arranged = arrange(&mut life)?;
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
-    let ended = SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC).map_err(said("signalfd"))?;
+    let ended = SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC).map_err(failed("signalfd"))?;
     // SAFETY: there is one thread only, so the new process may do anything.
-    let main = match unsafe { fork() }.map_err(said("fork"))? {
+    let main = match unsafe { fork() }.map_err(failed("fork"))? {
         ForkResult::Parent { child } => child,
         ForkResult::Child => {
             drop((life, writer, ended));
-            SigSet::empty().thread_set_mask().map_err(said("signals"))?;
+            SigSet::empty().thread_set_mask().map_err(failed("signals"))?;
             return Err(command(arranged));
         }
     };

@@ -15,6 +15,7 @@ use nix::{
     unistd::{getegid, geteuid},
 };
 
+use super::{SetupError, failed};
 use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan, View};
 
 const READ_ONLY: u64 = 1;
@@ -29,7 +30,7 @@ struct Attributes {
 }
 
 /// Moves this process into namespaces of its own.
-pub(super) fn isolate(network: bool) -> Result<(), String> {
+pub(super) fn isolate(network: bool) -> Result<(), SetupError> {
     let (uid, gid) = (geteuid(), getegid());
     let mut flags = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -39,24 +40,23 @@ pub(super) fn isolate(network: bool) -> Result<(), String> {
     if !network {
         flags |= CloneFlags::CLONE_NEWNET;
     }
-    unshare(flags).map_err(|it| format!("namespaces: {it}"))?;
-    let write =
-        |name: &str, text: String| fs::write(format!("/proc/self/{name}"), text).map_err(|it| format!("{name}: {it}"));
+    unshare(flags).map_err(failed("namespaces"))?;
+    let write = |name: &'static str, text: String| fs::write(format!("/proc/self/{name}"), text).map_err(failed(name));
     // Without this the group cannot be mapped.
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{uid} {uid} 1"))?;
     write("gid_map", format!("{gid} {gid} 1"))?;
     if !network {
-        loopback_up().map_err(|it| format!("loopback: {it}"))?;
+        loopback_up().map_err(failed("loopback"))?;
     }
     Ok(())
 }
 
 /// Mounts what there is to see, as number 1 of the namespace.
-pub(super) fn arrange(plan: &SandboxPlan) -> Result<(), String> {
+pub(super) fn arrange(plan: &SandboxPlan) -> Result<(), SetupError> {
     let none = None::<&str>;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(|it| format!("private /: {it}"))?;
-    open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(|it| format!("/: {it}"))?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(failed("private /"))?;
+    open(Path::new("/")).and_then(|it| change(&it, true, READ_ONLY, 0)).map_err(failed("/"))?;
     let mut beneath = Vec::new();
     for it in &plan.writable {
         match open(it) {
@@ -82,15 +82,14 @@ pub(super) fn arrange(plan: &SandboxPlan) -> Result<(), String> {
     show(&plan.views)?;
     if plan.has_own_memory() && Path::new(SHARED_MEMORY).is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        mount(Some("tmpfs"), SHARED_MEMORY, Some("tmpfs"), flags, Some("mode=1777"))
-            .map_err(|it| format!("{SHARED_MEMORY}: {it}"))?;
+        mount(Some("tmpfs"), SHARED_MEMORY, Some("tmpfs"), flags, Some("mode=1777")).map_err(failed(SHARED_MEMORY))?;
     }
     terminals()?;
     proc()
 }
 
 /// Hides places, and mounts again what is seen in them. All is taken before anything hides it.
-fn show(views: &[View]) -> Result<(), String> {
+fn show(views: &[View]) -> Result<(), SetupError> {
     let taken = views.iter().map(|it| {
         let from = it.shows.as_deref().unwrap_or(&it.place);
         let tree = open(from).and_then(|place| clone(&place)).map_err(said(from, "clone"))?;
@@ -100,14 +99,14 @@ fn show(views: &[View]) -> Result<(), String> {
         }
         Ok((tree, it.place.as_path()))
     });
-    for (tree, place) in taken.collect::<Result<Vec<_>, String>>()? {
+    for (tree, place) in taken.collect::<Result<Vec<_>, SetupError>>()? {
         open(place).and_then(|to| attach(&tree, &to)).map_err(said(place, "mount"))?;
     }
     Ok(())
 }
 
 /// Terminals of its own: on the user's, whoever opens them reads what is typed, and sets how they behave.
-fn terminals() -> Result<(), String> {
+fn terminals() -> Result<(), SetupError> {
     if !Path::new("/dev/pts").is_dir() {
         return Ok(());
     }
@@ -117,28 +116,28 @@ fn terminals() -> Result<(), String> {
         Ok(()) => (),
         // Somebody keeps even this from the namespace: the old ones stay, which Landlock keeps from being written.
         Err(Errno::EPERM) => return Ok(()),
-        Err(it) => return Err(format!("/dev/pts: {it}")),
+        Err(it) => return Err(failed("/dev/pts")(it)),
     }
     // In a container it is often a link, and then leads there by itself.
     match Path::new("/dev/ptmx").is_symlink() {
         true => Ok(()),
         false => mount(Some("/dev/pts/ptmx"), "/dev/ptmx", None::<&str>, MsFlags::MS_BIND, None::<&str>)
-            .map_err(|it| format!("/dev/ptmx: {it}")),
+            .map_err(failed("/dev/ptmx")),
     }
 }
 
 /// Its own processes alone. In a container parts of `/proc` may be covered, and then the kernel gives nobody a fresh
 /// one: the old one stays, in which Landlock lets nobody look into processes outside.
-fn proc() -> Result<(), String> {
+fn proc() -> Result<(), SetupError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     match mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
         Ok(()) | Err(Errno::EPERM) => Ok(()),
-        Err(it) => Err(format!("/proc: {it}")),
+        Err(it) => Err(failed("/proc")(it)),
     }
 }
 
 /// Makes a folder one that is written. Where the disk itself is mounted read-only, nobody here can: then it is not.
-fn open_up(path: &Path) -> Result<(), String> {
+fn open_up(path: &Path) -> Result<(), SetupError> {
     // Anew: it may lie in one that was mounted just now.
     let place = open(path).map_err(said(path, "open"))?;
     let tree = clone(&place).map_err(said(path, "clone"))?;
@@ -150,7 +149,7 @@ fn open_up(path: &Path) -> Result<(), String> {
 }
 
 /// Mounts what lies at a path onto itself. By descriptors: nobody can put another folder in its place meanwhile.
-fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String> {
+fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), SetupError> {
     let place = open(path).map_err(said(path, "open"))?;
     let tree = clone(&place).map_err(said(path, "clone"))?;
     change(&tree, recursive, set, clear).map_err(said(path, "attributes"))?;
@@ -160,7 +159,7 @@ fn bind(path: &Path, recursive: bool, set: u64, clear: u64) -> Result<(), String
 /// Makes a folder one that can be neither renamed nor removed: a mount point. The kernel looks whether anything in this
 /// namespace is mounted on the folder itself, whichever way leads there: so the mount is made where nobody comes by,
 /// `beneath` the one of the root. Who comes by the root finds no mount, and so `rename` and `link` lead in and out.
-fn hold(path: &Path, beneath: &[(&Path, OwnedFd)]) -> Result<(), String> {
+fn hold(path: &Path, beneath: &[(&Path, OwnedFd)]) -> Result<(), SetupError> {
     let root = beneath.iter().find_map(|(root, it)| Some((it, path.strip_prefix(root).ok()?)));
     let place = match root {
         Some((root, below)) => open_at(root, below),
@@ -171,8 +170,8 @@ fn hold(path: &Path, beneath: &[(&Path, OwnedFd)]) -> Result<(), String> {
     attach(&tree, &place).map_err(said(path, "mount"))
 }
 
-fn said<'p>(path: &'p Path, what: &'static str) -> impl FnOnce(io::Error) -> String + use<'p> {
-    move |it| format!("{}: {what}: {it}", path.display())
+fn said<'p>(path: &'p Path, what: &'static str) -> impl FnOnce(io::Error) -> SetupError + use<'p> {
+    move |it| failed(format!("{}: {what}", path.display()))(it)
 }
 
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {

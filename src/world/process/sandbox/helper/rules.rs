@@ -13,7 +13,7 @@ use landlock::{
 };
 use nix::libc;
 
-use super::mounts;
+use super::{SetupError, broken, failed, mounts};
 use crate::world::process::sandbox::{SHARED_MEMORY, SandboxPlan};
 
 /// Devices without a state that others see.
@@ -30,7 +30,7 @@ pub(super) fn abi() -> i64 {
     res.max(0)
 }
 
-pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
+pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), SetupError> {
     let all = AccessFs::from_write(ABI::V3);
     let mut writable = vec![plan.tmp.clone()];
     match plan.namespaces && plan.links.is_empty() {
@@ -59,8 +59,8 @@ pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
         .and_then(|it| it.add_rules(path_beneath_rules(&devices, AccessFs::WriteFile | AccessFs::Truncate)))
         .and_then(|it| it.add_rules(own.into_iter().map(Ok::<_, RulesetError>)))
         .and_then(landlock::RulesetCreated::restrict_self);
-    match restricted.map_err(|it| format!("Landlock: {it}"))?.ruleset {
-        RulesetStatus::NotEnforced => Err("Landlock is not there".to_owned()),
+    match restricted.map_err(failed("Landlock"))?.ruleset {
+        RulesetStatus::NotEnforced => Err(broken("Landlock is not there")),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
 }
