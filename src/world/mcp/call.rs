@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{connection::ServerLink, output, sandbox_findings::PendingFindings, server::result_json};
+use super::{connection::ServerLink, output, output::result_json, sandbox_findings::PendingFindings};
 use crate::{
     base::{
         content::Part,

@@ -2,6 +2,7 @@
 
 mod call;
 mod catalog;
+mod client;
 mod connection;
 pub mod elicitation;
 mod elicitation_call;
@@ -10,6 +11,7 @@ mod names;
 mod output;
 mod sandbox_findings;
 mod server;
+mod server_process;
 mod sse;
 mod stdio;
 mod web;

@@ -1,6 +1,7 @@
 //! MCP tool results, converted for the model and the user. A server's text is marked as untrusted.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use rmcp::model::ServerResult;
 use serde_json::{Value, json};
 
 use crate::base::{
@@ -8,6 +9,11 @@ use crate::base::{
     text::{self, wrap_untrusted},
     tool::{Display, ToolError, ToolOutput},
 };
+
+/// As JSON: rmcp's types take a result for another one, or refuse it whole, where a server is a little off.
+pub(super) fn result_json(result: &ServerResult) -> Value {
+    serde_json::to_value(result).unwrap_or_default()
+}
 
 /// The most text that people are shown, in bytes.
 const SHOWN: usize = 32 * 1024;

@@ -1,22 +1,16 @@
 //! The HTTP transports of MCP: streamable HTTP, or the older one with server-sent events.
 
-use std::{collections::HashMap, error::Error};
+use std::collections::HashMap;
 
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
-use rmcp::{
-    service::ClientInitializeError,
-    transport::{
-        StreamableHttpClientTransport,
-        streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
-    },
-};
+use rmcp::transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig};
 
 use super::{
+    client::{Listener, OpenConnection},
     error::StartError,
-    server::{Listener, OpenConnection},
     sse::Sse,
 };
 use crate::{
@@ -65,26 +59,6 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, StartError> {
         }
     }
     Ok(res)
-}
-
-/// Why the handshake failed, in one line: the innermost cause says most.
-pub(super) fn connect_error(error: &ClientInitializeError) -> StartError {
-    if error.is_authorization_required() {
-        let hint = "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token";
-        return StartError::Refused(hint.to_owned());
-    }
-    let mut deepest: &dyn Error = match error {
-        ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
-        other => other,
-    };
-    // This one does not name its cause as such.
-    if let Some(StreamableHttpError::Client(it)) = deepest.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        deepest = it;
-    }
-    while let Some(next) = deepest.source() {
-        deepest = next;
-    }
-    StartError::Gone(text::first_line(&deepest.to_string(), 300))
 }
 
 #[cfg(test)]
