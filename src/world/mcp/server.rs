@@ -6,7 +6,6 @@ use rmcp::{
     Peer, RoleClient,
     model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams},
     service::ServiceError,
-    transport::Transport,
 };
 use tokio::{
     sync::Notify,

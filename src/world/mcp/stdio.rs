@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::{io::AsyncReadExt, time::sleep};
+use tokio::time::sleep;
 
 use super::{
     ServerIdentity,
