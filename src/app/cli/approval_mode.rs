@@ -1,4 +1,4 @@
-//! The approval modes as they are typed, of `--approval-mode` and `--mode`.
+//! Approval modes of `--approval-mode` and `--mode`, as they are typed.
 
 use clap::ValueEnum;
 

@@ -1,4 +1,4 @@
-//! What can be typed: the clap definition of the whole binary. Parsing touches nothing but argv.
+//! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 

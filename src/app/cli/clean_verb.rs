@@ -1,4 +1,4 @@
-//! `castor clean`: how much room checkpoints take, and giving it back.
+//! `castor clean`: shows the size of checkpoints and deletes them.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ pub struct CleanArgs {
     pub yes: bool,
 }
 
-/// `ask` puts a question to the user; `None`: nobody is there.
+/// `ask` puts a question to the user; `None`: no user is there.
 ///
 /// # Errors
 /// With the line for stderr.

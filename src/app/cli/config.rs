@@ -1,4 +1,4 @@
-//! `castor config`: where a setting comes from.
+//! `castor config`: explains where a setting comes from.
 
 use std::io::{self, Write};
 

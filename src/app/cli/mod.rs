@@ -1,4 +1,4 @@
-//! The command line: one table of verbs over the agent and its companion.
+//! The command line: one table of commands for the agent and its companion.
 
 pub mod approval_mode;
 pub mod args;
@@ -52,7 +52,7 @@ use crate::{
     },
 };
 
-/// What verbs print goes through here; see [`Plain`].
+/// The output of commands; see [`CleanText`].
 fn out() -> CleanText<Output> {
     CleanText::new(Output::of_process())
 }
@@ -104,7 +104,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What keeps a verb from castor's own folder. Who speaks to a client says it there, and the doctor has a place for it.
+/// Why a command cannot use castor's own folder. Commands with a client, and the doctor, report this themselves.
 fn missing_home(verb: &CliVerb) -> Option<StoreError> {
     let asks = matches!(
         verb,

@@ -1,5 +1,4 @@
-//! `castor models`: what providers offer, as they say now. What they say is kept: editors are shown it from the next
-//! session on.
+//! `castor models`: lists the models of all providers and caches the lists for editors.
 
 use std::{
     io::{self, Write},
@@ -45,7 +44,7 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
-/// Where the answers go.
+/// The output streams.
 pub struct ModelStreams<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
@@ -53,7 +52,7 @@ pub struct ModelStreams<'a> {
 
 type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 
-/// Prints what was found; 0 when somebody answered, of those that were asked.
+/// Prints the lists; 0 if any of the asked providers answered.
 ///
 /// # Errors
 /// The output's.

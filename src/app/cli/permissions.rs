@@ -1,4 +1,4 @@
-//! `castor permissions`: what was allowed for ever, and taking it back.
+//! `castor permissions`: lists and revokes saved permissions.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Nobody tells them.
+/// Running sessions are not told.
 const RUNNING: &str = "Sessions that run keep what they have until they end; what was allowed in one, `/permissions revoke` there takes back.";
 
 /// Lists what was saved, or takes it back.

@@ -1,4 +1,4 @@
-//! What the tests of verbs share: a folder with a home and a workspace, and how a line is read.
+//! Test fixture of commands: a folder with a home and a workspace, and parsing of a command line.
 #![allow(clippy::disallowed_methods)]
 
 use clap::{Args, Parser};

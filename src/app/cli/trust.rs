@@ -1,4 +1,4 @@
-//! `castor trust`: says that a folder is trusted, or no longer, and tells what holds.
+//! `castor trust`: trusts or distrusts a folder, and explains what counts.
 
 use std::io::{self, Write};
 
@@ -56,7 +56,7 @@ pub enum TrustVerb {
     },
 }
 
-/// Asks the user, where there is somebody to ask.
+/// Asks the user, if one is there.
 pub type Ask<'a> = Option<&'a mut dyn FnMut(&str) -> bool>;
 
 /// Returns the exit code.
@@ -263,6 +263,7 @@ mod tests {
         }
     }
 
+    /// A home folder, a folder above it and the top of the disk need `--yes`.
     #[test]
     fn a_home_is_trusted_by_those_only_who_say_so_twice() {
         let ground = Ground::new();

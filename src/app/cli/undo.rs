@@ -1,4 +1,4 @@
-//! `castor undo`, `redo`, `rewind` and `diff`: what a session changed in files, taken back or looked at from a shell.
+//! `castor undo`, `redo`, `rewind` and `diff`: restores and compares files that a session changed.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ impl From<Conflicts> for OnConflict {
     }
 }
 
-/// Which of the verbs it is.
+/// The command: undo, redo, rewind or diff.
 #[derive(Clone, Debug)]
 pub enum UndoVerb {
     Undo(UndoArgs),

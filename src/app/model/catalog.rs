@@ -1,5 +1,4 @@
-//! What providers said of their models when they were asked last, kept in castor's home. Nobody is asked for a session:
-//! `castor models` asks.
+//! The model catalog: cached model lists of providers. Only `castor models` asks the providers.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which model a session begins or goes on with: by flag, settings, script or log.
+//! The chosen model of a session: by flag, settings, script or log.
 
 use crate::{
     app::settings::{Settings, options::Options},

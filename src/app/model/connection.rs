@@ -1,5 +1,5 @@
-//! How castor reaches the network: the user's settings, else the environment that castor was started with. Never what a
-//! project's `.env` says: it would decide where keys go.
+//! Network connection settings: proxies and authorities from user settings and environment, never from a project's
+//! `.env`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const NO_PROXY: &str = "none";
 /// More authorities to trust, as Node's programs read it; SSL_CERT_FILE is read where TLS is set up.
 const MORE_AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
 
-/// What the process's own environment says.
+/// Connection settings of the process's own environment.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessEnvironment {
     proxies: Proxies,

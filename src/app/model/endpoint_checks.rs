@@ -1,4 +1,4 @@
-//! Keys, base URLs and headers, checked before anything is sent with them.
+//! Checks of keys, base URLs and headers, before anything is sent with them.
 
 use std::net::IpAddr;
 

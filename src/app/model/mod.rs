@@ -1,4 +1,4 @@
-//! Which model answers: credentials, providers, connections, and what all sessions know of models that are out.
+//! Model access for sessions: credentials, providers, connections, and outages that all sessions share.
 
 pub mod access;
 pub mod catalog;

@@ -1,4 +1,4 @@
-//! Which model a session talks to: scripted, demo or real, recorded or not. Shared by the sessions of the process.
+//! Model factory: makes the generator of a session: scripted, demo, real or recorded.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What all sessions know of models that are out, once for all that reach them in the same way.
+//! Outages of models, shared by all sessions that reach a model in the same way.
 
 use std::{
     collections::BTreeMap,

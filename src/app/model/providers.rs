@@ -1,4 +1,4 @@
-//! Models of providers beside Gemini: from a name such as `ollama/qwen3` to a generator.
+//! Model providers beside Gemini: from a name such as `ollama/qwen3` to a generator.
 
 use std::sync::Arc;
 

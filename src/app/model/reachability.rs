@@ -1,4 +1,4 @@
-//! How a session reaches its model and those that may take its place.
+//! Reachable models of a session: its own model, and its fallbacks.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The handlers of authenticate and logout.
+//! Handlers of `authenticate` and `logout`.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{json, value::RawValue};

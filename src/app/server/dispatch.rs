@@ -1,4 +1,4 @@
-//! Messages of the client: one table of methods, one of notifications, and the answers to what we asked.
+//! Message dispatch: the tables of methods and notifications, and the client's answers to requests.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Everything that can wake the loop, in one closed list.
+//! Events of the loop: everything that can wake it, in one closed list.
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ pub enum Event {
     /// Bytes from the client, cut anywhere.
     Stdin(Vec<u8>),
     StdinClosed,
-    /// So many bytes left for the client.
+    /// This many bytes were written to the client.
     Written(usize),
     /// The client no longer reads.
     StdoutClosed,
@@ -28,23 +28,23 @@ pub enum Event {
     Terminate,
     /// A timer is due.
     Timer,
-    /// An answer of the world, for a session.
+    /// A task's answer, for a session.
     Engine {
         session: SessionId,
         input: Input,
     },
-    /// An MCP server has something to say.
+    /// An event of an MCP server.
     Mcp {
         server: u64,
         event: ServerEvent,
     },
-    /// A task of the world needs the editor's hands.
+    /// A task needs a request to the editor.
     Editor(EditorRequest),
-    /// A chore is done, well or not.
+    /// A chore ended, well or not.
     ChoreDone,
-    /// What holds for ever is written down, or could not be.
+    /// A permanent grant is saved, or could not be.
     GrantSaved,
-    /// The sessions on the disk, for who asked for them.
+    /// The sessions on the disk, for an open `session/list`.
     SessionsListed(Box<Listing>),
 }
 
@@ -68,7 +68,7 @@ impl Event {
     }
 }
 
-/// What a listing found, newest first.
+/// The result of a listing, newest first.
 pub struct Listing {
     pub ticket: Ticket,
     pub params: ListParams,
@@ -86,7 +86,7 @@ pub struct EditorRequest {
     pub reply: oneshot::Sender<Result<Value, RpcError>>,
 }
 
-/// What the client wants listed.
+/// Parameters of `session/list`.
 pub struct ListParams {
     pub cwd: Option<AbsPath>,
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.

@@ -1,4 +1,4 @@
-//! The one loop of a process: waits for an event, has the machine handle it, sends what came of it.
+//! The event loop of a process: waits for an event, steps the machine, sends its output.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -122,7 +122,7 @@ fn ready_event(inbox: &mut Inbox, open: OpenQueues) -> Option<Event> {
     inbox.control.try_recv().ok().or_else(|| stdin(inbox)).or_else(|| answers(inbox))
 }
 
-/// Everything is stopped, everybody is answered, and what the client still reads is written; at most half a second.
+/// Stops all tasks, answers all requests, and writes what the client still reads, within half a second.
 async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     machine.cancel_prompts();
     // Who sends a script and closes wants its answers too: a listing is always near its end.

@@ -1,4 +1,4 @@
-//! Windows over a session's trajectory: from `agent_start` to `agent_end` of one stream.
+//! Event windows of a session: from `agent_start` to `agent_end` of one stream.
 
 use crate::base::event::{AgentEvent, EventKind};
 

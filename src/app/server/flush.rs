@@ -1,4 +1,4 @@
-//! The end of a loop turn: facts are logged, then shown, then effects start. In this order, always.
+//! The end of a loop turn: logs facts, shows them, then starts effects. If the log cannot be written, the turn ends.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! session/list: the disk is read on a thread of its own, since a machine may hold thousands of logs.
+//! ACP `session/list`: reads the disk on a thread of its own, since a machine may hold thousands of logs.
 
 use serde_json::value::RawValue;
 

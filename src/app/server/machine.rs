@@ -1,5 +1,5 @@
-//! The loop without its waiting: events go in, lines for the client and jobs for the workers come out. It has no
-//! thread, pipe or clock of its own: `event_loop` turns it in a process, the simulator in its tests.
+//! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
+//! the simulator can turn it.
 
 use crate::{
     app::{
@@ -12,7 +12,7 @@ use crate::{
     world::{process::Groups, secrets::Env},
 };
 
-/// What goes in and out, for who turns it.
+/// The machine's queues, for the loop that turns it.
 pub use crate::app::{
     server::{
         dispatch::METHODS,
@@ -37,7 +37,7 @@ pub struct Machine {
     unsent: usize,
 }
 
-/// What is open, waits or is kept. All of it has to come back to what it was when all is quiet.
+/// Counts of open, waiting and kept things. They return to their first values when all is quiet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenResources {
     /// Requests of the client without an answer.
@@ -146,7 +146,7 @@ impl Machine {
         }
     }
 
-    /// Every session's hooks are told that it is over; who waits for them is up to the caller.
+    /// Runs the `SessionEnd` hooks of every session; the caller decides whether to wait.
     pub fn end_sessions(&mut self) {
         for live in self.state.sessions.values_mut() {
             for run in live.session.session_end_hooks("exit") {
@@ -161,7 +161,7 @@ impl Machine {
         self.state.tasks.chores.n_running > 0
     }
 
-    /// The end: everybody is answered, everything is stopped.
+    /// The end: answers all requests and stops all tasks.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut lines = self.flush();
         flush::answer_all(&mut self.state);

@@ -1,4 +1,4 @@
-//! MCP servers and sessions: connecting them, and what happens when a server says something.
+//! MCP servers of sessions: connects them and handles their events.
 
 use std::sync::Arc;
 

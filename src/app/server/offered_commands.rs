@@ -1,4 +1,4 @@
-//! What a client is told that can be typed in a session: after the answer that names the session, then when it changes.
+//! Available slash commands: tells the client about them after a session starts, and when they change.
 
 use crate::{
     app::{server::outbox::Outbox, session::live_session::LiveSession},

@@ -1,4 +1,4 @@
-//! The outbox: lines, acts of sessions and requests that leave at the end of the loop turn.
+//! The outbox: lines, effects of sessions and requests that leave at the end of the loop turn.
 
 use crate::{
     app::server::event::EditorRequest,

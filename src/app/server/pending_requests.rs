@@ -1,4 +1,4 @@
-//! Open requests, of the client and to it: what each is about, and taking back what nobody waits for any more.
+//! Open requests of the client and to it: their owners, and the withdrawal of those that are no longer needed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The one internal question, as this client can show it; and what its answer means.
+//! Questions to the user, in the form that the client can show, and the conversion of answers.
 
 use serde_json::{Value, value::RawValue};
 

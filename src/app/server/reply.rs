@@ -1,4 +1,4 @@
-//! Answers to the client: what a handler gives, and how it leaves.
+//! Answers to the client's requests.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{
     wire::jsonrpc::{error, open_requests::Ticket, write},
 };
 
-/// What a request is answered with: now, later (by who completes its ticket), or an error.
+/// A handler's reply: an answer now, one later (through its ticket), or an error.
 pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
 
 /// The one answer to a request; a second one is dropped here.

@@ -1,4 +1,4 @@
-//! The handlers of the method table, one function for each method.
+//! Request handlers: one function for each ACP method.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
@@ -153,7 +153,7 @@ pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Re
     Ok(None)
 }
 
-/// What somebody says to a session. Nothing at all is no question: no model is paid to answer it.
+/// The content of a prompt. An empty prompt is refused: no model is paid to answer it.
 fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     check_open(state, &id)?;

@@ -1,4 +1,4 @@
-//! `_castor/session/rewind`: a session goes back to before a message, its files, its conversation or both.
+//! Handler of `_castor/session/rewind`: takes a session back to before a message, in files, conversation or both.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! What a rewind came to: the log for the session that goes back, the answer to who asked, the notice for the client.
+//! Results of a rewind: the log for the session, the answer to the request, and the notice for the client.
 
 use crate::{
     app::server::{reply, state::State},

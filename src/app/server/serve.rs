@@ -1,4 +1,4 @@
-//! `castor acp`: the composition root. Wiring is read here once; everything else never sees it.
+//! `castor acp`: the composition root, where everything is wired.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The factory of sessions: place, trust, settings, model and tools become one live session.
+//! Session factory: creates, loads, forks and readmits live sessions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! stdin and stdout of `castor acp`: a plain thread each, for what has to wait. No other code touches them.
+//! Stdin and stdout of `castor acp`: a plain thread each. No other code touches them.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ const QUEUE: usize = 16;
 #[cfg(target_os = "linux")]
 const CURRENT_OFFSET: u64 = u64::MAX;
 
-/// Where lines for the client go, in order.
+/// The ordered queue of lines for the client.
 pub struct Stdout {
     fd: OwnedFd,
     lines: mpsc::Sender<Vec<u8>>,
@@ -67,7 +67,7 @@ pub fn take_stdout() -> io::Result<OwnedFd> {
     Ok(private)
 }
 
-/// What the client says. Nobody reads ahead of the loop for long: the client waits, not our memory.
+/// The client's input. The reader stays close to the loop: the client waits, and memory is bounded.
 pub enum Stdin {
     /// The loop reads by itself: to hand each line over from a thread takes longer than to read it.
     #[cfg(target_os = "linux")]
@@ -195,7 +195,7 @@ fn read_on_thread(fd: OwnedFd, events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody will write to stdin any more, whatever is still in it.
+/// Whether stdin is closed for writing, whatever is still in it.
 pub fn stdin_is_closed() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::empty())];

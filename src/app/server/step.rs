@@ -1,4 +1,4 @@
-//! One step of a session; and the session as its log has it, after a panic or a log that could not be written.
+//! One step of a session, and its recovery from the log after a panic or a failed write.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! Old sessions go: once in each process, after the first session was answered, on a thread of its own.
+//! The sweep of old sessions: once per process, after the first session was answered, on its own thread.
 
 use crate::{
     app::{server::tasks::checkpoint_tasks, settings::Sources},

@@ -1,4 +1,4 @@
-//! Timers of sessions: what is due when.
+//! Timers of sessions.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

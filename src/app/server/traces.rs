@@ -1,5 +1,4 @@
-//! Spans of what castor does: a request of the client, the turn it begins, and in that the model's calls and the
-//! tools'. Without a subscriber that wants them, nothing is kept and nothing is allocated.
+//! Trace spans of requests, turns, model calls and tool calls. Without a subscriber they cost nothing.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +93,7 @@ impl Traces {
         self.turns.get(session)
     }
 
-    /// The session was let go, or its turn with all that it did.
+    /// The session was closed, or its turn with all its calls.
     pub fn forget_turn(&mut self, session: &SessionId) {
         self.turns.remove(session);
     }
@@ -166,6 +165,7 @@ mod tests {
     use super::Traces;
     use crate::wire::jsonrpc::open_requests::Ticket;
 
+    /// Without a subscriber no span is kept.
     #[test]
     fn nothing_is_kept_for_nobody() {
         let mut traces = Traces::default();

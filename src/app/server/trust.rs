@@ -1,4 +1,4 @@
-//! Trust in a session's folder: raises the question when the session begins, and does what follows from its answer.
+//! Trust in a session's folder: raises the question when the session begins, and applies the answer.
 
 use crate::{
     app::{

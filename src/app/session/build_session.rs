@@ -1,4 +1,4 @@
-//! What a session works with, made from its place, settings and trust: the engine's spec, the leaves' resources, its servers.
+//! Session builder: makes the engine's spec, the session's resources and its MCP servers from settings and trust.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a session's commands are confined: settings, trust and what the system can.
+//! Sandbox confinement of a session: from settings, trust and the system's abilities.
 
 use crate::{
     app::{
@@ -43,7 +43,7 @@ pub fn policy_sandbox(hold: SandboxState, ground: &FolderConfig, settings: &Sett
     }
 }
 
-/// Whether git starts no program of the folder's there, though nobody said yet that the folder is trusted.
+/// Whether git starts no program of the folder, before the user's trust decision.
 pub fn has_plain_repository(ground: &FolderConfig) -> bool {
     let git = || sandbox::repository::around(&ground.folder);
     is_harmless(ground) && git().is_none_or(|it| sandbox::git_config_paths::is_plain(it.as_path()))
@@ -59,7 +59,7 @@ pub fn lacks_for_auto(settings: &Settings) -> Option<&'static str> {
         .err()
 }
 
-/// Whether commands may write in the folder: it is trusted, or nobody forbade it and nothing in it could be obeyed.
+/// Whether commands may write in the folder: it is trusted, or it is not distrusted and holds no configuration.
 pub fn is_harmless(ground: &FolderConfig) -> bool {
     ground.trust.is_trusted() || (ground.trust == Trust::Unknown && ground.doubt.is_none())
 }
@@ -147,7 +147,7 @@ fn canonical(it: AbsPath) -> AbsPath {
     disk::real_path(&it).unwrap_or(it)
 }
 
-/// A name for a workspace's own folder among castor's: what one leaves in a cache is nobody else's.
+/// The name of a workspace's private folder below castor's: caches are not shared.
 fn cache_key(folder: &AbsPath) -> String {
     disk::hash(folder.as_path().as_os_str().as_encoded_bytes()).chars().take(16).collect()
 }
@@ -182,7 +182,7 @@ fn ignored_folders(env: &Env, harmless: bool, settings: &Settings) -> Option<Str
     (level != SandboxLevel::Off && !ignored.is_empty()).then(|| format!("{} {next}", ignored.join(" ")))
 }
 
-/// Removes what castors that were killed left standing in folders, and puts aside what is new there; both, in words.
+/// Removes placeholders of killed castors, and quarantines new configuration; both as notices.
 pub fn remove_leftovers(env: &Env) -> Vec<String> {
     let Some(records) = workspace::castor_home(env).map(|it| records_folder(&it)) else { return Vec::new() };
     let removed = sandbox::remove_orphans(records.as_path()).into_iter().map(|it| it.display().to_string());
@@ -194,7 +194,7 @@ pub fn quarantine_leftovers(records: &AbsPath) -> Option<String> {
     sandbox::quarantine_orphans(records.as_path()).in_words("a command of a castor that was killed")
 }
 
-/// Where castor writes down what stands in for configuration while commands run.
+/// The folder of placeholder records.
 pub fn records_folder(home: &AbsPath) -> AbsPath {
     home.join("stand-ins")
 }

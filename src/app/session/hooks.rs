@@ -1,4 +1,4 @@
-//! Hooks of a session: which there are, where they run, and what each is told of the session.
+//! Hooks of a session: loads them, with their folder and the data that each one gets.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What a session is built from beside its place: what castor was started with, its client, store, models and tools.
+//! The host of a session: the process's options, client, store, models and tools that sessions are built from.
 
 use crate::{
     app::{

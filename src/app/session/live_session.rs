@@ -1,4 +1,4 @@
-//! A session in this process: the engine's part of it, its log, and how its client sees it.
+//! A live session: its engine, its log and its client's view.
 
 use std::sync::Arc;
 

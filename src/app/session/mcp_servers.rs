@@ -1,4 +1,4 @@
-//! The MCP servers of the process: who uses which, how they are, and what that means for the tools of each session.
+//! All MCP servers of the process: their sessions, their status and their tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ struct SharedServer {
     stage: Stage,
 }
 
-/// How far a server has come.
+/// The stage of a server.
 pub enum Stage {
     Starting,
     Ready {
@@ -79,7 +79,7 @@ pub struct McpTool {
     pub timeout: Duration,
 }
 
-/// What a session wants to be connected with.
+/// The servers that a session asks for.
 pub struct ServerRequest {
     pub servers: Vec<McpServerConfig>,
     /// What is configured and must not start: names, and why.
@@ -131,7 +131,7 @@ impl Servers {
         self.shared.len()
     }
 
-    /// The session is over: servers that nobody else uses end.
+    /// The session is over: servers that no other session uses end.
     pub fn release(&mut self, session: &SessionId) {
         self.by_session.remove(session);
         self.stop_unused();

@@ -1,4 +1,4 @@
-//! What a session is made of: trust, confinement, policies, hooks, MCP servers, terminals, and the parts from all these.
+//! Parts of a session: trust, confinement, policies, hooks, MCP servers, terminals, and the builder that joins them.
 
 pub mod build_session;
 pub mod confinement;

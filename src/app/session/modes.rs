@@ -1,4 +1,4 @@
-//! Which approval modes a session may have: by the folder's trust, the settings, and what the system can hold.
+//! Approval modes of a session: those that trust, settings and the system allow.
 
 use jsonrpsee::types::ErrorObjectOwned;
 

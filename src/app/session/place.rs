@@ -1,4 +1,4 @@
-//! Where a session works: its folders checked against the disk, what trust lets in of them, and the settings merged.
+//! The place of a session: its folders checked against the disk, its trust and its merged settings.
 
 use jsonrpsee::types::ErrorObjectOwned;
 

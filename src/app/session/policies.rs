@@ -1,4 +1,4 @@
-//! The rules of a session: castor's own, the settings', and those of policy files.
+//! Policy rules of a session: built-in ones, those of settings and of policy files.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::{
         secrets::Env,
         workspace::{
             folder_config::FolderConfig,
-            policies::{self, Author, NamedPolicies},
+            policies::{self, NamedPolicies, PolicyAuthor},
             settings::{Layers, Scope, settings_files},
         },
     },
@@ -71,7 +71,7 @@ fn rules_over(rules: RuleSet, ground: &FolderConfig) -> FolderRules {
     // What was allowed for ever is switched off with the answers that do so.
     let no_saved = settings::Settings::merge(sources).0.disable_always_allow;
     for it in found {
-        if no_saved && it.author == Author::User && it.file.as_path().ends_with(GRANTS_FILE) {
+        if no_saved && it.author == PolicyAuthor::User && it.file.as_path().ends_with(GRANTS_FILE) {
             continue;
         }
         let (more, wrong) = read(&it);
@@ -116,9 +116,9 @@ fn named_policies(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Name
 
 fn read(it: &policies::PolicyFile) -> (PolicyFile, Vec<String>) {
     let tier = match it.author {
-        Author::Workspace => Tier::Workspace,
-        Author::User => Tier::User,
-        Author::System => Tier::Admin,
+        PolicyAuthor::Workspace => Tier::Workspace,
+        PolicyAuthor::User => Tier::User,
+        PolicyAuthor::System => Tier::Admin,
     };
     let file = it.file.to_string();
     match &it.text {
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(fetch(), (Decision::Deny, 0));
     }
 
-    /// Nobody knows what they would have denied.
+    /// A broken file may have denied anything.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn settings_that_cannot_be_read_make_everything_a_question() {

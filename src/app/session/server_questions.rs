@@ -1,4 +1,4 @@
-//! What servers ask the user: whose question each is, and what became of it.
+//! Elicitations of MCP servers: the session that each belongs to, and its answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ impl ServerQuestions {
         self.given_up.push(WithdrawnQuestion { server, session: session.clone(), at_ms: now_ms });
     }
 
-    /// Nobody in that session can be asked any more. The servers are told so, as what waits for them is dropped.
+    /// Drops all questions of a session; their servers are told that no user can be asked.
     pub fn forget(&mut self, session: &SessionId) {
         self.open.retain(|_, it| it.session != *session);
         self.pages.retain(|it| it.session != *session);

@@ -1,4 +1,4 @@
-//! What the leaves of one session share: its folders, settings, model. Never changed, only replaced.
+//! Resources of one session that its tasks share: folders, settings, model. They are replaced, never changed.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// How commands are run and seen.
+/// The way in which commands run and are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalMode {
     /// By us, as text.
@@ -28,7 +28,7 @@ pub enum TerminalMode {
     Client { reads_lines: bool },
 }
 
-/// How files are reached, and given back.
+/// Access to files, and checkpoints.
 #[derive(Clone)]
 pub struct Files {
     /// The editor offers to read them.
@@ -38,7 +38,7 @@ pub struct Files {
     pub checkpoints: Option<Arc<Checkpoints>>,
 }
 
-/// What is given to processes.
+/// Environment and confinement of child processes.
 #[derive(Clone)]
 pub struct ChildProcesses {
     /// Already filtered.
@@ -78,7 +78,7 @@ impl Default for SessionClosed {
     }
 }
 
-/// What goes to the model beside the conversation, and how much of it.
+/// Input for the model beside the conversation, with its limits.
 #[derive(Clone)]
 pub struct ModelInput {
     /// Characters of a tool's output beyond which it goes to a file; 0: never.

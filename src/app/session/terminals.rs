@@ -1,4 +1,4 @@
-//! The client's terminals that run commands of ours. The loop owns them, so that each is released whatever happens.
+//! Terminals of the client that run castor's commands. The loop owns them, so that each is released.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     wire::acp::terminals::{self, KILL, RELEASE},
 };
 
-/// Which terminals are open for which running call.
+/// Open terminals by running call.
 #[derive(Debug, Default)]
 pub struct Terminals {
     open: BTreeMap<(SessionId, EffectId), Vec<String>>,
@@ -31,7 +31,7 @@ impl Terminals {
         self.open.len()
     }
 
-    /// The client created a terminal. The call that wanted it may be over by now: then nobody else would release it.
+    /// The client created a terminal. It is released here if the call that wanted it is over.
     pub fn register(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
         let Some(terminal) = terminals::read_created(result) else { return Vec::new() };
         self.open.entry((session.clone(), effect)).or_default().push(terminal);

@@ -1,4 +1,4 @@
-//! The question about a session's folder: when it is raised, and what it says.
+//! The trust question about a session's folder: its time and its text.
 
 use std::sync::Arc;
 

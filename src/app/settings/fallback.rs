@@ -1,5 +1,4 @@
-//! `model.fallback`: who takes over from models that do not answer, and what is done about it, by the kind of failure.
-//! In Gemini CLI's words.
+//! The setting `model.fallback`: fallback models and the action for each kind of failure, in Gemini CLI's words.
 
 use serde_json::{Map, Value};
 

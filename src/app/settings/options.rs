@@ -1,4 +1,4 @@
-//! What `castor acp` was started with.
+//! Options of `castor acp` from the command line.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One call: its states, one shape each, and the tools it may be for.
+//! One tool call: its states, each with its own data.
 
 use std::sync::Arc;
 

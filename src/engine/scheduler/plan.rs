@@ -1,4 +1,4 @@
-//! Plan mode: its two tools, and the review of a plan, which decides how the session goes on.
+//! The plan mode tools `enter_plan_mode` and `exit_plan_mode`, and the user's review of a plan.
 
 use std::sync::{Arc, LazyLock};
 

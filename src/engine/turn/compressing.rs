@@ -1,5 +1,4 @@
-//! A conversation gives way to a snapshot of it: hooks hear of it, a model writes it and looks at it once more. Where
-//! that fails, less is shown of old results, and the turn goes on all the same.
+//! Compression of the conversation during a turn: hooks, a summary by a model, its check, and masks as the fallback.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Calls came to folders below the session's own: what their memory files say joins the conversation behind the results.
-//! The system instruction stays as it was, or no prompt cache would hold.
+//! Memory files of subfolders that calls reach: added behind the results. The system instruction stays the same for
+//! prompt caches.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Turn {
         self.after_calls(step, spec, kept);
     }
 
-    /// Whoever hangs there hangs alone, and only once.
+    /// A read that hangs there hangs alone, and only once.
     pub(super) fn look_took_long(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
         let Phase::DiscoveringMemory(it) = std::mem::replace(&mut self.phase, Phase::RunningCalls) else { return };
         step.start_effect(Effect::Abort { effect: it.look });

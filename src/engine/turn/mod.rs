@@ -1,4 +1,4 @@
-//! One prompt, from its arrival to its one outcome: sampling, calling, sampling again.
+//! A turn: one prompt from its arrival to its one outcome, a state machine over its phases.
 
 mod background_results;
 pub mod checkpoints;
@@ -149,7 +149,7 @@ enum Phase {
 }
 
 impl Turn {
-    /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
+    /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
     pub fn begin(
         step: &mut Step<'_>,
         spec: &Spec,

@@ -1,4 +1,4 @@
-//! What a model is asked about the turn itself: whether it leads anywhere, and whether its answer is the last one.
+//! Checks of a turn by a model: whether it makes progress, and whether its answer is final.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub(super) struct PendingCheck {
 
 #[derive(Debug)]
 enum CheckSubject {
-    /// Whoever was asked first.
+    /// The first model.
     Loop(String),
     DoubleCheck,
     Speaker,

@@ -1,5 +1,4 @@
-//! Which model a turn goes to where the session leaves that open: judges are heard, and what comes of it holds for the
-//! calls that follow.
+//! Routing of a turn in auto mode: asks the classifiers, and keeps the chosen model for the following requests.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +28,7 @@ use crate::{
     },
 };
 
-/// A judge who takes longer is not worth the wait.
+/// A slower classifier is not worth the wait.
 const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_024, ms: 10_000 };
 /// Of the whole answer, and of the thoughts in it.
 const MAX_TOKENS: u32 = 1_024;
@@ -41,7 +40,7 @@ pub(super) struct Router {
     /// Another model than the configured one, which is named first: for the rest of this turn.
     pub instead: Option<(String, String)>,
     sequence: Option<Sequence>,
-    /// What judges said since the last decision.
+    /// Classifications since the last decision.
     judged: BTreeMap<ClassifierModel, Result<Classification, String>>,
 }
 
@@ -69,7 +68,7 @@ impl RouteScope {
     }
 }
 
-/// A judge is asked.
+/// A classifier is asked.
 #[derive(Debug)]
 pub(super) struct Routing {
     attempt: u32,
@@ -93,7 +92,7 @@ impl Router {
     }
 }
 
-/// The model as a prompt begins, before anybody is asked.
+/// The model as a prompt begins, before any classifier.
 pub(super) fn first(record: &Record, spec: &Spec, kept: &SessionScratch, now_ms: u64) -> Option<ModelRoute> {
     match route(&RoutingContext { skip_classifier: true, ..asking(record, spec, kept, &BTreeMap::new(), now_ms) }) {
         RoutingOutcome::Route(it) => Some(it),
@@ -132,13 +131,13 @@ fn has_plan(turns: &[Arc<history::Turn>]) -> bool {
 }
 
 impl Turn {
-    /// Whether somebody has to find the model first.
+    /// Whether a classifier has to choose the model first.
     pub(super) fn is_open(&self, record: &Record, spec: &Spec) -> bool {
         let taken_over = self.router.instead.as_ref().is_some_and(|(of, _)| *of == record.model);
         !taken_over && spec.aliases.auto(&record.model).is_some() && self.router.found(record).is_none()
     }
 
-    /// Goes on with the model that is found, at once or after a judge was heard. `contents`: as a model would see them.
+    /// Goes on with the chosen model, at once or after a classifier. `contents`: as a model would see them.
     pub(super) fn find_model(
         &mut self,
         step: &mut Step<'_>,
@@ -182,7 +181,7 @@ impl Turn {
         }
     }
 
-    /// What a judge answered, or why there is no answer: then the next strategy has its say.
+    /// A classifier's answer, or the reason for none: then the next strategy decides.
     pub(super) fn judge_said(
         &mut self,
         step: &mut Step<'_>,

@@ -1,4 +1,4 @@
-//! A model is asked, and what of its answer is heard.
+//! Sampling: sends a request to the model and reads its answer.
 
 use super::{
     Attempt, MAX_SAMPLES, Phase, SessionScratch, Spec, Turn, compressing,

@@ -1,4 +1,4 @@
-//! Where hooks come into a turn: what they are told, and what goes on when they have answered.
+//! Hooks of a turn: session start, prompt, model request, model answer and end.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ pub(super) struct TurnTranscript {
     pub steering: super::steering::Steering,
 }
 
-/// An answer that hooks see before anybody else: whole.
+/// A whole answer that hooks see before the client.
 #[derive(Debug)]
 pub(super) struct BufferedAnswer {
     request: Value,
@@ -286,7 +286,7 @@ impl Turn {
         self.send(step, spec, attempt, request);
     }
 
-    /// What hooks are to see of an answer before it is shown; `None`: nobody waits for it.
+    /// The part of an answer that hooks see before the client; `None`: no hook waits for it.
     pub(super) fn buffer_for_hooks(step: &Step<'_>, spec: &Spec, request: &ModelRequest) -> Option<BufferedAnswer> {
         let hooks = &spec.toolbox.hooks;
         let has =

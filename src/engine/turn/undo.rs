@@ -1,4 +1,4 @@
-//! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
+//! Undo and rewind by slash commands: restores files from checkpoints and tells user, model and log.
 
 use std::path::{Path, PathBuf};
 
@@ -222,7 +222,7 @@ impl Turn {
         it.stage = Stage::Asking { question, call };
     }
 
-    /// The user's word on files that somebody else changed.
+    /// The user's choice about files that another program changed.
     pub(super) fn on_conflict_answer(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
         let Phase::Restoring(it) = &mut self.phase else { return };
         let Stage::Asking { question: own, call } = &it.stage else { return };

@@ -1,4 +1,4 @@
-//! `castor auth`: stores, forgets and looks at the API key. Keys come from a terminal or a pipe, never from argv.
+//! `castor auth`: stores, deletes and checks the API key. Keys come from a terminal or a pipe, never from argv.
 
 mod hidden_input;
 mod status;
@@ -57,7 +57,7 @@ pub enum AuthVerb {
     },
 }
 
-/// What the verbs read and write.
+/// The streams of the commands.
 pub struct AuthStreams<'a> {
     pub stdin: Box<dyn Read + 'a>,
     /// Whether somebody can be asked.

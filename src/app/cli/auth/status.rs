@@ -1,4 +1,4 @@
-//! `castor auth status`: each way to sign in, whether it is configured, and by what.
+//! `castor auth status`: every way to sign in, whether it is configured, and where.
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn rows(env: &Env, settings: &Settings) -> Result<Vec<LoginStatus>, AccessError>
     Ok(res)
 }
 
-/// A provider that wants a key, and one that wants none where somebody named it: the settings, or the model.
+/// A provider that needs a key, or one without that the settings or the model name.
 fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<LoginStatus> {
     let chosen = settings.model_name.as_deref().and_then(|it| providers::provider_of(settings, it));
     let is_chosen = chosen.is_some_and(|chosen| chosen.name == it.name);

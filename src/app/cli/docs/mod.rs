@@ -1,4 +1,4 @@
-//! `castor docs`: writes the pages of `docs/reference/`, from the tables that castor itself goes by.
+//! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
 
 pub mod variables;
 
@@ -209,8 +209,10 @@ fn tools() -> String {
             text(&kind),
             format!("**{}**: {}.", tool.title, about.replace('*', "\\*")),
         ]);
-        let required = |name: &str| tool.parameters["required"].as_array().is_some_and(|it| it.contains(&name.into()));
-        for (name, it) in tool.parameters["properties"].as_object().into_iter().flatten() {
+        let required = |name: &str| {
+            tool.parameters.get("required").and_then(Value::as_array).is_some_and(|it| it.contains(&name.into()))
+        };
+        for (name, it) in tool.parameters.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let needed = if required(name) { ", required" } else { "" };
             rows.push([String::new(), code(name), kind_of(it) + needed, text(&it["description"]).replace('*', "\\*")]);
         }

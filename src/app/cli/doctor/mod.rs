@@ -1,4 +1,4 @@
-//! `castor doctor`: what this castor is, what it finds, and whether it works; the last lines say what to do.
+//! `castor doctor`: checks this installation; the last lines say what to do.
 
 mod editors;
 mod model_probe;

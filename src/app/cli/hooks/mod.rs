@@ -1,4 +1,4 @@
-//! `castor hooks`: which hooks a folder has, and Claude Code's in castor's words.
+//! `castor hooks`: lists a folder's hooks and migrates those of Claude Code.
 
 mod migrate;
 
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Where Claude Code has a project's hooks.
-const CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json"];
+const CLAUDE: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 /// Looks at hooks.
 #[derive(Args, Clone, Debug)]
@@ -88,7 +88,7 @@ fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mu
         None => CLAUDE.iter().map(|it| here.join(it)).filter(|it| disk::metadata(it).is_ok()).collect(),
     };
     if files.is_empty() {
-        writeln!(err, "castor: there is neither {} nor {} in {here}", CLAUDE[0], CLAUDE[1])?;
+        writeln!(err, "castor: there is neither {} in {here}", CLAUDE.join(" nor "))?;
         return Ok(EXIT_INPUT);
     }
     let mut found = migrate::Migration::default();

@@ -1,4 +1,4 @@
-//! `castor policy`: what the rules say of a call, and which rules there are.
+//! `castor policy`: checks a call against the rules, and lists the rules.
 
 mod checked_call;
 mod touched_files;
@@ -165,7 +165,7 @@ fn mode_of(ground: &FolderConfig, asked: &str) -> (Mode, Option<String>) {
     }
 }
 
-/// Whether a folder that is not trusted has policies. Of one that must not be used nobody knows.
+/// Whether an untrusted folder has policies. Unknown for a distrusted one.
 fn brings_policies(ground: &FolderConfig) -> bool {
     match &ground.trust {
         Trust::Trusted { .. } => false,
@@ -359,6 +359,7 @@ mod tests {
         assert_eq!(asks(&yolo), yolo.contains("workspace-write, without network\n"), "{yolo}");
     }
 
+    /// `castor policy check` finds what a call would touch as a session does.
     #[test]
     fn explains_by_file_and_line() {
         let ground = Ground::new();

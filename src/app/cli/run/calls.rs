@@ -1,4 +1,4 @@
-//! The tool calls of a run as the agent tells of them: what they are called, and how they end.
+//! Tool calls of `castor run`: their titles and results.
 
 use std::collections::HashMap;
 
@@ -70,7 +70,7 @@ impl CallTracker {
         Value::Object(call)
     }
 
-    /// What would let calls run that nobody was there to approve; `None`: there were none.
+    /// The hint how to allow calls that no user could approve; `None`: there were none.
     pub fn approval_hint(&self) -> Option<String> {
         let calls = match self.unasked {
             0 => return None,
@@ -104,7 +104,7 @@ fn exit_code(call: &Map<String, Value>) -> String {
     code.filter(|it| *it != 0).map(|it| format!("exit code {it}")).unwrap_or_default()
 }
 
-/// What a sandbox kept a command from, or put aside behind it.
+/// What a sandbox denied a command, or quarantined after it.
 fn sandbox_note(call: &Map<String, Value>) -> String {
     let note = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
     let between = if note.is_empty() || exit_code(call).is_empty() { "" } else { "; " };

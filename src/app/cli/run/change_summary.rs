@@ -1,4 +1,4 @@
-//! The last line of a run: what it changed in files, and how to take that back.
+//! The change summary of `castor run`: changed files, and how to undo.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
     world::disk,
 };
 
-/// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
+/// Changed files that other programs run or obey outside of the sandbox: review these first.
 const OBEYED: &[&str] = &[
     ".envrc",
     ".gitlab-ci.yml",
@@ -54,7 +54,7 @@ struct Checkpoint {
     files: Vec<FileChange>,
 }
 
-/// What of it is known so far.
+/// Changes so far.
 #[derive(Debug, Default)]
 pub struct ChangeSummary {
     /// The agent lists its checkpoints.

@@ -1,4 +1,4 @@
-//! `castor run`: one prompt to an agent in a child process, by default castor itself, over the Agent Client Protocol.
+//! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
 pub mod ask;
 pub mod calls;
@@ -56,7 +56,7 @@ const HURRY: Duration = Duration::from_millis(200);
 const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
 const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
 
-/// What `run` has to know of the world around it.
+/// The surroundings of a run: environment, folders, streams.
 pub struct RunContext {
     /// The process's own folder; `--cwd` is seen from it.
     pub cwd: PathBuf,
@@ -69,7 +69,7 @@ pub struct RunContext {
     pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
 }
 
-/// What models can be reached without a word of the user's.
+/// Models that work without a choice by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelReach {
     /// There is a key, a gateway, or a model that needs none.

@@ -1,4 +1,4 @@
-//! From `initialize` to a session that takes the prompt: a new one, or one to go on with.
+//! Session start of `castor run`: from `initialize` to a new or resumed session.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const MAX_PAGES: usize = 50;
 const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
 
-/// What is wanted of the agent.
+/// The session that a run asks for.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRequest {
     /// Absolute.

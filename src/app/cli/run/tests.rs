@@ -1,4 +1,4 @@
-//! Runs against an agent that is played from a script, over a pair of streams in memory.
+//! `castor run` against a scripted agent, over streams in memory.
 //!
 //! ```text
 //! > method {…}       the next message of ours is this request; what is given of its params must be there
@@ -460,6 +460,7 @@ fn other_agents_get_mode_and_model_over_the_protocol() {
     assert_eq!(check_whole(Case { request, ..Case::default() }, opening).exit, 42);
 }
 
+/// A resumed session or a model from a flag never gets the demo model.
 #[test]
 fn demo_runs_only_without_other_models() {
     let args = RunArgs::default();
@@ -474,6 +475,7 @@ fn demo_runs_only_without_other_models() {
     assert_eq!(needs_demo(&told, none), None);
 }
 
+/// Without a model, `castor run` names the keys that it found and the files that they come from.
 #[tokio::test]
 async fn keys_without_a_model_are_named() {
     let keys = [("OPENAI_API_KEY".to_owned(), "openai".to_owned())];

@@ -1,4 +1,4 @@
-//! One prompt, from `initialize` to its stop reason: the loop that hears the agent, the user and the signals.
+//! The turn of `castor run`: the loop over agent, user and signals until the stop reason.
 
 use std::{
     io,
@@ -21,12 +21,12 @@ use super::{
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
 const MAX_HANDLERS: usize = 64;
-/// How long a cancelled turn may take to end when nobody reads our output any more.
+/// How long a cancelled turn may take to end when the output is no longer read.
 const UNREAD_GRACE: Duration = Duration::from_secs(1);
 /// Lines that are no messages, told one by one.
 const MAX_NOISE_NOTES: u32 = 3;
 
-/// What the user or the system wants of us.
+/// Signals of the user or the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserSignal {
     /// Ctrl-C: cancel; the second one quits.

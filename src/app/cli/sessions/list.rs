@@ -1,4 +1,4 @@
-//! `castor sessions list`: a table for people, an array for programs.
+//! `castor sessions list`: a table for people, JSON for programs.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `castor sessions`: the conversations on this machine, looked at, taken out and in, mended and removed.
+//! `castor sessions`: lists, shows, exports, imports, repairs and deletes sessions.
 
 pub mod export;
 mod list;
@@ -120,7 +120,7 @@ pub enum Format {
     Json,
 }
 
-/// What went wrong: the line for stderr, and the exit code.
+/// An error: the line for stderr, and the exit code.
 #[derive(Debug)]
 pub struct CommandError {
     pub why: String,
@@ -153,7 +153,7 @@ impl From<StoreError> for CommandError {
     }
 }
 
-/// Where the command works, and whom it speaks to.
+/// The command's folder, store and streams.
 pub struct CommandContext<'a> {
     pub store: &'a SessionStore,
     /// Where the shell is.
@@ -208,12 +208,12 @@ pub fn read_terminal(question: &str) -> String {
     line
 }
 
-/// Whether there is somebody to ask.
+/// Whether a user can be asked.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The session that somebody means by an id, its beginning, or `latest`.
+/// The session named by an id, its beginning, or `latest`.
 ///
 /// # Errors
 /// There is none, or more than one.

@@ -1,4 +1,4 @@
-//! `castor sessions show`: what a session is, and a line for each thing that happened in it.
+//! `castor sessions show`: a session's outline, one line for each event.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The verbs of `castor sessions` on a real store.
+//! `castor sessions` on a real store.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
@@ -170,6 +170,7 @@ fn repairs_and_says_what_was_lost() {
     assert_eq!(fs::read_to_string(format!("{path}.bak-1")).unwrap(), torn);
 }
 
+/// Scripts can read the id; the parent keeps its bytes.
 #[test]
 fn forks_print_only_the_new_id() {
     let bed = bed();

@@ -1,5 +1,4 @@
-//! Ways to sign in that the user chose and that lead nowhere: that is said, with what to do, and no other model answers
-//! in their place.
+//! Broken logins: a chosen way to sign in that cannot work is an error. No other model answers instead.
 
 use super::{AccessKind, CredentialOverride, vertex};
 use crate::{

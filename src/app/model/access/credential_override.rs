@@ -1,4 +1,4 @@
-//! What `authenticate` brought: kept in memory, for this process only.
+//! Credentials from `authenticate`: kept in memory, for this process only.
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub struct CredentialOverride {
     pub gateway: Option<Gateway>,
 }
 
-/// What is `None` comes from the environment.
+/// A gateway of the client; `None` comes from the environment.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     pub base_url: Option<String>,

@@ -1,4 +1,4 @@
-//! Which model endpoint is configured, and with what key and headers.
+//! Model access: the configured endpoint, with its key and headers.
 //!
 //! A key comes from `authenticate`, which is the user's word for this process; else from the environment; else from
 //! where `castor auth login` stored it.
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// How the models are reached.
+/// Endpoint, key and headers of the models.
 #[derive(Clone, Debug)]
 pub struct ModelAccess {
     pub kind: AccessKind,
@@ -61,7 +61,7 @@ pub enum AccessKind {
     Vertex,
 }
 
-/// Where a key or an endpoint comes from.
+/// The origin of a key or an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// `authenticate`, for this process only.

@@ -1,4 +1,4 @@
-//! What is configured by which variables, files and requests, as tables.
+//! Model access by variables, files and requests, as tables.
 
 use secrecy::ExposeSecret;
 

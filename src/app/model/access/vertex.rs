@@ -1,4 +1,4 @@
-//! Vertex AI: an API key in express mode, or a project and a place with Google's own credentials.
+//! Vertex AI access: an API key in express mode, or a project and location with Google credentials.
 
 use super::{AccessError, AccessKind, CredentialOverride, ModelAccess, Origin, custom_headers, own_version};
 use crate::{

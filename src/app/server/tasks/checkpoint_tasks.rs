@@ -1,4 +1,4 @@
-//! Checkpoints as the loop has them done: around calls, and the way back, also through a client's buffers.
+//! Checkpoint tasks: checkpoints around tool calls, and restores that also reach an editor's buffers.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use crate::{
 
 /// Most files that a client is asked for before a restore: beyond that the disk alone counts.
 const MAX_BUFFERS: usize = 200;
-/// A root that nobody worked in for so long is walked anew.
+/// A root that was unused for so long is walked anew.
 const IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest diff that is shown, in bytes.
 const MAX_DIFF: usize = 64 * 1024;

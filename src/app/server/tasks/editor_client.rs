@@ -1,5 +1,4 @@
-//! What the editor does for us: the traits `Fs` over fs/read_text_file and fs/write_text_file, `Terminal` over
-//! terminal/create and its sisters.
+//! The editor's files and terminals: the traits `Fs` and `Terminal` over ACP requests.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
@@ -27,7 +26,7 @@ use crate::{
 const NOT_FOUND: i32 = -32002;
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// What one call may ask the editor for. Holds a sender only: the loop owns the requests.
+/// The editor's methods, for one call. Holds a sender only: the loop owns the requests.
 #[derive(Clone)]
 pub struct EditorClient {
     pub session: SessionId,
@@ -174,7 +173,7 @@ struct EditorCommand {
     phase: Phase,
     /// What it printed, as last seen.
     seen: String,
-    /// Between two looks; `None`: nobody wants to know.
+    /// The pause between two looks; `None`: no output is wanted.
     period: Option<Duration>,
     /// Told in this order before anything else.
     queued_events: VecDeque<CommandEvent>,

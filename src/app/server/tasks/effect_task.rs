@@ -1,4 +1,4 @@
-//! What a task needs to do one effect of a session, and to say how it went.
+//! The task of one effect: its access to session, world and loop, and its answer.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// What a task needs to do one effect and to say how it went.
+/// One effect's access to session, world and loop, and its answer.
 pub struct EffectTask {
     pub resources: Arc<SessionResources>,
     pub id: EffectId,
@@ -66,7 +66,7 @@ impl EffectTask {
         AssertUnwindSafe(future).catch_unwind().await.map_err(|it| panics::panic_message(&*it))
     }
 
-    /// As [`Hand::context`], of a call that `hold` is about.
+    /// As [`EffectTask::context`], for a call with a checkpoint.
     pub fn checkpointed_context(&self, known: CallKnowledge, hold: Option<&CallHold>) -> ToolContext {
         let ctx = self.context(known);
         let not_kept = hold.and_then(|it| it.read_only.as_deref());
@@ -121,7 +121,7 @@ impl EffectTask {
         redact_output::text_sender(self.answers.clone(), &self.resources, input)
     }
 
-    /// Takes who ended with all their children. As [`Hand::teller`].
+    /// Reports a background process that ended with all its children. As [`EffectTask::text_sender`].
     fn group_end_sender(&self) -> OnGroupEmpty {
         let (answers, session) = (self.answers.clone(), self.resources.session.clone());
         Arc::new(move |pid| -> BoxFuture<'static, ()> {

@@ -1,4 +1,4 @@
-//! What the loop has done for it: the closed list of jobs, and who takes them.
+//! Jobs: the closed list of work that the loop gives to threads.
 
 use std::{
     fs::File,
@@ -43,17 +43,17 @@ pub enum Job {
     SessionEndHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(SessionSearch),
-    /// What the sandbox can hold here is found out before the first session asks. Not answered.
+    /// Probes the system's sandbox before the first session needs it. Not answered.
     ProbeSandbox,
-    /// A log is to be durable. Not answered.
+    /// Makes a log durable. Not answered.
     SyncLog(File),
-    /// A session's checkpoints are not needed any more; with `forget` not even by a later castor. A chore.
+    /// Releases a session's checkpoints; `forget` also deletes them for later processes. A chore.
     ReleaseCheckpoints { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
-    /// A text is kept in a file. A chore.
+    /// Writes a text to a file. A chore.
     Stash { file: AbsPath, text: String },
-    /// A yes for ever is written down: in the order in which these are started. Answered by `Saved`.
+    /// Saves a permanent grant, in the order in which these jobs start. Answered by `GrantSaved`.
     SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
-    /// What holds beyond the sandbox in a folder for ever is written down, or struck out. As `Save`.
+    /// Saves or revokes a permanent sandbox grant of a folder. As `SavePolicy`.
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
 }
 

@@ -1,4 +1,4 @@
-//! Tasks: what is under way in the world for the loop, and how more of it is started.
+//! Running tasks: the effects that are under way, and the workers that do them.
 
 pub mod checkpoint_tasks;
 pub mod editor_client;

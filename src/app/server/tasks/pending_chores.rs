@@ -1,4 +1,4 @@
-//! What is done beside sessions, and who waits for it.
+//! Chores beside sessions, such as saving a permission, and the requests that wait for them.
 
 use std::fs::File;
 

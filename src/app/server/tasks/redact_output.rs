@@ -1,5 +1,5 @@
-//! Redaction, the one exit: what tools, hooks and commands say goes to model, log and client without the values of secret
-//! files. What models and users write goes past it.
+//! Redaction of tool, hook and command output, before it goes to model, log and client. Text of models and users is not
+//! redacted.
 
 use std::{borrow::Cow, sync::Arc};
 

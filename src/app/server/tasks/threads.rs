@@ -1,4 +1,4 @@
-//! Jobs of the loop become calls on the world; each call answers with an event, whatever becomes of it.
+//! Threads that do the loop's jobs; each job answers with an event, even if it fails.
 
 use std::{
     fs::File,

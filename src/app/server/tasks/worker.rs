@@ -1,4 +1,4 @@
-//! A thread for tasks of one kind, with threads beside it for what only blocks.
+//! A worker thread for tasks of one kind, with extra threads for blocking ones.
 
 use std::{future::Future, sync::OnceLock};
 
@@ -21,7 +21,7 @@ impl Worker {
         self.runtime().spawn(task);
     }
 
-    /// Work that only blocks: nobody is woken to wait for it.
+    /// Work that only blocks, on a thread that is not waited for.
     pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.runtime().spawn_blocking(work);
     }

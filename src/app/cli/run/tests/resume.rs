@@ -1,4 +1,4 @@
-//! Which session is gone on with.
+//! `--resume`: the session that a run continues.
 
 use super::{Case, SessionRequest, check_whole};
 

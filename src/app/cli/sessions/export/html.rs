@@ -1,4 +1,4 @@
-//! A session as one HTML file that needs nothing else. All text of the session is escaped; no script can run in it.
+//! Session export as one HTML file. All text is escaped, and no script can run in it.
 
 use std::fmt::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! A session as Markdown. Whatever was said in it stays inside its own block.
+//! Session export as Markdown. Each text stays inside its own block.
 
 use std::fmt::Write as _;
 

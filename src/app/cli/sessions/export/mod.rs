@@ -1,4 +1,4 @@
-//! A session for people and other programs: its facts as Markdown, HTML or JSON. Nothing here touches the world.
+//! Session export as Markdown, HTML or JSON, from the session's facts.
 
 mod html;
 mod markdown;

@@ -1,4 +1,4 @@
-//! What happened in a session, as people would tell it: messages whole, calls with their ends.
+//! The story of a session for exports: whole messages, and calls with their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ pub struct Call<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedCall<'a> {
-    /// Nobody saw the end.
+    /// The end is unknown.
     Unknown,
     Succeeded,
     /// It ran as it should, and what ran says that it failed.

@@ -1,4 +1,4 @@
-//! Exports: everything is told, and nothing that was said gets out of its place.
+//! Exports: they are complete, and no text leaves its place.
 
 use serde_json::{Value, json};
 
@@ -138,6 +138,7 @@ fn the_story_is_whole() {
     assert!(Story::new(&[]).is_none());
 }
 
+/// A rewound turn is gone for model, list and title, and stays in log and export.
 #[test]
 fn export_marks_rewound_turns() {
     let mut entries = log("t");

@@ -1,4 +1,4 @@
-//! Times as people and programs read them; UTC, since who reads an export may be elsewhere.
+//! Times in exports, in UTC, for people and for programs.
 
 pub fn iso(ms: u64) -> String {
     stamp(ms).map(|it| it.to_string()).unwrap_or_default()
