@@ -114,11 +114,18 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 Ok(it) => {
                     let settings = settings_of(&Options::default(), &ground);
                     let hold = confinement::sandbox_state(&ground, &settings);
-                    let facts = confinement::policy_sandbox(hold, &ground, &settings);
-                    let hold = (it.kind == ToolKind::Execute).then_some(hold);
                     let home = workspace::castor_home(env);
-                    let held = home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default();
-                    check(&rules, (&cwd, env), &it, (mode, !headless), (hold, facts, held), out)?
+                    let context = CheckContext {
+                        rules: &rules,
+                        cwd: &cwd,
+                        env,
+                        mode,
+                        interactive: !headless,
+                        hold: (it.kind == ToolKind::Execute).then_some(hold),
+                        sandbox: confinement::policy_sandbox(hold, &ground, &settings),
+                        protected: home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default(),
+                    };
+                    check(context, &it, out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -217,16 +224,23 @@ fn servers(ground: &FolderConfig) -> Vec<String> {
     servers.into_iter().map(|it| it.name).chain(off.into_iter().map(|it| it.0)).collect()
 }
 
-fn check(
-    rules: &RuleSet,
-    (cwd, env): (&AbsPath, &Env),
-    asked: &CheckedCall,
-    (mode, interactive): (Mode, bool),
-    (hold, sandbox, held): (Option<SandboxState>, SandboxFacts, ProtectedPaths),
-    out: &mut dyn Write,
-) -> io::Result<u8> {
+/// What a session in that folder and mode would go by.
+struct CheckContext<'a> {
+    rules: &'a RuleSet,
+    cwd: &'a AbsPath,
+    env: &'a Env,
+    mode: Mode,
+    interactive: bool,
+    /// Of a command.
+    hold: Option<SandboxState>,
+    sandbox: SandboxFacts,
+    protected: ProtectedPaths,
+}
+
+fn check(context: CheckContext<'_>, asked: &CheckedCall, out: &mut dyn Write) -> io::Result<u8> {
+    let CheckContext { rules, cwd, env, mode, interactive, hold, sandbox, protected } = context;
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched_files::targets(asked, (cwd, env), &roots, held)?;
+    let (targets, refused) = touched_files::targets(asked, (cwd, env), &roots, protected)?;
     let CheckedCall { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let origin = CallOrigin { server, ..CallOrigin::default() };
