@@ -8,7 +8,7 @@ use crate::{
     app::{
         cli::exits::EXIT_AUTH,
         model::{
-            access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
+            access::{self, AccessError, AccessKind, CredentialOverride, KeySource, ModelAccess},
             providers,
         },
         session::place::load_ground,
@@ -121,7 +121,7 @@ fn row(id: &'static str, kind: AccessKind, active: bool, it: &ModelAccess, env: 
         (false, ..) => ("none", None),
         (_, AccessKind::Gateway, _) => variable_of(access::BASE_URL, env),
         (_, AccessKind::Vertex, None) => variable_of("GOOGLE_CLOUD_PROJECT", env),
-        (_, _, Some(Origin::Variable(name))) => variable_of(name, env),
+        (_, _, Some(KeySource::Variable(name))) => variable_of(name, env),
         _ => ("stored", home.map(|it| credentials::place(&it))),
     };
     let ends = it.key.as_ref().filter(|_| configured).and_then(last_four).map(str::to_owned);

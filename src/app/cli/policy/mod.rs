@@ -114,11 +114,18 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 Ok(it) => {
                     let settings = settings_of(&Options::default(), &ground);
                     let hold = confinement::sandbox_state(&ground, &settings);
-                    let facts = confinement::policy_sandbox(hold, &ground, &settings);
-                    let hold = (it.kind == ToolKind::Execute).then_some(hold);
                     let home = workspace::castor_home(env);
-                    let held = home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default();
-                    check(&rules, (&cwd, env), &it, (mode, !headless), (hold, facts, held), out)?
+                    let context = CheckContext {
+                        rules: &rules,
+                        cwd: &cwd,
+                        env,
+                        mode,
+                        interactive: !headless,
+                        hold: (it.kind == ToolKind::Execute).then_some(hold),
+                        sandbox: confinement::policy_sandbox(hold, &ground, &settings),
+                        protected: home.map(|it| confinement::protected_paths(env, &it, &settings)).unwrap_or_default(),
+                    };
+                    check(context, &it, out)?
                 }
                 Err(why) => writeln!(out, "castor: {why}").map(|()| EXIT_INPUT)?,
             }
@@ -217,39 +224,45 @@ fn servers(ground: &FolderConfig) -> Vec<String> {
     servers.into_iter().map(|it| it.name).chain(off.into_iter().map(|it| it.0)).collect()
 }
 
-fn check(
-    rules: &RuleSet,
-    (cwd, env): (&AbsPath, &Env),
-    asked: &CheckedCall,
-    (mode, interactive): (Mode, bool),
-    (hold, sandbox, held): (Option<SandboxState>, SandboxFacts, ProtectedPaths),
-    out: &mut dyn Write,
-) -> io::Result<u8> {
+/// What a session in that folder and mode would go by.
+struct CheckContext<'a> {
+    rules: &'a RuleSet,
+    cwd: &'a AbsPath,
+    env: &'a Env,
+    mode: Mode,
+    interactive: bool,
+    /// Of a command.
+    hold: Option<SandboxState>,
+    sandbox: SandboxFacts,
+    protected: ProtectedPaths,
+}
+
+fn check(context: CheckContext<'_>, asked: &CheckedCall, out: &mut dyn Write) -> io::Result<u8> {
+    let CheckContext { rules, cwd, env, mode, interactive, hold, sandbox, protected } = context;
     let roots = [disk::real_path(cwd).unwrap_or_else(|_| cwd.clone())];
-    let (targets, refused) = touched_files::targets(asked, (cwd, env), &roots, held)?;
+    let (targets, refused) = touched_files::targets(asked, (cwd, env), &roots, protected)?;
     let CheckedCall { tool, kind, args, server } = asked;
     let server = server.as_deref();
     let origin = CallOrigin { server, ..CallOrigin::default() };
     let query = Query { mode, interactive, roots: &roots, origin, sandbox, ..Query::new(tool, *kind, args, &targets) };
-    let explanation = policy::explain(rules, &query);
+    let answer = policy::explain(rules, &query);
     // What a session would give it.
-    let hold = hold.map(|it| SandboxState { network: it.network || explanation.verdict.network, ..it });
+    let hold = hold.map(|it| SandboxState { network: it.network || answer.verdict.network, ..it });
     let lacks = hold.is_some_and(|it| it.available && it.level != SandboxLevel::Off && !it.network);
-    let may_ask =
-        lacks && interactive && explanation.verdict.decision == Decision::Allow && !explanation.verdict.read_only;
+    let may_ask = lacks && interactive && answer.verdict.decision == Decision::Allow && !answer.verdict.read_only;
     let asks = if may_ask { "; asks if it needs the network" } else { "" };
-    writeln!(out, "{}  {}{asks}", word(explanation.verdict.decision), explanation.verdict.rule)?;
-    let why = explanation.verdict.why.as_ref().filter(|_| explanation.parts.is_empty() || explanation.verdict.network);
-    if let Some(it) = why.filter(|it| **it != explanation.verdict.rule && !it.ends_with(&explanation.verdict.rule)) {
+    writeln!(out, "{}  {}{asks}", word(answer.verdict.decision), answer.verdict.rule)?;
+    let why = answer.verdict.why.as_ref().filter(|_| answer.parts.is_empty() || answer.verdict.network);
+    if let Some(it) = why.filter(|it| **it != answer.verdict.rule && !it.ends_with(&answer.verdict.rule)) {
         writeln!(out, "       {it}")?;
     }
-    if let Some(it) = &explanation.verdict.deny_message {
+    if let Some(it) = &answer.verdict.deny_message {
         writeln!(out, "       the model is told: {it}")?;
     }
     if let Some(it) = refused {
         writeln!(out, "       whatever the rules say, {tool} does not take these arguments: {it}")?;
     }
-    for it in &explanation.checkers {
+    for it in &answer.checkers {
         writeln!(out, "       unless another word comes from {it}")?;
     }
     if let Some(server) = server {
@@ -258,7 +271,7 @@ fn check(
             "       {tool} of {server}; rules by what the server says of it (toolAnnotations) do not count here"
         )?;
     }
-    for part in &explanation.parts {
+    for part in &answer.parts {
         let text = part.text.replace('\n', "\n         ");
         writeln!(out, "  {:5}  {text}\n         {}", word(part.decision), part.rule)?;
         if let Some(why) = part.why.as_ref().filter(|it| !part.rule.contains(*it) && !it.ends_with(&part.rule)) {
@@ -269,10 +282,10 @@ fn check(
         writeln!(out, "  sandbox: {}", it.in_words())?;
     }
     let is_own = |it: &str| it.starts_with("default/");
-    if explanation.verdict.decision != Decision::Allow && is_own(&explanation.verdict.rule) {
+    if answer.verdict.decision != Decision::Allow && is_own(&answer.verdict.rule) {
         writeln!(out, "  default/… are castor's own rules; yours, in ~/.castor/policies/*.toml, go before them.")?;
     }
-    Ok(match explanation.verdict.decision {
+    Ok(match answer.verdict.decision {
         Decision::Allow => 0,
         Decision::Ask => 1,
         Decision::Deny => 2,

@@ -41,7 +41,7 @@ pub struct ModelAccess {
     pub api_version: Option<String>,
     pub key: Option<SecretString>,
     /// Where the key comes from; `None` without one.
-    pub key_from: Option<Origin>,
+    pub key_from: Option<KeySource>,
     /// The key goes into `Authorization: Bearer`, not `x-goog-api-key`.
     pub bearer: bool,
     /// Added to each request; values may be secrets.
@@ -63,7 +63,7 @@ pub enum AccessKind {
 
 /// The origin of a key or an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum KeySource {
     /// `authenticate`, for this process only.
     Client,
     /// The environment variable of this name.
@@ -157,7 +157,7 @@ pub fn model_access(env: &Env, settings: &Settings, given: &CredentialOverride) 
     // a gateway gets neither by accident.
     let may_read_store = base_url.is_none() || wants_key;
     let (key, key_from) = match given_key {
-        Some(it) => (Some(it), Some(Origin::Client)),
+        Some(it) => (Some(it), Some(KeySource::Client)),
         None if is_named => (None, None),
         None => env_or_stored_key(env, may_read_store)?,
     };
@@ -196,13 +196,13 @@ fn env_url(env: &Env) -> Result<Option<String>, AccessError> {
     url.map_err(|message| AccessError::new(BASE_URL, message))
 }
 
-type Found = (Option<SecretString>, Option<Origin>);
+type SourcedKey = (Option<SecretString>, Option<KeySource>);
 
-fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<Found, AccessError> {
+fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<SourcedKey, AccessError> {
     if let Some((name, key)) = env.first_set(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]) {
         let key = check_key(key).map_err(|message| AccessError::new(name, message))?;
         if key.is_some() {
-            return Ok((key, Some(Origin::Variable(name))));
+            return Ok((key, Some(KeySource::Variable(name))));
         }
     }
     let Some(home) = workspace::castor_home(env).filter(|_| may_read_store) else { return Ok((None, None)) };
@@ -210,7 +210,7 @@ fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<Found, AccessErr
     let Some(key) = credentials::read(&home).map_err(failed)? else { return Ok((None, None)) };
     let key = check_key(key.expose_secret());
     let key = key.map_err(|message| AccessError { place: credentials::place(&home).into(), message })?;
-    let from = key.is_some().then_some(Origin::Stored);
+    let from = key.is_some().then_some(KeySource::Stored);
     Ok((key, from))
 }
 

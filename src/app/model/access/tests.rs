@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 
-use super::{AccessKind, CredentialOverride, Origin, custom_headers, is_configured, model_access};
+use super::{AccessKind, CredentialOverride, KeySource, custom_headers, is_configured, model_access};
 use crate::{
     app::settings::{Settings, Sources},
     base::path::AbsPath,
@@ -138,9 +138,9 @@ fn found(pairs: &[(&str, &str)], stored: Option<&str>, sent: &[(AccessKind, serd
             let key = it.key.as_ref().map_or("-", |it| it.expose_secret());
             let from = match it.key_from {
                 None => "-",
-                Some(Origin::Client) => "client",
-                Some(Origin::Variable(name)) => name,
-                Some(Origin::Stored) => "stored",
+                Some(KeySource::Client) => "client",
+                Some(KeySource::Variable(name)) => name,
+                Some(KeySource::Stored) => "stored",
             };
             let headers: Vec<_> =
                 it.headers.iter().map(|(name, it)| format!("{name}={}", it.expose_secret())).collect();

@@ -1,6 +1,6 @@
 //! Vertex AI access: an API key in express mode, or a project and location with Google credentials.
 
-use super::{AccessError, AccessKind, CredentialOverride, ModelAccess, Origin, custom_headers, own_version};
+use super::{AccessError, AccessKind, CredentialOverride, KeySource, ModelAccess, custom_headers, own_version};
 use crate::{
     app::{
         model::endpoint_checks::{check_key, check_url},
@@ -62,7 +62,7 @@ pub fn access(env: &Env) -> Result<ModelAccess, AccessError> {
         kind: if publisher.is_some() { AccessKind::Vertex } else { AccessKind::None },
         base_url: Some(url.unwrap_or_else(|| host(publisher.as_ref()))),
         api_version: Some(own_version(env)?.unwrap_or_else(|| API_VERSION.to_owned())),
-        key_from: key.as_ref().map(|_| Origin::Variable(KEY)),
+        key_from: key.as_ref().map(|_| KeySource::Variable(KEY)),
         key,
         bearer: false,
         headers: env.get("GEMINI_CLI_CUSTOM_HEADERS").map(custom_headers).unwrap_or_default(),
