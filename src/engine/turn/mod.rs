@@ -37,7 +37,7 @@ use std::sync::Arc;
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{EventKind, PromptOutcome, STOPPED, Speaker, Status, ToolProgress},
+        event::{EventKind, PromptOutcome, STOPPED, Speaker, Status},
         ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
         log::{Answer, Fact},
     },
@@ -49,7 +49,7 @@ use crate::{
         },
         record::{COMMAND_META, Step},
         routing,
-        scheduler::{BatchStatus, Scheduler, Toolbox},
+        scheduler::{BatchStatus, CallContext, Scheduler, Toolbox},
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
@@ -254,41 +254,23 @@ impl Turn {
         let Some(input) = input.filter(|it| !self.on_check_input(step, spec, kept, it)) else { return };
         match input {
             Input::Chunks { effect, chunks } => self.on_chunks(step, spec, kept, effect, chunks),
-            Input::HookFinished { effect, report } => self.on_hook(step, spec, kept, effect, &report),
+            Input::HookFinished { effect, report } => self.on_hook(step, spec, kept, effect, report),
             Input::MemoryRead { effect, files } => self.on_memory_read(step, spec, kept, effect, files),
             Input::Generated { effect, result } => self.on_generated(step, spec, kept, effect, result),
             Input::TimerFired { effect } => self.on_timer(step, spec, kept, effect),
-            Input::Resolved { effect, result } => {
-                let standing = self.scheduler.on_resolved(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::Checked { effect, finding: said } => {
-                let standing = self.scheduler.on_checked(step, &self.tools, effect, said);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::Previewed { effect, result } => {
-                let standing = self.scheduler.on_previewed(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
-            }
             Input::Answered { question, answer } => self.on_answer(step, spec, kept, question, answer),
             Input::TrustApplied { effect, result } => self.on_trust_applied(step, spec, kept, effect, result),
-            Input::TerminalAttached { effect, screen } => {
-                self.scheduler.report_progress(step, effect, ToolProgress::Attached { screen })
-            }
-            Input::OutputPrinted { effect, text } => {
-                self.scheduler.report_progress(step, effect, ToolProgress::Printed { text })
-            }
             Input::Restored { .. } | Input::Diffed { .. } | Input::Checkpointed { .. } => {
                 self.on_checkpoint_store(step, spec, kept, input);
             }
-            Input::RunEnded { effect, output, .. } => {
-                let standing = self.scheduler.on_run_ended(step, &self.tools, effect, *output);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::ElicitationRequested { elicitation, calls, request: wanted } => {
-                self.scheduler.on_elicitation(step, &self.tools, elicitation, &calls, wanted);
-            }
-            Input::ElicitationWithdrawn { elicitation } => self.scheduler.on_elicitation_withdrawn(step, elicitation),
+            Input::Resolved { .. }
+            | Input::Checked { .. }
+            | Input::Previewed { .. }
+            | Input::TerminalAttached { .. }
+            | Input::OutputPrinted { .. }
+            | Input::RunEnded { .. }
+            | Input::ElicitationRequested { .. }
+            | Input::ElicitationWithdrawn { .. } => self.on_call_input(step, spec, kept, input),
             Input::Prompt { .. }
             | Input::Cancel
             | Input::CancelPrompt(_)
@@ -311,10 +293,7 @@ impl Turn {
             Phase::WaitingToRetry { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
             Phase::WaitingForServers { effect: own } if own == effect => self.finish_preparing(step, spec, kept),
             Phase::DiscoveringMemory(it) if it.timer == effect => self.look_took_long(step, spec, kept),
-            _ => {
-                let standing = self.scheduler.on_timer(step, &self.tools, effect);
-                self.on_batch_status(step, spec, kept, standing);
-            }
+            _ => self.on_call_input(step, spec, kept, Input::TimerFired { effect }),
         }
     }
 
@@ -331,7 +310,7 @@ impl Turn {
             Phase::AskingTrust(it) if it.question == question => self.on_trust_answer(step, spec, kept, answer),
             Phase::AskingFallback(it) if it.question == question => self.on_fallback_answer(step, spec, kept, answer),
             Phase::AskingLoop(it) if it.question == question => self.on_loop_answer(step, spec, kept, &answer),
-            _ => self.on_call_answer(step, spec, kept, question, answer),
+            _ => self.on_call_input(step, spec, kept, Input::Answered { question, answer }),
         }
     }
 
@@ -367,15 +346,8 @@ impl Turn {
         self.finish(step, &cause);
     }
 
-    fn on_call_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        question: QuestionId,
-        answer: Answer,
-    ) {
-        let standing = self.scheduler.on_answer(step, &self.tools, question, answer);
+    fn on_call_input(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, input: Input) {
+        let standing = self.scheduler.on_input(&mut CallContext { step, tools: &self.tools }, input);
         self.on_batch_status(step, spec, kept, standing);
     }
 

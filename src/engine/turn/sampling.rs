@@ -13,7 +13,7 @@ use crate::{
         log::Fact,
         model::{Chunk, Failure, ModelRequest, Purpose},
     },
-    engine::{context::tokens, record::Step, step::Effect},
+    engine::{context::tokens, record::Step, scheduler::CallContext, step::Effect},
 };
 
 impl Turn {
@@ -120,7 +120,7 @@ impl Turn {
                 return self.finish(step, &cause);
             }
             self.phase = Phase::RunningCalls;
-            let standing = self.scheduler.advance(step, &self.tools);
+            let standing = self.scheduler.advance(&mut CallContext { step, tools: &self.tools });
             return self.on_batch_status(step, spec, kept, standing);
         }
         match response.classify_answer(self.n_samples > 1) {
@@ -154,7 +154,7 @@ impl Turn {
             Some(held) => held.chunks.extend(chunks),
             None => {
                 let from = response.text().len();
-                response.take_chunks(step, &self.tools, &mut self.scheduler, chunks);
+                response.take_chunks(&mut CallContext { step, tools: &self.tools }, &mut self.scheduler, chunks);
                 self.said_more(step, spec, kept, from);
             }
         }

@@ -21,6 +21,8 @@ use crate::{
             plugins::{PluginMoment, PluginPoint},
         },
         record::Step,
+        scheduler::CallContext,
+        step::Input,
     },
 };
 
@@ -92,16 +94,15 @@ impl Turn {
         spec: &Spec,
         kept: &mut SessionScratch,
         effect: EffectId,
-        report: &HookReport,
+        report: Box<HookReport>,
     ) {
         let Phase::RunningHooks { firing, .. } = &mut self.phase else {
-            let standing = self.scheduler.on_hook(step, &self.tools, effect, report);
-            return self.on_batch_status(step, spec, kept, standing);
+            return self.on_call_input(step, spec, kept, Input::HookFinished { effect, report });
         };
-        match firing.take_report(effect, report, |run| step.start_hook(run)) {
+        match firing.take_report(effect, &report, |run| step.start_hook(run)) {
             AnswerEffect::Waiting => (),
             // A notification of an earlier call.
-            AnswerEffect::Unrelated => _ = self.scheduler.on_hook(step, &self.tools, effect, report),
+            AnswerEffect::Unrelated => self.on_call_input(step, spec, kept, Input::HookFinished { effect, report }),
             AnswerEffect::Finished(outcome) => {
                 if let Phase::RunningHooks { next, .. } = std::mem::replace(&mut self.phase, Phase::Finished) {
                     self.continue_after_hooks(step, spec, kept, &outcome, *next);
@@ -187,7 +188,7 @@ impl Turn {
             chunks.push(Chunk::Finish(Finish::Stop));
         }
         let mut response = Response::new(self.model.clone(), spec, step.record);
-        response.take_chunks(step, &self.tools, &mut self.scheduler, chunks);
+        response.take_chunks(&mut CallContext { step, tools: &self.tools }, &mut self.scheduler, chunks);
         self.on_model_answer(step, spec, kept, response, 1);
     }
 
@@ -324,14 +325,14 @@ impl Turn {
         if let Some(verdict) = &outcome.verdict {
             // What it cost is told, what it said is not.
             chunks.retain(|it| matches!(it, Chunk::Usage(_)));
-            response.take_chunks(step, &self.tools, &mut self.scheduler, chunks);
+            response.take_chunks(&mut CallContext { step, tools: &self.tools }, &mut self.scheduler, chunks);
             response.close(step);
             return self.finish(step, &cause_of(verdict));
         }
         if let Some(text) = outcome.changed_object("llm_response").and_then(llm::response_text) {
             chunks = llm::replace_text(chunks, &text);
         }
-        response.take_chunks(step, &self.tools, &mut self.scheduler, chunks);
+        response.take_chunks(&mut CallContext { step, tools: &self.tools }, &mut self.scheduler, chunks);
         self.on_model_answer(step, spec, kept, response, attempt);
     }
 

@@ -165,8 +165,7 @@ impl Turn {
             Input::Restored { effect, result } => self.restored(step, spec, effect, result),
             Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
             Input::Checkpointed { effect, result } => {
-                let standing = self.scheduler.on_checkpoint(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
+                self.on_call_input(step, spec, kept, Input::Checkpointed { effect, result });
             }
             _ => (),
         }
