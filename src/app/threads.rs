@@ -36,7 +36,7 @@ use crate::{
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+        tool::{Access, BaseHash, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
@@ -290,7 +290,6 @@ async fn preview(hand: EffectTask, call: ToolCall, known: CallKnowledge) {
     let task = async {
         match hand.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
-            None if hand.mcp_tool(&call.name).is_some() => Ok(Preview::default()),
             None => Err(unknown(&call)),
         }
     };

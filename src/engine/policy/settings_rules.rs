@@ -90,27 +90,20 @@ fn tool_rule(entry: &str, decision: Decision, priority: u16, source: &str) -> Ru
         Some(_) if decision == Decision::Allow => ArgsMatcher::Never,
         _ => ArgsMatcher::Any,
     };
-    rule(vec![tool.to_owned()], CallPattern::default(), decision, priority, matcher, source)
+    Rule { matcher, ..rule(tool, decision, priority, source) }
 }
 
 fn of_server(server: &str, decision: Decision, priority: u16, source: &str) -> Rule {
-    let who = CallPattern { server: Some(server.to_owned()), ..CallPattern::default() };
-    let all = rule(vec!["*".to_owned()], who, decision, priority, ArgsMatcher::Any, source);
+    let call_pattern = CallPattern { server: Some(server.to_owned()), ..CallPattern::default() };
+    let all = Rule { call_pattern, ..rule("*", decision, priority, source) };
     match decision {
         Decision::Allow => Rule { modes: NOT_PLAN.to_vec(), ..all },
         _ => all,
     }
 }
 
-fn rule(
-    tools: Vec<String>,
-    who: CallPattern,
-    decision: Decision,
-    priority: u16,
-    matcher: ArgsMatcher,
-    source: &str,
-) -> Rule {
+fn rule(tool: &str, decision: Decision, priority: u16, source: &str) -> Rule {
     let file = RuleSource { file: format!("settings: {source}"), line: 0 };
     let deny_message = (decision == Decision::Deny).then(|| format!("The user's settings ({source}) exclude it."));
-    Rule { call_pattern: who, matcher, deny_message, ..Rule::new(tools, decision, Tier::User, priority, file) }
+    Rule { deny_message, ..Rule::new(vec![tool.to_owned()], decision, Tier::User, priority, file) }
 }

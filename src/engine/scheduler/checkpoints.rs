@@ -106,9 +106,8 @@ impl Scheduler {
         effect: EffectId,
         result: Result<CheckpointResult, String>,
     ) -> BatchStatus {
-        let is_it = |it: &Call| matches!(it.state, CallState::Checkpointing { effect: own, .. } if own == effect);
-        let at = self.calls.iter().position(is_it);
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let is_it = |it: &CallState| matches!(it, CallState::Checkpointing { effect: own, .. } if *own == effect);
+        let Some((at, call)) = self.find(is_it) else { return BatchStatus::Open };
         let CallState::Checkpointing { id, base, .. } = std::mem::replace(&mut call.state, CallState::Done) else {
             return BatchStatus::Open;
         };

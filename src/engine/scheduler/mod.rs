@@ -88,8 +88,9 @@ impl Scheduler {
         places.filter(|it| it.in_roots).map(|it| &it.real)
     }
 
-    fn at(&mut self, at: Option<usize>) -> Option<(usize, &mut Call)> {
-        at.and_then(|at| Some((at, self.calls.get_mut(at)?)))
+    /// The call that something is about, with its place.
+    fn find(&mut self, is_it: impl Fn(&CallState) -> bool) -> Option<(usize, &mut Call)> {
+        self.calls.iter_mut().enumerate().find(|(_, it)| is_it(&it.state))
     }
 
     /// Takes a call in as it streams from the model, and shows it.
@@ -198,8 +199,9 @@ impl Scheduler {
         effect: EffectId,
         result: Result<Targets, ToolError>,
     ) -> BatchStatus {
-        let at = self.calls.iter().position(|it| it.state == CallState::Resolving { effect });
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| *it == CallState::Resolving { effect }) else {
+            return BatchStatus::Open;
+        };
         match result {
             Ok(targets) => {
                 call.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
@@ -221,16 +223,18 @@ impl Scheduler {
         effect: EffectId,
         said: Result<CheckFinding, String>,
     ) -> BatchStatus {
-        let at = self.calls.iter().position(|it| it.state.checking().is_some_and(|it| it.effect == effect));
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.effect == effect)) else {
+            return BatchStatus::Open;
+        };
         decide::add_verdict(call, cx, said);
         self.tell_and_advance(cx, at)
     }
 
     /// Time is over for whoever was to answer by now.
     fn on_timer(&mut self, cx: &mut CallContext<'_, '_>, timer: EffectId) -> BatchStatus {
-        let at = self.calls.iter().position(|it| it.state.checking().is_some_and(|it| it.timer == timer));
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.timer == timer)) else {
+            return BatchStatus::Open;
+        };
         decide::checker_timed_out(call, cx);
         self.tell_and_advance(cx, at)
     }
@@ -241,8 +245,9 @@ impl Scheduler {
         effect: EffectId,
         result: Result<Preview, ToolError>,
     ) -> BatchStatus {
-        let at = self.calls.iter().position(|it| it.state.previews(effect));
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| it.previews(effect)) else {
+            return BatchStatus::Open;
+        };
         match result {
             Ok(preview) if call.call.name == plan::EXIT => call.ask_plan_review(cx, &preview),
             Ok(Preview { display, base }) => {
@@ -260,8 +265,9 @@ impl Scheduler {
         if let Some(standing) = self.on_elicitation_answer(cx.step, question, &answer) {
             return standing;
         }
-        let at = self.calls.iter().position(|it| it.state.asks_question(question));
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| it.asks_question(question)) else {
+            return BatchStatus::Open;
+        };
         cx.step.log(Fact::Answered { call: call.call.id.clone(), answer: answer.clone() });
         if let CallState::AwaitingAnswer { form, .. } = &call.state {
             let form = form.clone();
@@ -344,8 +350,9 @@ impl Scheduler {
 
     fn on_run_ended(&mut self, cx: &mut CallContext<'_, '_>, effect: EffectId, mut output: ToolOutput) -> BatchStatus {
         self.end_elicitations_of(cx.step, effect);
-        let at = self.calls.iter().position(|it| it.state == CallState::Running { effect });
-        let Some((at, call)) = self.at(at) else { return BatchStatus::Open };
+        let Some((at, call)) = self.find(|it| *it == CallState::Running { effect }) else {
+            return BatchStatus::Open;
+        };
         if let Some(tail) = output.tail_call.take() {
             // The same call id, policy again: a tool must not be a way around the rules.
             call.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
