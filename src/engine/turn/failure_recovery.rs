@@ -6,7 +6,7 @@ use crate::{
     base::{
         event::{DISCARDS, EventKind, Status},
         fallback::{self, Intent},
-        ids::{CallId, EffectId, MessageId, QuestionId},
+        ids::{EffectId, MessageId},
         log::{Answer, Fact},
         model::Failure,
     },
@@ -18,11 +18,11 @@ use crate::{
             failure_class::classify,
             health::Availability,
         },
-        step::{Effect, Input, QuestionTopic, UserQuestion},
+        step::{Effect, Input},
         turn::{
             endings::{self, Cause},
             flow::{Flow, Phase, Station},
-            pseudo_call::PseudoCallKind,
+            pseudo_call::{PseudoCall, PseudoCallKind},
             spec::TurnContext,
             state::TurnState,
             windows,
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "model_fallback", error: "model_unavailable" };
+const FALLBACK: PseudoCallKind = PseudoCallKind::fallback("model_fallback", "model_unavailable");
 
 /// Why calls of such an answer end.
 pub(super) const BROKE_OFF: &str = "the model's answer broke off";
@@ -57,8 +57,7 @@ struct WaitingToRetry {
 /// The user is asked how to go on without the model.
 #[derive(Debug)]
 struct RecoveryQuestion {
-    question: QuestionId,
-    call: CallId,
+    asked: PseudoCall,
     doubt: FallbackDoubt,
 }
 
@@ -178,31 +177,27 @@ fn ask(step: &mut Step<'_>, doubt: FallbackDoubt) -> Flow {
     let FallbackDoubt { why, from, to, until, .. } = &doubt;
     let wait = until.as_ref().map(|(_, it)| it.as_str());
     let form = fallback::question(format!("{why} How to go on?"), from, to.as_deref(), wait);
-    let call = ASIDE.announce(step, format!("{from} does not answer"));
-    let question = step.new_question_id();
-    let about = QuestionTopic::Fallback { call: call.clone(), form: form.into() };
-    step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-    Flow::wait(RecoveryQuestion { question, call, doubt })
+    let asked = FALLBACK.ask(step, format!("{from} does not answer"), form);
+    Flow::wait(RecoveryQuestion { asked, doubt })
 }
 
 impl Phase for RecoveryQuestion {
     fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::Answered { question, answer } if question == self.question => self.take_answer(turn, cx, answer),
+            Input::Answered { question, answer } if self.asked.is_about(question) => self.take_answer(turn, cx, answer),
             other => Flow::Unrelated(self, other),
         }
     }
 
     fn leave(&mut self, step: &mut Step<'_>) {
-        step.start_effect(Effect::WithdrawQuestion { question: self.question });
-        ASIDE.end(step, &self.call, "The question was withdrawn with its turn.", true);
+        self.asked.withdraw(step, "The question was withdrawn with its turn.");
     }
 }
 
 impl RecoveryQuestion {
     /// The user's word; what is none stops.
     fn take_answer(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, answer: Answer) -> Flow {
-        let Self { call, doubt, .. } = self;
+        let Self { asked, doubt } = self;
         let intent = doubt.intent(&answer);
         let FallbackDoubt { failure, why, from, to, until } = doubt;
         let withdrawn = answer == Answer::Cancelled;
@@ -213,14 +208,13 @@ impl RecoveryQuestion {
             leave(cx, &from, &failure);
         }
         let wait = until.map(|(at_ms, _)| (at_ms, duration_in_words(at_ms.saturating_sub(cx.step.now.unix_ms))));
-        let end = |step: &mut Step<'_>, text: &str, failed| ASIDE.end(step, &call, text, failed);
         if withdrawn {
-            end(cx.step, "The question was withdrawn.", true);
+            asked.end(cx.step, "The question was withdrawn.", true);
             return Flow::End(Cause::Cancelled);
         }
         match (intent, to, wait) {
             (Intent::RetryAlways, Some(to), _) => {
-                end(cx.step, &format!("Going on with {to} in this session. `/model {from}` goes back."), false);
+                asked.end(cx.step, &format!("Going on with {to} in this session. `/model {from}` goes back."), false);
                 cx.step.log(windows::model_fact(cx.spec, &to));
                 switch_model(turn, cx.step, to)
             }
@@ -229,21 +223,21 @@ impl RecoveryQuestion {
                     Some(to) => format!("Going on with {to} in this turn; the session's model stays {from}."),
                     None => format!("Trying {from} again."),
                 };
-                end(cx.step, &text, false);
+                asked.end(cx.step, &text, false);
                 switch_model(turn, cx.step, to.unwrap_or(from))
             }
             (Intent::Wait, _, Some((at_ms, wait))) => {
                 let text = format!("Waiting {wait}, then going on with {from}. Cancel ends the wait.");
-                end(cx.step, &text, false);
+                asked.end(cx.step, &text, false);
                 turn.attempts.counts = Default::default();
                 wait_until(cx.step, at_ms)
             }
             (Intent::RetryLater, _, wait) => {
-                end(cx.step, "The turn ends; nothing of it is lost.", false);
+                asked.end(cx.step, "The turn ends; nothing of it is lost.", false);
                 Flow::End(Cause::Deferred { why, when: wait.map(|it| it.1) })
             }
             _ => {
-                end(cx.step, "Stopped.", true);
+                asked.end(cx.step, "Stopped.", true);
                 let why = format!("{why} Prompt again to go on, or choose another model.");
                 Flow::End(Cause::ModelError { failure, why })
             }

@@ -7,24 +7,23 @@ use super::{
     flow::{Flow, Phase, Station},
     loop_detection::{Loop, LoopWatch, Loops},
     messages::tell_model,
-    pseudo_call::PseudoCallKind,
+    pseudo_call::{PseudoCall, PseudoCallKind},
     spec::TurnContext,
     state::TurnState,
 };
 use crate::{
     base::{
         history::{Role, TurnPart},
-        ids::{CallId, QuestionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, Input, QuestionTopic, UserQuestion},
+        step::Input,
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "loop_detected", error: "stopped" };
+const LOOP: PseudoCallKind = PseudoCallKind::fallback("loop_detected", "stopped");
 /// The field of the question, and the answer that lets the model go on. Any other one stops it.
 const FIELD: &str = "loop_detected";
 const GO_ON: &str = "retry_once";
@@ -33,8 +32,7 @@ const STOP: &str = "stop";
 /// The user has it before them.
 #[derive(Debug)]
 struct LoopQuestion {
-    question: QuestionId,
-    call: CallId,
+    asked: PseudoCall,
     why: String,
 }
 
@@ -54,17 +52,14 @@ pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, Loop
     if !cx.spec.toolbox.interactive {
         return Flow::End(Cause::Loop(why));
     }
-    let call = ASIDE.announce(cx.step, "The model goes round in circles".to_owned());
-    let question = cx.step.new_question_id();
-    let about = QuestionTopic::Fallback { call: call.clone(), form: form(&why).into() };
-    cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-    Flow::wait(LoopQuestion { question, call, why })
+    let asked = LOOP.ask(cx.step, "The model goes round in circles".to_owned(), form(&why));
+    Flow::wait(LoopQuestion { asked, why })
 }
 
 impl Phase for LoopQuestion {
     fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::Answered { question, answer } if question == self.question => {
+            Input::Answered { question, answer } if self.asked.is_about(question) => {
                 self.take_answer(turn, cx.step, &answer)
             }
             other => Flow::Unrelated(self, other),
@@ -72,8 +67,7 @@ impl Phase for LoopQuestion {
     }
 
     fn leave(&mut self, step: &mut Step<'_>) {
-        step.start_effect(Effect::WithdrawQuestion { question: self.question });
-        ASIDE.end(step, &self.call, "The question was withdrawn with its turn.", true);
+        self.asked.withdraw(step, "The question was withdrawn with its turn.");
     }
 }
 
@@ -86,16 +80,16 @@ impl LoopQuestion {
         };
         match (answer, chosen) {
             (Answer::Cancelled, _) => {
-                ASIDE.end(step, &self.call, "The question was withdrawn.", true);
+                self.asked.end(step, "The question was withdrawn.", true);
                 Flow::End(Cause::Cancelled)
             }
             (_, Some(GO_ON)) => {
-                ASIDE.end(step, &self.call, "Going on.", false);
+                self.asked.end(step, "Going on.", false);
                 turn.loops = LoopWatch::from(turn.n_samples);
                 Flow::Go(Station::Limits)
             }
             _ => {
-                ASIDE.end(step, &self.call, "Stopped.", true);
+                self.asked.end(step, "Stopped.", true);
                 Flow::End(Cause::Loop(self.why))
             }
         }

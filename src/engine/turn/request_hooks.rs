@@ -63,9 +63,8 @@ impl AfterHooks for BeforeModel {
             (None, Some(_)) => cx.step.emit_notice("A hook's llm_response counts only where it blocks; ignored."),
             (None, None) => (),
         }
-        let (Some(said), Some(mut request)) = (outcome.changed_object("llm_request"), turn.draft.request.take()) else {
-            return Flow::Next;
-        };
+        let Some(said) = outcome.changed_object("llm_request") else { return Flow::Next };
+        let Some(mut request) = turn.draft.request.take() else { return Flow::Next };
         let model = said.get("model").and_then(Value::as_str).unwrap_or(&request.model);
         if *model != *request.model {
             turn.draft.why = format!("a hook named it in place of {}", request.model);

@@ -4,63 +4,61 @@ use serde_json::Value;
 
 use super::{
     flow::{Flow, Phase},
-    pseudo_call::PseudoCallKind,
+    pseudo_call::{PseudoCall, PseudoCallKind},
     spec::TurnContext,
     state::TurnState,
 };
 use crate::{
     base::{
-        ids::{CallId, EffectId, QuestionId},
+        ids::EffectId,
         log::{Answer, Fact},
         text,
         trust::TrustChoice,
     },
     engine::{
         record::Step,
-        step::{Effect, Input, QuestionTopic, UserQuestion},
+        step::{Effect, Input, QuestionTopic},
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "trust_folder", error: "not_trusted" };
+const TRUST: PseudoCallKind = PseudoCallKind {
+    name: "trust_folder",
+    error: "not_trusted",
+    topic: |call, form| QuestionTopic::Trust { call, form },
+};
 /// Longest title, in characters.
 const TITLE: usize = 500;
 
 /// The user has it before them.
 #[derive(Debug)]
 struct TrustQuestion {
-    question: QuestionId,
-    call: CallId,
+    asked: PseudoCall,
 }
 
 /// What the user said is carried out: it is being written down.
 #[derive(Debug)]
 struct TrustDecision {
     effect: EffectId,
-    call: CallId,
+    asked: PseudoCall,
     choice: TrustChoice,
 }
 
 pub(super) fn ask_trust(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     let Some(form) = cx.scratch.preamble.trust_form() else { return Flow::Next };
     let title = text::first_line(form.message.split_inclusive('?').next().unwrap_or_default(), TITLE);
-    let call = ASIDE.announce(cx.step, title);
-    let question = cx.step.new_question_id();
-    let about = QuestionTopic::Trust { call: call.clone(), form };
-    cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-    Flow::wait(TrustQuestion { question, call })
+    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, form) })
 }
 
 impl Phase for TrustQuestion {
     fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::Answered { question, answer } if question == self.question => self.take_answer(cx, answer),
+            Input::Answered { question, answer } if self.asked.is_about(question) => self.take_answer(cx, answer),
             other => Flow::Unrelated(self, other),
         }
     }
 
     fn leave(&mut self, step: &mut Step<'_>) {
-        step.start_effect(Effect::WithdrawQuestion { question: self.question });
-        ASIDE.end(step, &self.call, "The question was withdrawn; the next prompt asks again.", true);
+        self.asked.withdraw(step, "The question was withdrawn; the next prompt asks again.");
     }
 }
 
@@ -78,11 +76,11 @@ impl TrustQuestion {
         let choice = chosen.and_then(TrustChoice::parse).unwrap_or(TrustChoice::NotNow);
         cx.step.log(Fact::Trust { choice, answer });
         if choice == TrustChoice::NotNow {
-            ASIDE.end(cx.step, &self.call, "Not now: what was asked about is not used in this session.", true);
+            self.asked.end(cx.step, "Not now: what was asked about is not used in this session.", true);
             return Flow::Next;
         }
         let effect = cx.step.start_effect(Effect::ApplyTrust(choice));
-        Flow::wait(TrustDecision { effect, call: self.call, choice })
+        Flow::wait(TrustDecision { effect, asked: self.asked, choice })
     }
 }
 
@@ -99,7 +97,7 @@ impl Phase for TrustDecision {
 
     /// The turn is over before anybody knows: what was said is carried out all the same.
     fn leave(&mut self, step: &mut Step<'_>) {
-        ASIDE.end(step, &self.call, "The turn was cancelled; `castor trust why` tells what holds.", true);
+        self.asked.end(step, "The turn was cancelled; `castor trust why` tells what holds.", true);
     }
 }
 
@@ -107,17 +105,12 @@ impl TrustDecision {
     fn end(&self, step: &mut Step<'_>, result: Result<(), String>) {
         match (result, self.choice) {
             (Err(why), _) => {
-                ASIDE.end(
-                    step,
-                    &self.call,
-                    &format!("Not trusted: the decision could not be written down: {why}"),
-                    true,
-                );
+                self.asked.end(step, &format!("Not trusted: the decision could not be written down: {why}"), true);
             }
             (Ok(()), TrustChoice::Never) => {
-                ASIDE.end(step, &self.call, "Never trusted; `castor trust` takes that back.", true);
+                self.asked.end(step, "Never trusted; `castor trust` takes that back.", true);
             }
-            (Ok(()), _) => ASIDE.end(step, &self.call, "Trusted; `castor trust --revoke` takes that back.", false),
+            (Ok(()), _) => self.asked.end(step, "Trusted; `castor trust --revoke` takes that back.", false),
         }
     }
 }

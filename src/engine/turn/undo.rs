@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     flow::{Flow, Phase},
     messages::send_command_message,
-    pseudo_call::PseudoCallKind,
+    pseudo_call::{PseudoCall, PseudoCallKind},
     spec::{Spec, TurnContext},
     state::TurnState,
 };
@@ -16,18 +16,18 @@ use crate::{
         checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
         content::Part,
         event::Speaker,
-        ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
+        ids::{CheckpointId, EffectId, MessageId},
         log::Answer,
         path::AbsPath,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, Input, QuestionTopic, RewindTarget, UserQuestion},
+        step::{Effect, Input, RewindTarget},
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "restore_conflicts", error: "stopped" };
+const CONFLICTS: PseudoCallKind = PseudoCallKind::fallback("restore_conflicts", "stopped");
 /// Paths that a message names.
 const NAMED: usize = 20;
 
@@ -73,7 +73,7 @@ struct Restoring {
 enum Stage {
     Restoring(EffectId),
     Showing(EffectId),
-    Asking { question: QuestionId, call: CallId },
+    Asking(PseudoCall),
 }
 
 /// The way back to a place; `what`: whether files or words go.
@@ -154,9 +154,8 @@ impl Phase for Restoring {
         match (&self.stage, input) {
             (Stage::Restoring(own), Input::Restored { effect, result }) if *own == effect => self.restored(cx, result),
             (Stage::Showing(own), Input::Diffed { effect, result }) if *own == effect => self.diffed(cx, result),
-            (Stage::Asking { question: own, call }, Input::Answered { question, answer }) if *own == question => {
-                let call = call.clone();
-                self.take_answer(cx.step, &call, &answer)
+            (Stage::Asking(asked), Input::Answered { question, answer }) if asked.is_about(question) => {
+                self.take_answer(cx.step, &answer)
             }
             (_, other) => Flow::Unrelated(self, other),
         }
@@ -165,10 +164,7 @@ impl Phase for Restoring {
     /// A restore that has begun is carried out: half of it would be worse.
     fn leave(&mut self, step: &mut Step<'_>) {
         match &self.stage {
-            Stage::Asking { question, call } => {
-                step.start_effect(Effect::WithdrawQuestion { question: *question });
-                ASIDE.end(step, call, "The question was withdrawn with its turn.", true);
-            }
+            Stage::Asking(asked) => asked.withdraw(step, "The question was withdrawn with its turn."),
             Stage::Showing(effect) => _ = step.start_effect(Effect::Abort { effect: *effect }),
             Stage::Restoring(_) => (),
         }
@@ -203,16 +199,14 @@ impl Restoring {
             let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
             return Flow::report(format!("{why}:\n{lines}"));
         }
-        let call = ASIDE.announce(step, "Some files are not as the agent left them".to_owned());
-        let question = step.new_question_id();
-        let about = QuestionTopic::Fallback { call: call.clone(), form: form(&lines).into() };
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-        self.stage = Stage::Asking { question, call };
+        let title = "Some files are not as the agent left them".to_owned();
+        self.stage = Stage::Asking(CONFLICTS.ask(step, title, form(&lines)));
         Flow::Wait(self)
     }
 
     /// The user's word on files that somebody else changed.
-    fn take_answer(mut self: Box<Self>, step: &mut Step<'_>, call: &CallId, answer: &Answer) -> Flow {
+    fn take_answer(mut self: Box<Self>, step: &mut Step<'_>, answer: &Answer) -> Flow {
+        let Stage::Asking(asked) = &self.stage else { return Flow::Wait(self) };
         let chosen = match answer {
             Answer::Accepted { content } => content.get(ConflictChoice::FIELD).and_then(Value::as_str),
             _ => None,
@@ -221,17 +215,17 @@ impl Restoring {
             Some(ConflictChoice::Keep) => OnConflict::Keep,
             Some(ConflictChoice::Restore) => OnConflict::Restore,
             Some(ConflictChoice::ShowDiff) => {
-                ASIDE.end(step, call, "Shown.", false);
+                asked.end(step, "Shown.", false);
                 let paths = Some(self.conflicts.conflicts.iter().map(|it| it.path.clone()).collect());
                 self.stage = Stage::Showing(step.start_effect(Effect::Diff { of: self.order.undo.clone(), paths }));
                 return Flow::Wait(self);
             }
             Some(ConflictChoice::Stop) | None => {
-                ASIDE.end(step, call, "Nothing was restored.", true);
+                asked.end(step, "Nothing was restored.", true);
                 return Flow::report("Nothing was restored.");
             }
         };
-        ASIDE.end(step, call, "Going on.", false);
+        asked.end(step, "Going on.", false);
         self.order.on_conflict = on_conflict;
         self.order.id = CheckpointId::from(step.fresh_id("k"));
         self.stage = Stage::Restoring(step.start_effect(Effect::Restore(self.order.clone())));
