@@ -1,4 +1,5 @@
 //! What a decision costs: medians with 200 rules of the user, printed one a line.
+#![allow(clippy::indexing_slicing)]
 
 mod timing;
 

@@ -1,7 +1,7 @@
 //! What the sandbox adds to the start of a command: medians of plain and confined spawns of `true`, and their
 //! ratio, in a small folder and in castor's own. The helper is this binary, so it has all of castor in it (`main`): what
 //! the system must do to start a program grows with it.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use std::{
     process::ExitCode,

@@ -3,8 +3,8 @@
 mod timing;
 
 use castor::{
+    app::cli::sessions::export::{self, Story},
     base::{ids::SessionId, log::Entry, path::AbsPath},
-    wire::export::{self, Story},
     world::store::{ListCache, SessionStore},
 };
 

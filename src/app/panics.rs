@@ -1,5 +1,4 @@
-//! Panics: what is said of one; and one on demand, in debug builds only, because tests have to see the engine and a tool
-//! break, and no input should do that.
+//! Panics: their messages, and deliberate ones for tests in debug builds.
 
 use std::{any::Any, sync::Arc};
 
@@ -17,7 +16,7 @@ use crate::{
 /// ends with it; a call that has it in an argument.
 const VARIABLE: &str = "CASTOR_DEBUG_PANIC";
 
-/// Where to break. Nothing is ever in it in a release build: there the variable is not read.
+/// A place to panic on purpose. Release builds do not read the variable, so it is empty there.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPoint {
     word: Option<Arc<str>>,

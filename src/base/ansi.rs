@@ -1,4 +1,4 @@
-//! Escape sequences of terminals (ECMA-48), taken out of text.
+//! Terminal escape sequences (ECMA-48): strips them from text.
 
 /// `text` without escape sequences and control characters, and the sequence at its end that is not complete yet.
 ///

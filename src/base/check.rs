@@ -1,4 +1,4 @@
-//! Safety checkers: what looks at a call beside the rules, what it is told, what it says.
+//! Safety checkers: programs that review a tool call beside the rules, their input and their answers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::base::{log::Decision, tool::ToolCall};
 
-/// Somebody who is heard on calls before they run.
+/// A safety checker: it reviews calls before they run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checker {
     /// As policies write it.
@@ -25,14 +25,14 @@ pub enum CheckerAction {
     External { program: String, args: Vec<String> },
 }
 
-/// What of the session a program is told, beside the call.
+/// Session data that an external checker gets beside the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckerContext {
     pub environment: bool,
     pub history: bool,
 }
 
-/// One call, and who is to look at it.
+/// One call, and the checker that reviews it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub checker: Arc<Checker>,
@@ -41,7 +41,7 @@ pub struct Check {
     pub history: Option<Value>,
 }
 
-/// What a checker says of a call. That it allows changes nothing.
+/// A checker's finding. Its approval changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFinding {
     pub decision: Decision,

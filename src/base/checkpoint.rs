@@ -1,4 +1,4 @@
-//! Checkpoints: what is held of the roots before a call, what the call changed, and what a restore gave back.
+//! Checkpoints: the state of files before a tool call, what the call changed, and the results of a restore.
 //!
 //! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::base::{ids::CheckpointId, path::AbsPath};
 
-/// What a call may write, and so what is held before it runs.
+/// The paths that a call may write, and so those of its checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything below the session's roots: commands, MCP tools, hooks, foreign agents.
@@ -38,7 +38,7 @@ pub struct FileChange {
     pub removed: u64,
 }
 
-/// What is held before a call.
+/// The files that a checkpoint covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointResult {
     /// What lies below the roots and cannot be given back: read-only in mode `auto`.
@@ -147,7 +147,7 @@ impl ConflictChoice {
     }
 }
 
-/// What is to be restored: the state before all of these calls.
+/// A restore to the state before all of these calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreOrder {
     /// The restore is a checkpoint itself: undoing this one is the redo.

@@ -1,4 +1,4 @@
-//! The clock and the dice, as one value that is handed in: pure rooms never ask the machine.
+//! Clock and random numbers as one value that callers pass in: pure rooms never ask the machine.
 
 /// The instant of a step, with the seed from which its ids and jitter derive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

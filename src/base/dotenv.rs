@@ -1,4 +1,4 @@
-//! Lines `NAME=value`, as `.env` files have them.
+//! Parser for `NAME=value` lines of `.env` files.
 
 /// Lines `NAME=value`, with or without `export`. Quotes may span lines; `"…"` knows `\n`, `\"`, `\\`. Nothing is filled in
 /// and nothing is run. Lines that are something else are skipped.

@@ -1,4 +1,4 @@
-//! What an MCP server asks the user in the middle of a call, and what it is told.
+//! MCP elicitation: questions of a server to the user in the middle of a call, and the replies.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::base::{
     text::is_deceptive,
 };
 
-/// What is wanted of the user.
+/// The question of a server to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitationRequest {
     Form(Form),
@@ -19,14 +19,14 @@ pub enum ElicitationRequest {
     },
 }
 
-/// What the user's client can show, and servers may ask for.
+/// Forms that the user's client can show, and servers may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElicitationSupport {
     pub forms: bool,
     pub pages: bool,
 }
 
-/// What the server is told. Why, where it is not the user's own word.
+/// The reply to a server, with the reason where the user did not give it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The content of a form; nothing for a page.
@@ -37,7 +37,7 @@ pub enum Reply {
     Refused(String),
 }
 
-/// What a text asks for that would pass through castor, the client and the one who asks in the clear.
+/// Words for secrets, which would pass through castor and the client in the clear.
 const SECRETS: &[&str] = &[
     "2fa code",
     "access key",
@@ -92,10 +92,10 @@ const SECRETS: &[&str] = &[
     "verification code",
 ];
 
-/// Words that mean a secret where somebody is told to hand one over: tokens are also talked about.
+/// Words that mean a secret only in a request for it: tokens are also talked about.
 const HANDED_OVER: &[&str] =
     &["2fa", "credentials", "mfa", "mnemonic", "passwd", "pin", "pwd", "secret", "secrets", "token", "tokens"];
-/// Those that tell somebody so, at most this many words before.
+/// Words of such a request, at most this many words before.
 const ASKING: &[&str] = &["enter", "input", "paste", "provide", "submit", "your"];
 const BEFORE: usize = 3;
 
@@ -123,7 +123,7 @@ const WHOLE_NAMES: &[&str] = &[" key ", " seed ", " ssn "];
 const LAST_WORDS: &[&str] = &[" pin "];
 
 impl Form {
-    /// The first field into which a secret would be typed, by what is said of it. Who chooses types nothing.
+    /// The first field that asks for a secret by its description. A choice field cannot.
     pub fn secret_field(&self) -> Option<&Field> {
         let is_typed = |it: &&Field| {
             matches!(it.kind, FieldKind::Text { .. } | FieldKind::Number { .. } | FieldKind::Integer { .. })
@@ -145,7 +145,7 @@ fn is_secret(it: &Field) -> bool {
     names.any(is_name) || it.description.as_deref().is_some_and(asks_for_secret)
 }
 
-/// Whether somebody is asked for a secret with these words.
+/// Whether these words ask for a secret.
 pub fn asks_for_secret(text: &str) -> bool {
     let text = words(text);
     let all: Vec<&str> = text.split_whitespace().collect();
@@ -214,6 +214,7 @@ mod tests {
     use super::{FieldKind, Form, asks_for_secret, check_page_url};
     use crate::base::question::Field;
 
+    /// A server must not ask for passwords and keys, whatever it calls them.
     #[test]
     fn secrets_are_known_by_their_words() {
         for it in ["apiKey", "API_KEY", "api-key", "What is your password?", "accessToken", "card number:"] {
@@ -250,6 +251,7 @@ mod tests {
         }
     }
 
+    /// A link is shown as its reader would understand it; unsafe addresses are refused with the reason.
     #[test]
     fn an_address_is_what_it_looks_like() {
         let check = |text: &str, want: Result<&str, &str>| {

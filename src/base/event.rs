@@ -1,4 +1,4 @@
-//! AgentEvents: everything a session tells, in the order it happened.
+//! AgentEvents: everything that a session reports, in the order in which it happened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub const DISCARDS: &str = "discards";
 /// The kind of a custom event about a conversation that is compressed: a [`Compaction`].
 pub const COMPACTION: &str = "compaction";
 
-/// Where it is with the compression of a conversation.
+/// The state of a compression.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
     /// The same from its beginning to its end.
@@ -209,7 +209,7 @@ pub enum EndReason {
     Refusal,
 }
 
-/// How a prompt ended, for the client.
+/// The end of a prompt, for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptOutcome {
     Stop(StopKind),
@@ -224,7 +224,7 @@ pub enum PromptOutcome {
     Steered(SteerOutcome),
 }
 
-/// What became of words for a running turn.
+/// The end of steering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SteerOutcome {
     /// The model has them.

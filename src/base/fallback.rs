@@ -1,4 +1,4 @@
-//! Models that do not answer: how long they are left alone, and what the user is asked about it.
+//! Outages of models: how long a failed model is skipped, and the question about a fallback model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The trait `Fs`: the files that tools see, on disk or in an editor's buffers.
+//! The trait `Fs`: files as tools read and write them, on disk or in an editor's buffers.
 
 use std::{future::Future, pin::Pin};
 

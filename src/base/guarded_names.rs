@@ -1,4 +1,4 @@
-//! Names that are guarded wherever they stand: where secrets are kept, and configuration that makes programs run things.
+//! Guarded file names: secrets such as `.env` and keys, and configuration that makes programs run things.
 //!
 //! Data, for all who need it: policy asks about them, searches skip secrets, a sandbox keeps writers out. Memory files
 //! (`GEMINI.md`) are not here: they are read as advice, change in plain sight, and models are told to keep them up;
@@ -172,7 +172,7 @@ pub const SECRETS: GuardedNames = GuardedNames {
     copies: true,
 };
 
-/// What castor, editors, shells, version control or machines that build obey: who writes it makes them run things.
+/// Configuration that castor, editors, shells, version control or build servers obey: writing it runs things.
 pub const CONFIG: GuardedNames = GuardedNames {
     names: &[
         ".aider.conf.yml",
@@ -358,7 +358,7 @@ impl GuardedNames {
         self.find_names(names.iter().map(|it| &**it), path.has_root())
     }
 
-    /// As [`Guarded::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
+    /// As [`GuardedNames::find`], for a path in pieces; `from_top`: it begins at the top of the disk.
     pub fn find_names<'a>(&self, names: impl Iterator<Item = &'a str>, from_top: bool) -> Option<&'static str> {
         let names: Vec<Cow<str>> = names.map(fold_name).collect();
         (0..names.len()).find_map(|at| {

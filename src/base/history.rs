@@ -1,4 +1,4 @@
-//! What the model sees of the past: turns, provider-neutral, shared by all requests that contain them.
+//! Conversation history for models: turns that name no provider and are shared by all requests.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
-/// How a notice of castor begins that stands beside a prompt: nobody asked for what it says.
+/// The start of a notice that castor puts beside a prompt.
 pub const NOTICE: &str = "[Notice]";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Hooks: commands of the user's that are told of points in a session, and may have a say there.
+//! Hooks: the user's commands that castor runs at points of a session and whose answers it obeys.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ pub struct HookRun {
     pub checkpoint: Option<(CheckpointId, CallId)>,
 }
 
-/// What became of a run.
+/// The end of a hook's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookReport {
     pub end: HookEnd,

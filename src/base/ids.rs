@@ -1,4 +1,4 @@
-//! Identifiers: cheap to clone, opaque to everyone but their maker.
+//! Identifiers of effects, prompts and questions: cheap to clone and opaque.
 
 use std::{fmt, sync::Arc};
 
@@ -85,7 +85,7 @@ pub struct PromptId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuestionId(pub u64);
 
-/// What a server asks the user, until it has its answer; unique in this process.
+/// A server's open question to the user; unique in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElicitationId(pub u64);
 

@@ -1,4 +1,4 @@
-//! How far a turn and a session may go: requests to models, tokens, time, money.
+//! Limits of a turn and a session: model requests, tokens, time and money.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Caps {
     pub cost: Option<Money>,
 }
 
-/// What was used up.
+/// Usage so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitUsage {
     pub requests: u64,

@@ -1,4 +1,4 @@
-//! The session log: facts, one JSON line each. A session is a fold over them.
+//! The session log: facts, one JSON line each. A session is the fold over them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::base::{
     path::AbsPath,
     trust::TrustChoice,
 };
+
+pub use crate::base::{grant::Grant, mode::Mode};
 
 /// The version this castor writes. Newer ones are read as far as they are understood.
 pub const VERSION: u32 = 1;
@@ -268,45 +270,6 @@ impl Principal {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Mode {
-    Plan,
-    #[default]
-    Default,
-    AutoEdit,
-    /// Runs what is confined and can be taken back.
-    Auto,
-    Yolo,
-}
-
-impl Mode {
-    /// The modes on offer, most careful first.
-    pub const OFFERED: &[Mode] = &[Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo];
-
-    /// The protocol's spelling; settings and flags also say `auto_edit`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Default => "default",
-            Self::AutoEdit => "autoEdit",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "plan" => Some(Self::Plan),
-            "default" => Some(Self::Default),
-            "autoEdit" | "auto_edit" => Some(Self::AutoEdit),
-            "auto" => Some(Self::Auto),
-            "yolo" => Some(Self::Yolo),
-            _ => None,
-        }
-    }
-}
-
 /// From mild to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -433,28 +396,6 @@ impl PersistentGrant {
     pub fn is_local(&self) -> bool {
         !self.prefixes.is_empty() || self.args_pattern.is_some()
     }
-}
-
-/// A standing yes, as narrow as the question was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "grant", rename_all = "snake_case")]
-pub enum Grant {
-    /// Any call of this tool.
-    Tool { tool: String },
-    /// Any call of this tool of a server, while it says of itself what it said when the user allowed it.
-    Foreign { tool: String, digest: String },
-    /// Commands that consist only of these programs (with their sub-command where they have one), such as `git status`.
-    Commands { prefixes: Vec<String> },
-    /// Edits of files below the roots.
-    Edits,
-    /// This tool's edits of this one file.
-    File { tool: String, path: AbsPath },
-    /// Sandboxed commands reach the network.
-    Network,
-    /// Commands that consist only of these programs reach the network out of the sandbox.
-    NetworkFor { prefixes: Vec<String> },
-    /// Sandboxed commands write below this folder.
-    Write { folder: AbsPath },
 }
 
 #[cfg(test)]

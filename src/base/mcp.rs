@@ -1,4 +1,4 @@
-//! MCP servers as clients and settings name them.
+//! MCP server configuration, as clients and settings give it.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct McpServerConfig {
     pub exclude: Vec<String>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpLink {
     Stdio {

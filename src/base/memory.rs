@@ -1,4 +1,4 @@
-//! Memory files: what the user and the project want a model to know in every session.
+//! Memory files (`GEMINI.md` and others): instructions of the user and the project for every session.
 
 use std::{fmt::Write, sync::Arc};
 

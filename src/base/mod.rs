@@ -1,4 +1,4 @@
-//! base names: the words that every other room speaks. Values only; nothing here acts or decides.
+//! base names: the types that every other room uses. They are values; nothing here acts or decides.
 
 pub mod ansi;
 pub mod check;
@@ -10,6 +10,7 @@ pub mod elicitation;
 pub mod event;
 pub mod fallback;
 pub mod fs;
+pub mod grant;
 pub mod guarded_names;
 pub mod history;
 pub mod hook;
@@ -18,6 +19,7 @@ pub mod limits;
 pub mod log;
 pub mod mcp;
 pub mod memory;
+pub mod mode;
 pub mod model;
 pub mod money;
 pub mod path;

@@ -1,4 +1,4 @@
-//! Models: what is asked of one, what streams back, and how it fails. No provider's words.
+//! Model requests, streamed chunks, token usage and failures, without a provider's words.
 
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl Purpose {
     }
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {

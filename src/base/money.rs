@@ -1,4 +1,4 @@
-//! Money: what model calls cost, in US dollars.
+//! Money: the cost of model calls in US dollars.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

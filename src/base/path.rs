@@ -1,4 +1,4 @@
-//! Absolute, lexically normal paths: what the protocol and the tools speak.
+//! Absolute, lexically normal paths, for the protocol and the tools.
 
 use std::{
     fmt,

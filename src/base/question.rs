@@ -1,10 +1,10 @@
-//! Questions to the user that have fields to fill in: what may be asked, and whether an answer fits.
+//! Forms: questions to the user with fields to fill in, and the check of the answers.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// What the user is asked. Never a secret: answers are logged, and the model reads them.
+/// A form for the user. Never for a secret: answers are logged, and the model reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// Why it is asked, or the question itself.

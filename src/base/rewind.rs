@@ -1,4 +1,4 @@
-//! Rewinds in a log: which prompts it goes back to, and which part of it was taken away.
+//! Rewinds in a log: the prompts that one can go back to, and the entries that a rewind removes.
 
 use crate::base::{
     event::{EventKind, Speaker},

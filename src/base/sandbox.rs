@@ -1,4 +1,4 @@
-//! How commands are confined: what they may write and reach, what a denial was, and what more may be allowed.
+//! Sandbox levels and confinement: the paths and the network that a command may use, and protected paths.
 
 mod denial;
 mod grant;
@@ -24,13 +24,13 @@ pub fn protected_below(root: &Path) -> Vec<PathBuf> {
     PROTECTED_LISTS.iter().flat_map(|it| it.paths_below(root)).map(|it| it.1).collect()
 }
 
-/// Whether an entry at the top of a folder is held there. `below`: what [`held_below`] says of the folder.
+/// Whether an entry at the top of a folder is held there. `below`: what [`protected_below`] says of the folder.
 pub fn is_protected(name: &OsStr, below: &[PathBuf]) -> bool {
     let is_same = |it: &PathBuf| it.as_os_str().eq_ignore_ascii_case(name);
     guarded_names::CONFIG.find(Path::new(name)).is_some() || below.iter().any(is_same)
 }
 
-/// What holds the place of something that is not there.
+/// A file or folder in the place of absent configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     Folder,
@@ -84,7 +84,7 @@ pub const HOME_CONFIG: &[&str] = &[
     ".zshrc",
 ];
 
-/// How much commands may write.
+/// Write access of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxLevel {
     /// As much as the user.
@@ -117,7 +117,7 @@ impl SandboxLevel {
     }
 }
 
-/// How a session's commands are held, for people.
+/// A session's confinement of commands, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxState {
     pub level: SandboxLevel,
@@ -150,7 +150,7 @@ impl SandboxState {
     }
 }
 
-/// What a confined process may do.
+/// The rights of a confined process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// The roots are read-only.
@@ -177,7 +177,7 @@ pub struct Confinement {
     pub network: bool,
 }
 
-/// What commands are kept from wherever the workspace is, for castor's own hands: as [`Confinement`] has it.
+/// Paths that commands cannot read or write, for castor's own file tools: as [`Confinement`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtectedPaths {
     pub never_written: Vec<AbsPath>,
@@ -240,7 +240,7 @@ impl Confinement {
         self.network || self.grant.isolation_reason.is_some()
     }
 
-    /// That of who only looks.
+    /// The read-only variant.
     #[must_use]
     pub fn into_read_only(self) -> Self {
         let credentials = self.grant.credentials;
@@ -269,7 +269,7 @@ impl Confinement {
         open && !self.is_obeyed(path) && !self.lacks_checkpoint(path)
     }
 
-    /// Whether its content is run or obeyed by somebody outside.
+    /// Whether a program outside of the sandbox runs or obeys its content.
     pub fn is_obeyed(&self, path: &AbsPath) -> bool {
         let in_root = |root: &AbsPath| {
             let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { return false };

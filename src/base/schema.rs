@@ -1,4 +1,4 @@
-//! The JSON Schema of a tool's arguments, as a value and as the text that requests carry.
+//! JSON Schema of a tool's arguments, as a value and as the text that requests carry.
 
 use std::{
     ops::Deref,

@@ -1,9 +1,9 @@
-//! What stands in the place of a secret that nobody is shown: `[secret from .env]`.
+//! The mark that replaces a secret in text: `[secret from .env]`.
 
 use crate::base::text::is_deceptive;
 
 const START: &str = "[secret from ";
-/// Longer names are nobody's: what begins so is no mark.
+/// A longer name is no mark.
 const MAX_NAME: usize = 300;
 
 /// The mark for a value of that file. It can stand within a JSON string as it is.

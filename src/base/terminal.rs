@@ -1,4 +1,4 @@
-//! The trait `Terminal`: where command lines run, in processes of ours or in the editor's terminals.
+//! The trait `Terminal`: runs command lines in castor's own processes or in the editor's terminals.
 
 use std::{io, time::Duration};
 
@@ -35,13 +35,13 @@ pub trait RunningCommand: Send {
     /// Waits for the next thing. Dropping the future loses nothing.
     fn next(&mut self) -> BoxFuture<'_, CommandEvent>;
 
-    /// Ends it and all its children. Returns what it had printed and nobody heard yet.
+    /// Ends it and all its children. Returns the output that was not read yet.
     fn end(&mut self) -> BoxFuture<'_, String>;
 
     /// The id of its process and of its group, where these are ours.
     fn pid(&self) -> Option<u32>;
 
-    /// Whether somebody can still print.
+    /// Whether a process can still print.
     fn is_open(&self) -> bool;
 
     /// What is found when the last of it is gone. Its exit tells nothing of that any more.
@@ -53,7 +53,7 @@ pub trait RunningCommand: Send {
     fn screen(&self) -> Option<Screen>;
 }
 
-/// What a command does next.
+/// An event of a running command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandEvent {
     /// It, or a child of it, printed this to stdout or stderr; the order is true.
@@ -62,13 +62,13 @@ pub enum CommandEvent {
     OutputPending,
     /// It ended, and what it printed was delivered before.
     Exited(Exit),
-    /// After the exit: nobody can print any more.
+    /// After the exit: no process can print any more.
     Closed,
     /// Its terminal is lost, and with it all knowledge of it: why.
     TerminalLost(String),
 }
 
-/// How a process ended: by itself with a code, or by a signal.
+/// The end of a process: an exit code or a signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
     pub code: Option<i32>,
@@ -79,14 +79,14 @@ pub struct Exit {
     pub findings: ObeyedFindings,
 }
 
-/// What became of names that other programs obey while somebody confined ran.
+/// Configuration files that a confined command made or changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObeyedFindings {
     /// New ones: they got another name.
     pub quarantined: Vec<AbsPath>,
     /// Heads of repositories that were gone, or none any more: they are what they were.
     pub restored: Vec<AbsPath>,
-    /// Who was left of a command was ended: what it was let write was for its call alone.
+    /// Processes that outlived the command were ended: their right to write was for its call alone.
     pub ended_leftovers: bool,
 }
 

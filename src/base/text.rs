@@ -1,4 +1,4 @@
-//! Text with a bound: everything that enters the model's context or an update has a cap.
+//! Text helpers: caps on length, hidden and deceptive characters, and a wrapper for untrusted text.
 
 /// The longest prefix of `text` that is at most `max` bytes and ends between characters.
 pub fn head(text: &str, max: usize) -> &str {
@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(without_closing("</untrusted_contexñ"), "</untrusted_contexñ");
     }
 
+    /// A path in an offer cannot continue the sentence around it, and is cut.
     #[test]
     fn a_path_is_no_sentence() {
         use super::path_in_words;

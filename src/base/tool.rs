@@ -1,4 +1,4 @@
-//! Tools: what they are called, what a call says, what it touches and what comes back.
+//! Tools: their specifications, calls, targets, previews, outputs and errors.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -51,7 +51,7 @@ pub struct ToolCall {
     pub args: Value,
 }
 
-/// What a call would touch: pure from its arguments, then resolved by the world (symlinks followed).
+/// The targets of a call: from its arguments, then resolved by the world (symlinks followed).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Targets {
     /// One line for people: the command itself, or the file with what is done to it.
@@ -90,7 +90,7 @@ pub enum Access {
     Write,
 }
 
-/// What a call would do, shown before it is allowed.
+/// The preview of a call, shown before it is allowed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
     pub display: Option<Display>,
@@ -163,7 +163,7 @@ impl ToolError {
     }
 }
 
-/// What a tool's run returns. A failed command is not a failed tool: its output says so.
+/// The output of a tool's run. A failed command is not a failed tool: its output says so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     /// For the model.

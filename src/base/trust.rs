@@ -1,4 +1,4 @@
-//! Trust in a folder: what decides it, which files it covers, and what the user is asked about it.
+//! Folder trust: levels, rules, the files that trust covers, and the question to the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
-    log::Mode,
+    mode::Mode,
     path::AbsPath,
     question::{Choice, Field, FieldKind, Form},
     text::is_deceptive,
@@ -34,7 +34,7 @@ pub enum Trust {
         root: Option<AbsPath>,
     },
     Untrusted(String),
-    /// Nobody has said anything about this folder yet: it may be asked.
+    /// The user has not decided about this folder yet.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Trust {
     }
 }
 
-/// What a rules file says about a folder, in Gemini CLI's words.
+/// The trust of a folder in a trust file, in Gemini CLI's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustLevel {
     Folder,
@@ -101,7 +101,7 @@ pub fn fold_case(path: &AbsPath, folds_case: bool) -> AbsPath {
     folds_case.then(lower).flatten().unwrap_or_else(|| path.clone())
 }
 
-/// What a file of a folder is for.
+/// The use of a trusted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrustedFileKind {
     Settings,
@@ -202,11 +202,11 @@ impl TrustChoice {
     }
 }
 
-/// Why the user is asked, or told.
+/// The reason for a trust question or notice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrustDoubt {
     pub form: Form,
-    /// In one line, for who cannot be asked. Nothing that the folder itself could have written is in it.
+    /// One line for clients that cannot ask. It holds no text that the folder could have written.
     pub notice: String,
 }
 

@@ -1,4 +1,4 @@
-//! What goes into a step of the engine and what comes out of it: inputs, effects, facts.
+//! Inputs and effects of the engine: everything that a step takes and everything that it returns.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -26,23 +26,23 @@ use crate::base::{
     trust::TrustChoice,
 };
 
-/// Something that happened. Answers to effects that are over are normal and ignored.
+/// Something that happened. The engine ignores an answer to an effect that is over.
 #[derive(Clone, Debug)]
 pub enum Input {
     Prompt {
         prompt: PromptId,
         content: Vec<Part>,
     },
-    /// Words for the running turn. Answered by `Settle`, like a prompt.
+    /// Steering: text for the running turn. Answered by `AnswerPrompt`, like a prompt.
     Steer {
         prompt: PromptId,
         content: Vec<Part>,
     },
-    /// Ends the running prompt and all that wait.
+    /// Ends the running prompt and all queued ones.
     Cancel,
-    /// Ends one prompt, running or waiting.
+    /// Ends one prompt, running or queued.
     CancelPrompt(PromptId),
-    /// The user's choice among what is on offer.
+    /// The user's choice of a mode, a model or another session option.
     SetOption(OptionValue),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
     /// nothing comes of it.
@@ -50,22 +50,22 @@ pub enum Input {
         to: MessageId,
         log: Arc<[Entry]>,
     },
-    /// The folder is not trusted, or not as it is now: what the next turn asks or tells.
+    /// The trust question that the next turn asks, or its notice.
     TrustPrompt(TrustPrompt),
-    /// For user and model at the start of the next turn.
+    /// A notice for user and model at the start of the next turn.
     Notice(String),
-    /// What became of a command in the background: for the next request to the model.
+    /// The report on a background command, for the next request to the model.
     BackgroundResult(String),
-    /// Nobody is left of a command that went on after its call, by the number of its first process.
+    /// All processes of a background command have ended. The number is that of its first process.
     BackgroundExited(u32),
-    /// What the user said about the folder holds, or why it could not be written down.
+    /// The trust decision is saved, or the reason why it is not.
     TrustApplied {
         effect: EffectId,
         result: Result<(), String>,
     },
-    /// The tools from outside, whole; they hold from the next request to a model.
+    /// All MCP tools; they count from the next request to a model.
     ToolsChanged(McpTools),
-    /// Models that need not be asked for now, whole: other sessions found out, too.
+    /// All models that are out. Other sessions report them, too.
     Outages(BTreeMap<String, Outage>),
     Chunks {
         effect: EffectId,
@@ -79,7 +79,7 @@ pub enum Input {
         effect: EffectId,
         result: Result<Targets, ToolError>,
     },
-    /// What a safety checker says; an error: why it says nothing.
+    /// A safety checker's finding, or the reason why it gave none.
     Checked {
         effect: EffectId,
         finding: Result<CheckFinding, String>,
@@ -92,7 +92,7 @@ pub enum Input {
         question: QuestionId,
         answer: Answer,
     },
-    /// The output of a call is seen in a terminal of the client's.
+    /// The client shows the output of a call in its own terminal.
     TerminalAttached {
         effect: EffectId,
         screen: Screen,
@@ -101,41 +101,41 @@ pub enum Input {
         effect: EffectId,
         text: String,
     },
-    /// `changes`: what it changed, where its run was held by a checkpoint; an error: why nobody knows.
+    /// `changes`: what the call changed, if a checkpoint was taken; an error: why this is unknown.
     RunEnded {
         effect: EffectId,
         output: Box<ToolOutput>,
         changes: Option<Result<Changes, String>>,
     },
-    /// What a call may change is held, or why it is not.
+    /// The checkpoint is taken, or the reason why it is not.
     Checkpointed {
         effect: EffectId,
         result: Result<CheckpointResult, String>,
     },
-    /// What changed since a checkpoint was taken.
+    /// The changes since a checkpoint was taken.
     Compared {
         effect: EffectId,
         changes: Result<Changes, String>,
     },
-    /// What a restore came to, with what is to be said about it; or why it could not be done.
+    /// The result of a restore with its notices, or the reason why it failed.
     Restored {
         effect: EffectId,
         result: Result<(RestoreResult, Vec<String>), String>,
     },
-    /// A diff for people.
+    /// A diff for the user.
     Diffed {
         effect: EffectId,
         result: Result<String, String>,
     },
-    /// A client goes back, without asking anybody. Answered by `Rewound`.
+    /// A rewind that a client requests, without a question. Answered by `AnswerRewind`.
     ClientRewind(Box<RewindOrder>),
-    /// A server asks the user, for one of these running calls. Answered by `Reply`, unless it is taken back.
+    /// An MCP server asks the user during one of these calls. Answered by `AnswerElicitation`, unless it is withdrawn.
     ElicitationRequested {
         elicitation: ElicitationId,
         calls: Vec<EffectId>,
         request: ElicitationRequest,
     },
-    /// The server no longer wants to know.
+    /// The server withdrew its question.
     ElicitationWithdrawn {
         elicitation: ElicitationId,
     },
@@ -146,14 +146,14 @@ pub enum Input {
         effect: EffectId,
         report: Box<HookReport>,
     },
-    /// The memory files that were asked for, as they are now, or why nobody could look.
+    /// The memory files as they are now, or the reason why they could not be read.
     MemoryRead {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     },
 }
 
-/// Where a client wants a session to be again.
+/// A client's order to rewind a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewindOrder {
     pub prompt: PromptId,
@@ -174,7 +174,7 @@ pub enum RewindTarget {
     Redo,
 }
 
-/// What going back came to.
+/// The result of a rewind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RewindResult {
     pub files: RestoreResult,
@@ -182,7 +182,7 @@ pub struct RewindResult {
     pub checkpoint: Option<CheckpointId>,
 }
 
-/// Why a session does not go back.
+/// The reason why a rewind is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RewindRefusal {
     /// Something is under way: what.
@@ -204,7 +204,7 @@ pub struct CallHold {
 #[derive(Clone, Debug)]
 pub enum TrustPrompt {
     Ask(Arc<Form>),
-    /// Nobody can be asked.
+    /// No user can be asked.
     Tell(String),
 }
 
@@ -274,7 +274,7 @@ pub enum ServerStatus {
     Untrusted,
 }
 
-/// Something the engine wants done. The answer comes back as an [`Input`] with the same id.
+/// Something that the engine wants done. The answer returns as an [`Input`] with the same id.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
@@ -283,11 +283,11 @@ pub enum Effect {
     Resolve { call: ToolCall },
     /// Answered by `Checked`.
     Check(Box<Check>),
-    /// Answered by `Previewed`. `places` is what was decided about: nothing else is to be touched. `seen`: what the model
-    /// knows of the file that it writes as a whole.
+    /// Answered by `Previewed`. `places`: the targets of the decision; the tool touches no others. `seen`: the file's
+    /// hash as the model last saw it, where the call writes the whole file.
     Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: Option<BaseHash> },
-    /// Answered by `Attached`, `Printed` and one `Ran`. Durable: not before the log is on disk.
-    /// `leave`: what the user allows it beyond the sandbox.
+    /// Answered by `TerminalAttached`, `OutputPrinted` and one `RunEnded`. `durable`: not before the log is on disk.
+    /// `sandbox_grant`: what the user allows beyond the sandbox.
     Run {
         call: ToolCall,
         places: Arc<[TargetPath]>,
@@ -298,7 +298,7 @@ pub enum Effect {
         /// What it changes is told with its end.
         hold: Option<CallHold>,
     },
-    /// The first look at what the roots hold, with time until a checkpoint is taken. Answered by `Checkpointed`.
+    /// The first walk over the roots, before the first checkpoint. Answered by `Checkpointed`.
     OpenCheckpoints,
     /// Answered by `Checkpointed`.
     Checkpoint { id: CheckpointId, scope: Scope },
@@ -306,44 +306,44 @@ pub enum Effect {
     CompareCheckpoint { id: CheckpointId },
     /// Answered by `Restored`.
     Restore(RestoreOrder),
-    /// What these calls changed; `paths`: of these only, and as the files are now. Answered by `Diffed`.
+    /// The changes of these calls; `paths`: of these only, and as the files are now. Answered by `Diffed`.
     Diff { of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>> },
-    /// The conversation is to go back, too. Answered by `Rewind`, whose log is empty where it cannot be read.
+    /// Rewinds the conversation, too. Answered by `Input::RewindConversation`; its log is empty if it cannot be read.
     RewindConversation { to: MessageId },
-    /// The one answer to `GoBack`.
+    /// The one answer to `ClientRewind`.
     AnswerRewind { prompt: PromptId, result: Box<Result<RewindResult, RewindRefusal>> },
     /// Answered by `Answered`, with the question's id.
     AskUser(Box<UserQuestion>),
-    /// A yes for ever, to be written down. Not answered.
+    /// Saves a permanent grant. Not answered.
     SaveGrant(PersistentGrant),
-    /// What commands may do beyond the sandbox in the session's folder, for ever, is written down (`holds`); or any grant is
-    /// struck out of what holds for ever. Not answered.
+    /// Saves a permanent sandbox grant for commands in the session's folder (`holds`), or revokes any permanent
+    /// grant. Not answered.
     UpdateGrant { grant: Grant, holds: bool },
-    /// The user's word on the folder: written down, then whatever follows from it. Answered by `Joined`.
+    /// Saves the user's trust decision, then applies it. Answered by `TrustApplied`.
     ApplyTrust(TrustChoice),
-    /// What a server is told that asked the user. Not answered.
+    /// The reply to a server's elicitation. Not answered.
     AnswerElicitation { elicitation: ElicitationId, reply: Reply },
-    /// What came of a model, for all sessions that reach it in the same way. `None`: it is well again. Not answered.
+    /// Health of a model, for all sessions that reach it in the same way. `None`: it is available. Not answered.
     UpdateHealth { model: String, outage: Option<Outage> },
-    /// Nobody waits for the answer any more.
+    /// The answer is no longer needed.
     WithdrawQuestion { question: QuestionId },
-    /// Answered by `Woke` at `at_ms` (Unix, milliseconds) or later.
+    /// Answered by `TimerFired` at `at_ms` (Unix, milliseconds) or later.
     SetTimer { at_ms: u64 },
-    /// What was asked for under that id is no longer wanted; no answer is waited for.
+    /// Cancels the effect with that id; the engine does not wait for an answer.
     Abort { effect: EffectId },
-    /// A text that the model may read later, in a file of its own. Not answered.
+    /// Writes a text to a file that the model may read later. Not answered.
     WriteScratch { file: AbsPath, text: String },
-    /// Answered by `Hooked`.
+    /// Answered by `HookFinished`.
     RunHook(Box<HookRun>),
-    /// The memory files are to be read. Answered by `Remembered`.
+    /// Answered by `MemoryRead`.
     ReadMemory,
-    /// Those of the folders that lead to these places, below the session's own. Answered by `Remembered`.
+    /// Memory files of the subfolders that lead to these places. Answered by `MemoryRead`.
     DiscoverMemory { places: Vec<AbsPath> },
-    /// The one answer to a prompt, and what the models took for it where any was asked.
+    /// The one answer to a prompt, with the tokens that models used for it.
     AnswerPrompt { prompt: PromptId, outcome: PromptOutcome, usage: Option<Usage> },
 }
 
-/// What the user is asked. Answered once, or withdrawn.
+/// A question to the user. Answered once, or withdrawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserQuestion {
     pub id: QuestionId,
@@ -397,7 +397,7 @@ pub struct Confirmation {
     pub offers_auto: bool,
 }
 
-/// What a step says, in order.
+/// The output of a step, in order.
 #[derive(Debug, Default)]
 pub struct StepOutput {
     pub acts: Vec<Act>,

@@ -1,6 +1,5 @@
 //! wire speaks: bytes to values and back, without I/O.
 
 pub mod acp;
-pub mod export;
 pub mod jsonrpc;
 pub mod sse;

@@ -1,5 +1,4 @@
-//! Server-sent events: chunks of a response body in, events out. Bounded, and without copies where an event's data is
-//! one line within one chunk.
+//! Server-sent events: a bounded decoder from response chunks to events.
 
 use bytes::{Buf, Bytes};
 use memchr::{memchr, memchr2};

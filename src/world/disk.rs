@@ -1,9 +1,10 @@
-//! The hand that touches files: blocking calls, and `DiskFs`, which puts them behind the trait `Fs`.
+//! File access: blocking calls, and `DiskFs` behind the trait `Fs`.
 #![allow(clippy::disallowed_methods)]
 
 mod digest;
 #[cfg(unix)]
 pub mod dirfd;
+pub mod frame;
 pub mod git_index;
 pub mod git_objects;
 mod names;
@@ -104,7 +105,7 @@ pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
     Ok(Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) })
 }
 
-/// Whether nobody but root can change it. Elsewhere than on Unix nobody knows.
+/// Whether only root can change it. Unknown outside of Unix.
 pub fn only_root_can_write(path: &AbsPath) -> bool {
     #[cfg(unix)]
     {
@@ -276,7 +277,7 @@ pub fn read_head(path: &AbsPath, max: u64) -> io::Result<Vec<u8>> {
     Ok(res)
 }
 
-/// Who may do what with it, as the bits of chmod.
+/// Permissions, as the bits of chmod.
 pub fn permissions(path: &AbsPath) -> io::Result<u32> {
     Ok(permission_bits(&fs::metadata(path)?) & 0o777)
 }

@@ -1,4 +1,4 @@
-//! Runs a hook: a command line that is told of an event as JSON on stdin, and answers on stdout and by its exit code.
+//! Runs a hook command: JSON on stdin, the answer on stdout and in the exit code.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ const MAX_STDERR: usize = 16 << 10;
 /// Children that a hook leaves behind may hold its pipes open: after its end they are read this long.
 const PIPE_GRACE: Duration = Duration::from_millis(100);
 
-/// Where and as what a hook runs.
+/// The folder, environment and confinement of a hook.
 #[derive(Clone, Debug)]
 pub struct HookPlace {
     pub cwd: AbsPath,
@@ -128,7 +128,7 @@ async fn read(from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooM
     if to.len() > MAX_OUTPUT { Err(TooMuchOutput) } else { Ok(()) }
 }
 
-/// Keeps the beginning; who waits for a full pipe would never end.
+/// Keeps the beginning and reads the rest, or the hook would wait at a full pipe for ever.
 async fn drain(mut from: impl AsyncRead + Unpin, to: &mut Vec<u8>) -> Result<(), TooMuchOutput> {
     _ = (&mut from).take(MAX_STDERR as u64).read_to_end(to).await;
     _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;

@@ -1,4 +1,4 @@
-//! The network hand: the one HTTP client, and what its errors mean to people.
+//! The HTTP client, and readable messages for its errors.
 #![allow(clippy::disallowed_methods)]
 
 mod link;
@@ -67,7 +67,7 @@ impl Http {
     }
 }
 
-/// Whether somebody takes connections on that port of this machine.
+/// Whether a server listens on that port of this machine.
 pub async fn is_open(port: u16, within: Duration) -> bool {
     let connect = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
     matches!(timeout(within, connect).await, Ok(Ok(_)))

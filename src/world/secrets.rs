@@ -1,4 +1,4 @@
-//! The hand that reads secrets: the process environment, taken once, and what of it children may see.
+//! The process environment, read once, and the variables that children get.
 #![allow(clippy::disallowed_methods)]
 
 pub mod credentials;
@@ -341,6 +341,7 @@ mod tests {
         }
     }
 
+    /// Only a path passes, and only where the sandbox lets it be read.
     #[test]
     fn children_find_certificates_by_their_paths() {
         for name in super::CERTIFICATES {

@@ -141,6 +141,7 @@ fn check(namespaces: Namespaces, end: impl FnOnce(&mut Bed)) {
     bed.is_clean();
 }
 
+/// A process that left its group is still in the sandbox.
 #[test]
 fn a_stray_does_not_outlive_its_session() {
     for namespaces in Namespaces::all() {
@@ -201,6 +202,7 @@ fn reached(namespaces: Namespaces, script: &str) -> Vec<String> {
     res.into_iter().collect()
 }
 
+/// No signals, sockets, network, debugging or variables lead out of the sandbox.
 #[test]
 fn castor_and_what_all_share_are_out_of_reach() {
     let tries = "
@@ -234,6 +236,7 @@ fn commands_have_no_descriptors_but_their_own() {
     }
 }
 
+/// Commands neither read nor set the user's terminals.
 #[test]
 fn the_users_terminals_are_out_of_reach_and_commands_have_their_own() {
     Namespaces::all().filter(|it| *it != Namespaces::Nobody).for_each(has_terminals_of_its_own);
@@ -283,6 +286,7 @@ fn meddled(script: &str, outside: impl FnOnce(PathBuf) + Send + 'static) -> (Bed
     (bed, told)
 }
 
+/// The user removed the placeholder, and a command made a file in its place.
 #[test]
 fn file_replacing_a_placeholder_is_quarantined() {
     let script = "mkdir .git/hooks && echo evil > .git/hooks/pre-commit";
@@ -290,6 +294,7 @@ fn file_replacing_a_placeholder_is_quarantined() {
     assert!(told.contains("put aside") && !bed.path(".git/hooks").exists(), "{told}");
 }
 
+/// The same holds for a hook, in its own turn.
 #[test]
 fn config_of_a_cancelled_command_is_quarantined_and_reported() {
     // It does not heed the first signal either.
@@ -309,6 +314,7 @@ fn config_of_a_cancelled_command_is_quarantined_and_reported() {
     assert!(told, "nobody was told");
 }
 
+/// Damage by a background command is mended at its end.
 #[test]
 fn notice_reports_background_findings() {
     let turns = [&["& bash wait.sh"][..], &[""; 300]].concat();
@@ -327,6 +333,7 @@ fn notice_reports_background_findings() {
     assert!(!said(&mut bed), "it was told twice");
 }
 
+/// A `.git/HEAD` that is gone or broken is restored when the call ends.
 #[test]
 fn a_repository_keeps_its_head() {
     for script in
@@ -345,6 +352,7 @@ fn a_repository_keeps_its_head() {
     assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/side\n");
 }
 
+/// A root that gets a `HEAD` and `objects` would be a bare repository, whose configuration git obeys.
 #[test]
 fn a_root_does_not_become_a_repository() {
     let mut bed = Bed::new(&["bash make.sh"]);
@@ -388,6 +396,7 @@ fn records(bed: &Bed) -> Vec<PathBuf> {
     folder.into_iter().flatten().map(|it| it.unwrap().path()).collect()
 }
 
+/// The sweep runs before a folder is looked at.
 #[test]
 fn next_session_removes_placeholders_of_a_killed_castor() {
     let mut bed = killed();

@@ -16,6 +16,7 @@ fn prompt(client: &mut Client, session: &str, text: &str) -> (Value, String) {
     (answer, updates.iter().map(Value::to_string).collect())
 }
 
+/// It has at most 4,000 tokens.
 #[test]
 fn the_first_request_of_an_empty_session_is_small() {
     let server = ModelServer::start(vec![says("One.")]);

@@ -198,6 +198,7 @@ fn doctor_reports_broken_files_and_models() {
     assert!(!text.contains("canary") && !it.to_string().contains("canary"), "{text}");
 }
 
+/// Writable folders of the settings may be absent; that is reported once.
 #[test]
 fn doctor_reports_missing_writable_folders() {
     let mut sandbox = used();

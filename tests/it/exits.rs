@@ -197,6 +197,7 @@ fn bad_input() {
     check(Case { args: &["--resume", "no-such-session"], ..Case::answers(&[]) }, 42, "no-such-session");
 }
 
+/// Gemini CLI's exit code for a turn limit.
 #[test]
 fn turn_limit() {
     let settings = r#"{"limits": {"turn": {"requests": 1}}}"#;

@@ -185,6 +185,7 @@ fn a_form_and_every_other_answer() {
     }
 }
 
+/// The reason of a route is also in `/model` and the doctor's report.
 #[test]
 fn silently_but_announced_and_other_sessions_know() {
     let mut agent = Agent::start(vec![spent()], vec![stream(CLAUDE), stream(CLAUDE)], "silent", &json!({}));

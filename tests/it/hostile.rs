@@ -112,6 +112,7 @@ fn keys_in_use(mut sandbox: Sandbox) -> String {
     String::from_utf8(sandbox.command().stdin(Stdio::null()).output().unwrap().stdout).unwrap()
 }
 
+/// strace, where there is one, sees no process and no connection.
 #[test]
 fn hostile_repository_runs_nothing_before_trust() {
     let mut sandbox = Sandbox::new();

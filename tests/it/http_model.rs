@@ -176,6 +176,7 @@ fn chunks_stream_as_they_arrive() {
     assert_eq!(it.outcome().1["result"]["stopReason"], "end_turn");
 }
 
+/// Before the first chunk, and at any place in the answer.
 #[test]
 fn cancel_closes_the_connection_whatever_had_come() {
     let mut it = Setup::new();
@@ -193,6 +194,7 @@ fn cancel_closes_the_connection_whatever_had_come() {
     it.works();
 }
 
+/// A compressor that hangs or fails costs no turn; a cancel ends both.
 #[test]
 fn a_compression_ends_with_its_turn_and_fails_for_itself() {
     let mut it = Setup::with(&json!({"model": {"compressionThreshold": 0.001}}));
@@ -252,6 +254,7 @@ fn two_sessions_wait_side_by_side() {
     assert_eq!(it.outcome().1["result"]["stopReason"], "cancelled");
 }
 
+/// Model, cause and retry time are shown before the next attempt.
 #[test]
 fn rate_limit_is_reported_and_waited_out() {
     let mut it = Setup::new();

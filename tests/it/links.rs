@@ -29,6 +29,7 @@ fn a_root_that_became_a_link_is_not_written_to() {
     }
 }
 
+/// A `worktrees` folder that is a symlink, for example.
 #[test]
 fn placeholders_are_not_made_where_a_link_leads() {
     let mut bed = Bed::new(&["bash link.sh", "bash link.sh"]);

@@ -63,6 +63,7 @@ impl Ground {
     }
 }
 
+/// No placeholders are made for it.
 #[tokio::test]
 async fn looking_command_writes_only_temporary_files() {
     if !sandbox::has_mounts() {

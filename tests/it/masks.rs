@@ -60,6 +60,7 @@ fn with_mounts() -> impl Iterator<Item = Namespaces> {
     Namespaces::all().filter(|it| *it != Namespaces::Nobody)
 }
 
+/// Masks cover the real paths of credentials and of castor's own folder.
 #[test]
 fn masked_credentials_are_unreadable_and_other_files_readable() {
     for namespaces in with_mounts() {

@@ -92,6 +92,7 @@ fn is_alive(pid: i32) -> bool {
     }
 }
 
+/// A slow server does not hold the session up.
 #[test]
 fn new_does_not_wait_and_the_first_prompt_waits_for_the_budget_only() {
     let (sandbox, mut client) = agent_with(r#"{"mcp": {"startBudgetMs": 400}}"#, &["text \"hi\""; N_TRIES]);
@@ -209,6 +210,7 @@ fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
     }
 }
 
+/// The report names the server once; it is restarted a few times at most.
 #[test]
 fn crashed_server_is_reported_and_restarted_by_the_next_call() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
@@ -248,6 +250,7 @@ fn idle_server_death_is_reported() {
     assert_eq!(said(&updates).matches(named).count(), 1, "{updates:?}");
 }
 
+/// Its tools go with it.
 #[test]
 fn server_that_fails_to_restart_is_reported_and_dropped() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
@@ -350,6 +353,7 @@ fn a_question_is_withdrawn_with_its_server_and_when_it_takes_it_back() {
     }
 }
 
+/// The answer is in no log and no update.
 #[test]
 fn an_answer_to_a_server_is_nowhere_else() {
     let (sandbox, mut client, _, question) = asked("{}", r#","quiet":true"#);

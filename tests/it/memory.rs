@@ -120,6 +120,7 @@ fn told(server: &ModelServer, at: usize, word: &str) -> usize {
     body["contents"].to_string().matches(word).count()
 }
 
+/// They join once, behind the results, and again when they changed or were forgotten.
 #[test]
 fn subfolder_instructions_load_on_first_access() {
     let sub = || read("sub/x.txt");

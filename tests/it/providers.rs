@@ -88,6 +88,7 @@ data: {"type":"message_stop"}
     },
 ];
 
+/// In each dialect; the second request begins with the first one's bytes.
 #[test]
 fn a_turn_with_a_tool() {
     for it in DIALECTS {
@@ -201,6 +202,7 @@ fn gemini_gets_its_signed_parts_back() {
     assert!(asked.iter().skip(1).all(|it| it.body.contains(r#""thoughtSignature":"c2ln""#)));
 }
 
+/// The call fails with an error that the model can repair.
 #[test]
 fn arguments_that_are_no_json_go_back_to_the_model() {
     let broken = DIALECTS[0].call.replace("\\\"a.txt\\\"}", "oops");

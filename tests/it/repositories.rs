@@ -58,6 +58,7 @@ fn placed(mut bed: Bed, root: &str, writable: &[&str]) -> Bed {
     bed
 }
 
+/// The guards are the same there, and only where the repository knows of the root.
 #[test]
 fn git_works_in_linked_worktrees_and_in_folders_of_a_repository() {
     for root in ["tree", "repo/sub"] {
@@ -105,6 +106,7 @@ fn auto_asks_before_it_writes_a_repository_outside_the_roots() {
     }
 }
 
+/// They may also be absent.
 #[test]
 fn writable_folders_may_hold_roots_guards_and_one_another() {
     for writable in [&["repo"][..], &["repo/.git"], &["repo", "repo/.git", "repo/sub"], &["gone"], &["", "repo/.git"]] {
@@ -126,6 +128,7 @@ const FORGE: &str = "blob=$(echo evil | git hash-object -w --stdin); export GIT_
     new=$(git commit-tree -p HEAD -m evil $(git write-tree)); unset GIT_INDEX_FILE
     git branch evil $new && git checkout -qf evil && git show editor:.mcp.json && echo '<<forged>>'";
 
+/// A yes to a line that names a configuration file opens that file, and keeps it if it is new.
 #[test]
 fn earlier_commits_stay_and_session_commits_are_quarantined() {
     for packed in [false, true] {
@@ -186,6 +189,7 @@ fn call_cannot_leave_a_root_as_a_bare_repository() {
     assert!(git_runs_something(&root), "the attack is none to this git");
 }
 
+/// `.git/HEAD` is there again after a background command that ends with castor.
 #[test]
 fn background_damage_to_a_repository_ends_with_castor() {
     let mut bed = Bed::new(&["& bash attack.sh"]);
@@ -201,6 +205,7 @@ fn background_damage_to_a_repository_ends_with_castor() {
     assert_eq!(fs::read_to_string(bed.path(".git/HEAD")).unwrap(), "ref: refs/heads/main");
 }
 
+/// A new link is quarantined itself; the target of a dangling link cannot be made.
 #[test]
 fn config_behind_links_is_quarantined_or_guarded() {
     let link = "mkdir cfg; echo evil > cfg/config.toml; ln -s cfg .cargo";
@@ -259,6 +264,7 @@ fn guards_survive_many_new_folders() {
     assert!(told.contains("<<tried>>") && told.contains("there") && !told.contains("evil"), "{told}");
 }
 
+/// Hooks, attributes, includes and programs; settings that cannot be read stop the command.
 #[test]
 fn paths_in_git_config_are_guarded_like_hooks() {
     let mut bed = Bed::new(&["bash write.sh"]);

@@ -48,6 +48,7 @@ fn body(server: &ModelServer, at: usize) -> Value {
     serde_json::from_str(&server.asked()[at].body).unwrap()
 }
 
+/// The classifier answers in a given JSON shape.
 #[test]
 fn router_picks_a_model_by_difficulty() {
     const SMALL: &str = "gemini-3.1-flash-lite";

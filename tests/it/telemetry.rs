@@ -67,6 +67,7 @@ fn attribute<'a>(span: &'a Value, key: &str) -> &'a Value {
     found.map_or(&Value::Null, |it| &it["value"])
 }
 
+/// Requests, turns, model calls and tool calls are spans.
 #[test]
 fn spans_reach_a_collector_within_the_clients_trace() {
     let collector = ModelServer::start(vec![accepts(); 9]);
@@ -200,6 +201,7 @@ fn play_with_secrets(log: &Path) -> Sandbox {
     sandbox
 }
 
+/// No key, header, prompt or answer at any level; the file is private.
 #[test]
 fn the_log_tells_much_and_no_secret() {
     let dir = tempfile::tempdir().unwrap();

@@ -156,6 +156,7 @@ fn only_the_session_holder_can_undo() {
     assert!(castor(&mut sandbox, "redo").starts_with("Session $ID (go)\nRestored\n"));
 }
 
+/// A file that the other castor may have changed at the same time is one.
 #[test]
 fn concurrent_castors_cause_a_conflict() {
     let mut sandbox = Sandbox::new();
@@ -217,6 +218,7 @@ fn journals(sandbox: &Sandbox) -> Vec<PathBuf> {
     stores.map(|it| it.unwrap().path().join("journal")).filter(|it| it.exists()).collect()
 }
 
+/// The next session, or the doctor, finishes the restore or takes it back, and says so.
 #[test]
 fn killed_castor_leaves_no_half_restore() {
     const N: usize = 150;

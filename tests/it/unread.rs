@@ -49,6 +49,7 @@ fn a_model_waits_for_the_client() {
     assert_eq!(it.answers(), [("1", "cancelled"), ("2", "end_turn")].map(|(id, it)| (id.to_owned(), it.to_owned())));
 }
 
+/// castor ends although its output is never read.
 #[test]
 fn end_of_input_ends_a_client_that_never_reads() {
     let taken = Arc::new(AtomicU64::new(0));

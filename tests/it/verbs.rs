@@ -17,6 +17,7 @@ fn said(sandbox: &mut Sandbox, line: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
+/// No escape sequences, no reversed or hidden characters, no extra lines.
 #[test]
 fn foreign_names_are_shown_as_plain_text() {
     let mut sandbox = Sandbox::new();

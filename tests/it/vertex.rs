@@ -104,6 +104,7 @@ fn files_of_credentials() {
     }
 }
 
+/// The demo model does not answer instead.
 #[test]
 fn missing_vertex_settings_are_reported() {
     for (env, words) in [

@@ -65,7 +65,8 @@ fn quoted(code: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Links between pages lead to files that are there.
 #[test]
 fn links_lead_somewhere() {
-    let mut pages = vec![root().join("README.md")];
+    let mut pages: Vec<_> =
+        ["README.md", "CONTRIBUTING.md", "src/README.md", "tests/README.md"].map(|it| root().join(it)).into();
     for folder in ["docs", "docs/reference", "editors", "schema"] {
         pages.extend(fs::read_dir(root().join(folder)).unwrap().map(|it| it.unwrap().path()));
     }
@@ -75,5 +76,22 @@ fn links_lead_somewhere() {
             let is_there = link.is_empty() || link.contains("://") || page.parent().unwrap().join(link).exists();
             assert!(is_there, "{} links to {link}, which is not there", page.display());
         }
+    }
+}
+
+/// Paths of the pages for colleagues; some are below `src`.
+#[test]
+fn pages_name_existing_paths() {
+    let tops = ["app", "base", "benches", "docs", "engine", "schema", "src", "tests", "wire", "world"];
+    for page in ["CONTRIBUTING.md", "docs/architecture.md", "src/README.md", "tests/README.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let paths = text.split('`').skip(1).step_by(2).filter(|it| {
+            it.split_once('/').is_some_and(|(top, _)| tops.contains(&top))
+                && !it.contains(['*', ' '])
+                && !it.contains("NAME")
+        });
+        let missing: Vec<&str> =
+            paths.filter(|it| !["", "src"].iter().any(|top| root().join(top).join(it).exists())).collect();
+        assert!(missing.is_empty(), "{page} names {missing:?}, which are not there");
     }
 }

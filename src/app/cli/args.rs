@@ -1,4 +1,4 @@
-//! What can be typed: the clap definition of the whole binary. Parsing touches nothing but argv.
+//! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -7,10 +7,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use crate::{
     app::{
         cli::{
+            approval_mode::ApprovalMode,
             auth::AuthArgs,
             clean_verb::CleanArgs,
             config::ConfigArgs,
-            docs::DocsArgs,
             doctor::DoctorArgs,
             exits::{self, EXIT_INPUT},
             hooks::HooksArgs,
@@ -156,19 +156,12 @@ pub struct ScriptArgs {
     pub record_responses: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ApprovalMode {
-    /// Ask before anything that changes something
-    Default,
-    /// Edit files without asking
-    #[value(name = "auto_edit", alias = "autoEdit")]
-    AutoEdit,
-    /// Run what the sandbox holds and a checkpoint takes back
-    Auto,
-    /// Ask only before what cannot be taken back
-    Yolo,
-    /// Look and plan only
-    Plan,
+/// Writes the reference.
+#[derive(Args, Clone, Debug)]
+pub struct DocsArgs {
+    /// Where the pages go
+    #[arg(default_value = "docs/reference")]
+    pub folder: PathBuf,
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -224,30 +217,6 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
 fn repeat_on_stderr(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     format!("castor did not start: {}; see castor --help", first.trim_start_matches("error: "))
-}
-
-impl ApprovalMode {
-    /// As `--approval-mode` and the protocol's mode ids spell it.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AutoEdit => "auto_edit",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-            Self::Plan => "plan",
-        }
-    }
-
-    /// As Gemini CLI and castor name the mode over ACP.
-    pub fn mode_id(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AutoEdit => "autoEdit",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-            Self::Plan => "plan",
-        }
-    }
 }
 
 impl AgentArgs {

@@ -1,4 +1,4 @@
-//! `castor clean`: how much room checkpoints take, and giving it back.
+//! `castor clean`: shows the size of checkpoints and deletes them.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 
 use crate::{
-    app::{checkpoint_tasks, cli::sessions::CommandError},
+    app::{cli::sessions::CommandError, server::tasks::checkpoint_tasks},
     base::path::AbsPath,
     world::{
         checkpoints::{Retention, sweep},
@@ -26,7 +26,7 @@ pub struct CleanArgs {
     pub yes: bool,
 }
 
-/// `ask` puts a question to the user; `None`: nobody is there.
+/// `ask` puts a question to the user; `None`: no user is there.
 ///
 /// # Errors
 /// With the line for stderr.

@@ -1,4 +1,4 @@
-//! `castor config`: where a setting comes from.
+//! `castor config`: explains where a setting comes from.
 
 use std::io::{self, Write};
 
@@ -61,13 +61,13 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
 mod tests {
     use super::run;
     use crate::{
-        app::cli::testing::{Ground, parse, said},
+        app::cli::testing::{Ground, parse, run_verb},
         base::path::AbsPath,
         world::secrets::Env,
     };
 
     fn castor_config(line: &[&str], env: &Env, cwd: &AbsPath) -> (String, u8) {
-        said(|out| run(&parse(line), env, cwd, out))
+        run_verb(|out| run(&parse(line), env, cwd, out))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Exit codes of all verbs: one table for their help and for the reference.
+//! Exit codes of all commands: one table for their help and for the reference.
 
 use crate::app::cli::run::failure;
 

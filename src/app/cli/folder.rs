@@ -1,4 +1,4 @@
-//! The folder that `--cwd` means.
+//! The flag `--cwd`: the folder that a command works in.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! The command line: one table of verbs over the agent and its companion.
+//! The command line: one table of commands for the agent and its companion.
 
+pub mod approval_mode;
 pub mod args;
 pub mod auth;
 pub mod clean_verb;
@@ -29,7 +30,6 @@ use std::{
 
 use crate::{
     app::{
-        access,
         cli::{
             args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
             exits::EXIT_INPUT,
@@ -38,9 +38,10 @@ use crate::{
             sessions::{CommandContext, CommandError, SessionsVerb},
             terminal_text::CleanText,
         },
-        event_loop::unix_ms,
-        options::{Options, Script},
-        providers, serve, sessions as factory,
+        model::{access, providers},
+        server::{event_loop::unix_ms, serve},
+        session::place::load_ground,
+        settings::options::{Options, Script},
     },
     base::{clock::Now, log::Mode, path::AbsPath},
     world::{
@@ -51,7 +52,7 @@ use crate::{
     },
 };
 
-/// What verbs print goes through here; see [`Plain`].
+/// The output of commands; see [`CleanText`].
 fn out() -> CleanText<Output> {
     CleanText::new(Output::of_process())
 }
@@ -103,7 +104,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What keeps a verb from castor's own folder. Who speaks to a client says it there, and the doctor has a place for it.
+/// Why a command cannot use castor's own folder. Commands with a client, and the doctor, report this themselves.
 fn missing_home(verb: &CliVerb) -> Option<StoreError> {
     let asks = matches!(
         verb,
@@ -115,7 +116,7 @@ fn missing_home(verb: &CliVerb) -> Option<StoreError> {
 
 /// Whether some model can be reached from a folder or was chosen in settings, and if not, which keys were looked for.
 fn model_access(folder: &AbsPath) -> ModelReach {
-    let (ground, settings) = factory::load_ground(&Options::default(), &Env::from_process(), folder);
+    let (ground, settings) = load_ground(&Options::default(), &Env::from_process(), folder);
     match settings.model_name.is_some() || access::is_configured(&ground.env, &settings) {
         true => ModelReach::Some,
         false => ModelReach::Keys(providers::keys(&ground.env, &settings)),

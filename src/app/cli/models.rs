@@ -1,5 +1,4 @@
-//! `castor models`: what providers offer, as they say now. What they say is kept: editors are shown it from the next
-//! session on.
+//! `castor models`: lists the models of all providers and caches the lists for editors.
 
 use std::{
     io::{self, Write},
@@ -12,14 +11,16 @@ use serde_json::json;
 
 use crate::{
     app::{
-        access::CredentialOverride,
-        catalog::{Catalog, GEMINI},
         cli::exits::{EXIT_AUTH, EXIT_FAILED, EXIT_INPUT},
-        connection::ProcessEnvironment,
-        model_factory::gemini_of,
-        options::Options,
-        providers, sessions,
-        settings::Settings,
+        model::{
+            access::CredentialOverride,
+            catalog::{Catalog, GEMINI},
+            connection::ProcessEnvironment,
+            model_factory::gemini_of,
+            providers,
+        },
+        session::place::load_ground,
+        settings::{Settings, options::Options},
     },
     base::{
         model::{Failure, FailureKind},
@@ -43,7 +44,7 @@ pub struct ModelsArgs {
     pub json: bool,
 }
 
-/// Where the answers go.
+/// The output streams.
 pub struct ModelStreams<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
@@ -51,12 +52,12 @@ pub struct ModelStreams<'a> {
 
 type ListedModels = (String, Result<Vec<ListedModel>, Failure>);
 
-/// Prints what was found; 0 when somebody answered, of those that were asked.
+/// Prints the lists; 0 if any of the asked providers answered.
 ///
 /// # Errors
 /// The output's.
 pub fn run(args: &ModelsArgs, env: &Env, cwd: &AbsPath, streams: &mut ModelStreams<'_>) -> io::Result<u8> {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
     let mut names: Vec<&str> = settings.models.providers.iter().map(|it| it.name.as_str()).collect();
     names.insert(0, GEMINI);

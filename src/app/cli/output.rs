@@ -1,4 +1,4 @@
-//! What verbs print, and how they end where it cannot be written.
+//! Output of commands, and their exit code when it cannot be written.
 
 use std::{
     io::{self, Stdout, Write},

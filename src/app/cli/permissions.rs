@@ -1,4 +1,4 @@
-//! `castor permissions`: what was allowed for ever, and taking it back.
+//! `castor permissions`: lists and revokes saved permissions.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Nobody tells them.
+/// Running sessions are not told.
 const RUNNING: &str = "Sessions that run keep what they have until they end; what was allowed in one, `/permissions revoke` there takes back.";
 
 /// Lists what was saved, or takes it back.
@@ -67,7 +67,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
 mod tests {
     use super::run;
     use crate::{
-        app::cli::testing::{parse, said},
+        app::cli::testing::{parse, run_verb},
         base::{
             log::{Grant, PersistentGrant},
             path::AbsPath,
@@ -81,7 +81,7 @@ mod tests {
         let home = AbsPath::new(temp.path()).unwrap();
         let text = home.to_string();
         let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
-        let say = |line: &[&str]| said(|out| run(&parse(line), &env, out));
+        let say = |line: &[&str]| run_verb(|out| run(&parse(line), &env, out));
         assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
         let server = Some("web".to_owned());

@@ -1,4 +1,4 @@
-//! `castor schema`: the JSON Schemas of what castor reads and writes, made from the types themselves.
+//! `castor schema`: JSON Schemas of castor's files and messages, generated from the types.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,4 @@
-//! Text of others made safe for a terminal. Escape sequences and other controls are taken out of what models say; names
-//! from files and servers show what is odd in them.
+//! Safe text for terminals: strips escape sequences from models' text, and shows odd characters of names.
 
 use std::{
     fmt::Write as _,
@@ -82,7 +81,7 @@ fn is_plain(it: char) -> bool {
     matches!(it, '\n' | '\t') || !it.is_control()
 }
 
-/// Controls other than line ends and tabs, marks that turn text round, and what nobody sees; but what joins emoji.
+/// Controls other than line ends and tabs, bidirectional marks, and invisible characters; not emoji joiners.
 pub fn is_unprintable(it: char) -> bool {
     is_deceptive(it) && !matches!(it, '\n' | '\t' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }

@@ -1,4 +1,4 @@
-//! What the tests of verbs share: a folder with a home and a workspace, and how a line is read.
+//! Test fixture of commands: a folder with a home and a workspace, and parsing of a command line.
 #![allow(clippy::disallowed_methods)]
 
 use clap::{Args, Parser};
@@ -47,7 +47,7 @@ impl Ground {
 }
 
 /// What a verb that can always be printed said, with its exit code.
-pub fn said(run: impl FnOnce(&mut Vec<u8>) -> std::io::Result<u8>) -> (String, u8) {
+pub fn run_verb(run: impl FnOnce(&mut Vec<u8>) -> std::io::Result<u8>) -> (String, u8) {
     let mut out = Vec::new();
     let code = run(&mut out).unwrap();
     (String::from_utf8(out).unwrap(), code)

@@ -1,4 +1,4 @@
-//! `castor trust`: says that a folder is trusted, or no longer, and tells what holds.
+//! `castor trust`: trusts or distrusts a folder, and explains what counts.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::{
     app::{
         cli::{exits::EXIT_INPUT, terminal_text::escape_line},
-        policies,
+        session::policies,
     },
     base::{
         path::AbsPath,
@@ -56,7 +56,7 @@ pub enum TrustVerb {
     },
 }
 
-/// Asks the user, where there is somebody to ask.
+/// Asks the user, if one is there.
 pub type Ask<'a> = Option<&'a mut dyn FnMut(&str) -> bool>;
 
 /// Returns the exit code.
@@ -144,7 +144,7 @@ fn explain_trust(ground: &FolderConfig, env: &Env, out: &mut dyn Write) -> io::R
 mod tests {
     use super::run;
     use crate::{
-        app::cli::testing::{Ground, parse, said},
+        app::cli::testing::{Ground, parse, run_verb},
         base::trust::allowed_by_trust,
         world::secrets::Env,
     };
@@ -157,7 +157,7 @@ mod tests {
         ground.write("w/ws/.castor/settings.json", "{}");
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
         let say = |line: &[&str]| {
-            let (text, code) = said(|out| run(&parse(line), &env, &ws, None, out));
+            let (text, code) = run_verb(|out| run(&parse(line), &env, &ws, None, out));
             (text.replace(&root, "$ROOT"), code)
         };
         let unknown =
@@ -193,7 +193,7 @@ mod tests {
         let ground = Ground::new();
         let ws = ground.root.join("w/ws");
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
-        let say = |line: &[&str]| said(|out| run(&parse(line), &env, &ws, None, out));
+        let say = |line: &[&str]| run_verb(|out| run(&parse(line), &env, &ws, None, out));
         ground.write("h/.gemini/trustedFolders.json", &format!("{{\"{ws}\": \"TRUST_FOLDER\"}}"));
         ground.write("w/ws/.castor/settings.json", "{}");
         assert!(say(&["why"]).0.contains("settings.json: is used\n"));
@@ -220,7 +220,7 @@ mod tests {
         let ws = ground.root.join("w/x\ny is trusted");
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
         for line in [&["why"][..], &[], &["list"], &["--revoke"]] {
-            let (text, _) = said(|out| run(&parse(line), &env, &ws, None, out));
+            let (text, _) = run_verb(|out| run(&parse(line), &env, &ws, None, out));
             assert!(text.contains("x\\u000ay is trusted") && !text.contains("\ny is"), "{text}");
         }
     }
@@ -236,7 +236,7 @@ mod tests {
         };
         ground.write("w/ws/.castor/policies/a.toml", &(0..30).map(rule).collect::<String>());
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
-        let (text, _) = said(|out| run(&parse(&["why"]), &env, &ground.root.join("w/ws"), None, out));
+        let (text, _) = run_verb(|out| run(&parse(&["why"]), &env, &ground.root.join("w/ws"), None, out));
         for n in 0..30 {
             let line = format!(
                 "would allow without a question: .castor/policies/a.toml:{}: run_shell_command c{n}\n",
@@ -257,12 +257,13 @@ mod tests {
         ground.write("w/ws/.castor/settings.json", hook);
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
         let line = "  What these start in turn is not watched, so nobody asks when it changes.\n";
-        let say = |args: &[&str]| said(|out| run(&parse(args), &env, &ws, None, out)).0;
+        let say = |args: &[&str]| run_verb(|out| run(&parse(args), &env, &ws, None, out)).0;
         for args in [&["why"][..], &["."], &["why"]] {
             assert!(say(args).ends_with(line), "{args:?}: {}", say(args));
         }
     }
 
+    /// A home folder, a folder above it and the top of the disk need `--yes`.
     #[test]
     fn a_home_is_trusted_by_those_only_who_say_so_twice() {
         let ground = Ground::new();
@@ -277,7 +278,7 @@ mod tests {
                 answer == Some(true)
             };
             let ask = answer.is_some().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-            let (text, code) = said(|out| run(&parse(line), &env, &home, ask, out));
+            let (text, code) = run_verb(|out| run(&parse(line), &env, &home, ask, out));
             (text.replace(&root, "$ROOT"), code, asked.replace(&root, "$ROOT"))
         };
         let nothing = || say(&["list"], None).0 == "Nothing was said about any folder.\n";

@@ -1,4 +1,4 @@
-//! `castor undo`, `redo`, `rewind` and `diff`: what a session changed in files, taken back or looked at from a shell.
+//! `castor undo`, `redo`, `rewind` and `diff`: restores and compares files that a session changed.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{
     app::{
-        checkpoint_tasks::unified_diff,
         cli::{
             sessions::{CommandContext, CommandError, MIN_PREFIX, find},
             terminal_text::escape_line,
         },
+        server::tasks::checkpoint_tasks::unified_diff,
     },
     base::{
         checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
@@ -112,7 +112,7 @@ impl From<Conflicts> for OnConflict {
     }
 }
 
-/// Which of the verbs it is.
+/// The command: undo, redo, rewind or diff.
 #[derive(Clone, Debug)]
 pub enum UndoVerb {
     Undo(UndoArgs),
@@ -159,7 +159,7 @@ impl UndoArgs {
 /// With the line for stderr.
 pub fn run(
     verb: &UndoVerb,
-    desk: &mut CommandContext<'_>,
+    context: &mut CommandContext<'_>,
     choose: Option<&mut dyn FnMut(&str) -> String>,
 ) -> Result<(), CommandError> {
     if let UndoVerb::Undo(args) = verb
@@ -174,35 +174,35 @@ pub fn run(
         return Err(CommandError::input(why));
     }
     let (id, guessed) = match verb.session() {
-        Some(word) => (find(desk, word)?, None),
-        None => last_changed(desk, verb).map(|it| (it.id.clone(), Some(it)))?,
+        Some(word) => (find(context, word)?, None),
+        None => last_changed(context, verb).map(|it| (it.id.clone(), Some(it)))?,
     };
     let (mut entries, log) = match verb {
-        UndoVerb::Diff(_) | UndoVerb::Rewind(RewindArgs { to: None, .. }) => (desk.store.read(&id)?, None),
-        _ => desk.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
+        UndoVerb::Diff(_) | UndoVerb::Rewind(RewindArgs { to: None, .. }) => (context.store.read(&id)?, None),
+        _ => context.store.open(&id).map(|(entries, log)| (entries, Some(log)))?,
     };
     let none = || CommandError::new(format!("session {id} has no log that can be read"));
     let record = Record::replay(&entries).ok_or_else(none)?;
-    let checkpoints = Checkpoints::new(desk.store.home(), &id, &record.roots, Limits::default());
+    let checkpoints = Checkpoints::new(context.store.home(), &id, &record.roots, Limits::default());
     if let UndoVerb::Diff(_) = verb {
-        return show(desk, &record, &checkpoints);
+        return show(context, &record, &checkpoints);
     }
     if let Some(it) = guessed {
-        writeln!(desk.out, "Session {}", label(&it))?;
+        writeln!(context.out, "Session {}", label(&it))?;
     }
     let Some(log) = log else {
-        return Ok(writeln!(desk.out, "{}", describe_checkpoints(&record, desk.now.unix_ms, "castor "))?);
+        return Ok(writeln!(context.out, "{}", describe_checkpoints(&record, context.now.unix_ms, "castor "))?);
     };
     let route = route(verb, &record, &entries)?;
     let again = matches!(verb, UndoVerb::Undo(_));
-    let mut going = RewindSession { desk, record: &record, checkpoints: &checkpoints, log, again };
+    let mut going = RewindSession { context, record: &record, checkpoints: &checkpoints, log, again };
     let done = match route.undo.is_empty() {
         true => Ok(true),
         false => going.restore(route.undo, verb.on_conflict(), choose),
     };
     checkpoints.close();
     if let (true, Some(to)) = (done?, route.message) {
-        entries = going.desk.store.read(&id)?;
+        entries = going.context.store.read(&id)?;
         going.rewind(&entries, to)?;
     }
     Ok(())
@@ -216,10 +216,10 @@ fn label(it: &SessionSummary) -> String {
 
 /// The last session of the folder for which there is something to do. Of one that nothing was held of that is said: who
 /// means it must not have an older one taken back.
-fn last_changed(desk: &CommandContext<'_>, verb: &UndoVerb) -> Result<SessionSummary, CommandError> {
+fn last_changed(context: &CommandContext<'_>, verb: &UndoVerb) -> Result<SessionSummary, CommandError> {
     // A rewind may have taken all prompts away, and can be taken back.
-    for it in desk.store.list(Some(desk.cwd)).into_iter().take(MAX_SEARCHED) {
-        let entries = desk.store.read(&it.id).unwrap_or_default();
+    for it in context.store.list(Some(context.cwd)).into_iter().take(MAX_SEARCHED) {
+        let entries = context.store.read(&it.id).unwrap_or_default();
         let Some(record) = Record::replay(&entries) else { continue };
         let talks = matches!(verb, UndoVerb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
         if !talks && lacks_checkpoint(&entries, &record) {
@@ -231,7 +231,7 @@ fn last_changed(desk: &CommandContext<'_>, verb: &UndoVerb) -> Result<SessionSum
             return Ok(it);
         }
     }
-    Err(CommandError::new(format!("no session of {} changed files that can be given back", desk.cwd)))
+    Err(CommandError::new(format!("no session of {} changed files that can be given back", context.cwd)))
 }
 
 /// Whether calls that may have changed files ran without a checkpoint, after all that can be taken back.
@@ -296,18 +296,18 @@ fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::Re
     }
 }
 
-fn show(desk: &mut CommandContext<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), CommandError> {
+fn show(context: &mut CommandContext<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), CommandError> {
     let diffs = checkpoints.diff(&record.checkpoints().in_session()).map_err(|it| CommandError::new(it.to_string()))?;
     checkpoints.close();
     match unified_diff(&diffs, record.cwd.as_path()) {
-        it if it.is_empty() => Ok(writeln!(desk.out, "Nothing that this session changed still stands.")?),
-        it => Ok(writeln!(desk.out, "{it}")?),
+        it if it.is_empty() => Ok(writeln!(context.out, "Nothing that this session changed still stands.")?),
+        it => Ok(writeln!(context.out, "{it}")?),
     }
 }
 
 /// A session that goes back.
 struct RewindSession<'a, 'b> {
-    desk: &'a mut CommandContext<'b>,
+    context: &'a mut CommandContext<'b>,
     record: &'a Record,
     checkpoints: &'a Checkpoints,
     log: SessionLog,
@@ -323,7 +323,7 @@ impl RewindSession<'_, '_> {
         on_conflict: Option<OnConflict>,
         mut choose: Option<&mut dyn FnMut(&str) -> String>,
     ) -> Result<bool, CommandError> {
-        let id = |n: u64| CheckpointId::from(self.desk.now.id("k", n));
+        let id = |n: u64| CheckpointId::from(self.context.now.id("k", n));
         let mut order = RestoreOrder { id: id(0), undo, on_conflict: on_conflict.unwrap_or_default(), paths: None };
         for n in 1.. {
             let outcome = self.checkpoints.restore(&order, &Default::default());
@@ -355,11 +355,11 @@ impl RewindSession<'_, '_> {
     }
 
     fn conflicts(&self, files: &RestoreResult) -> String {
-        let line = |it: &crate::base::checkpoint::Conflict| format!("  {}: {}", self.shown(&it.path), it.reason);
+        let line = |it: &crate::base::checkpoint::Conflict| format!("  {}: {}", self.display_path(&it.path), it.reason);
         files.conflicts.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    fn shown(&self, path: &std::path::Path) -> String {
+    fn display_path(&self, path: &std::path::Path) -> String {
         let cwd: &AbsPath = &self.record.cwd;
         path.strip_prefix(cwd.as_path()).unwrap_or(path).display().to_string()
     }
@@ -370,7 +370,7 @@ impl RewindSession<'_, '_> {
             (true, false) => String::new(),
             (false, _) => "Restored\n".to_owned(),
         };
-        files.restored.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
+        files.restored.iter().for_each(|it| text += &format!("  {}\n", self.display_path(it)));
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));
             if self.again {
@@ -379,10 +379,10 @@ impl RewindSession<'_, '_> {
         }
         if !files.not_kept.is_empty() {
             text += "Changed and not held\n";
-            files.not_kept.iter().for_each(|it| text += &format!("  {}\n", self.shown(it)));
+            files.not_kept.iter().for_each(|it| text += &format!("  {}\n", self.display_path(it)));
         }
         notes.iter().for_each(|it| text += &format!("{it}\n"));
-        Ok(self.desk.out.write_all(text.as_bytes())?)
+        Ok(self.context.out.write_all(text.as_bytes())?)
     }
 
     fn rewind(&mut self, entries: &[Entry], to: MessageId) -> Result<(), CommandError> {
@@ -390,11 +390,11 @@ impl RewindSession<'_, '_> {
             return Err(CommandError::new(format!("the log has no message {to} to go back to")));
         }
         self.write(Fact::Rewound { to })?;
-        Ok(writeln!(self.desk.out, "The conversation is what it was before that prompt.")?)
+        Ok(writeln!(self.context.out, "The conversation is what it was before that prompt.")?)
     }
 
     fn write(&mut self, fact: Fact) -> Result<(), CommandError> {
-        let entry = Entry { at: self.desk.now.unix_ms, fact };
+        let entry = Entry { at: self.context.now.unix_ms, fact };
         self.log
             .append([&entry])
             .map_err(|it| CommandError::new(format!("the session's log could not be written: {it}")))

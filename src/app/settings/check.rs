@@ -1,4 +1,4 @@
-//! What in the files, variables and flags does not count as written.
+//! Settings check: values in files, variables and flags that castor does not accept.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::world::workspace::{
     settings::{Layer, Scope},
 };
 
-/// More than this from one file helps nobody.
+/// The most warnings from one file.
 const MAX_PER_FILE: usize = 50;
 
 /// All warnings: those of the files' text first, then by file in order of precedence, then variables and flags.

@@ -1,4 +1,4 @@
-//! `modelConfigs`: names for models, and parameters by name, scope and attempt. In Gemini CLI's words.
+//! The setting `modelConfigs`: model aliases and parameters, in Gemini CLI's words.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Getter;
 use crate::{
-    engine::routing::aliases::{Alias, Aliases, ModelConfig, Override},
+    engine::routing::{
+        alias::{Alias, ModelConfig},
+        aliases::{Aliases, Override},
+    },
     world::workspace::Warning,
 };
 

@@ -44,7 +44,7 @@ fn explain_key(
 ) -> String {
     let name = last(path);
     let hidden = SecretTexts::of(name, candidates);
-    let mut out = format!("{path} = {}\n", value.map_or("(not set)".into(), |it| hidden.shown(name, it, it)));
+    let mut out = format!("{path} = {}\n", value.map_or("(not set)".into(), |it| hidden.display_value(name, it, it)));
     _ = writeln!(out, "  {}", key.doc);
     match key.usage {
         Usage::Used => (),
@@ -61,7 +61,7 @@ fn explain_key(
             KeyOutcome::Overridden => (' ', Cow::Borrowed("")),
             KeyOutcome::Ignored(why) => ('!', Cow::Owned(format!("  <- ignored: {why}"))),
         };
-        let value = hidden.shown(name, &it.written, &it.value);
+        let value = hidden.display_value(name, &it.written, &it.value);
         _ = writeln!(out, "  {mark} {origin:width$}  {value}{note}");
     }
     if candidates.is_empty() {
@@ -83,7 +83,7 @@ fn explain_group(path: &str, sources: Sources<'_>) -> String {
             .collect();
         let name = last(key.path);
         let hidden = SecretTexts::of(name, &candidates);
-        _ = writeln!(out, "{} = {}  <- {}", key.path, hidden.shown(name, &value, &value), from.join(" + "));
+        _ = writeln!(out, "{} = {}  <- {}", key.path, hidden.display_value(name, &value, &value), from.join(" + "));
     }
     out.push_str(workspace_note(sources));
     out
@@ -212,7 +212,7 @@ impl<'a> SecretTexts<'a> {
     }
 
     /// As written, and where variables were filled in, what it became.
-    fn shown(&self, name: &str, written: &Value, value: &Value) -> String {
+    fn display_value(&self, name: &str, written: &Value, value: &Value) -> String {
         let before = self.mask_value(name, written);
         if written == value { before.to_string() } else { format!("{before} = {}", self.mask_value(name, value)) }
     }

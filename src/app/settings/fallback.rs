@@ -1,5 +1,4 @@
-//! `model.fallback`: who takes over from models that do not answer, and what is done about it, by the kind of failure.
-//! In Gemini CLI's words.
+//! The setting `model.fallback`: fallback models and the action for each kind of failure, in Gemini CLI's words.
 
 use serde_json::{Map, Value};
 
@@ -71,8 +70,8 @@ fn by_kind<T: Copy>(members: &Map<String, Value>, name: &str, words: &[(&str, T)
     }
     let mut res = [None; 4];
     for (to, kind) in res.iter_mut().zip(kinds) {
-        let Some(said) = it.get(kind) else { continue };
-        let word = words.iter().find(|(word, _)| said.as_str() == Some(word)).map(|(_, it)| *it);
+        let Some(action_name) = it.get(kind) else { continue };
+        let word = words.iter().find(|(word, _)| action_name.as_str() == Some(word)).map(|(_, it)| *it);
         let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ");
         *to = Some(word.ok_or_else(|| format!("`{name}.{kind}` should be {}", known()))?);
     }

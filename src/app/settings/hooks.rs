@@ -1,4 +1,4 @@
-//! The hooks that settings name, with who named them.
+//! Hooks in settings, with the layer of each.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const OLD: &[&str] = &["enabled", "disabled", "notifications"];
 /// Longest timeout, in milliseconds: a day.
 const MAX_TIMEOUT_MS: u64 = 86_400_000;
 
-/// What settings say about hooks.
+/// Hooks in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookSettings {
     /// In the order in which they run: the project's, the user's, the system's.

@@ -1,4 +1,4 @@
-//! The table of known settings: type, default, merging, who may set it, and whether castor acts on it.
+//! The table of settings keys: type, default, merging, the layers that may set it, and whether castor uses it.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ pub enum KeyKind {
     Any,
 }
 
-/// How the layers of one key become one value.
+/// The way in which layers of one key are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     Replace,
@@ -62,7 +62,7 @@ pub enum Merge {
     Intersect,
 }
 
-/// What a workspace may do with the key: a repository can only tighten what protects its user.
+/// The limit on a workspace's value: a repository can only tighten what protects its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     Free,

@@ -1,11 +1,11 @@
-//! How far turns and sessions may go: a key for each limit, and flags of the command line.
+//! Limits in settings and flags: a key for each limit of turns and sessions.
 
 use serde_json::Value;
 
 use super::{Flag, Getter};
 use crate::base::limits::{Caps, LimitKind, LimitSpan, Limits};
 
-/// One row of the table for each, by span and in the order of [`What::ALL`].
+/// One row of the table for each, by span and in the order of [`LimitKind::ALL`].
 const KEYS: [(LimitSpan, [&str; 4]); 2] = [
     (LimitSpan::Turn, ["limits.turn.requests", "limits.turn.tokens", "limits.turn.seconds", "limits.turn.cost"]),
     (

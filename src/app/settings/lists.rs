@@ -1,4 +1,4 @@
-//! What settings say about tools and MCP servers, with who said it: a repository may take away, but not allow.
+//! Tool and MCP server lists in settings, by layer: a repository may remove, but not allow.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub fn policy_paths(sources: Sources<'_>) -> (Vec<String>, Vec<String>) {
     (NamedEntry::of("policyPaths", sources).all, NamedEntry::of("adminPolicyPaths", sources).all)
 }
 
-/// Lists that would deny, but are none: who wrote them, and where. What a workspace may not say is none of them.
+/// Deny lists that are malformed, with their layer and place. Keys that a workspace may not set are left out.
 pub fn invalid_deny_lists(sources: Sources<'_>) -> Vec<(Scope, String)> {
     const DENY: &[&str] = &[
         "adminPolicyPaths",
@@ -74,7 +74,7 @@ pub fn may_save(sources: Sources<'_>) -> bool {
 struct NamedEntry {
     all: Vec<String>,
     is_set: bool,
-    /// Somebody else than the workspace has a part in it.
+    /// Another layer than the workspace has a part in it.
     by_user: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The MCP servers that settings name.
+//! MCP servers in settings.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::{
     world::workspace::{Warning, settings::Scope},
 };
 
-/// What settings say about MCP servers.
+/// MCP servers in settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpSettings {
     /// By name, those that may start.
@@ -180,7 +180,7 @@ mod tests {
         check(json!(5), "should be an object {…}; ignored");
     }
 
-    /// Who lets a server of their own out of the sandbox says nothing of another one under its name.
+    /// A user who lets a server out of the sandbox does not mean another server of the same name.
     #[test]
     fn another_server_of_the_same_name_stays_in() {
         let theirs = json!({"command": "sh", "args": ["-c", "x"]});

@@ -1,4 +1,4 @@
-//! Settings, merged once per session from files, variables and flags, and handed on as narrow values.
+//! Settings: merged once per session from files, variables and flags, then split into narrow values.
 
 use serde_json::Value;
 
@@ -27,6 +27,7 @@ mod keys;
 mod limits;
 mod lists;
 mod mcp;
+pub mod options;
 mod prices;
 mod providers;
 mod resolve;
@@ -43,10 +44,10 @@ pub use mcp::McpSettings;
 pub use providers::{ApiDialect, Provider};
 pub use schema::{meaning, schema};
 
-/// What memory files are called where nobody says.
+/// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];
 
-/// Where values come from, weakest first.
+/// Sources of values, weakest first.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub layers: &'a Layers,
@@ -78,7 +79,7 @@ impl Flag {
     }
 }
 
-/// What sessions are made with.
+/// Settings of a session, as narrow values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `None`: the router's choice.
@@ -97,7 +98,7 @@ pub struct Settings {
     pub disable_always_allow: bool,
 }
 
-/// What memory files there may be.
+/// Names and sources of memory files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
     pub names: Vec<String>,
@@ -105,7 +106,7 @@ pub struct Memory {
     pub just_in_time: bool,
 }
 
-/// What a model is not told all of.
+/// Caps on what a model sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
     /// Characters of a tool's output above which it is cut.
@@ -136,14 +137,14 @@ impl Caps {
     }
 }
 
-/// How models are reached.
+/// Models and their parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSettings {
     /// The way to authenticate that the user chose, in Gemini CLI's words.
     pub auth_type: Option<String>,
     /// Of models, beside Gemini.
     pub providers: Vec<Provider>,
-    /// What a model reads at once where nobody else says, in tokens.
+    /// The context window of models that do not state one, in tokens.
     pub window: Option<u64>,
     pub prices: Prices,
     /// Other names of models, and how they are asked.
@@ -153,7 +154,7 @@ pub struct ModelSettings {
     pub connection: Connection,
 }
 
-/// How connections are made; times in seconds.
+/// Network connections; times in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
     /// `none`: none at all. `None`: as the environment says.
@@ -194,11 +195,11 @@ impl ModelSettings {
     }
 }
 
-/// What is done when a model does not answer.
+/// Retries and fallbacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureSettings {
     pub patience: RetryPatience,
-    /// Who takes over, in order; empty: whoever castor knows for it.
+    /// Fallback models, in order; empty: castor's own choice.
     pub models: Vec<String>,
     /// What may be done about it.
     pub policies: FallbackPolicies,
@@ -208,7 +209,7 @@ pub struct FailureSettings {
     pub asks_next_speaker: bool,
 }
 
-/// How commands are confined.
+/// The sandbox of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SandboxSettings {
     /// `None`: the default where the system can.
@@ -236,7 +237,7 @@ impl SandboxSettings {
     }
 }
 
-/// What children see and may do: variables, the sandbox, and whether it can be undone.
+/// Child processes: variables, sandbox and checkpoints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildSettings {
     pub sandbox: SandboxSettings,
@@ -333,7 +334,7 @@ fn possible(mode: Mode, disable_yolo: bool) -> Result<Mode, &'static str> {
     }
 }
 
-/// Who asked for a mode that is not to be had: a flag nearly always, as no file may say yolo.
+/// The origin of a mode that is not available: nearly always a flag, as no file may say yolo.
 fn no_such_mode(sources: Sources<'_>, why: &str) -> Warning {
     let key = "general.defaultApprovalMode";
     let flag = sources.flags.iter().rfind(|it| it.key == key).map(|it| it.name);

@@ -1,4 +1,4 @@
-//! What models cost: `model.prices`, by model.
+//! The setting `model.prices`: what models cost.
 
 use serde_json::Value;
 

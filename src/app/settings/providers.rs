@@ -1,11 +1,11 @@
-//! Providers of models beside Gemini: some are known by name, settings add others or change these.
+//! Model providers in settings: built-in rows that settings can extend or change.
 
 use serde_json::Value;
 
 use super::{Getter, mcp::pairs};
 use crate::world::{models::listing::ListedModel, workspace::Warning};
 
-/// Which API a provider speaks.
+/// The API that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiDialect {
     /// OpenAI's chat completions.

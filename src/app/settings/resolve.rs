@@ -1,4 +1,4 @@
-//! One key: who says what about it, and what comes out.
+//! Resolution of one settings key: the value of each layer, and the result.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{base::path::AbsPath, world::workspace::settings::Scope};
 
-/// Who says something.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Origin<'a> {
     Default,
@@ -30,7 +30,7 @@ impl fmt::Display for Origin<'_> {
     }
 }
 
-/// What one origin says, and what became of it.
+/// The value of one origin, and whether it counts.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
     pub origin: Origin<'a>,

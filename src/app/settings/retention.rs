@@ -1,4 +1,4 @@
-//! How long sessions are kept: read for the whole machine, since a session of one folder is swept from any other.
+//! The setting for session retention: read for the whole machine, since any session sweeps all folders.
 
 use super::{
     Getter, Sources,

@@ -1,4 +1,4 @@
-//! The JSON Schema of settings files, for editors: made from the table of keys.
+//! The JSON Schema of settings files, for editors, generated from the table of keys.
 
 use serde_json::{Map, Value, json};
 
@@ -67,9 +67,10 @@ fn described(row: &Key) -> Value {
         let events = format!("^({})$", events.join("|"));
         res = json!({ "type": "object", "patternProperties": { events: groups } });
     }
-    res["description"] = meaning(row).into();
-    if let Some(default) = row.default_value() {
-        res["default"] = default;
+    let rest = [("description", Some(meaning(row).into())), ("default", row.default_value())];
+    let rest = rest.into_iter().filter_map(|(key, it)| Some((key.to_owned(), it?)));
+    if let Some(it) = res.as_object_mut() {
+        it.extend(rest);
     }
     res
 }

@@ -1,4 +1,4 @@
-//! Layers in text, and what becomes of them.
+//! Settings layers as text, and the merged values.
 
 use std::io;
 

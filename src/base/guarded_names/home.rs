@@ -1,4 +1,4 @@
-//! What lies in a home folder, and in the system's: credentials, and the folders of tools.
+//! Credentials and tool folders in the home folder and the system's folders.
 
 use super::SECRETS;
 

@@ -1,4 +1,4 @@
-//! What is guarded, and under which of its names.
+//! Guarded names in all their spellings.
 
 use std::path::Path;
 
@@ -34,6 +34,7 @@ fn writable_tool_folder_keeps_guarded_parts() {
     check(&TOOLS, "/h/go", "/h/go/bin/x", None);
 }
 
+/// Copies of secret files such as `.env~` and `id_rsa.bak` count, too.
 #[test]
 fn tells_guarded_paths() {
     let check = |path: &str, want: (Option<&str>, Option<&str>)| {

@@ -1,15 +1,15 @@
-//! What a confined command most likely failed at, and what is offered.
+//! Sandbox denials: the likely cause of a confined command's failure, and the grant to offer.
 
 use serde::{Deserialize, Serialize};
 
 use super::SandboxGrant;
-use crate::base::{log::Grant, path::AbsPath, text};
+use crate::base::{grant::Grant, path::AbsPath, text};
 
 fn shown(path: &AbsPath) -> String {
     text::path_in_words(&path.to_string())
 }
 
-/// What a confined command most likely failed at, and what is offered.
+/// The likely cause of a confined command's failure, with the grant to offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "denied", rename_all = "snake_case")]
 pub enum Denial {
@@ -22,7 +22,7 @@ pub enum Denial {
     Write {
         folder: AbsPath,
     },
-    /// What lies in a folder of the home, of which who has the network sees nothing.
+    /// A path in a home folder that a command with the network cannot see.
     Hidden {
         folder: AbsPath,
     },

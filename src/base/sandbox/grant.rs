@@ -1,18 +1,18 @@
-//! What a yes of the user opens in the sandbox.
+//! Sandbox grants: the extra rights that the user's yes gives a command.
 
 use crate::base::path::AbsPath;
 
-/// What a user allows beyond the confinement.
+/// Rights that the user allows beyond the confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxGrant {
-    /// Run with everything read-only, and no network: this and `apart` allow less.
+    /// Run with everything read-only, and no network: this and `isolation_reason` allow less.
     pub read_only: bool,
-    /// Why it sees no more than who has the network, though it has none: for people, and empty where it misses nothing.
+    /// Why secrets are hidden although the command has no network: text for the user, empty if nothing is hidden.
     pub isolation_reason: Option<String>,
     pub network: bool,
-    /// The network as well, which the mode gives and nobody was asked about.
+    /// The network as well, given by the mode without a question.
     pub network_by_mode: bool,
-    /// It is an MCP server: it has the network as long as the session lasts, and nobody goes without secrets for that.
+    /// It is an MCP server: it keeps the network for the whole session, and other commands still see secrets.
     pub is_mcp_server: bool,
     /// Folders, with all that is below.
     pub write: Vec<AbsPath>,
@@ -26,7 +26,7 @@ pub struct SandboxGrant {
 }
 
 impl SandboxGrant {
-    /// What both allow. Who only looks by one of them only looks.
+    /// What both allow. Read-only in one of them is read-only.
     #[must_use]
     pub fn union(mut self, more: &Self) -> Self {
         self.read_only |= more.read_only;

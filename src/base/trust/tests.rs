@@ -1,4 +1,4 @@
-//! Decisions about folders and files, and the words of the questions.
+//! Trust decisions about folders and files, and the text of the questions.
 
 use super::{
     Trust, TrustLevel, TrustRule, TrustedFile, TrustedFileKind, TrustedHashes, change_doubt, decide, fold_case,
@@ -93,6 +93,7 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     );
 }
 
+/// The first turn's question says what a yes to a home folder covers.
 #[test]
 fn trusting_a_home_folder_warns() {
     let homes = [path("/home/u")];

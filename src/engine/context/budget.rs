@@ -1,4 +1,4 @@
-//! No request is larger than what its model reads: what is oldest gives way first.
+//! Token budget: shortens a request that is larger than its model's context window, oldest content first.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A conversation that fills much of the window: which part of it is to give way to a snapshot.
+//! Compression: when a conversation fills its context window, and which part a summary replaces.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Results that are very large as they come: their edges, and what a model finds to count in them. Only where settings
-//! want it; else they were cut before they came here.
+//! Distillation of very large tool results: the edges of the text, and a small model's extract. Only settings turn it
+//! on.
 
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
-//! The system instruction: who the model is here, how it works, where it is.
+//! The system instruction: the model's role, its way of working and its environment.
 
 use std::sync::Arc;
 
 use crate::base::{path::AbsPath, tool::ToolSpec};
 
-/// What does not change while a session lives: prompt caches need the same bytes each time.
+/// Instructions that stay the same in a session: prompt caches need the same bytes each time.
 #[derive(Clone, Debug)]
 pub struct Instructions {
     /// With all that is said of tools.
@@ -12,14 +12,14 @@ pub struct Instructions {
     place: String,
 }
 
-/// Where the model finds itself.
+/// The model's environment: folders, system, date.
 #[derive(Clone, Debug)]
 pub struct SessionEnvironment {
     pub cwd: AbsPath,
     pub roots: Vec<AbsPath>,
     /// `linux`, `macos`.
     pub platform: &'static str,
-    /// Whether somebody can answer questions.
+    /// Whether the user can answer questions.
     pub interactive: bool,
 }
 

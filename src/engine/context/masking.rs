@@ -1,4 +1,5 @@
-//! Old outputs of tools give way to a few lines of them. What is masked stays masked: prompts keep their beginning.
+//! Masking of old tool outputs: a few lines replace the text. A masked output stays masked, so that prompts keep their
+//! beginning.
 
 use std::{fmt::Write, sync::Arc};
 

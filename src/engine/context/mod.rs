@@ -1,4 +1,4 @@
-//! Builds the request that a model gets: an ordered table of processors over one draft.
+//! The request builder for models: an ordered table of processors over one draft.
 
 mod budget;
 pub mod compression;
@@ -26,7 +26,7 @@ use crate::{
     engine::{record::Record, routing},
 };
 
-/// What a request is built from, besides the record.
+/// The materials of a request, besides the record.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestMaterials<'a> {
     pub record: &'a Record,
@@ -51,7 +51,7 @@ pub struct RetryAdvice {
     pub nudge: Option<&'static str>,
 }
 
-/// What has to be so before there is a request. Each is a fact, so that it stays so.
+/// A step that must come before the request. Each is a fact, so that it stays so.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestNeed {
     /// The first turns are to give way to a snapshot of them. The request would be so large.

@@ -1,4 +1,4 @@
-//! What the model is told of plan mode, behind everything else: what comes before it stays the same bytes.
+//! Plan mode instructions for the model. They come last, so that the bytes before them stay the same for caches.
 
 use super::RequestMaterials;
 use crate::base::{log::Mode, model::ModelRequest, path::AbsPath};

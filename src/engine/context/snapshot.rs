@@ -1,4 +1,4 @@
-//! The words in which a conversation is compressed: what the compressor is asked, and what it is shown.
+//! The compression prompt: the text that asks a model for a summary of the conversation, and the summary's format.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Records that grow, and what of them is asked about.
+//! Request building over records that grow: processors, masks and budgets.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Conversations that fill much of the window: when they are compressed, which part, and what the compressor is shown.
+//! Compression of long conversations: when it starts, which part it takes, and what the compressor sees.
 
 use super::{
     compression,
@@ -153,6 +153,7 @@ fn snapshot_is_taken_from_the_compressor_answer() {
     assert_eq!(compression::tokens_saved(turns, 2, &"word ".repeat(1_440)), 0, "as long is not shorter");
 }
 
+/// Settings turn distillation on; the turn does not wait for a model that cannot do it.
 #[test]
 fn very_large_results_are_distilled_once_where_that_is_wanted() {
     let limits = DistillationLimits { keep: 1_000, ask_above: 5_000 };

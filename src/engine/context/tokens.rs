@@ -1,4 +1,4 @@
-//! How many tokens something is, by the rule of thumb of Gemini CLI: no provider is asked.
+//! Token estimates by the rule of thumb of Gemini CLI, without a request to a provider.
 
 use crate::base::{
     content::Part,

@@ -1,4 +1,4 @@
-//! One hook's answer: exit code and output, read as the documented words, nothing more.
+//! One hook's answer: parsed from its exit code and output.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::base::{
     text,
 };
 
-/// What a hook said.
+/// A hook's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct HookAnswer {
     pub decision: HookDecision,
@@ -141,7 +141,7 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// What hooks of an event can do, beside showing a message.
+/// Powers of an event's hooks, beside a message.
 pub struct HookPowers {
     pub block: bool,
     pub ask: bool,

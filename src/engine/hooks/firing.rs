@@ -1,4 +1,4 @@
-//! One point of a session, from its first hook to its outcome.
+//! The run of all hooks at one point of a session, from the first hook to the outcome.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -26,15 +26,15 @@ pub struct Firing {
     timed_out: Vec<String>,
 }
 
-/// What a firing is when it began.
+/// The state of a firing when it began.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FiringStart {
     Waiting(Firing),
-    /// There is nobody to wait for.
+    /// There is nothing to wait for.
     Finished(HookOutcome),
 }
 
-/// What an answer came to.
+/// The effect of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerEffect {
     /// It is about something else.

@@ -1,4 +1,4 @@
-//! Requests and answers of models as hooks see them: text only, no provider's words.
+//! Model requests and responses in the JSON that hooks see: text only, no provider's words.
 
 use std::sync::Arc;
 
@@ -103,16 +103,16 @@ pub fn response_json(chunks: &[Chunk]) -> Value {
         _ => None,
     });
     let parts = if text.is_empty() { Vec::new() } else { vec![text.clone()] };
-    let mut candidate = json!({ "content": { "role": "model", "parts": parts }, "index": 0 });
-    if let Some(word) = finish {
-        candidate["finishReason"] = word.into();
-    }
-    let mut res = json!({ "text": text, "candidates": [candidate] });
-    if let Some(Usage { input, output, total, .. }) = usage {
-        res["usageMetadata"] =
-            json!({ "promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": total });
-    }
-    res
+    let content = json!({ "role": "model", "parts": parts });
+    let candidate = match finish {
+        Some(word) => json!({ "content": content, "index": 0, "finishReason": word }),
+        None => json!({ "content": content, "index": 0 }),
+    };
+    let Some(Usage { input, output, total, .. }) = usage else {
+        return json!({ "text": text, "candidates": [candidate] });
+    };
+    let usage = json!({ "promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": total });
+    json!({ "text": text, "candidates": [candidate], "usageMetadata": usage })
 }
 
 fn text_chunk(it: &Chunk) -> Option<&str> {

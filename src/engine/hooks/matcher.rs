@@ -1,4 +1,4 @@
-//! What of an event a hook is for.
+//! Hook matchers: which tools, sources or triggers a hook applies to.
 
 use regex::Regex;
 

@@ -1,4 +1,4 @@
-//! Which hooks fire at a point, and how their answers combine. Running them is the world's.
+//! Hooks: which of them fire at a point, and how their answers combine. The world runs them.
 
 mod answer;
 pub mod firing;
@@ -24,7 +24,7 @@ pub const MAX_USER_TEXT: usize = 4 * 1024;
 /// Longest text of a hook that goes to the model, in bytes.
 pub const MAX_CONTEXT: usize = 64 * 1024;
 
-/// What was switched in a session, by key.
+/// Hooks switched on or off in a session, by key.
 pub type Switches = BTreeMap<String, HookSwitch>;
 
 /// The hooks of a session: an immutable snapshot.
@@ -42,7 +42,7 @@ struct HookRow {
     matcher: HookMatcher,
 }
 
-/// What fires at a point.
+/// The hooks that fire at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiringPlan {
     pub hooks: Vec<Arc<Hook>>,
@@ -71,7 +71,7 @@ impl Hooks {
         self.rows.iter().map(|it| &*it.hook)
     }
 
-    /// Whether it runs, and if not, who says so.
+    /// Whether it runs, and if not, which setting turns it off.
     pub fn check_enabled(&self, key: &str, switches: &Switches) -> Result<(), &'static str> {
         match switches.get(key) {
             Some(HookSwitch::On) => Ok(()),

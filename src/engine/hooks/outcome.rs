@@ -1,4 +1,4 @@
-//! What the answers of all hooks of a point come to.
+//! The combined outcome of all hooks at one point.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,4 @@
-//! Plugins: rows of castor's own that see a turn from inside, before the user's hooks do. The first that says
-//! something is heard; the others are not asked.
+//! Plugins: castor's own functions at points of a turn, before the user's hooks. The first answer counts.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::base::{
     tool::{ToolCall, ToolOutput},
 };
 
-/// Where a plugin may come in, in the order of a turn.
+/// Points of a turn for plugins, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginPoint {
     /// `Parts` replace what the user said.
@@ -66,7 +65,7 @@ impl PluginPoint {
     }
 }
 
-/// What a plugin is shown.
+/// The data that a plugin sees.
 #[derive(Clone, Copy, Debug)]
 pub enum PluginMoment<'a> {
     /// Of the turn as a whole.
@@ -100,7 +99,7 @@ pub type PluginRun = fn(PluginMoment<'_>) -> Option<Reply>;
 pub struct Plugins(Arc<[(PluginPoint, PluginRun)]>);
 
 impl Plugins {
-    /// Rows of a point's name and who is asked there.
+    /// Rows of a point's name and the function to call there.
     ///
     /// # Errors
     /// A name that no point has.

@@ -1,4 +1,4 @@
-//! Planning, reading and adding up, each in a line of data.
+//! Hook planning, answers and outcomes as lines of data.
 
 use std::{collections::BTreeSet, sync::Arc};
 

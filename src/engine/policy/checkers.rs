@@ -1,4 +1,4 @@
-//! Safety checkers: who else is heard on a call, and what their word does. It makes a decision stricter, never milder.
+//! Verdicts of safety checkers: which checkers a call needs, and how they make a decision stricter.
 
 use super::{
     query::{CheckerVerdict, Query},
@@ -30,7 +30,7 @@ fn word_of<'a>(query: &Query<'a>, at: usize) -> Option<&'a Result<CheckFinding, 
     query.checker_verdicts.iter().find(|it: &&CheckerVerdict| it.checker == at).map(|it| &it.result)
 }
 
-/// What the rules say, when everybody was heard. Who was not, or said nothing that can be understood, denies.
+/// The rules' verdict after all checkers. One that did not answer, or not clearly, denies.
 pub fn apply_verdicts(rules: &RuleSet, query: &Query, ruled: Verdict) -> Verdict {
     let mut res = ruled;
     for (at, checker) in rules.checkers().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The verdict on a shell line: every command on its own, then the worst of them.
+//! The policy decision on a shell command line: each command alone, then the strictest verdict of all.
 
 use std::collections::BTreeSet;
 
@@ -245,7 +245,7 @@ impl<'a> LineJudge<'a> {
         }
     }
 
-    /// Who speaks of a command, in the rules' order.
+    /// The rules that match a command, in order.
     fn match_rules(&self, command: &ShellCommand, spelling: &CommandSpelling) -> RuleMatch<'a> {
         let mut res = RuleMatch::default();
         let mut saved: Option<&Rule> = None;

@@ -1,4 +1,4 @@
-//! Commands whose effect neither a checkpoint nor the sandbox takes back: the rows of `danger.toml`.
+//! Dangerous commands: the rows of `danger.toml`, whose effects neither checkpoint nor sandbox can undo.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The one decision.
+//! The policy decision: allow, ask or deny a tool call, in nine steps.
 
 use super::{
     checkers, command, guards,

@@ -1,4 +1,4 @@
-//! A decision with its parts, for people who ask why.
+//! Explanation of a policy decision with its parts, for `castor policy check`.
 
 use super::{
     command,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::base::log::Decision;
 
-/// The rules' verdict, with what was thought of each part of a shell command, and who would be heard besides.
+/// The rules' verdict, with the verdict on each part of a shell command and the checkers to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub verdict: Verdict,
@@ -28,7 +28,7 @@ pub struct PartVerdict {
     pub why: Option<String>,
 }
 
-/// The rules' decision with its parts. Nobody else is heard.
+/// The rules' decision with its parts. No checker is asked.
 pub fn explain(rules: &RuleSet, query: &Query) -> Explanation {
     let verdict = decide_by_rules(rules, query);
     let parts = match query.command() {

@@ -1,4 +1,4 @@
-//! A yes for longer: never wider than the question was. Of a call, or of more than the sandbox allows.
+//! Grants: the approvals for a session or for ever that an answer creates, never wider than the question.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Names that are asked about in every mode: files of secrets, and for file tools configuration that would run things.
+//! Guarded paths in policy: secret files are asked about in every mode, configuration files for file tools.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const NAMED: &str = "what .git/config names";
 const MASKED: &str = "what commands do not see";
 const KEPT: &str = "what no command writes";
 
-/// What of a call is guarded, and why that is worth a question.
+/// A guarded target of a call, and the reason for the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard {
     reason: &'static str,
@@ -126,7 +126,7 @@ const NAMES_ONLY: &[&str] = &[
 ];
 const GIT_NAMES_ONLY: &[&str] = &["add", "check-ignore", "commit", "ls-files", "push", "rm", "status"];
 
-/// What of a line is guarded.
+/// Guarded paths in a line.
 #[derive(Default)]
 pub struct GuardedWords {
     /// By the place of its command.

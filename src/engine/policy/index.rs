@@ -1,4 +1,4 @@
-//! Rules by what a command begins with: of hundreds few can speak of it.
+//! Rule index by the first word of a command, so that few of hundreds of rules are tried.
 
 use std::collections::HashMap;
 

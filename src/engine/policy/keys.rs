@@ -1,4 +1,4 @@
-//! The keys of policy files: one that is not known may be a limit that its author meant.
+//! Known keys of policy files. An unknown key is an error, because its author may have meant a limit.
 
 /// Of a rule, and of a safety checker beside its `checker`.
 const RULE: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Reads policy files. A rule that cannot be held to what it says is left out, with a warning.
+//! Policy file loader: TOML to rules. A rule that cannot be applied exactly is left out, with a warning.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const MAX_REGEX: usize = 2048;
 const SHELL: &str = "run_shell_command";
 /// How long a checker may take, unless it is written otherwise.
 const TIMEOUT_MS: u64 = 5_000;
-/// Nobody waits longer for a verdict.
+/// The longest wait for a checker.
 const MAX_TIMEOUT_MS: u64 = 300_000;
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! May this call run? One pure function over rules, call, mode, what holds the call, and the facts about its targets.
+//! Policy: may this tool call run? One pure function over rules, mode, grants, sandbox and the call's targets.
 
 mod checkers;
 mod command;

@@ -1,4 +1,4 @@
-//! What tools are called: today, formerly, and nearly.
+//! Tool names: current, former and nearly right.
 
 /// Old names of tools that rules and models still use.
 const RENAMED: &[(&str, &str)] =

@@ -1,4 +1,4 @@
-//! How rules are held against a shell command: to the letter where they allow, generously where they restrict.
+//! Command patterns of rules: matched exactly where a rule allows, generously where it restricts.
 
 use std::{borrow::Cow, cell::OnceCell};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::base::log::Decision;
 
-/// How surely a rule speaks of a command.
+/// The certainty of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchCertainty {
     No,
@@ -172,18 +172,19 @@ const MAX_OPTIONS: usize = 32;
 
 /// Where the first word may stand that is no option, nor the value of one.
 fn operands(args: &[ShellWord]) -> Vec<usize> {
-    let (mut may_stand, mut res) = ([false; MAX_OPTIONS + 2], Vec::new());
-    may_stand[0] = true;
+    // Whether it may stand here, and one word further.
+    let (mut here, mut next, mut res) = (true, false, Vec::new());
     for (at, it) in args.iter().enumerate().take(MAX_OPTIONS) {
-        if !may_stand[at] {
+        let may_stand = here;
+        (here, next) = (next, false);
+        if !may_stand {
             continue;
         }
         if !it.text.starts_with('-') {
             res.push(at);
             continue;
         }
-        may_stand[at + 1] = true;
-        may_stand[at + 2] |= !it.text.contains('=');
+        (here, next) = (true, !it.text.contains('='));
     }
     res
 }

@@ -1,5 +1,5 @@
-//! What a yes for longer, for this session or for ever, spares: the mode's question, and one that a rule of the user's own
-//! or of the workspace's wants for just that. Never a no, nor what an administrator wants to be asked about.
+//! Saved grants, for this session or for ever: which questions they answer. They never override a denial or an
+//! administrator.
 
 use super::{
     patterns::CommandSpelling,

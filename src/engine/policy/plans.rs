@@ -1,4 +1,4 @@
-//! Plan mode: its one place to write, and why rules that do not speak of the mode do not open others.
+//! Plan mode in policy: the one folder that may be written, and rules that do not name the mode.
 
 use super::{
     query::Query,

@@ -1,4 +1,4 @@
-//! What a yes for longer to a command would cover: its program, with the sub-command where it has one.
+//! Command prefixes that a grant covers: the program, with its subcommand where it has one.
 
 use super::shell::{CommandRole, ShellCommand, ShellWord, base_name};
 

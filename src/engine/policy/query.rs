@@ -1,4 +1,4 @@
-//! What policy is asked about: a call, and what holds it.
+//! The policy query: a tool call with its origin, its targets and what the sandbox can hold.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::base::{
     tool::{Access, Targets, ToolKind},
 };
 
-/// What policy is asked about.
+/// The subject of a policy decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     pub tool: &'a str,
@@ -18,7 +18,7 @@ pub struct Query<'a> {
     pub args: &'a Value,
     pub targets: &'a Targets,
     pub mode: Mode,
-    /// Whether somebody can be asked.
+    /// Whether the user can be asked.
     pub interactive: bool,
     /// What the user allowed for this session.
     pub grants: &'a [Grant],
@@ -83,7 +83,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Whose tool it is, and who calls.
+/// The tool's MCP server, if any, and the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOrigin<'a> {
     /// The MCP server that the tool comes from, as the configuration names it.
@@ -95,7 +95,7 @@ pub struct CallOrigin<'a> {
     pub subagent: Option<&'a str>,
 }
 
-/// What a server says of its tool.
+/// A server's annotations of its tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotations<'a> {
     pub members: &'a Value,
@@ -103,14 +103,14 @@ pub struct Annotations<'a> {
     pub trusted: bool,
 }
 
-/// What was heard from a checker, by its place in the rules, or why nothing was.
+/// A checker's finding by its place in the rules, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckerVerdict {
     pub checker: usize,
     pub result: Result<CheckFinding, String>,
 }
 
-/// What holds a session's commands, and whether what they change can be taken back.
+/// Facts about the sandbox, and whether changes can be undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxFacts {
     /// Commands run in one.
@@ -118,7 +118,7 @@ pub struct SandboxFacts {
     /// It holds by mounts: what is secret is masked, and what only looks runs with everything read-only.
     pub mounts: bool,
     pub trusted: bool,
-    /// Nobody doubts the folder, and the configuration of its repository names no programs.
+    /// The folder is not distrusted, and its repository's configuration names no programs.
     pub plain_repository: bool,
     /// A whole checkpoint can be taken before a call.
     pub undoable: bool,

@@ -1,4 +1,4 @@
-//! One rule: where it comes from, whom it speaks of, what must hold of the arguments.
+//! One policy rule: its tier, source, tools and argument matchers.
 
 use regex::Regex;
 use regex_syntax::hir::literal::{Extractor, Literal};
@@ -13,7 +13,7 @@ use crate::base::{
     path::AbsPath,
 };
 
-/// Where a rule comes from. A rule of a higher tier precedes every rule of a lower one.
+/// The tier of a rule. A rule of a higher tier precedes every rule of a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     Default = 1,
@@ -38,7 +38,7 @@ pub struct Rule {
     pub priority: u16,
     /// Empty: all.
     pub modes: Vec<Mode>,
-    /// Whether it holds only when somebody can be asked, or only when not.
+    /// Whether it holds only when the user can be asked, or only when not.
     pub interactive: Option<bool>,
     pub matcher: ArgsMatcher,
     pub allows: AllowOptions,
@@ -47,7 +47,7 @@ pub struct Rule {
     pub examples: Examples,
 }
 
-/// Whose call it is, beside the tool's name. What is `None` holds for all.
+/// The calls that a rule applies to, beside the tool's name. `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallPattern {
     /// An MCP server, or `*` for any of them.
@@ -61,16 +61,16 @@ pub struct CallPattern {
     pub folder: Option<AbsPath>,
 }
 
-/// What a rule that allows commands lets pass beside their words.
+/// Options of a rule that allows commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllowOptions {
     /// Output may go to files.
     pub redirection: bool,
-    /// Lines of which nobody can tell what they run, if they begin with what the rule names.
+    /// Opaque lines that begin with what the rule names.
     pub opaque: bool,
 }
 
-/// Where a rule is written.
+/// The file and place of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSource {
     /// For people: a file, or a setting.
@@ -88,7 +88,7 @@ impl std::fmt::Display for RuleSource {
     }
 }
 
-/// What must hold of the arguments.
+/// Conditions on the arguments.
 #[derive(Clone, Debug)]
 pub enum ArgsMatcher {
     Any,

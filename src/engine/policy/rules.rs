@@ -1,4 +1,4 @@
-//! All rules of a session, in their one order: the first that matches wins.
+//! All policy rules of a session in one order: the first match wins.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct RuleSet {
     checkers: Vec<CheckerRule>,
 }
 
-/// What a policy file says.
+/// The contents of a policy file.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyFile {
     pub rules: Vec<Rule>,
@@ -78,7 +78,7 @@ impl RuleSet {
         self.rules.iter().filter(|it| it.is_saved()).map(|it| it.in_words(&it.tools.join(", ")))
     }
 
-    /// Who is heard beside them, in order.
+    /// Safety checkers, in order.
     pub fn checkers(&self) -> &[CheckerRule] {
         &self.checkers
     }

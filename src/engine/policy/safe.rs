@@ -1,4 +1,4 @@
-//! Commands that only look: the rows of `safe.toml`.
+//! Read-only commands: the rows of `safe.toml`.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Rules that settings stand for, at the places that Gemini CLI gives them.
+//! Policy rules from settings (allowed and excluded tools), at the priorities of Gemini CLI.
 
 use super::{
     names::current_name,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::log::{Decision, Mode};
 
-/// What settings say about tools and MCP servers.
+/// Lists of tools and MCP servers in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolLists {
     pub exclude: Vec<String>,
@@ -90,20 +90,20 @@ fn tool_rule(entry: &str, decision: Decision, priority: u16, source: &str) -> Ru
         Some(_) if decision == Decision::Allow => ArgsMatcher::Never,
         _ => ArgsMatcher::Any,
     };
-    Rule { matcher, ..rule(tool, decision, priority, source) }
+    rule(tool, decision, priority, matcher, source)
 }
 
 fn of_server(server: &str, decision: Decision, priority: u16, source: &str) -> Rule {
     let call_pattern = CallPattern { server: Some(server.to_owned()), ..CallPattern::default() };
-    let all = Rule { call_pattern, ..rule("*", decision, priority, source) };
+    let all = Rule { call_pattern, ..rule("*", decision, priority, ArgsMatcher::Any, source) };
     match decision {
         Decision::Allow => Rule { modes: NOT_PLAN.to_vec(), ..all },
         _ => all,
     }
 }
 
-fn rule(tool: &str, decision: Decision, priority: u16, source: &str) -> Rule {
+fn rule(tool: &str, decision: Decision, priority: u16, matcher: ArgsMatcher, source: &str) -> Rule {
     let file = RuleSource { file: format!("settings: {source}"), line: 0 };
     let deny_message = (decision == Decision::Deny).then(|| format!("The user's settings ({source}) exclude it."));
-    Rule { deny_message, ..Rule::new(vec![tool.to_owned()], decision, Tier::User, priority, file) }
+    Rule { matcher, deny_message, ..Rule::new(vec![tool.to_owned()], decision, Tier::User, priority, file) }
 }

@@ -1,4 +1,4 @@
-//! The rules that castor brings along, and how files and settings become rules.
+//! Built-in policy rules, and the rule set that files and settings build on them.
 
 use super::{
     load, plans,
@@ -33,7 +33,7 @@ impl RuleSet {
         load::parse(text, tier, source)
     }
 
-    /// As [`Rules::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
+    /// As [`RuleSet::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
     /// would have denied.
     pub fn load(text: &str, tier: Tier, source: &str) -> (PolicyFile, Vec<String>) {
         load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::broken_file(tier, source)].into(), vec![why]))

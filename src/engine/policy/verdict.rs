@@ -1,4 +1,4 @@
-//! What policy says: of a part on its way, and in the end.
+//! Policy verdicts: partial ones on the way, and the final allow, ask or deny.
 
 use super::{
     query::Query,

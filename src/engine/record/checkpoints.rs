@@ -1,4 +1,4 @@
-//! The checkpoints of a session: what each call changed, which are taken back, and what can be done again.
+//! The checkpoints of a session: what each call changed, what is undone, and what can be redone.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Checkpoints {
     prompts: Vec<PromptSummary>,
 }
 
-/// What the user said, and when.
+/// A prompt's text and time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptSummary {
     pub message: MessageId,
@@ -41,7 +41,7 @@ pub struct Checkpoint {
     /// `None`: it was taken beside what ran in the background. Undoing a turn leaves such changes alone, as the user may
     /// have made some of them.
     pub call: Option<CallId>,
-    /// `None`: nobody saw the call's end.
+    /// `None`: the call's end is unknown.
     pub changes: Option<Changes>,
     pub is_undone: bool,
 }
@@ -53,7 +53,7 @@ struct Restore {
     undone: Vec<CheckpointId>,
 }
 
-/// What one prompt's turn changed.
+/// Changes of one prompt's turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnChanges<'a> {
     pub prompt: &'a PromptSummary,

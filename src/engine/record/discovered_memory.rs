@@ -1,8 +1,8 @@
-//! Memory of folders that the work came to: what of it the model was told, and where in its history that stands.
+//! Memory files of subfolders: which of them the model was told, and where in its history.
 
 use crate::base::memory::{MAX_ALL, MemoryFile, cap_text};
 
-/// What was told, oldest first.
+/// Memory files that the model was told, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DiscoveredMemory {
     notes: Vec<MemoryNote>,

@@ -1,4 +1,4 @@
-//! A copy of a session's log, up to a message of it, as the beginning of another session.
+//! Session forks: a copy of a log up to a message, as the start of another session.
 
 use super::Record;
 use crate::base::{

@@ -1,4 +1,4 @@
-//! How facts become turns: the part of the record that the model sees.
+//! Model history from facts: the part of the record that the model sees.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -18,7 +18,7 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
-/// What the model is told of a call whose end nobody saw.
+/// The result that the model sees for a call whose end is unknown.
 const INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
 /// What stands for the model's words between results that it never answered and the next prompt: without it prompt and
 /// results would be one content, which the model reads as results alone.
@@ -101,7 +101,7 @@ impl History {
         self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Content(Part::text(text))));
     }
 
-    /// The prompt at hand is not the model's to see; nobody has answered it yet.
+    /// Removes the current prompt, which has no answer yet, from the model's history.
     pub fn retract_prompt(&mut self) {
         _ = self.turns.pop_if(|it| it.role() == Role::User);
     }
@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(roles, [Role::User, Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
     }
 
+    /// Steering also joins behind the model's last answer.
     #[test]
     fn steering_stands_behind_the_results_and_is_marked() {
         let (mut history, call) = (History::default(), CallId::from("a"));

@@ -1,4 +1,4 @@
-//! What a session used up of what may be limited, and the turn at hand of it.
+//! The usage meter: what a turn and its session spent against their limits.
 
 use crate::base::{
     limits::{LimitSpan, LimitUsage},

@@ -119,7 +119,7 @@ struct FileState {
     checkpoints: Checkpoints,
 }
 
-/// Where a request went, and why.
+/// The route of a request, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutedRequest {
     pub model: String,
@@ -129,7 +129,7 @@ pub struct RoutedRequest {
     pub left_model: Option<(String, String)>,
 }
 
-/// What a session starts with.
+/// The start values of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOrigin {
     pub session: SessionId,

@@ -1,4 +1,4 @@
-//! Going back to before a prompt: the conversation is again what it was, all else stays as it is.
+//! Rewind of the record: the conversation returns to a prompt, everything else stays.
 
 use std::collections::BTreeMap;
 

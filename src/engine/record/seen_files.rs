@@ -1,4 +1,4 @@
-//! What of files the model knows: as each was when it was last read or written in the session.
+//! Files that the model has seen: their hashes when they were last read or written.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the calls of a session's models took: tokens and money, by what they were for and who answered.
+//! Tokens and money that a session spent, by purpose and model.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The pen of a step: every fact that it writes is in the record before the next line runs.
+//! The writer of a step: emits events and facts, and applies each fact to the record at once.
 
 use crate::{
     base::{

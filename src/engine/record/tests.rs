@@ -1,4 +1,4 @@
-//! Rewinds over all that can happen to a conversation, told in words: what the model sees, and what stays.
+//! Rewinds of conversations told in words: what the model sees afterwards, and what stays.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! How each model counts tokens, as against the rule of thumb, and how many it reads at once: learned from what its
-//! provider says of every request.
+//! Token counts per model: corrects the estimates and learns context windows from what providers report.
 
 use std::collections::BTreeMap;
 

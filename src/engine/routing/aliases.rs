@@ -1,4 +1,4 @@
-//! Names for models and how they are asked: aliases that extend each other, and overrides on top of them.
+//! Model aliases: names and parameters for models that extend each other, and overrides on top.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
+    alias::{Alias, ModelConfig},
     families::{self, AutoFamily, CHAT_BASE},
     model_limits,
 };
@@ -15,24 +16,10 @@ use crate::base::model::{ModelParams, ModelRequest, Thinking};
 
 /// Longest chain of aliases that extend each other.
 const MAX_DEPTH: usize = 100;
-/// Who asks, where nobody else is named.
+/// The scope of requests that name none: the conversation itself.
 const CORE: &str = "core";
 
-/// An alias or what an override sets: a model, and generation parameters in the words of Gemini's API.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelConfig {
-    pub model: Option<String>,
-    pub generation: Map<String, Value>,
-}
-
-/// One alias as it is written.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Alias {
-    pub extends: Option<String>,
-    pub config: ModelConfig,
-}
-
-/// What holds for requests that fit; one that names nothing fits none.
+/// Settings for matching requests; an override that names nothing matches none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// A model, or an alias of the chain.
@@ -53,12 +40,12 @@ pub struct Aliases {
     own_names: BTreeSet<String>,
 }
 
-/// A request before anybody knows which model it goes to.
+/// A request whose model is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedModel<'a> {
     /// A model or an alias.
     pub name: &'a str,
-    /// Who asks; `None` is the agent itself.
+    /// The purpose of the request; `None`: the conversation itself.
     pub scope: Option<&'a str>,
     pub is_retry: bool,
     /// The conversation, not a question beside it: models without an alias extend what conversations do.
@@ -345,6 +332,7 @@ mod tests {
         assert_eq!(models, ["x", "x", "y", "z", "other", "gemini-3-pro-preview"]);
     }
 
+    /// Only Gemini's models get these parameters, and only where settings say nothing else.
     #[test]
     fn each_family_is_asked_in_its_way() {
         let said = |own: Vec<(String, Alias)>, overrides: &[Override], name: &str| {

@@ -1,4 +1,4 @@
-//! A request that was too long for its model: how much the model reads at once, in the words of each provider.
+//! Context overflow errors: reads a model's token limit from each provider's message.
 
 use crate::{
     base::model::Failure,

@@ -1,4 +1,4 @@
-//! What to do when a model call failed: try again, let another model take over, ask the user, or say why not.
+//! Reaction to a failed model call: retry, fall back to another model, ask the user, or give up.
 
 use crate::{
     base::{
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How long to go on, by the user's settings.
+/// Retry limits from the user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPatience {
     /// Attempts in all, the first included.
@@ -30,9 +30,9 @@ impl Default for RetryPatience {
     }
 }
 
-/// Where nobody answers, or answers break off or are empty, people should be told soon.
+/// If the server does not answer, or answers break off or are empty, the user should know soon.
 const MAX_BROKEN: u32 = 4;
-/// Where another model may take over, nobody wants to wait for this one for minutes.
+/// If another model may take over, waiting minutes for this one is too long.
 const MAX_WITH_ANOTHER: u32 = 3;
 /// A lack of room is looked past so often without a word.
 const MAX_WITHOUT_ROOM: u32 = 3;
@@ -84,11 +84,11 @@ impl FailureAction {
     }
 }
 
-/// How often was tried what of one model, for one answer; the attempt that just failed included.
+/// Attempts at one model for one answer, by kind; including the one that just failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptCounts {
     pub all: u32,
-    /// Nobody answered, or the answer broke off or was none.
+    /// The server did not answer, or the answer broke off or was empty.
     broken: u32,
     no_room: u32,
     too_long: u32,
@@ -113,11 +113,11 @@ pub struct FailureCase<'a> {
     pub single_attempt: bool,
     /// Some of the answer was shown already.
     pub answer_shown: bool,
-    /// Who could take over.
+    /// Models that could take over.
     pub fallback: Option<&'a str>,
     /// Of the model that failed.
     pub policy: FallbackPolicy,
-    /// Whether there is somebody to ask.
+    /// Whether the user can be asked.
     pub interactive: bool,
     pub patience: RetryPatience,
     pub now: Now,

@@ -1,15 +1,15 @@
-//! What a failed model call means: from the provider's words, limits and status to one class.
+//! Classes of model failures: from the provider's words, limits and HTTP status to one class.
 
 use crate::base::model::{Failure, FailureKind};
 
-/// What a model call can end with, where it does not end well.
+/// Classes of failed model calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
     /// Too much for the moment; another attempt will do.
     Throttled,
-    /// A quota is used up, for longer than anybody waits in front of a screen.
+    /// A quota is used up, for longer than a user waits.
     QuotaExhausted,
-    /// Too much for the moment, and for longer than anybody waits; nobody spoke of a quota.
+    /// A rate limit for longer than a user waits; the provider did not name a quota.
     RateLimited,
     /// The provider has no room for this model just now.
     NoCapacity,
@@ -34,14 +34,14 @@ pub enum FailureClass {
     Panicked,
 }
 
-/// What a policy can be about.
+/// Kinds of failures for policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
     /// Waiting does not help soon.
     Terminal,
     Transient,
     NotFound,
-    /// Another model would not help, or nobody knows.
+    /// Another model would not help, or this is unknown.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ pub struct FailureFinding {
     pub delay_ms: Option<u64>,
 }
 
-/// Nobody wants to watch a prompt wait for longer.
+/// A prompt does not wait for longer.
 pub const MAX_SERVER_DELAY_MS: u64 = 300_000;
 /// A limit by the minute is whole again after one.
 const MINUTE_MS: u64 = 60_000;

@@ -1,10 +1,10 @@
-//! What may be done about a model that failed, by the kind of its failure: as the user says for it, or for all.
+//! Fallback policies: the action for each class of model failure, from settings or by default.
 
 use std::collections::BTreeMap;
 
 use super::failure_class::PolicyKind;
 
-/// Whether the user has a say before another model takes over.
+/// Whether the user is asked before another model takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackAction {
     Ask,
@@ -12,7 +12,7 @@ pub enum FallbackAction {
     Silent,
 }
 
-/// What is known of the model then.
+/// The model's state after the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageTransition {
     /// It is out, for as long as its failure says.
@@ -24,12 +24,12 @@ pub enum OutageTransition {
 /// For one model. What is `None` is as for all models, or as castor sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackPolicy {
-    /// By kind, in the order of [`Kind::ALL`].
+    /// By kind, in the order of [`PolicyKind::ALL`].
     pub actions: [Option<FallbackAction>; 4],
     pub transitions: [Option<OutageTransition>; 4],
     /// Where another model may take over.
     pub max_attempts: Option<u32>,
-    /// It is asked even if it is known to be out, where nobody else is left.
+    /// A last resort: it is asked even if it is known to be out, when no other model is left.
     pub last_resort: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How Gemini's models are asked where settings say nothing else: names and parameters, as data.
+//! Gemini model families: default names and parameters, as data.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::aliases::{Alias, ModelConfig};
+use super::alias::{Alias, ModelConfig};
 
 /// An alias that castor brings. Settings may say otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ const FAMILIES: &[(&str, Option<&str>)] = &[
     ("gemini-", Some(CHAT_BASE)),
 ];
 
-/// The alias that `model` belongs to; `None`: it is another provider's, or nobody knows.
+/// The alias that `model` belongs to; `None`: it is another provider's, or unknown.
 pub fn of(model: &str) -> Option<&'static str> {
     let name = model.trim_start_matches("models/");
     FAMILIES.iter().find(|(begins, _)| name.starts_with(begins)).and_then(|(_, alias)| *alias)

@@ -1,4 +1,4 @@
-//! Which models can be asked now: a state machine over what became of them.
+//! Model health: which models are available now, as a state machine over their failures.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::base::fallback::{Outage, OutageCause};
 /// A model without capacity is looked at again after this.
 pub const CAPACITY_MS: u64 = 30_000;
 
-/// What is known of models. One that is not in it is well.
+/// The health of models. A model that is not in it is available.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
     /// Of the process: other sessions found it out, too.

@@ -1,5 +1,6 @@
-//! Which model serves this request, and what to do when it fails.
+//! Model routing: which model serves a request, and the chain of models behind it.
 
+pub mod alias;
 pub mod aliases;
 pub mod context_overflow;
 pub mod failure;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use fallback_policies::FallbackPolicies;
 use health::Health;
 
-/// Where a request goes, and why: the user will ask.
+/// The route of a request, with the reason for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelRoute {
     pub model: Arc<str>,
@@ -29,26 +30,26 @@ pub struct ModelRoute {
     pub why: String,
 }
 
-/// Which models may take the place of one that does not answer.
+/// Models that may replace one that does not answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chain {
     /// In order. Only such as can be reached.
     pub models: Vec<String>,
-    /// Whether they stand in for any model, or only for those of the list.
+    /// Whether they replace any model, or only those of the list.
     pub for_all: bool,
-    /// What may be done about each of them, and about those that it stands in for.
+    /// Policies of each of them, and of the models that they replace.
     pub policies: FallbackPolicies,
 }
 
 impl Chain {
-    /// Who comes after `model`. Nothing goes back up: who is before it was left for a reason, or is dearer.
+    /// The models after `model`. The chain never goes back up: an earlier model failed, or costs more.
     pub fn after(&self, model: &str) -> impl Iterator<Item = &str> {
         let at = self.models.iter().position(|it| it == model);
         let skipped = at.map_or(if self.for_all { 0 } else { self.models.len() }, |it| it + 1);
         self.models.iter().skip(skipped).map(String::as_str)
     }
 
-    /// Who takes over from `model` now: the first that can be asked, else a last resort.
+    /// The model that takes over from `model` now: the first available one, else a last resort.
     pub fn next(&self, model: &str, health: &Health, now_ms: u64) -> Option<&str> {
         let last_resort = || self.after(model).find(|it| self.policies.of(it).last_resort);
         health.first_available(self.after(model), now_ms).or_else(last_resort)

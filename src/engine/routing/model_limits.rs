@@ -1,13 +1,13 @@
-//! What a model can do: how much it reads at once, whether and how it thinks.
+//! Model capabilities: context windows and thinking.
 
 use std::collections::BTreeMap;
 
 use crate::base::{log::ThoughtLevel, model::Thinking};
 
-/// The size where nobody says anything, in tokens.
+/// The default window, in tokens.
 const COMMON: u64 = 128_000;
 
-/// How much models read at once, in tokens.
+/// Context windows of models, in tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextWindows {
     /// By model, as its provider or the user says.

@@ -1,4 +1,4 @@
-//! What models cost, as the user says it. castor brings no prices: they change, and a wrong one is worse than none.
+//! Model prices from settings. castor ships none: they change, and a wrong one is worse than none.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which model a prompt goes to: strategies in order, each of which may pass; the last one always answers.
+//! Routing strategies in order: each may pass a prompt on, and the last one always names a model.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::base::{fallback::OutageCause, log::Mode};
 
-/// What the user says about routing.
+/// The user's settings for routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingRules {
-    /// The model that judges in the first place, where there is one.
+    /// The first classifier, if there is one.
     pub local: Option<String>,
     /// Whether how hard a request is is asked for as a number, where that can be.
     pub numerical: bool,
@@ -48,16 +48,16 @@ pub struct RoutingContext<'a> {
     pub has_plan: bool,
     /// What was judged so far, or why nothing was.
     pub classifications: &'a BTreeMap<ClassifierModel, Result<Classification, String>>,
-    /// Nobody is to be asked: there is nothing to judge yet, or it would take too long.
+    /// No classifier is asked: there is nothing to judge yet, or it would take too long.
     pub skip_classifier: bool,
     pub now_ms: u64,
 }
 
-/// What comes of it.
+/// The outcome of routing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoutingOutcome {
     Route(ModelRoute),
-    /// A judge is to be heard first.
+    /// A classifier is asked first.
     Ask(ClassifierModel),
 }
 
@@ -179,7 +179,7 @@ fn takes_numbers(asking: &RoutingContext<'_>, auto: &AutoFamily) -> bool {
     asking.rules.numerical && family.is_some_and(|it| it.is_empty() || it.starts_with(['.', '-']))
 }
 
-/// Whoever cannot judge, or judges for a model that cannot be asked, is passed over.
+/// A classifier that fails, or that names a model that is out, is skipped.
 fn by_classifier(asking: &RoutingContext<'_>, auto: &AutoFamily, judge: ClassifierModel) -> StrategyAnswer {
     match asking.classifications.get(&judge) {
         None if asking.skip_classifier => StrategyAnswer::Pass,

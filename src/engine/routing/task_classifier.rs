@@ -1,4 +1,4 @@
-//! Which of two models a request is for, as a small model sees it: the question, and what its answer means.
+//! Task classifier: asks a small model whether a prompt is simple or complex, and reads its answer.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::base::{
     text::{head, tail},
 };
 
-/// Who judges, and how.
+/// The kind of classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClassifierModel {
     /// A model of this machine, which the user named for it.
@@ -21,7 +21,7 @@ pub enum ClassifierModel {
     Score,
 }
 
-/// What the request is for.
+/// The class of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskClass {
     Pro,
@@ -35,7 +35,7 @@ pub struct Classification {
     pub why: String,
 }
 
-/// What a judge is asked.
+/// A classifier's question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassifierQuestion {
     pub system: &'static str,
@@ -89,7 +89,7 @@ impl ClassifierModel {
         }
     }
 
-    /// What it is asked about the end of the conversation; `None`: there is nothing to judge, or results of tools only.
+    /// The question about the end of the conversation; `None`: it is empty, or has tool results only.
     pub fn question(self, turns: &[Arc<Turn>]) -> Option<ClassifierQuestion> {
         let (last, before) = turns.split_last()?;
         if last.role() != Role::User {

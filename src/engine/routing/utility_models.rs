@@ -1,4 +1,4 @@
-//! Who is asked beside the conversation: as settings name it for the purpose, or as suits the session's model.
+//! Utility models: which model answers castor's own questions, such as compression or loop checks.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use super::{
 };
 use crate::base::model::{ModelParams, Purpose};
 
-/// What the aliases begin with that name who compresses a model's conversations: its short name or `default` follows.
+/// Prefix of the aliases for compression models; the model's short name or `default` follows.
 const COMPRESSION: &str = "chat-compression-";
 
 /// Models that settings name for a purpose and that cannot be reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UtilityModels {
     pub unreachable_models: BTreeSet<String>,
-    /// When the router asks whom.
+    /// When the router asks which model.
     pub rules: RoutingRules,
 }
 
-/// Who is asked, and how.
+/// A utility model with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UtilityModel {
     pub purpose: Purpose,
@@ -30,7 +30,7 @@ pub struct UtilityModel {
 }
 
 impl UtilityModels {
-    /// `model`: whom the conversation goes to.
+    /// `model`: the conversation's own model.
     pub fn for_purpose(&self, purpose: Purpose, model: &str, aliases: &Aliases) -> UtilityModel {
         let reached = |it: &String| aliases.model(it).is_some_and(|it| !self.unreachable_models.contains(it));
         let small = || small(purpose).filter(|_| model_limits::is_gemini(model)).map(str::to_owned);
@@ -45,7 +45,7 @@ impl UtilityModels {
         UtilityModel { purpose, model, params }
     }
 
-    /// Whoever may be asked beside a conversation with `model`.
+    /// All utility models of a conversation with `model`.
     pub fn all(&self, model: &str, aliases: &Aliases) -> BTreeSet<String> {
         NAMED.into_iter().chain([Purpose::Compressor]).map(|it| self.for_purpose(it, model, aliases).model).collect()
     }
@@ -95,7 +95,10 @@ mod tests {
     use super::{UtilityModels, models};
     use crate::{
         base::model::Purpose::{self, Compressor, Router},
-        engine::routing::aliases::{Alias, Aliases, ModelConfig},
+        engine::routing::{
+            alias::{Alias, ModelConfig},
+            aliases::Aliases,
+        },
     };
 
     fn aliases(table: &[(&str, &str)]) -> Aliases {
@@ -107,6 +110,7 @@ mod tests {
         Aliases::new(table.iter().map(alias).collect(), Vec::new()).0
     }
 
+    /// A utility call is billed to its model and purpose.
     #[test]
     fn a_model_for_each_purpose() {
         let plain = aliases(&[("chat-base", "m")]);

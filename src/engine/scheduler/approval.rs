@@ -1,4 +1,4 @@
-//! The questions about a call: what the user is shown of it, and why it is asked.
+//! Approval questions: the text and choices that the user sees before castor runs a tool call.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! ask_user: the model's questions to the user. The question is the call: nothing is asked before it.
+//! The tool `ask_user`: the model's questions to the user. It needs no approval: the question is the call.
 
 use std::sync::LazyLock;
 

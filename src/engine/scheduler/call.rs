@@ -1,4 +1,4 @@
-//! One call: its states, one shape each.
+//! One tool call: its states, each with its own data.
 
 use std::sync::Arc;
 

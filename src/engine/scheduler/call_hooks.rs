@@ -1,4 +1,4 @@
-//! Where hooks come into a call: before it is decided about, beside its question, after it ran.
+//! Hooks around a tool call: before the decision, beside the question, and after the run.
 
 use serde_json::{Map, Value, json};
 

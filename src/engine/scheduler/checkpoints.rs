@@ -1,4 +1,4 @@
-//! What a call may change is held before it runs, so that it can be undone.
+//! Checkpoints around tool calls: taken before a call that may write, so that undo works.
 
 use super::{BatchStatus, Scheduler};
 use crate::{

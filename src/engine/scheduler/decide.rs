@@ -1,4 +1,4 @@
-//! Policy's one word on a call: at once, or when everybody was heard whom the rules name.
+//! Calls policy for a tool call, after all safety checkers that the rules name have answered.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a call and a standing yes are named.
+//! Titles of tool calls and descriptions of grants.
 
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
-//! What servers ask the user in the middle of a call. The answer is the server's alone: the model sees only what the
-//! server makes of it, so none of it is a fact of the session, and what the user typed is in no log.
+//! Elicitations of MCP servers during a call. The answer goes to the server alone and is in no log.
 
 use std::sync::Arc;
 

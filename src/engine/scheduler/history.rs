@@ -1,4 +1,4 @@
-//! The conversation as safety checkers are told it: what the user wants, and what the model said and called.
+//! Conversation history for safety checkers: prompts, messages and calls.
 
 use std::sync::Arc;
 

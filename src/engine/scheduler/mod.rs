@@ -1,4 +1,4 @@
-//! Tool calls from proposed to finished: waves, approvals, results. Every call ends exactly once.
+//! The tool call scheduler, from proposal to result: waves, approvals, runs. Every call ends exactly once.
 
 mod approval;
 mod ask_user;

@@ -1,4 +1,4 @@
-//! Plan mode: its two tools, and where plans are written.
+//! The plan mode tools `enter_plan_mode` and `exit_plan_mode`, and where plans are written.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The review of a plan: the question about it, and what the user's word comes to.
+//! Review of a plan: the question to the user, and what the answer changes.
 
 use serde_json::Value;
 

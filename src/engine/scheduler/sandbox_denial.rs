@@ -1,4 +1,4 @@
-//! A call that ran into the sandbox: the question about it, and running it again with more rights.
+//! Sandbox denial of a call: the question about more rights, and the second run with them.
 
 use crate::{
     base::{

@@ -1,4 +1,4 @@
-//! Tools that are pure steps of the engine: their table, and how one of them runs.
+//! Session tools: those that are pure steps of the engine, as a table.
 
 use serde_json::{Map, Value};
 

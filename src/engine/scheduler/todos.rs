@@ -1,4 +1,4 @@
-//! write_todos: the model's list of what it is about to do, shown as the client's plan.
+//! The tool `write_todos`: the model's task list, which the client shows as a plan.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The tools of a session, the rules about them, and what holds for all of its calls.
+//! The toolbox of a session: its tools, their rules, hooks and servers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! update_topic: what the work is about now, in the model's words; the client shows it as the session's title.
+//! The tool `update_topic`: the current subject, which the client shows as the session's title.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What a model is told of a tool that there is not.
+//! Errors for calls of unknown or hidden tools.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct HiddenTool {
     name: Arc<str>,
     pub server: Option<String>,
-    /// What the rule says to whom calls it.
+    /// The rule's message to the caller.
     why: String,
 }
 

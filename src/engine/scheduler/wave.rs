@@ -1,4 +1,4 @@
-//! Which calls go together: contiguous ones that do not mind each other, in the model's order.
+//! Waves of tool calls: neighbours that can run in parallel, in the model's order.
 
 use serde_json::Value;
 

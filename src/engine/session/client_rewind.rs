@@ -1,5 +1,4 @@
-//! A client has the session go back, without a turn: nobody is asked, and the one answer says what came of it. Also what a
-//! slash command leaves to do: the conversation goes back when the command's own turn is over.
+//! Rewind on a client's request, without a turn, and the rewind that a slash command leaves to do.
 
 use crate::{
     base::{
@@ -22,7 +21,7 @@ pub(super) enum ClientRewind {
         order: Box<RestoreOrder>,
         message: Option<MessageId>,
     },
-    /// The log is read; `None`: nobody waits for an answer.
+    /// The log is read; `None`: no answer is due.
     Conversation(Option<(PromptId, Box<RewindResult>)>),
 }
 
@@ -44,9 +43,11 @@ pub(super) fn handle_input(own: &mut Option<ClientRewind>, input: &Input, cx: &m
             }
         }
         // Nobody waits for it any more. What was begun is carried out, and logged.
-        Input::Cancel => own.take().into_iter().for_each(|it| it.cancel(cx.step)),
+        Input::Cancel => *own = own.take().and_then(|it| it.cancel(cx.step)),
         Input::CancelPrompt(prompt) => {
-            own.take_if(|it| it.prompt() == Some(*prompt)).into_iter().for_each(|it| it.cancel(cx.step));
+            if let Some(it) = own.take_if(|it| it.prompt() == Some(*prompt)) {
+                *own = it.cancel(cx.step);
+            }
         }
         _ => (),
     }
@@ -118,11 +119,13 @@ impl ClientRewind {
         answer(step, prompt, if is_back { Ok(*rewound) } else { Err(RewindRefusal::Failed(failed)) });
     }
 
-    fn cancel(self, step: &mut Step<'_>) {
+    /// Nobody waits for its answer any more. The next prompt still waits for a log that is read.
+    fn cancel(self, step: &mut Step<'_>) -> Option<Self> {
         if let Some(prompt) = self.prompt() {
             let why = "it was cancelled; files that are being restored are restored all the same".to_owned();
             answer(step, prompt, Err(RewindRefusal::Failed(why)));
         }
+        matches!(self, Self::Conversation(_)).then_some(Self::Conversation(None))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How long the session works: time in which the user is waited for does not count. A limit of time ends a turn here.
+//! Working time of a session, without the time spent waiting for the user. The time limit ends a turn here.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ impl Session {
             turn.end(&mut step, Cause::Limit(it));
             let start = out.acts.len();
             self.log_work(now, out);
-            self.begin_next_prompt(now, out);
+            self.begin_next_prompt(now, out, start);
             self.check_time_limit(now, out, start);
         }
     }

@@ -1,4 +1,4 @@
-//! Slash commands: answered by castor itself, shown as messages, never seen by the model.
+//! Slash commands: castor answers them itself, and the model never sees them.
 
 use crate::{
     base::{

@@ -1,4 +1,4 @@
-//! `/limits`: how far turns and session may go.
+//! The slash command `/limits`: shows and sets the limits of turns and session.
 
 use crate::{
     base::{

@@ -1,4 +1,4 @@
-//! A session: one turn at a time, prompts in order, everything else beside it.
+//! A session: runs one turn at a time and queues the prompts that wait.
 
 mod client_rewind;
 mod clock;
@@ -145,7 +145,7 @@ impl Session {
         self.turn.is_some() || self.rewinding.is_some()
     }
 
-    /// The session is left: whom to tell, without waiting for them.
+    /// The session ends: its hooks are told, without waiting for them.
     pub fn session_end_hooks(&mut self, reason: &str) -> Vec<HookRun> {
         match self.scratch.preamble.is_opened() {
             true => end_hooks(&self.spec, reason, &self.record),
@@ -200,8 +200,7 @@ impl Session {
             }
         }
         self.log_work(now, out);
-        client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
-        self.begin_next_prompt(now, out);
+        self.begin_next_prompt(now, out, start);
         self.check_time_limit(now, out, start);
         self.track_checkpoints(now, out, start);
     }
@@ -215,14 +214,15 @@ impl Session {
         }
     }
 
-    /// The next prompt begins as soon as the one before it is over.
-    fn begin_next_prompt(&mut self, now: Now, out: &mut StepOutput) {
+    /// The next prompt begins as soon as the one before it is over, with all that it began from `start` on.
+    fn begin_next_prompt(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         // Another one was chosen since.
         _ = self.ordered_model.take_if(|it| it.model != self.record.model);
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
             }
+            client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
             let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
             let Some((prompt, content)) = next else {
                 self.turn = None;

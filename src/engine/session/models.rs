@@ -1,4 +1,4 @@
-//! `/model`: which model it is, which there are, and why the last request went where it went.
+//! The slash command `/model`: the current model, the choices, and why the last request was routed there.
 
 use crate::{
     base::text,

@@ -1,4 +1,4 @@
-//! `/stats`: tokens, calls and money of a session.
+//! The slash command `/stats`: tokens, calls and money of a session.
 
 use crate::engine::record::{CallTally, SpentTokens};
 

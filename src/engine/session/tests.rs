@@ -1,4 +1,4 @@
-//! The simulator: random inputs against a simulated world. One seed names a whole run.
+//! The session simulator: random inputs against a simulated world. One seed names a whole run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,6 +44,7 @@ const STEPS: u64 = 150;
 const COMMANDS: &str = "/help|/clear|/permissions revoke all|/model nope|/mode autoEdit|/usr/bin|/memory|/compress|\
                         /undo|/redo|/rewind 1|/rewind 2 conversation|/diff|/checkpoints";
 
+/// Replay equals the session after every step, also across rewinds.
 #[test]
 fn random_lives_keep_every_promise() {
     let (mut n_compressed, mut n_back) = (0, 0);
@@ -154,12 +155,20 @@ impl World {
 
     /// To any message of the user, also one that was taken away before, and while a turn runs.
     fn rewind(&mut self) -> Input {
+        if let Some(at) = self.log_to_read() {
+            return self.answer(at);
+        }
         let prompts: Vec<&MessageId> = self.log.iter().filter_map(rewind::user_message).collect();
         let Some(last) = prompts.len().checked_sub(1) else { return Input::Cancel };
         let prompts: Vec<MessageId> = prompts.into_iter().cloned().collect();
         // Mostly not far.
         let back = self.dice(prompts.len() as u64).min(self.dice(6)) as usize;
         Input::RewindConversation { to: prompts[last - back].clone(), log: self.log.as_slice().into() }
+    }
+
+    /// Until it is read, the conversation has not gone back.
+    fn log_to_read(&self) -> Option<usize> {
+        self.pending.iter().position(|(_, it)| matches!(it, Effect::RewindConversation { .. }))
     }
 
     fn choice(&mut self) -> Input {
@@ -444,6 +453,9 @@ impl World {
     fn fact(&mut self, entry: Entry) {
         if let Fact::Event { event } = &entry.fact {
             match &event.kind {
+                EventKind::AgentStart {} => {
+                    assert!(self.log_to_read().is_none(), "seed {}: a prompt went ahead of a rewind", self.seed);
+                }
                 EventKind::ToolRequest { request_id, .. } => {
                     assert!(self.seen_calls.insert(request_id.clone()), "a call id was used twice");
                     self.open_calls.insert(request_id.clone(), ());
@@ -462,6 +474,10 @@ impl World {
     }
 
     fn end(&mut self) {
+        while let Some(at) = self.log_to_read() {
+            let log = self.answer(at);
+            self.step(log);
+        }
         self.step(Input::Cancel);
         assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
         assert!(self.open_calls.is_empty() && !self.session.is_busy());

@@ -1,4 +1,4 @@
-//! What the simulated sessions are built from.
+//! Specifications of the simulated sessions.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What random lives have of checkpoints: what calls changed, what restores came to, and clients that go back.
+//! Checkpoints in the session simulator: changes of calls, results of restores, and rewinds by clients.
 
 use super::tests::World;
 use crate::{

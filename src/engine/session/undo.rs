@@ -1,4 +1,4 @@
-//! /undo, /redo, /rewind, /diff and /checkpoints: how they are read, and the list.
+//! The slash commands `/undo`, `/redo`, `/rewind`, `/diff` and `/checkpoints`: their arguments and the list.
 
 use std::fmt::Write;
 

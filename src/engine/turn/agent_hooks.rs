@@ -1,4 +1,4 @@
-//! Hooks and plugins around the agent: at the start of a session and of a turn, and when the agent has nothing more to do.
+//! Hooks and plugins around the agent: at the start of session and turn, and when the agent wants to stop.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{
     messages::send_message,
     spec::TurnContext,
     state::TurnState,
-    turn_hooks::{AfterHooks, cause_of, fire_hooks},
+    turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
     base::{event::Speaker, hook::HookEvent, log::Fact},
@@ -46,7 +46,7 @@ pub(super) fn session_start(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) 
     fire_hooks(turn, cx, (HookEvent::SessionStart, source, json!({ "source": source })), SessionStart)
 }
 
-impl AfterHooks for SessionStart {
+impl HookContinuation for SessionStart {
     fn go_on(self, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         cx.step.log_hooks(HookEvent::SessionStart, outcome, outcome.marked_context(), false);
         Flow::Next
@@ -58,7 +58,7 @@ pub(super) fn before_agent(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     fire_hooks(turn, cx, (HookEvent::BeforeAgent, "", input), BeforeAgent)
 }
 
-impl AfterHooks for BeforeAgent {
+impl HookContinuation for BeforeAgent {
     fn go_on(self, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         let blocked = matches!(outcome.verdict, Some(HookVerdict::Block(_)));
         let context = outcome.marked_context().filter(|_| outcome.verdict.is_none());
@@ -82,7 +82,7 @@ pub(super) fn after_agent(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) ->
     fire_hooks(turn, cx, (HookEvent::AfterAgent, "", input), AfterAgent)
 }
 
-impl AfterHooks for AfterAgent {
+impl HookContinuation for AfterAgent {
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         let again = match &outcome.verdict {
             Some(HookVerdict::Block(why)) => Some(why.clone()),

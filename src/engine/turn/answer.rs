@@ -1,4 +1,4 @@
-//! An answer of the model that is whole: hooks see it first, then its calls are made, or it was the last one.
+//! A whole answer of the model: its AfterModel hooks, then its calls, or the agent's last word.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     response::{AnswerKind, Response},
     spec::TurnContext,
     state::TurnState,
-    turn_hooks::{AfterHooks, cause_of, fire_hooks},
+    turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
     base::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// An answer that hooks see before anybody else: whole.
+/// A whole answer that hooks see before the client.
 #[derive(Debug)]
 pub(super) struct BufferedAnswer {
     request: Value,
@@ -40,7 +40,7 @@ struct AfterModel {
 }
 
 impl BufferedAnswer {
-    /// `None`: nobody waits for it.
+    /// `None`: no hook waits for it.
     pub fn of(cx: &TurnContext<'_, '_>, request: &ModelRequest) -> Option<Self> {
         let hooks = &cx.spec.toolbox.hooks;
         let has = hooks.has(HookEvent::AfterModel, "", &cx.step.record.switches)
@@ -53,7 +53,7 @@ impl BufferedAnswer {
     }
 }
 
-/// The hooks see an answer before anybody else does.
+/// The hooks see an answer before the client does.
 pub(super) fn fire_answer_hooks(
     turn: &mut TurnState,
     cx: &mut TurnContext<'_, '_>,
@@ -66,7 +66,7 @@ pub(super) fn fire_answer_hooks(
     fire_hooks(turn, cx, (HookEvent::AfterModel, "", input), AfterModel { response, chunks })
 }
 
-impl AfterHooks for AfterModel {
+impl HookContinuation for AfterModel {
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         let Self { mut response, mut chunks } = self;
         cx.step.log_hooks(HookEvent::AfterModel, outcome, None, false);
@@ -85,7 +85,7 @@ impl AfterHooks for AfterModel {
     }
 }
 
-/// Somebody answers for the model.
+/// A plugin or a hook answers for the model.
 pub(super) fn take_other_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mut chunks: Vec<Chunk>) -> Flow {
     if !chunks.iter().any(|it| matches!(it, Chunk::Finish(_))) {
         chunks.push(Chunk::Finish(Finish::Stop));

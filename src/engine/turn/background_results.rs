@@ -1,4 +1,4 @@
-//! Commands in the background that have ended: the model has it with its next request, of this turn or of the next one.
+//! Results of background commands: added to the model's next request.
 
 use std::collections::VecDeque;
 

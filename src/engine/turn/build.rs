@@ -1,4 +1,4 @@
-//! The request is built; what makes it shorter first is done on the way.
+//! Building the request of a sample; compression and distillation come first where they are needed.
 
 use super::{
     compressing::{self, CompressionGoal, OldContext},

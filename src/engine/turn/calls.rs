@@ -1,4 +1,4 @@
-//! The calls of an answer run: the scheduler has them, the turn waits until all have ended.
+//! Running the tool calls of an answer: the turn waits until the scheduler has ended all of them.
 
 use super::{
     endings::Cause,

@@ -1,4 +1,4 @@
-//! What is held while calls run, and what of the session goes on in the background.
+//! Checkpoint state of a turn: calls that hold one open, and work that goes on in the background.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const NAMED: usize = 100;
 pub struct CheckpointState {
     is_on: bool,
     running: BTreeMap<EffectId, RunningWork>,
-    /// Checkpoints that are taken, and whether anybody still wants them.
+    /// Checkpoints under way, and whether they are still wanted.
     taking: BTreeMap<EffectId, (CheckpointId, bool)>,
     /// Also those whose turn is over: half of a restore would be worse than all of it.
     restoring: BTreeMap<EffectId, RestoreOrder>,
@@ -43,7 +43,7 @@ pub struct CheckpointState {
     is_told: bool,
 }
 
-/// A call or a hook that has not ended, whether anybody still wants it or not.
+/// A call or a hook that has not ended, wanted or not.
 #[derive(Clone, Debug)]
 struct RunningWork {
     hold: Option<(CheckpointId, CallId)>,
@@ -55,7 +55,7 @@ struct BackgroundWork {
     /// Of its first process.
     pid: u32,
     title: String,
-    /// Who is there, as far as it is known.
+    /// Running processes, as far as they are known.
     who: String,
 }
 

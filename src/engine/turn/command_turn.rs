@@ -1,4 +1,4 @@
-//! Turns for slash commands that need the world first. The model is not asked for an answer, and sees nothing of them.
+//! Turns of slash commands that need the world first. The model is not asked and sees nothing of them.
 
 use super::{
     compressing,

@@ -1,5 +1,4 @@
-//! A conversation gives way to a snapshot of it: hooks hear of it, a model writes it and looks at it once more. Where
-//! that fails, less is shown of old results, and the turn goes on all the same.
+//! Compression of the conversation during a turn: hooks, a summary by a model, its check, and masks as the fallback.
 
 use serde_json::json;
 
@@ -8,7 +7,7 @@ use super::{
     request_builder,
     spec::TurnContext,
     state::TurnState,
-    turn_hooks::{AfterHooks, fire_hooks},
+    turn_hooks::{HookContinuation, fire_hooks},
     utility_call::{UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, consult},
     windows,
@@ -86,7 +85,7 @@ pub(super) fn compress(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, old: 
     fire_hooks(turn, cx, (HookEvent::PreCompress, trigger, json!({ "trigger": trigger })), old)
 }
 
-impl AfterHooks for OldContext {
+impl HookContinuation for OldContext {
     /// The hooks have heard of it; they have no say in it.
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         cx.step.log_hooks(HookEvent::PreCompress, outcome, None, false);

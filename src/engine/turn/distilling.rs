@@ -1,4 +1,4 @@
-//! A very large result, before the model first sees it: a small model lists what counts in it, within seconds, or nobody.
+//! Distillation of a very large tool result during a turn: a small model extracts what matters, within seconds.
 
 use super::{
     flow::{Flow, Station},

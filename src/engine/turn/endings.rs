@@ -1,4 +1,4 @@
-//! The one table of endings: why a turn stopped, and what everybody is told of it.
+//! The table of endings: why a turn stopped, and what user, client and log are told.
 
 use crate::base::{
     event::{EndReason, PromptOutcome, Status, StopKind},
@@ -39,9 +39,9 @@ pub enum Cause {
     MaxSamples(u32),
     /// Turn or session may go no further.
     Limit(ReachedLimit),
-    /// Money is limited, and nobody knows what this model takes.
+    /// Money is limited, and the model's price is unknown.
     NoPrice(String),
-    /// The model went round in circles, and nobody wanted it to go on.
+    /// The model was stuck in a loop, and the user did not let it continue.
     Loop(String),
     Cancelled,
     /// A tool failed so that going on makes no sense.
@@ -151,7 +151,7 @@ impl Cause {
     }
 }
 
-/// What everybody is told.
+/// The message for user, client and log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnEnding {
     pub reason: EndReason,

@@ -1,4 +1,4 @@
-//! A model call that did not end well: another attempt, another model, a question to the user, or the end of the turn.
+//! Recovery from a failed model call: retry, another model, a question to the user, or the end of the turn.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! How the parts of a turn say what comes next: a station of the recipe, a wait, the end.
+//! Flow of a turn: the stations of the recipe, and what a station or a phase comes to.
 
 use std::fmt::Debug;
 
@@ -26,7 +26,7 @@ pub(super) enum Station {
     Inbox,
     Model,
     Build,
-    /// Judges find the model, where it is left open.
+    /// A classifier chooses the model, in auto mode.
     Route,
     BeforeModel,
     ToolChoice,

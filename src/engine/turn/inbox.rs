@@ -1,4 +1,4 @@
-//! What came up since the last request joins the conversation: results of the background, words of the user, tools.
+//! The inbox of a request: background results, steering and tools that are new since the last one.
 
 use super::{flow::Flow, loop_detection::LoopWatch, spec::TurnContext, state::TurnState};
 

@@ -1,4 +1,4 @@
-//! Where a turn stops because it, or its session, may go no further.
+//! Limits during a turn: stops it when the turn or its session has used up requests, tokens or money.
 
 use super::{
     endings::Cause,

@@ -1,4 +1,4 @@
-//! Notices a model that goes round in circles: the same calls with the same results, or the same words.
+//! Loop detection: a model is stuck when it repeats the same calls with the same results, or the same words.
 
 use std::{
     collections::VecDeque,
@@ -80,7 +80,7 @@ impl LoopWatch {
 }
 
 impl Loops {
-    /// A call ended. The result counts: who asks again and gets something else makes progress.
+    /// A call ended. The result counts: the same call with another result is progress.
     pub fn record_call(&mut self, name: &str, args: &Value, result: &[Part]) -> Option<Loop> {
         self.text = Text::default();
         let end = key(name, args, result);

@@ -1,4 +1,4 @@
-//! What follows when the model goes round in circles: a word to the model first, then a question to the user.
+//! Loop recovery: a nudge to the model first, then a question to the user.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Calls came to folders below the session's own: what their memory files say joins the conversation behind the results.
-//! The system instruction stays as it was, or no prompt cache would hold.
+//! Memory files of subfolders that calls reach: added behind the results. The system instruction stays the same for
+//! prompt caches.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Phase for Discovery {
                 cx.step.start_effect(Effect::Abort { effect: self.timer });
                 take_files(cx.step, files);
             }
-            // Whoever hangs there hangs alone, and only once.
+            // A read that hangs there hangs alone, and only once.
             Input::TimerFired { effect } if effect == self.timer => {
                 cx.step.start_effect(Effect::Abort { effect: self.look });
                 cx.scratch.discovery_off = true;

@@ -1,5 +1,5 @@
-//! The memory files of a session are read: once before its first turn, and when the user asks for them.
-//! What the model is told must not change with each request, or no prompt cache would hold.
+//! Memory files: read once before the first turn, and when the user asks for them; no request changes them, for
+//! prompt caches.
 
 use std::{fmt::Write, sync::Arc};
 

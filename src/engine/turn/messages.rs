@@ -1,4 +1,4 @@
-//! How something is said in a turn: to the model and the user, or beside the conversation.
+//! Messages of a turn: to model and user, or outside the conversation.
 
 use serde_json::Map;
 

@@ -1,4 +1,4 @@
-//! One prompt, from its arrival to its one outcome: sampling, calling, sampling again. The way is in [`recipe`].
+//! A turn: one prompt from its arrival to its one outcome. It walks the stations of [`recipe`], from wait to wait.
 
 mod agent_hooks;
 mod answer;
@@ -86,7 +86,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Begins: the prompt becomes part of the history, and the model is asked as soon as everybody is there.
+    /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
     pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: Vec<Part>) -> Self {
         let stream = StreamId::from(cx.step.fresh_id("s"));
         cx.step.begin_stream(stream);

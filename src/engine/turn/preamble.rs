@@ -1,4 +1,4 @@
-//! Servers that are not there yet, and what is to be said about those that did not come.
+//! The opening of a turn: waits for MCP servers and collects notices about those that failed.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! castor's own questions in a turn: each is shown as a call that the model never sees.
+//! Pseudo calls: castor's own questions, shown to the client as tool calls that the model never sees.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The way of a turn, from its prompt to its end: every station in its order, and the function that it is.
+//! The recipe of a turn: every station from the prompt to the end, in order, with its function.
 
 use super::{
     agent_hooks, build, calls,
@@ -37,7 +37,7 @@ const RECIPE: &[(Station, Enter)] = &[
     (Station::Discovery, memory_discovery::discover_memory),
     (Station::Repetition, loop_recovery::check_repetition),
     (Station::Progress, model_checks::check_progress),
-    // The answer made none. Whoever has more to say goes back to the limits; else the turn ends here.
+    // The answer made none. What sends the agent back to work leads to the limits; else the turn ends here.
     (Station::NextSpeaker, model_checks::check_next_speaker),
     (Station::AfterAgent, agent_hooks::after_agent),
 ];

@@ -1,4 +1,4 @@
-//! What a request takes before it can be built: each of it is a fact of the session.
+//! The request of a turn: gathers what the context builder needs, and logs each part as a fact.
 
 use std::sync::Arc;
 

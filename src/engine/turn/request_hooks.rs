@@ -1,4 +1,4 @@
-//! Hooks before a request goes to the model: they may change it, answer it, or choose its tools.
+//! Hooks before a request goes to the model: BeforeModel and BeforeToolSelection.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     request_builder::{MissingRequest, build_request},
     spec::TurnContext,
     state::TurnState,
-    turn_hooks::{AfterHooks, cause_of, fire_hooks},
+    turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
     base::{hook::HookEvent, model::Chunk},
@@ -40,7 +40,7 @@ fn fire_with_request(
     turn: &mut TurnState,
     cx: &mut TurnContext<'_, '_>,
     event: HookEvent,
-    then: impl AfterHooks,
+    then: impl HookContinuation,
 ) -> Flow {
     let Some(request) = &turn.draft.request else { return Flow::Go(Station::Model) };
     // The whole request in another form, for nobody.
@@ -51,7 +51,7 @@ fn fire_with_request(
     fire_hooks(turn, cx, (event, "", input), then)
 }
 
-impl AfterHooks for BeforeModel {
+impl HookContinuation for BeforeModel {
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         cx.step.log_hooks(HookEvent::BeforeModel, outcome, None, false);
         let answer = outcome.changed_object("llm_response").and_then(llm::response_text);
@@ -81,7 +81,7 @@ impl AfterHooks for BeforeModel {
     }
 }
 
-impl AfterHooks for BeforeToolSelection {
+impl HookContinuation for BeforeToolSelection {
     /// Tools that are not offered cannot be called either.
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
         cx.step.log_hooks(HookEvent::BeforeToolSelection, outcome, None, false);

@@ -1,4 +1,4 @@
-//! The translator: a model's chunks become AgentEvents, in order.
+//! The response translator: turns a model's chunks into AgentEvents, in order.
 
 use std::sync::Arc;
 

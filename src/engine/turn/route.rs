@@ -1,4 +1,4 @@
-//! Which model a request goes to: where the session leaves that open, judges are heard.
+//! Routing of a turn: selects the model, and asks the classifiers in auto mode.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,13 +29,13 @@ use crate::{
     },
 };
 
-/// A judge who takes longer is not worth the wait.
+/// A slower classifier is not worth the wait.
 const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_024, ms: 10_000 };
 /// Of the whole answer, and of the thoughts in it.
 const MAX_TOKENS: u32 = 1_024;
 const THOUGHTS: i32 = 512;
 
-/// A judge is asked.
+/// A classifier is asked.
 #[derive(Debug)]
 struct Judging {
     judge: ClassifierModel,
@@ -60,14 +60,14 @@ pub(super) fn select_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     Flow::Next
 }
 
-/// Whether somebody has to find the model first.
+/// Whether a classifier has to choose the model first.
 fn is_open(turn: &TurnState, cx: &TurnContext<'_, '_>) -> bool {
     let record = &*cx.step.record;
     let taken_over = turn.router.instead.as_ref().is_some_and(|(of, _)| *of == record.model);
     !taken_over && cx.spec.aliases.auto(&record.model).is_some() && turn.router.found(record).is_none()
 }
 
-/// Goes on with the model that is found, at once or after a judge was heard. The request is built again then, with the
+/// Goes on with the chosen model, at once or after a classifier. The request is built again then, with the
 /// parameters and tools of this model.
 pub(super) fn find_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     if !is_open(turn, cx) {
@@ -106,7 +106,7 @@ fn judge_model(turn: &TurnState, spec: &Spec, judge: ClassifierModel) -> Utility
 }
 
 impl AfterConsulting for Judging {
-    /// Where there is no answer, the next strategy has its say.
+    /// Without an answer the next strategy decides.
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
         let judged = said.and_then(|it| self.judge.parse_answer(&it, cx.spec.helpers.rules.threshold));
         turn.router.judged.insert(self.judge, judged);
@@ -125,7 +125,7 @@ fn take_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, route: ModelRo
     Flow::Go(Station::Model)
 }
 
-/// The model as a prompt begins, before anybody is asked.
+/// The model as a prompt begins, before any classifier.
 pub(super) fn first_model(cx: &TurnContext<'_, '_>) -> Option<ModelRoute> {
     match route(&RoutingContext { skip_classifier: true, ..routing_context(cx, &BTreeMap::new()) }) {
         RoutingOutcome::Route(it) => Some(it),

@@ -1,5 +1,4 @@
-//! Where the requests of a turn go, as far as that is not the session's model itself: what was found, and how long it
-//! holds.
+//! Router state of a turn: the chosen model, and how long the choice holds.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ pub(super) struct Router {
     /// Another model than the configured one, which is named first: for the rest of this turn.
     pub instead: Option<(String, String)>,
     sequence: Option<Sequence>,
-    /// What judges said since the last decision.
+    /// Classifications since the last decision.
     pub judged: BTreeMap<ClassifierModel, Result<Classification, String>>,
 }
 

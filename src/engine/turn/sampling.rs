@@ -1,4 +1,4 @@
-//! A model is asked, and what of its answer is heard.
+//! Sampling: sends a request to the model and reads its answer.
 
 use super::{
     answer::{self, BufferedAnswer},

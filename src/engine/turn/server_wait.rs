@@ -1,4 +1,4 @@
-//! Servers that are still starting: a turn waits for them, until a time, and tells what did not come.
+//! Waiting for MCP servers at the start of a turn, and the notices about those that are missing.
 
 use super::{
     flow::{Flow, Phase},

@@ -1,4 +1,4 @@
-//! What a session's turns are built from, and what it keeps between them.
+//! The session's specification that turns are built from, and the scratch state between turns.
 
 use super::{background_results::Completions, checkpoints::CheckpointState, preamble::Preamble};
 use crate::{
@@ -36,7 +36,7 @@ pub struct Spec {
     pub scratch: AbsPath,
     pub memory_sources: MemorySources,
     pub bounds: TurnBounds,
-    /// Who takes over from those.
+    /// Fallback models.
     pub chain: routing::Chain,
     pub models: OfferedModels,
     pub windows: routing::model_limits::ContextWindows,

@@ -1,4 +1,4 @@
-//! What a turn knows of itself, whatever it waits for.
+//! State of a turn that all its phases share.
 
 use std::sync::Arc;
 

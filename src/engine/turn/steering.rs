@@ -1,4 +1,4 @@
-//! Words of the user that come while a turn runs: the model has them with its next request, or they come back.
+//! Steering: text that the user sends while a turn runs. It joins the next request or returns to the user.
 
 use super::messages::send_message;
 use crate::{
@@ -22,7 +22,7 @@ pub(super) struct Steering {
     waiting: Vec<(PromptId, Vec<Part>)>,
 }
 
-/// Answers the one who steers.
+/// Answers the steering prompt.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, steered: SteerOutcome) {
     step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Steered(steered), usage: None });
 }

@@ -1,4 +1,4 @@
-//! Turns as data, in `tests/*.txt`: what happens on the `>` lines, what the session says to it below.
+//! Turns as data, in `tests/*.txt`: inputs on the `>` lines, the session's outputs below.
 
 #![allow(clippy::disallowed_methods)]
 

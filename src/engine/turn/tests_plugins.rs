@@ -1,4 +1,4 @@
-//! Plugins in a turn: a row at each point, and what a session says to it.
+//! Plugins in a turn: a row at each point, and the session's reaction.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How long a decision of the router holds, and that a judge who is asked leaves nothing open.
+//! Router decisions: how long one holds, and that a classifier's question leaves nothing open.
 
 use std::collections::BTreeMap;
 

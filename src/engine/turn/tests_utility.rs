@@ -1,4 +1,4 @@
-//! Questions beside the conversation: what becomes of one, what it costs, and that it leaves nothing open.
+//! Utility calls: their ends, their cost, and that they leave nothing open.
 
 use super::{
     SessionScratch, TurnContext,

@@ -1,4 +1,4 @@
-//! The question about the folder: put before anything else of the turn, as a call that only the user sees.
+//! The trust question about the session's folder: asked before anything else of a turn, as a pseudo call.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A turn that waits for hooks: of each point in it, whoever fires it says what goes on with their outcome.
+//! Hooks of a turn: waits for those of one point, and continues with their outcome.
 
 use std::fmt::Debug;
 
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What the turn goes on with when all hooks of a point have answered.
-pub(super) trait AfterHooks: Debug + Send + 'static {
+pub(super) trait HookContinuation: Debug + Send + 'static {
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow;
 }
 
@@ -34,7 +34,7 @@ struct RunningHooks<T> {
 }
 
 /// Fires an event, and goes on with what follows it when all have answered: at once, if nobody is asked.
-pub(super) fn fire_hooks<T: AfterHooks>(
+pub(super) fn fire_hooks<T: HookContinuation>(
     turn: &mut TurnState,
     cx: &mut TurnContext<'_, '_>,
     (event, subject, input): (HookEvent, &str, Value),
@@ -48,7 +48,7 @@ pub(super) fn fire_hooks<T: AfterHooks>(
     }
 }
 
-impl<T: AfterHooks> Phase for RunningHooks<T> {
+impl<T: HookContinuation> Phase for RunningHooks<T> {
     fn step(mut self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         let Input::HookFinished { effect, report } = &input else { return Flow::Unrelated(self, input) };
         match self.firing.take_report(*effect, report, |run| cx.step.start_hook(run)) {

@@ -1,4 +1,4 @@
-//! Going back: files as they were before a call, by slash commands; and what of it user, model and log are told.
+//! Undo and rewind by slash commands: restores files from checkpoints and tells user, model and log.
 
 use std::path::{Path, PathBuf};
 

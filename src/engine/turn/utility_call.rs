@@ -1,4 +1,4 @@
-//! A question to a model beside the conversation: its answer is castor's alone. Whatever becomes of it, the turn goes on.
+//! Utility calls: castor's own questions to a model, outside the conversation. The turn goes on whatever they return.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// What is asked. The words are castor's, or are marked as what they are: nobody sees the answer before castor does.
+/// The question, in castor's words; foreign text in it is marked. Only castor sees the answer.
 #[derive(Clone, Debug)]
 pub struct UtilityRequest {
     pub system: Arc<str>,
@@ -54,7 +54,7 @@ pub struct UtilityCall {
     size: u64,
     price: Option<Price>,
     limits: UtilityLimits,
-    /// The same question without the shape of its answer, for who takes none.
+    /// The same question without a JSON schema, for models that take none.
     plain: Option<Box<ModelRequest>>,
     effect: EffectId,
     timer: EffectId,
@@ -81,7 +81,7 @@ pub fn text_turn(role: Role, text: impl Into<String>) -> Arc<Turn> {
 }
 
 impl UtilityCall {
-    /// Asks once: whoever asks can do without the answer.
+    /// Asks once: the turn can do without the answer.
     ///
     /// # Errors
     /// In words, where it is clear that no answer would come.
@@ -146,7 +146,7 @@ impl UtilityCall {
         }
     }
 
-    /// Nobody waits for the answer any more; what it cost so far is told.
+    /// The answer is no longer needed; its cost so far is reported.
     pub fn abandon(&mut self, step: &mut Step<'_>) {
         step.start_effect(Effect::Abort { effect: self.effect });
         step.start_effect(Effect::Abort { effect: self.timer });

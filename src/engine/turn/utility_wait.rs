@@ -1,4 +1,4 @@
-//! A turn that waits for an answer beside the conversation, and what it goes on with.
+//! A turn that waits for a utility call, and the step that follows the answer.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! How much a model reads at once: as somebody says, or as it said itself when it refused a request.
+//! Context windows of models in a turn: from settings, or learned from a refusal.
 
 use super::Spec;
 use crate::{

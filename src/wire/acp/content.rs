@@ -1,4 +1,4 @@
-//! Content blocks of the protocol and our content parts.
+//! ACP content blocks to castor's content parts, and back.
 
 use agent_client_protocol_schema::v1::{
     AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent,

@@ -1,4 +1,4 @@
-//! elicitation/create: questions with fields and pages to visit; as permission options where a client has no forms.
+//! ACP `elicitation/create`: forms and links, or permission options for clients without forms.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -31,7 +31,7 @@ const REJECT: &str = "reject";
 /// Longest title, in characters.
 const TITLE: usize = 2_000;
 
-/// What a question belongs to.
+/// The session or request that a question belongs to.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
     Session {

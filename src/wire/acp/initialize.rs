@@ -1,4 +1,4 @@
-//! initialize and authenticate: what the client can, what we offer.
+//! ACP `initialize` and `authenticate`: the client's capabilities, castor's own, and the ways to log in.
 
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::wire::acp::meta::TerminalLogin;
 
-/// What the client told us of itself.
+/// The client's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Client {
     pub shows_forms: bool,
     /// Sends its user to a page.
     pub opens_links: bool,
-    /// castor's own companion says when nobody can be asked; every other client is interactive.
+    /// castor's own companion says when no user is there; every other client is interactive.
     pub headless: bool,
     /// Knows boolean config options.
     pub bool_options: bool,
@@ -38,7 +38,7 @@ pub struct Client {
     pub login: LoginWays,
 }
 
-/// What a client can show beside messages and calls.
+/// Features of a client beside messages and calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures {
     pub notices: bool,
@@ -47,7 +47,7 @@ pub struct ClientFeatures {
     pub rewinds: bool,
 }
 
-/// How a client can have castor log its user in.
+/// Ways in which a client can let castor log its user in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoginWays {
     /// Can start castor again in a terminal.
@@ -102,7 +102,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
     })
 }
 
-/// How a client logs its user in by a command.
+/// A command with which a client logs its user in.
 #[derive(Clone, Debug)]
 pub struct LoginCommand {
     /// castor's own binary.
@@ -219,7 +219,7 @@ fn offered_methods(client: &Client, login: &LoginCommand) -> Vec<AuthMethod> {
     res
 }
 
-/// What a client asks for with authenticate.
+/// Parameters of `authenticate`.
 pub struct Authenticate {
     /// [`API_KEY`], [`GATEWAY`] or [`VERTEX`].
     pub method: &'static str,

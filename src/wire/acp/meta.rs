@@ -1,4 +1,4 @@
-//! What castor reads and writes in `_meta`, by the place where it stands. All of it is optional, on both sides.
+//! The `_meta` fields that castor reads and writes, by place. All of them are optional.
 
 use std::collections::BTreeMap;
 

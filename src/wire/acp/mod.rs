@@ -1,4 +1,4 @@
-//! ACP and our own words: params become base values, facts become updates. Only this room and app know ACP.
+//! ACP conversion: params to base values, facts to updates. Only this room and app know ACP.
 
 pub mod content;
 pub mod elicitation;

@@ -1,4 +1,4 @@
-//! What is told beside the conversation: notices, and that it is compressed. Each client is told as it can show it.
+//! Notices and compression messages, in the form that each client can show.
 
 use agent_client_protocol_schema::v1::{
     CompactionStatus as Status, CompactionUpdate, ContentChunk, Meta, Notice, NoticeSeverity, SessionUpdate,

@@ -1,4 +1,4 @@
-//! Session config options: mode, model and how the model is asked, as the client shows and sets them.
+//! ACP session config options: mode, model and model parameters.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory as Category, SessionConfigOptionValue, SessionConfigSelectOption,
@@ -13,7 +13,7 @@ use crate::base::{
     log::{Fact, Mode, ThoughtLevel, Tuning},
 };
 
-/// What a session's client may choose from.
+/// Options that a session offers to its client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedOptions {
     pub modes: Vec<Mode>,
@@ -27,7 +27,7 @@ pub struct OfferedOptions {
     pub limits: Limits,
 }
 
-/// What is chosen now.
+/// The current choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenOptions {
     pub mode: Mode,

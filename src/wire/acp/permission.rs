@@ -1,4 +1,4 @@
-//! session/request_permission: our question as the client shows it, its answer as ours.
+//! ACP `session/request_permission`: writes approval questions and reads the answers.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,

@@ -1,5 +1,4 @@
-//! Questions with one choice as options of session/request_permission, for clients without forms: about the folder, about
-//! a model that does not answer, about files that somebody else changed.
+//! Permission options for questions about trust, fallback models and conflicts, for clients without forms.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,

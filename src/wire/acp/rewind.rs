@@ -1,4 +1,4 @@
-//! `_castor/session/rewind` and `_castor/session/rewound`: how a client takes back what was said and done.
+//! The extension methods `_castor/session/rewind` and `_castor/session/rewound`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Params and results of the session methods.
+//! Params and results of the ACP session methods: new, load, resume, fork, list, close and delete.
 
 use agent_client_protocol_schema::v1::{
     self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Where a session works.
+/// The folders of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFolders {
     pub cwd: AbsPath,

@@ -1,4 +1,4 @@
-//! terminal/*: commands in the client's terminals, and Zed's convention for terminals that only show what ours print.
+//! ACP `terminal/*`: commands in the client's terminals, and Zed's convention for display-only terminals.
 
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, CreateTerminalResponse, EnvVariable, Meta, Terminal, TerminalExitStatus,
@@ -50,7 +50,7 @@ pub fn terminal_params(session: &SessionId, terminal: &str) -> Value {
     json!({ "sessionId": session, "terminalId": terminal })
 }
 
-/// What a terminal shows, and how its command ended, if it did.
+/// A terminal's screen, and the end of its command, if it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub text: String,

@@ -1,4 +1,4 @@
-//! Tool calls as the client sees them: kinds, content, locations.
+//! Tool calls in ACP's form: kinds, content and locations.
 
 use agent_client_protocol_schema::v1::{Content, Diff, ToolCallContent, ToolCallLocation, ToolKind as WireKind};
 use serde_json::Value;

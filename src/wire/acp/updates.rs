@@ -1,4 +1,4 @@
-//! session/update: facts as the client sees them, live and in replay.
+//! ACP `session/update`: facts as updates for the client, live and in replay.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ const MAX_LIVE: usize = 16 * 1024;
 
 const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
-/// What one session's client has been shown, as far as the next update depends on it.
+/// The client's view of one session, as far as the next update depends on it.
 #[derive(Debug)]
 pub struct SessionView {
     session: SessionId,
@@ -54,7 +54,7 @@ pub struct SessionView {
     pub(super) context_usage: Option<(u64, Option<Money>)>,
 }
 
-/// How this client is shown things.
+/// The way in which this client shows things.
 #[derive(Clone, Debug, Default)]
 pub struct ClientProfile {
     pub offer: OfferedOptions,
@@ -160,8 +160,11 @@ impl SessionView {
             {
                 self.notice(&event.id, &joined_text(content), None, lines);
             }
+            // The client shows a live prompt itself; notices are of their moment.
+            EventKind::Message { role: Speaker::User, .. } if way == Playback::Live => (),
+            EventKind::Message { role: Speaker::Developer, .. } if way == Playback::Replay => (),
             EventKind::Message { role, message_id, content, cuts } => {
-                self.message(*role, message_id, content, cuts, way, lines);
+                self.message(*role, message_id, content, cuts, lines);
             }
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.tool_call(request_id, name, args, display, lines);
@@ -206,23 +209,10 @@ impl SessionView {
         }
     }
 
-    fn message(
-        &mut self,
-        role: Speaker,
-        id: &MessageId,
-        parts: &[Part],
-        cuts: &[u32],
-        way: Playback,
-        lines: &mut Vec<u8>,
-    ) {
-        // The client shows a live prompt itself.
-        if role == Speaker::User && way == Playback::Live {
-            return;
-        }
+    fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], lines: &mut Vec<u8>) {
         for part in parts {
             match (role, part) {
                 (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
-                (Speaker::Developer, _) if way == Playback::Replay => (),
                 (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
                 (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
                 (Speaker::User, it) => {

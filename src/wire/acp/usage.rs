@@ -1,4 +1,4 @@
-//! How full the context is, as the client is told: tokens of the last answer, of the window of the model that is chosen.
+//! Context usage for the client: tokens of the last answer and the model's window.
 
 use agent_client_protocol_schema::v1::{Cost, SessionInfoUpdate, SessionUpdate, UsageUpdate};
 

@@ -1,5 +1,4 @@
-//! The errors that castor answers with: a code; a message of one line, which says the cause and then what to do; and
-//! data with a word for programs in `kind`.
+//! JSON-RPC errors of castor: a code, a message with the cause and what to do, and a `kind` for programs.
 //!
 //! Clients look for words in the message (vscode-acp forgets a session that is "not found"), so the causes of other
 //! errors keep clear of these.
@@ -194,6 +193,7 @@ mod tests {
         }
     }
 
+    /// Each message is one line, with a kind in the data.
     #[test]
     fn cause_then_what_to_do() {
         let table = [

@@ -6,7 +6,7 @@ use memchr::memchr;
 /// Longest line, in bytes before its newline. What is longer is not kept.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// A buffer larger than this is let go with the line that needed it, in bytes.
+/// A larger buffer is freed with the line that needed it, in bytes.
 const KEPT_CAPACITY: usize = 256 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -172,6 +172,7 @@ mod tests {
         assert_eq!(frames(input.chunks(1)), expected, "{input:?} byte by byte");
     }
 
+    /// Covers CRLF, blank lines and the byte order mark.
     #[test]
     fn cuts_lines_at_every_split() {
         check(b"", "");
@@ -183,6 +184,7 @@ mod tests {
         check("é\n→".as_bytes(), "<é>\n<→>\n");
     }
 
+    /// Lines have at most 32 MiB; a longer one is one error.
     #[test]
     fn says_too_long_once_and_goes_on() {
         check(b"0123456789abcdef\nx\n", "<0123456789abcdef>\n<x>\n");

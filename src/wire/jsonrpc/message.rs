@@ -1,4 +1,4 @@
-//! Reading one line: a request, a notification, a response, or what to say instead.
+//! JSON-RPC message parser: a request, a notification, a response, or the error to send instead.
 
 use std::fmt;
 

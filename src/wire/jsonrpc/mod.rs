@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, one message a line: framing, reading, writing and the two request queues. Knows no method.
+//! JSON-RPC 2.0, one message a line: framing, parsing, writing and the two request queues. It knows no method.
 
 pub mod error;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! Both request queues: what we owe the other side, and what it owes us. Each is settled exactly once.
+//! Open requests of both sides: every one is answered exactly once.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl<T> IncomingRequests<T> {
         ticket
     }
 
-    /// Whoever gets `Some` answers; `None`: answered before.
+    /// The caller that gets `Some` answers; `None`: answered before.
     pub fn complete(&mut self, ticket: Ticket) -> Option<(RequestId, T)> {
         self.open.remove(&ticket)
     }
@@ -96,7 +96,7 @@ impl<T> OutgoingRequests<T> {
         }
     }
 
-    /// Settles without an answer. Whoever gets `Some` tells the other side with `$/cancel_request`.
+    /// Settles without an answer. The caller that gets `Some` tells the other side with `$/cancel_request`.
     pub fn cancel(&mut self, id: i64) -> Option<T> {
         self.open.remove(&id)
     }

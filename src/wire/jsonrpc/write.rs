@@ -1,4 +1,4 @@
-//! Writing messages: each is appended as one line.
+//! JSON-RPC message writer: appends each message as one line.
 
 use jsonrpsee::types::ErrorObjectOwned;
 use memchr::memchr2;

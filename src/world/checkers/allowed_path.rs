@@ -1,5 +1,4 @@
-//! castor's own checker `allowed-path`: files that arguments name lie below the session's folders, and not where
-//! programs keep what they obey.
+//! The safety checker `allowed-path`: keeps file arguments inside the session's folders and away from configuration.
 
 use std::io;
 

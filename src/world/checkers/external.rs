@@ -1,4 +1,4 @@
-//! Checkers that are programs: one JSON value on stdin, one on stdout, exit code 0.
+//! External safety checkers: programs with one JSON value on stdin, one on stdout, and exit code 0.
 
 use std::fmt::Write as _;
 

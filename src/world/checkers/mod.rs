@@ -1,4 +1,4 @@
-//! Safety checkers at work: castor's own, and programs of the user's. Whatever goes wrong is an error, which denies.
+//! Runs safety checkers, castor's own and the user's programs. Every failure is an error, which denies the call.
 
 mod allowed_path;
 mod external;

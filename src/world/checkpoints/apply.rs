@@ -1,4 +1,4 @@
-//! Does what a journal says, in one root.
+//! Applies a journal of restore steps in one root.
 //!
 //! New files are written beside their places first: a full disk is found out before anything is taken away. Then what
 //! goes is removed, deepest first; folders are made; files and links take their names in one step each; refs are set;
@@ -17,22 +17,22 @@ use super::{
     in_parallel, node, refs,
 };
 
-/// How a journal is worked off.
+/// Options for applying a journal.
 pub struct Apply<'a> {
     store: &'a Store,
     journal: &'a Journal,
-    /// After a crash, and on the way back: some steps are done already, and what somebody else changed stays.
+    /// After a crash, and on the way back: some steps are done already, and what another program changed stays.
     again: bool,
     /// What does not stay a folder.
     moves: HashSet<&'a [u8]>,
-    /// What somebody else changed meanwhile.
+    /// What another program changed meanwhile.
     skipped: Vec<RelPath>,
 }
 
 /// With the name of its new content until that takes its place.
 type Due<'a> = (Vec<u8>, &'a Change);
 
-/// Works a journal off; what somebody else changed meanwhile, which stays if this is done `again`.
+/// Applies a journal. Returns what another program changed meanwhile, which stays if this is done `again`.
 pub fn apply(store: &Store, journal: &Journal, again: bool) -> io::Result<Vec<RelPath>> {
     let moves = journal.steps.iter().filter(|it| !it.old.is_dir() || !it.new.is_dir()).map(|it| &*it.path).collect();
     let mut apply = Apply { store, journal, again, moves, skipped: Vec::new() };

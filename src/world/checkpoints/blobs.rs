@@ -1,4 +1,4 @@
-//! Contents by their hash. A content is whole under its name, or is not there.
+//! Blob store: file contents under their hash. A blob is whole or absent.
 
 use std::{
     collections::HashSet,
@@ -95,7 +95,7 @@ impl Blobs {
         is_new.map(|_| (len <= max).then_some(hash))
     }
 
-    /// Another name for a file that nobody writes to, which is git's objects; a copy where that cannot be.
+    /// A hard link to a file that is never written again, such as git's objects; else a copy.
     pub fn put_object(&self, dir: BorrowedFd, name: &[u8], file: &File, len: u64) -> Result<Hash, Failure> {
         let hash = hash_of_file(file)?;
         fault::step("blob: link")?;
@@ -156,7 +156,7 @@ impl Blobs {
         Ok(true)
     }
 
-    /// What nobody names is removed when the store is swept.
+    /// Blobs without a reference are removed when the store is swept.
     fn temp(&self) -> io::Result<(File, Vec<u8>)> {
         let name = format!("t{}-{}", std::process::id(), self.next.fetch_add(1, Relaxed)).into_bytes();
         fault::step("blob: temp")?;

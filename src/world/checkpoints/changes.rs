@@ -1,4 +1,4 @@
-//! What calls changed, for people: paths, and lines of text.
+//! Changes of calls for people: paths and diffs.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -66,7 +66,7 @@ fn shown_kind(change: &Change) -> Option<(&[u8], ChangeKind)> {
     match part {
         Some(Part::Top) => Some((&change.path, kind)),
         Some(Part::Index | Part::Object | Part::ObjectDir | Part::Temporary) => None,
-        Some(_) if git::is_placeholder(change) => None,
+        Some(_) if change.is_placeholder() => None,
         None if change.old.is_dir() && change.new.is_dir() => Some((&change.path, kind)),
         // Folders are told by the files in them, unless they are all that changed.
         _ if is_dir(&change.old) && is_dir(&change.new) && (part.is_some() || kind == ChangeKind::Changed) => None,

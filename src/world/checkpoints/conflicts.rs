@@ -1,11 +1,11 @@
-//! Whether a path may be given back: the chain of its states, and who made each.
+//! Conflicts of a restore: whether a path still has the state that the call left.
 
 use super::{Call, Cause, CheckpointId, Delta, SessionId};
 
-/// Who made a state.
+/// The author of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// Calls that are to be taken back, and nobody else.
+    /// Only calls that are undone.
     Undone,
     /// Calls that are to be taken back, while something else ran.
     Shared,
@@ -19,7 +19,7 @@ pub enum Author {
 }
 
 impl Author {
-    /// `None`: nobody changed anything; what is held was decided anew.
+    /// `None`: no change of a file; only what is recorded was decided anew.
     pub fn of(delta: &Delta, session: &SessionId, is_undone: impl Fn(&CheckpointId) -> bool) -> Option<Self> {
         let calls = delta.calls();
         let own = |it: &&Call| it.session == *session;
@@ -62,7 +62,7 @@ pub struct StateChange<T> {
     pub who: Author,
 }
 
-/// What is to become of it.
+/// The verdict on a path.
 #[derive(Clone, Debug)]
 pub struct Verdict<T> {
     pub target: T,

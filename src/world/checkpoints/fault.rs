@@ -1,4 +1,4 @@
-//! Where tests make a step fail, or end the process at it.
+//! Fault injection for tests of checkpoints: fails or ends the process at a step.
 
 /// A step that leaves something on a disk comes next.
 #[cfg(not(test))]

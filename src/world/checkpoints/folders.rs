@@ -1,7 +1,7 @@
-//! Where the stores lie, how much is in them, and who has them open.
+//! Folders of the checkpoint stores: their place, their size and their locks.
 //!
 //! Each session has a file in the root's store, locked while it lives: a process that was killed leaves it unlocked.
-//! The files are looked at and changed only by whoever holds the root's lock.
+//! Only the holder of the root's lock reads and changes the files.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::{
-    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, node, record::frame, record::unframe,
+    AbsPath, Call, CheckpointId, DirFd, SessionId, dirfd, dirfd::if_exists, frame::frame, frame::unframe, node,
 };
 use crate::world::disk::hash;
 

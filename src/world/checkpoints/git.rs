@@ -1,14 +1,11 @@
-//! What lies in a folder `.git`, and how it is held: objects by another name of theirs, refs one by one.
+//! Checkpoints of `.git` folders: objects by hard links, refs one by one.
 
 use std::{collections::BTreeMap, iter};
 
-use super::{Change, Kind, Node, blobs::hash_of, node::ancestors, node::split, node::strip_dir};
-use crate::{
-    base::sandbox::GIT_CONFIG,
-    world::disk::git_index::{MODE, SIZE, entries},
-};
+use super::{node::ancestors, node::split, node::strip_dir};
+use crate::world::disk::git_index::{MODE, SIZE, entries};
 
-/// What a path in a folder of git's is to it.
+/// The role of a path in a `.git` folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The folder itself.
@@ -91,26 +88,12 @@ pub fn part(path: &[u8]) -> Option<Part> {
     git_path(path).map(|it| it.part())
 }
 
-/// Whether nothing changed but what castor itself puts into a repository while something confined runs.
-pub fn is_placeholder(change: &Change) -> bool {
-    let name = git_path(&change.path).and_then(|it| it.inner.rsplit(|it| *it == b'/').next());
-    let own = GIT_CONFIG.iter().find(|it| name == Some(it.0.as_bytes()));
-    let stands = |node: &Node| match (&node.kind, own.and_then(|it| it.1.text())) {
-        (Kind::Absent, _) => true,
-        (Kind::File(hash), Some(text)) => *hash == hash_of(text.as_bytes()),
-        // The mark of a folder that castor made.
-        (Kind::Dir, None) => node.mode & 0o1000 != 0,
-        _ => false,
-    };
-    own.is_some() && stands(&change.old) && stands(&change.new)
-}
-
 pub fn is_object(path: &[u8]) -> bool {
     // Asked of every path.
     path.windows(8).any(|it| it == b"objects/") && part(path) == Some(Part::Object)
 }
 
-/// What refs point to, by their names.
+/// Targets of refs, by their names.
 pub type Refs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The refs that files hold, by their paths in git's folder, in order: a file of its own is stronger than `packed-refs`.

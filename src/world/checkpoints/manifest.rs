@@ -1,4 +1,4 @@
-//! What a root held when it was looked at last.
+//! The manifest of a root: every entry as the last walk saw it.
 
 use std::{
     collections::BTreeMap,

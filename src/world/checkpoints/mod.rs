@@ -1,7 +1,7 @@
-//! Checkpoints: what the roots hold before a call, what the call changed, and the way back.
+//! Checkpoints: records files before a call, lists what the call changed, and restores them.
 //!
 //! Each root has a store of its own below castor's home: a manifest of what lies in the root, a log of what changed and
-//! by whom, and contents by their hash. All calls block; whoever calls is on a thread that may.
+//! by whom, and contents by their hash. All calls block; call them on a blocking thread.
 
 mod apply;
 mod blobs;
@@ -43,6 +43,7 @@ use crate::{
     },
     world::disk::{
         dirfd::{self, DirFd},
+        frame,
         parallel::in_parallel,
     },
 };
@@ -50,7 +51,8 @@ use crate::{
 use git::Part;
 use node::{DiskMark, Hash, Kind, Node, NotHeld, RelPath};
 use record::{Call, Cause, Change, Delta, Journal, Value};
-use store::{Lock, Session, Store, WalkScope};
+use store::{Lock, Session, Store};
+use walk::WalkScope;
 
 /// Whether the caller wants a long walk to end.
 pub type Cancel<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -135,7 +137,7 @@ impl Checkpoints {
         let (mut locks, mut opened) = (Vec::new(), Vec::new());
         for store in &mut state.stores {
             let Some(sight) = scope_in(store, scope, said) else { continue };
-            locks.push(store.lock(cancel)?);
+            locks.push(restore::lock(store, cancel)?);
             store.look(&sight, said.map(|_| Cause::User), cancel)?;
             opened.push(store);
         }
@@ -154,7 +156,7 @@ impl Checkpoints {
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
         let mut nets = Vec::new();
         for store in state.stores.iter_mut().filter(|it| it.is_open(id)) {
-            let _lock = store.lock(&|| false)?;
+            let _lock = restore::lock(store, &|| false)?;
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
             let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
             let sight = scope_in(store, &scope, said).unwrap_or(WalkScope::Root);
@@ -215,7 +217,7 @@ impl Checkpoints {
     /// The session ends, or this castor does.
     pub fn close(&self) {
         for mut store in self.state().stores.drain(..) {
-            let closed = store.lock(&|| false).and_then(|_lock| Ok(store.close()?));
+            let closed = restore::lock(&mut store, &|| false).and_then(|_lock| Ok(store.close()?));
             _ = closed.inspect_err(|it| tracing::debug!("{it}"));
         }
     }
@@ -238,20 +240,20 @@ impl Checkpoints {
             let (mut store, _lock) = Store::open(&self.session, root, cancel)?;
             store.register()?;
             notices.extend(restore::recover(&mut store)?);
-            store.begin(cancel)?;
+            store.begin(|it| it.look(&WalkScope::Root, None, cancel))?;
             all.push(store);
         }
         state.stores = all;
         Ok(notices)
     }
 
-    /// Looks at all roots, and does something with them while nobody else can.
+    /// Walks all roots, then acts on them under their locks.
     fn with_all<T>(&self, act: impl FnOnce(&mut [Store]) -> Result<T>) -> Result<T, Failure> {
         let mut state = self.state();
         self.open_stores(&mut state, &|| false)?;
         let mut locks = Vec::new();
         for store in &mut state.stores {
-            locks.push(store.lock(&|| false)?);
+            locks.push(restore::lock(store, &|| false)?);
             store.look(&WalkScope::Root, None, &|| false)?;
         }
         act(&mut state.stores)

@@ -1,4 +1,4 @@
-//! What lies at a path: a file by its hash, a folder, a link, or something that is not held.
+//! An entry of a checkpoint: a file by its hash, a folder, a link, or something that is not recorded.
 
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum Kind {
     Skipped(NotHeld),
 }
 
-/// Why something is not held.
+/// The reason why an entry is not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NotHeld {
     /// One file with more bytes than the limit.
@@ -37,7 +37,7 @@ pub enum NotHeld {
     Exempt,
 }
 
-/// How the disk describes an entry: what stays the same while nobody changes it.
+/// An entry's metadata on the disk, which stays the same while the entry does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskMark {
     pub size: u64,

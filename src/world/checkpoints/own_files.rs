@@ -1,11 +1,11 @@
-//! castor's own files in a store: each is whole, or is as it was.
+//! castor's own files in a checkpoint store: each write is whole or has no effect.
 
 use std::io::{self, Write};
 
 use rustix::fs::{fsync, renameat};
 use serde::de::DeserializeOwned;
 
-use super::{DirFd, dirfd, fault, record::unframe};
+use super::{DirFd, dirfd, fault, frame::unframe};
 
 impl DirFd {
     /// What a file holds; one that is torn is none.

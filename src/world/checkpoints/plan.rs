@@ -1,4 +1,4 @@
-//! What a restore is to do in one root: a step for each path, and for each ref.
+//! The restore plan of one root: a step for each path and for each ref.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::checkpoint::{ChangeKind, OnConflict, RestoreOrder};
 
-/// What is to be done in one root.
+/// The steps of a restore in one root.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The calls of which something is held.
@@ -35,12 +35,12 @@ const DAMAGED: &str = "what was held is damaged";
 type Chains = BTreeMap<RelPath, Vec<StateChange<Node>>>;
 
 /// The calls of an order, against the log of a root.
-pub struct Undo<'a> {
-    pub store: &'a Store,
+struct Undo<'a> {
+    store: &'a Store,
     order: &'a RestoreOrder,
     buffers: &'a Buffers,
-    pub history: Vec<(Author, Delta)>,
-    pub forced: bool,
+    history: Vec<(Author, Delta)>,
+    forced: bool,
 }
 
 pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Plan, Failure> {
@@ -58,16 +58,20 @@ pub fn plan(store: &Store, order: &RestoreOrder, buffers: &Buffers) -> Result<Pl
         undo.plan_path(path, links, &gits, &mut plan);
     }
     for dir in gits.iter().filter(|it| undo.is_wanted(it)) {
-        let n = plan.conflicts.len();
-        if refs::plan(&undo, dir, &mut plan).is_none() {
-            plan.conflicts.push((Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned()));
-        }
-        if plan.conflicts.len() > n {
+        let damaged = || vec![(Change { path: dir.clone(), ..Change::default() }, DAMAGED.to_owned())];
+        let found = refs::plan(store, dir, &undo.history, undo.forced);
+        let (refs, conflicts) = found.unwrap_or_else(|| (Vec::new(), damaged()));
+        plan.refs.extend(refs);
+        let is_settled = conflicts.is_empty();
+        plan.conflicts.extend(conflicts);
+        if !is_settled {
             // What is staged belongs to the branch.
             let index = node::join(dir, b"index");
             plan.steps.retain(|it| *it.path != *index);
         }
     }
+    // What is deleted first makes room for names below it.
+    plan.refs.sort_by_key(|it| it.new.is_some());
     undo.drop_damaged(&mut plan);
     undo.make_folders(&mut plan);
     undo.make_room(&mut plan);
@@ -125,7 +129,7 @@ impl Undo<'_> {
         let is_same = |a: &Node, b: &Node| a.is_same(b) || (part == Some(Part::Index) && self.is_same_index(a, b));
         let Some(verdict) = judge(links, &now, &is_same) else { return };
         let step = Change { path: path.clone(), old: now, new: verdict.target };
-        if step.is_still() || (!whole && git::is_placeholder(&step)) {
+        if step.is_still() || (!whole && step.is_placeholder()) {
             return;
         }
         match step.new.why() {
@@ -202,7 +206,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Where a folder is to go: what is in it that nobody asked about.
+    /// A folder that is to be removed: its contents outside of the plan.
     fn make_room(&self, plan: &mut Plan) {
         let gone = plan.steps.iter().filter(|it| it.new.is_absent());
         let mut gone: HashSet<RelPath> = gone.map(|it| it.path.clone()).collect();

@@ -1,11 +1,11 @@
-//! What is written down: who changed what, and what a restore is about to do; in frames with a checksum.
+//! Checkpoint records: changes of each call and steps of a restore, in frames with a checksum.
 
-use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
-use super::{CheckpointId, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
-use crate::base::checkpoint::ChangeKind;
+use super::{CheckpointId, Kind, Node, RelPath, SessionId, blobs::Blobs, blobs::hash_of, git};
+use crate::base::{checkpoint::ChangeKind, sandbox::GIT_CONFIG};
 
 /// A call, or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,20 +14,20 @@ pub struct Call {
     pub id: CheckpointId,
 }
 
-/// Who changed something.
+/// The cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// Nobody that castor knows.
+    /// Not castor: the user or another program.
     User,
-    /// The calls that were running; more than one: nobody knows which.
+    /// The calls that were running; one of them, if there are several.
     Calls(Vec<Call>),
     /// As `Calls`, but castor was stopped meanwhile: or the user, after that.
     Stopped(Vec<Call>),
-    /// Nobody: what is held and what is not was decided anew.
+    /// No change of a file: only what is recorded was decided anew.
     Rules,
 }
 
-/// What became of one path, or is to: of what lies there, or of the ref that it is.
+/// A change of one path or ref, done or planned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Change<T = Node> {
     pub path: RelPath,
@@ -35,7 +35,7 @@ pub struct Change<T = Node> {
     pub new: T,
 }
 
-/// What a ref says; `None`: it is not there.
+/// The target of a ref; `None`: the ref is absent.
 pub type Value = Option<Vec<u8>>;
 
 impl<T: Clone> Change<T> {
@@ -60,6 +60,20 @@ impl Change {
         self.old.kind != self.new.kind
     }
 
+    /// Whether nothing changed but what castor itself puts into a repository while something confined runs.
+    pub fn is_placeholder(&self) -> bool {
+        let name = git::git_path(&self.path).and_then(|it| it.inner.rsplit(|it| *it == b'/').next());
+        let own = GIT_CONFIG.iter().find(|it| name == Some(it.0.as_bytes()));
+        let stands = |node: &Node| match (&node.kind, own.and_then(|it| it.1.text())) {
+            (Kind::Absent, _) => true,
+            (Kind::File(hash), Some(text)) => *hash == hash_of(text.as_bytes()),
+            // The mark of a folder that castor made.
+            (Kind::Dir, None) => node.mode & 0o1000 != 0,
+            _ => false,
+        };
+        own.is_some() && stands(&self.old) && stands(&self.new)
+    }
+
     pub fn kind(&self) -> ChangeKind {
         match (self.old.is_absent(), self.new.is_absent()) {
             (true, _) => ChangeKind::Added,
@@ -69,7 +83,7 @@ impl Change {
     }
 }
 
-/// What changed between two looks at a root.
+/// Changes between two walks over a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Delta {
     pub seq: u64,
@@ -88,8 +102,7 @@ impl Delta {
     }
 }
 
-/// What a restore is about to do in one root: on the disk before it does it, so that after a crash it is done, or taken
-/// back.
+/// The journal of a restore in one root. It is on disk first, so that a crash leaves the restore done or taken back.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Journal {
     pub call: Call,
@@ -111,19 +124,7 @@ impl Journal {
     }
 }
 
-const CHECK: usize = 8;
-
-/// A frame: how long, the beginning of its hash, the bytes.
-pub fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
-    let payload = postcard::to_allocvec(value).map_err(io::Error::other)?;
-    Ok([&(payload.len() as u64).to_le_bytes(), hash_of(&payload).split_at(CHECK).0, &payload].concat())
-}
-
-/// What the frame at the start of `bytes` holds, and what follows it; `None`: it is torn.
-pub fn unframe<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<8>()?;
-    let (check, rest) = rest.split_first_chunk::<CHECK>()?;
-    let (payload, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
-    let is_whole = hash_of(payload).starts_with(check);
-    Some((is_whole.then(|| postcard::from_bytes(payload).ok())??, rest))
+pub fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Refs of a repository: one by one, each under git's own lock.
+//! Git refs in a restore: changed one by one, each under git's own lock.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,28 +12,31 @@ use rustix::{
 };
 
 use super::{
-    Change, Delta, DirFd, Hash, Part, RelPath, Value, conflicts::StateChange, conflicts::judge, dirfd, fault, git,
-    git::Refs, node, plan::Plan, plan::Undo,
+    Change, Delta, DirFd, Hash, Part, RelPath, Store, Value, conflicts::Author, conflicts::StateChange,
+    conflicts::judge, dirfd, fault, git, git::Refs, node,
 };
 
 type Files = BTreeMap<RelPath, Hash>;
 
+/// What is to be done with refs, and what conflicts.
+type RefsPlan = (Vec<Change<Value>>, Vec<(Change, String)>);
+
 /// What is to become of the refs of one repository. `None`: what was held of them is damaged.
-pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Option<()> {
+pub fn plan(store: &Store, dir: &[u8], history: &[(Author, Delta)], forced: bool) -> Option<RefsPlan> {
     let is_ref = |path: &[u8]| git::git_path(path).is_some_and(|it| it.dir == dir && it.part() == Part::Ref);
-    let below = undo.store.manifest.below(dir).filter(|it| is_ref(it.0));
+    let below = store.manifest.below(dir).filter(|it| is_ref(it.0));
     let mut files: Files = below.filter_map(|(path, it)| Some((path.clone(), it.hash()?))).collect();
-    let mut read = HashMap::new();
-    let now = refs(undo, dir, &files, &mut read)?;
+    let (mut read, mut plan) = (HashMap::new(), RefsPlan::default());
+    let now = refs(store, dir, &files, &mut read)?;
     // From now back to the first of the calls.
     let (mut after, mut chains) = (now.clone(), BTreeMap::<Vec<u8>, Vec<StateChange<Value>>>::new());
     let touched = |it: &Delta| it.changes.iter().any(|it| is_ref(&it.path));
-    for (who, delta) in undo.history.iter().rev().filter(|it| touched(&it.1)) {
+    for (who, delta) in history.iter().rev().filter(|it| touched(&it.1)) {
         for change in delta.changes.iter().filter(|it| is_ref(&it.path)) {
             files.remove(&change.path);
             files.extend(change.old.hash().map(|it| (change.path.clone(), it)));
         }
-        let before = refs(undo, dir, &files, &mut read)?;
+        let before = refs(store, dir, &files, &mut read)?;
         let names: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
         for name in names.into_iter().filter(|it| before.get(*it) != after.get(*it)) {
             let link = StateChange { old: before.get(name).cloned(), new: after.get(name).cloned(), who: *who };
@@ -45,17 +48,15 @@ pub fn plan(undo: &Undo, dir: &[u8], plan: &mut Plan) -> Option<()> {
         links.reverse();
         let old = now.get(&name).cloned();
         let Some(verdict) = judge(&links, &old, &|a, b| a == b).filter(|it| it.target != old) else { continue };
-        match verdict.conflict.filter(|_| !undo.forced) {
+        match verdict.conflict.filter(|_| !forced) {
             Some(why) => {
                 let why = words(&name, old.as_deref(), verdict.left.as_deref(), why);
-                plan.conflicts.push((Change { path: dir.into(), ..Change::default() }, why));
+                plan.1.push((Change { path: dir.into(), ..Change::default() }, why));
             }
-            None => plan.refs.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
+            None => plan.0.push(Change { path: node::join(dir, &name).into(), old, new: verdict.target }),
         }
     }
-    // What is deleted first makes room for names below it.
-    plan.refs.sort_by_key(|it| it.new.is_some());
-    Some(())
+    Some(plan)
 }
 
 /// The branch, and both commits.
@@ -70,10 +71,10 @@ fn words(name: &[u8], now: Option<&[u8]>, left: Option<&[u8]>, why: &str) -> Str
 }
 
 /// What the refs are, by files that are held.
-fn refs(undo: &Undo, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>>) -> Option<Refs> {
+fn refs(store: &Store, dir: &[u8], files: &Files, read: &mut HashMap<Hash, Vec<u8>>) -> Option<Refs> {
     for hash in files.values() {
         if !read.contains_key(hash) {
-            read.insert(*hash, undo.store.blobs.read(hash).ok()?);
+            read.insert(*hash, store.blobs.read(hash).ok()?);
         }
     }
     let known = files.iter().filter_map(|(path, hash)| Some((node::strip_dir(path, dir), read.get(hash)?.as_slice())));
@@ -90,7 +91,7 @@ fn current(root: &DirFd, path: &[u8]) -> io::Result<Value> {
     Ok(git::refs(files.iter().map(|(name, bytes)| (*name, bytes.as_slice()))).remove(at.inner))
 }
 
-/// Sets or deletes a ref, if it is still what it has to be. `temp` is a name that nobody else uses.
+/// Sets or deletes a ref, if it is still what it has to be. `temp` is a unique name.
 pub fn apply(root: &DirFd, step: &Change<Value>, temp: &[u8]) -> io::Result<()> {
     if current(root, &step.path)? == step.new {
         return unlock(root, step);

@@ -1,11 +1,11 @@
-//! A restore over all roots of a session: looked at, planned, checked, written down, done; or not done at all.
+//! Undo: puts files back in all roots of a session. The restore is planned, checked and journaled before it is applied.
 
 use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
-    AbsPath, Buffers, Cause, Change, CheckpointId, Failure, Journal, Part, PlannedPath, RelPath, RestoreOutcome,
-    RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, git, node, plan::Plan, plan::absolute, plan::plan,
-    plan::shown_path, record::frame,
+    AbsPath, Buffers, Cancel, Cause, Change, CheckpointId, Failure, Journal, Lock, Part, PlannedPath, RelPath,
+    RestoreOutcome, RestorePlan, Store, WalkScope, apply::apply, dirfd, fault, frame::frame, git, node, plan::Plan,
+    plan::absolute, plan::plan, plan::shown_path,
 };
 use crate::base::checkpoint::{ChangeKind, Conflict, OnConflict, RestoreOrder, RestoreResult};
 
@@ -115,6 +115,13 @@ fn finish(store: &mut Store, journal: &Journal, to_client: Vec<Change>) -> Resul
     let paths: Vec<RelPath> = steps.cloned().chain(packed.map(RelPath::from)).collect();
     store.look(&WalkScope::Paths(paths), Some(cause()), &|| false)?;
     Ok(remove_journal(store)?)
+}
+
+/// Takes the lock of a root again. Another castor may have been killed in a restore.
+pub fn lock(store: &mut Store, cancel: Cancel) -> Result<Lock, Failure> {
+    let lock = store.lock(cancel)?;
+    recover(store)?.iter().for_each(|it| tracing::warn!("{it}"));
+    Ok(lock)
 }
 
 /// Finishes what a crash interrupted, or takes it back. The caller has the root's lock.

@@ -1,4 +1,4 @@
-//! What of the stores is kept, and what goes: sessions that are deleted, and the oldest when there is too much.
+//! Retention of checkpoint stores: drops deleted sessions, and the oldest ones above the size limit.
 
 use std::{collections::BTreeMap, time::UNIX_EPOCH};
 
@@ -106,7 +106,7 @@ fn known_sessions(store: &Store) -> Result<BTreeMap<SessionId, i64>, Failure> {
     Ok(calls.collect())
 }
 
-/// Forgets what these sessions, and nobody else, changed; how many bytes went.
+/// Forgets changes of these sessions alone. Returns the freed bytes.
 fn forget(store: &mut Store, gone: &[SessionId]) -> Result<u64, Failure> {
     let mut history = store.history()?;
     let before = history.len();

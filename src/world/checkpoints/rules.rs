@@ -1,4 +1,4 @@
-//! Which folders are built from the rest, and so are not held: git ignores them, and they are named like it.
+//! Ignored build folders: git ignores them and their name is usual, so checkpoints skip them.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -1,4 +1,4 @@
-//! The store of one root: its lock, its manifest, and the log of what changed in it.
+//! The checkpoint store of one root: its lock, its manifest and its log of changes.
 //!
 //! `index` is a manifest as of one delta; `log` has that delta and all others, each in a frame with a checksum. A torn
 //! frame at its end was never acknowledged, and is written over.
@@ -7,19 +7,18 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use rustix::fs::OFlags;
 
 use super::{
-    AbsPath, Call, Cancel, Cause, Change, CheckpointId, Content, Delta, DirFd, DiskMark, Failure, Kind, Limits, Node,
-    NotHeld, RelPath, SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock,
-    manifest::Manifest, node, record::frame, record::unframe, restore, rules::IgnoreLists, rules::Lists,
-    walk::ChangedPaths, walk::WalkClock,
+    AbsPath, Call, Cancel, Cause, Change, CheckpointId, Delta, DirFd, DiskMark, Failure, Limits, Node, RelPath, Result,
+    SessionId, blobs::Blobs, fault, folders, folders::SessionRegister, folders::try_lock, frame::frame, frame::unframe,
+    manifest::Manifest, record::now, rules::IgnoreLists, rules::Lists,
 };
 
-/// Whose checkpoints they are, and how much they may hold.
+/// The session of the checkpoints, with its limits.
 #[derive(Clone)]
 pub struct Session {
     /// castor's own folder.
@@ -53,35 +52,24 @@ struct LogFile {
     len: u64,
     /// About how many bytes of what the store knows are not in `index`.
     unsaved: u64,
-    /// What calls of this session changed that are running still, whoever looked.
+    /// Changes by running calls of this session, in whichever walk they were seen.
     recent: Vec<Delta>,
 }
 
-/// What is looked at.
-pub enum WalkScope<'a> {
-    Root,
-    Paths(Vec<RelPath>),
-    /// Files that a client has: they are what it says.
-    Contents(&'a [Content]),
-}
+/// Bytes that a changed node adds to the log, about.
+const MARK: u64 = 2 << 10;
 
 /// Holds the root's lock.
 pub type Lock = File;
 
-/// How long to wait for another castor, where nobody cancels.
+/// The longest wait for another castor.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(3);
 /// A new manifest is written when this many bytes are not in the old one, where a mark alone counts for so many.
 const MAX_BEYOND: u64 = 1 << 20;
-const MARK: u64 = 2 << 10;
-
-pub fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
-}
 
 /// `None`: the store was removed meanwhile.
-fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, Failure> {
+fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>> {
     let file = match dir.open_own(b"lock", OFlags::CREATE) {
         // Nothing can be made in a folder that is gone.
         Err(it) if it.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -104,7 +92,7 @@ fn lock(dir: &DirFd, path: &AbsPath, cancel: Cancel) -> Result<Option<Lock>, Fai
 
 impl Store {
     /// Opens the store of a root, makes it where there is none, and takes its lock. The session is not in it yet.
-    pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock), Failure> {
+    pub fn open(session: &Session, root: &AbsPath, cancel: Cancel) -> Result<(Self, Lock)> {
         let mut tries = 0..8;
         loop {
             let at = || folders::folder(&session.home).to_string();
@@ -133,18 +121,16 @@ impl Store {
     }
 
     /// Takes the lock again, and sees what others did meanwhile.
-    pub fn lock(&mut self, cancel: Cancel) -> Result<Lock, Failure> {
+    pub fn lock(&mut self, cancel: Cancel) -> Result<Lock> {
         let lock = lock(&self.dir, &self.path, cancel)?.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
         // The folder may be another one by now.
         self.root = DirFd::open_real(&self.path)?;
         self.load()?;
-        // Another castor may have been killed in a restore.
-        restore::recover(self)?.iter().for_each(|it| tracing::warn!("{it}"));
         Ok(lock)
     }
 
     /// Puts the session into the store.
-    pub fn register(&mut self) -> Result<(), Failure> {
+    pub fn register(&mut self) -> Result<()> {
         let found = SessionRegister::open(&self.dir, &self.session.id)?;
         let (register, left) = found.ok_or_else(|| Failure::Busy { root: self.path.clone() })?;
         (self.register, self.stopped) = (Some(register), left);
@@ -153,14 +139,14 @@ impl Store {
 
     /// The first look of a session. What other sessions decided about folders that are built counts; with none of them,
     /// what git ignores from now on is what it ignores now.
-    pub fn begin(&mut self, cancel: Cancel) -> Result<(), Failure> {
+    pub fn begin(&mut self, look: impl FnOnce(&mut Self) -> Result<Vec<Change>>) -> Result<()> {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         // Calls of those that are gone are asked about.
         self.stopped.extend(others.stopped);
         let decided = self.dir.read_frame::<Lists>(b"rules")?.filter(|_| others.others);
         let is_decided = others.others;
         self.rules = IgnoreLists::new(decided);
-        self.look(&WalkScope::Root, None, cancel)?;
+        look(self)?;
         if !is_decided {
             let paths = self.manifest.below(b"").filter(|it| IgnoreLists::is_list(it.0));
             // What cannot be read ignores nothing.
@@ -224,63 +210,9 @@ impl Store {
         Ok(self.read_from(0)?.0)
     }
 
-    /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
-    pub fn look(&mut self, at: &WalkScope, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>, Failure> {
-        self.blobs.limit = self.session.limits.store;
-        self.blobs.left = self.session.limits.store.saturating_sub(folders::used_bytes(&self.dir)?);
-        self.manifest.begin();
-        let seen = match at {
-            WalkScope::Root => WalkClock::new(self, cancel).walk(),
-            WalkScope::Paths(it) => WalkClock::new(self, cancel).look_at(it),
-            WalkScope::Contents(it) => self.take_contents(it),
-        };
-        folders::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
-        let seen = seen?;
-        let (rules, changes) = self.compare(&seen, cause.is_none());
-        let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
-        self.append(Cause::Rules, rules)?;
-        self.append(cause, changes.clone())?;
-        for (path, node) in seen {
-            self.log.unsaved += MARK;
-            self.manifest.set(&path, node);
-        }
-        Ok(changes)
-    }
-
-    /// What was changed by nobody, because what is held was decided anew; and what was changed.
-    fn compare(&self, seen: &ChangedPaths, between: bool) -> (Vec<Change>, Vec<Change>) {
-        let (mut rules, mut changes) = (Vec::new(), Vec::new());
-        let mut anew: Option<&RelPath> = None;
-        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
-        for (path, old, new) in all.filter(|it| !it.1.is_same(it.2)) {
-            let both = !old.is_absent() && !new.is_absent();
-            let is_turned = both && old.why().is_some() != new.why().is_some();
-            if is_turned && [old, new].iter().any(|it| it.why() == Some(NotHeld::Exempt)) {
-                anew = Some(path);
-            }
-            let is_single = between && old.is_absent() && self.manifest.is_single(path);
-            let is_anew =
-                is_single || (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
-            let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
-            if is_anew { rules.push(change) } else { changes.push(change) }
-        }
-        (rules, changes)
-    }
-
-    /// Files as a client has them.
-    fn take_contents(&self, files: &[Content]) -> Result<ChangedPaths, Failure> {
-        let mut seen = ChangedPaths::new();
-        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
-            let old = self.manifest.get(&path);
-            let kind = match content {
-                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(NotHeld::Big),
-                Some(it) => Kind::File(self.blobs.put(it)?),
-                None => Kind::Absent,
-            };
-            let mode = if old.is_absent() { 0o644 } else { old.mode };
-            seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
-        }
-        Ok(seen)
+    pub fn set_node(&mut self, path: &RelPath, node: Node) {
+        self.log.unsaved += MARK;
+        self.manifest.set(path, node);
     }
 
     /// Whether the content that is to come is there, and is what was put there.
@@ -294,7 +226,7 @@ impl Store {
         Some(below.as_os_str().as_bytes().into()).filter(|it: &RelPath| !it.is_empty())
     }
 
-    pub fn append(&mut self, cause: Cause, changes: Vec<Change>) -> Result<(), Failure> {
+    pub fn append(&mut self, cause: Cause, changes: Vec<Change>) -> Result<()> {
         // The first look finds everything, and is no change of anybody's.
         if changes.is_empty() || self.manifest.len() == 0 {
             return Ok(());
@@ -330,8 +262,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whose the changes are that nobody has claimed: of all calls that may write, or the user's.
-    fn cause_between(&mut self) -> io::Result<Cause> {
+    /// The cause of unclaimed changes: all calls that may write, or the user.
+    pub fn cause_between(&mut self) -> io::Result<Cause> {
         let others = folders::other_calls(&self.dir, &self.session.id)?;
         let own = self.register.iter().flat_map(SessionRegister::wide);
         let live: Vec<Call> = own.chain(others.live).collect();
@@ -377,7 +309,7 @@ impl Store {
         self.load()
     }
 
-    /// When somebody used it last, in seconds since 1970.
+    /// Its last use, in seconds since 1970.
     pub fn used_at(&self) -> i64 {
         let stats = [b"index".as_slice(), b"log", b"rules"].into_iter().filter_map(|it| self.dir.stat(it).ok()?);
         stats.map(|it| DiskMark::of(&it).mtime.0).max().unwrap_or_default()

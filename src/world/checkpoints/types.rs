@@ -1,4 +1,4 @@
-//! The words of the room: what goes in and what comes out.
+//! Types of the checkpoint room: orders, plans, outcomes and failures.
 
 use std::{collections::BTreeMap, io, path::PathBuf, time::SystemTime};
 
@@ -8,7 +8,7 @@ use crate::base::{
     path::AbsPath,
 };
 
-/// How much is held.
+/// Limits of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one file.
@@ -32,7 +32,7 @@ const NOWHERE: &str = "the checkpoints";
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why there is no checkpoint, or no restore.
+/// The reason why there is no checkpoint, or no restore.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("it was cancelled")]
@@ -71,7 +71,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// What the first walk of a session found.
+/// The result of a session's first walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstWalk {
     /// For people: what was finished or taken back.
@@ -79,11 +79,11 @@ pub struct FirstWalk {
     pub held: CheckpointResult,
 }
 
-/// What a connected client has in its buffers, by real path, read just now.
+/// Unsaved buffers of a connected client, by real path, read just now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buffers(pub BTreeMap<AbsPath, Vec<u8>>);
 
-/// What a restore would do.
+/// The plan of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestorePlan {
     /// Sorted by path; conflicts among them.
@@ -108,7 +108,7 @@ pub struct PlannedPath {
     pub(super) file: Option<(AbsPath, [u8; 32])>,
 }
 
-/// What a restore did.
+/// The outcome of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOutcome {
     pub restored: RestoreResult,
@@ -118,7 +118,7 @@ pub struct RestoreOutcome {
     pub notes: Vec<String>,
 }
 
-/// What calls made of one path.
+/// The change of one path by calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
     pub path: PathBuf,
@@ -130,16 +130,16 @@ pub struct FileDiff {
     pub too_long: bool,
 }
 
-/// What of the store is kept.
+/// Rules for what the store keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Bytes of all stores together.
     pub store: u64,
-    /// A root that nobody used since is walked anew.
+    /// A root that was not used since is walked anew.
     pub used_since: SystemTime,
 }
 
-/// What a sweep removed.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
     pub n_sessions: usize,

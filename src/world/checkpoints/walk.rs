@@ -1,4 +1,4 @@
-//! Looks at a root: every entry by lstat, and into those files that may have changed.
+//! The walk over a root: every entry by lstat, and the contents of files that may have changed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +11,8 @@ use std::{
 use rustix::fs::{FileType, Stat, fstat};
 
 use super::{
-    Cancel, DiskMark, Failure, Kind, Node, NotHeld, Part, RelPath, Store, dirfd, dirfd::ModeOverride, dirfd::if_exists,
-    dirfd::is_missing, fault, git, in_parallel, node, store::now,
+    Cancel, Cause, Change, Content, DiskMark, Failure, Kind, Node, NotHeld, Part, RelPath, Result, Store, dirfd,
+    dirfd::ModeOverride, dirfd::if_exists, dirfd::is_missing, fault, folders, git, in_parallel, node, record::now,
 };
 
 /// One look, as of `now` in seconds since 1970.
@@ -25,6 +25,14 @@ pub struct WalkClock<'a> {
     n: AtomicUsize,
     /// Folders that their owner may not look into, until the look is over.
     unlocked: Mutex<Vec<ModeOverride>>,
+}
+
+/// The scope of a walk.
+pub enum WalkScope<'a> {
+    Root,
+    Paths(Vec<RelPath>),
+    /// Files that a client has: they are what it says.
+    Contents(&'a [Content]),
 }
 
 /// Paths that are not as the manifest has them.
@@ -51,7 +59,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// Everything below the root: what is not as the manifest has it.
-    pub fn walk(self) -> Result<ChangedPaths, Failure> {
+    pub fn walk(self) -> Result<ChangedPaths> {
         let mut seen = ChangedPaths::new();
         self.top(&mut seen)?;
         let mut dirs = vec![RelPath::default()];
@@ -74,7 +82,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// These paths alone, and the folders above them.
-    pub fn look_at(&self, paths: &[RelPath]) -> Result<ChangedPaths, Failure> {
+    pub fn look_at(&self, paths: &[RelPath]) -> Result<ChangedPaths> {
         self.bytes.store(self.store.manifest.bytes, Relaxed);
         self.n.store(self.store.manifest.len(), Relaxed);
         let mut found = FolderListing::default();
@@ -96,7 +104,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// One folder; the folders in it come later.
-    fn enter(&self, path: &RelPath) -> Result<FolderListing, Failure> {
+    fn enter(&self, path: &RelPath) -> Result<FolderListing> {
         fault::step("walk: folder")?;
         let mut found = FolderListing::default();
         let (names, dir) = match self.dir(path).and_then(|it| Ok((dirfd::names(&it)?, it))) {
@@ -134,7 +142,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// One entry, again if it changes under our eyes.
-    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut FolderListing) -> Result<(), Failure> {
+    fn look(&self, dir: BorrowedFd, name: &[u8], path: &[u8], found: &mut FolderListing) -> Result<()> {
         let at = &Entry { dir, name, path, part: git::part(path) };
         for is_last in [false, false, true] {
             let Some(stat) = dirfd::stat(at.dir, at.name)? else { break };
@@ -159,7 +167,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// What stands there; `None`: look again.
-    fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>, Failure> {
+    fn node(&self, at: &Entry, stat: &Stat, old: &Node, is_last: bool) -> Result<Option<Node>> {
         let is_full = || self.n.load(Relaxed) >= self.store.session.limits.root_files && !old.is_dir();
         let mut stat = *stat;
         let is_exempt = || self.store.rules.is_exempt(&self.store.root, at.path);
@@ -196,7 +204,7 @@ impl<'a> WalkClock<'a> {
     }
 
     /// The content of a file, and its times when it was opened. Absent: look again.
-    fn read(&self, at: &Entry, old: &Node, stat: &mut Stat) -> Result<Kind, Failure> {
+    fn read(&self, at: &Entry, old: &Node, stat: &mut Stat) -> Result<Kind> {
         let len = DiskMark::of(stat).size;
         let (is_object, limits, blobs) = (at.part == Some(Part::Object), &self.store.session.limits, &self.store.blobs);
         // What is held already stays so.
@@ -237,6 +245,66 @@ impl<'a> WalkClock<'a> {
         if !old.is_same(&node) || old.mark != node.mark || old.young != node.young {
             seen.insert(path.into(), node);
         }
+    }
+}
+
+impl Store {
+    /// Looks at a root, and writes down what changed. Without a cause it is whose it seems to be.
+    pub fn look(&mut self, at: &WalkScope, cause: Option<Cause>, cancel: Cancel) -> Result<Vec<Change>> {
+        self.blobs.limit = self.session.limits.store;
+        self.blobs.left = self.session.limits.store.saturating_sub(folders::used_bytes(&self.dir)?);
+        self.manifest.begin();
+        let seen = match at {
+            WalkScope::Root => WalkClock::new(self, cancel).walk(),
+            WalkScope::Paths(it) => WalkClock::new(self, cancel).look_at(it),
+            WalkScope::Contents(it) => self.take_contents(it),
+        };
+        folders::add_used(&self.dir, self.blobs.take_added().cast_signed())?;
+        let seen = seen?;
+        let (rules, changes) = self.compare(&seen, cause.is_none());
+        let cause = cause.map_or_else(|| self.cause_between(), Ok)?;
+        self.append(Cause::Rules, rules)?;
+        self.append(cause, changes.clone())?;
+        for (path, node) in seen {
+            self.set_node(&path, node);
+        }
+        Ok(changes)
+    }
+
+    /// What was changed by nobody, because what is held was decided anew; and what was changed.
+    fn compare(&self, seen: &ChangedPaths, between: bool) -> (Vec<Change>, Vec<Change>) {
+        let (mut rules, mut changes) = (Vec::new(), Vec::new());
+        let mut anew: Option<&RelPath> = None;
+        let all = seen.iter().map(|(path, new)| (path, self.manifest.get(path), new));
+        for (path, old, new) in all.filter(|it| !it.1.is_same(it.2)) {
+            let both = !old.is_absent() && !new.is_absent();
+            let is_turned = both && old.why().is_some() != new.why().is_some();
+            if is_turned && [old, new].iter().any(|it| it.why() == Some(NotHeld::Exempt)) {
+                anew = Some(path);
+            }
+            let is_single = between && old.is_absent() && self.manifest.is_single(path);
+            let is_anew =
+                is_single || (is_turned && old.mark == new.mark) || anew.is_some_and(|it| node::is_within(path, it));
+            let change = Change { path: path.clone(), old: old.clone(), new: new.clone() };
+            if is_anew { rules.push(change) } else { changes.push(change) }
+        }
+        (rules, changes)
+    }
+
+    /// Files as a client has them.
+    fn take_contents(&self, files: &[Content]) -> Result<ChangedPaths> {
+        let mut seen = ChangedPaths::new();
+        for (path, content) in files.iter().filter_map(|(path, it)| Some((self.relative(path)?, it.as_deref()))) {
+            let old = self.manifest.get(&path);
+            let kind = match content {
+                Some(it) if it.len() as u64 > self.session.limits.file => Kind::Skipped(NotHeld::Big),
+                Some(it) => Kind::File(self.blobs.put(it)?),
+                None => Kind::Absent,
+            };
+            let mode = if old.is_absent() { 0o644 } else { old.mode };
+            seen.insert(path, Node::unseen(kind, mode, content.map_or(0, <[u8]>::len) as u64));
+        }
+        Ok(seen)
     }
 }
 

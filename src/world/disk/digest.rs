@@ -1,4 +1,4 @@
-//! The hash of a file, and whether files are still what they were.
+//! File hashes, and whether files still have them.
 #![allow(clippy::disallowed_methods)]
 
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! Files and folders beneath an open folder: no link is followed on the way, and none at its end.
+//! Files beneath an open folder descriptor: no symlink is followed.
 
 use std::{
     fs::File,
@@ -187,7 +187,7 @@ pub struct ModeOverride {
 
 impl ModeOverride {
     /// # Errors
-    /// When it is somebody else's.
+    /// When it belongs to another user.
     pub fn new(dir: BorrowedFd, name: &[u8]) -> io::Result<Self> {
         let place = place(dir, name)?;
         let stat = at::fstat(&place)?;

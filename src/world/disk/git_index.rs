@@ -1,6 +1,6 @@
-//! What git has staged, as its index says.
+//! The git index: the files that a repository tracks.
 
-/// What is known of a file: times, numbers, mode, size, hash, flags; and its path.
+/// A file in the index: times, numbers, mode, size, hash, flags and path.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
 /// Where these are in the first part of an entry.

@@ -1,4 +1,4 @@
-//! Git's objects, read in its files: loose ones and packs. What is found is checked by its hash.
+//! Git objects, loose or packed, read without git and checked by their hash.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! Names apart from what they lead to: links, and files that have several.
+//! File names apart from their contents: symlinks, hard links and stamps.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
@@ -10,7 +10,7 @@ pub fn path_exists(path: &AbsPath) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// What a file is, whatever its names: device and number.
+/// The identity of a file, whatever its names: device and number.
 pub type FileId = (u64, u64);
 
 /// Of a regular file that has more than one name. Elsewhere than on Unix nobody knows.

@@ -1,4 +1,4 @@
-//! The same for many files at once.
+//! Parallel work over many files.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},

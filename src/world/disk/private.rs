@@ -1,4 +1,4 @@
-//! Files and folders for their owner alone: logs, keys, notes.
+//! Private files and folders that only their owner can read: logs, keys, notes.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -99,7 +99,7 @@ pub fn read_private(path: &AbsPath) -> io::Result<Vec<u8>> {
 }
 
 /// Replaces or creates a file for its owner alone, in one step and for good; a folder that is missing is made private.
-/// A link is replaced, not followed: what it points to may be anybody's.
+/// A symlink is replaced, not followed: its target may belong to another user.
 pub fn write_private(path: &AbsPath, bytes: &[u8]) -> io::Result<()> {
     let parent = path.parent().ok_or(ErrorKind::IsADirectory)?;
     create_private_dir(&parent)?;

@@ -1,4 +1,4 @@
-//! Files by their real path: what policy decided about is what is opened, whatever is swapped for a link meanwhile.
+//! Files opened by their real path: a symlink that is swapped in after the policy decision is not followed.
 //!
 //! Every folder on the way is opened as what it is: a link is an error, not followed. New content goes to a file beside
 //! the old one and takes its name in one step, through the same open folder.
@@ -360,6 +360,7 @@ mod tests {
         }
     }
 
+    /// A write keeps the file's executable bit.
     #[test]
     fn a_script_stays_one_that_can_be_run() {
         let (_keep, dir) = folder();

@@ -1,4 +1,4 @@
-//! How connections are made: proxies, whom to trust beside the system's authorities, how long to wait.
+//! HTTP connections: proxies, certificate authorities and time limits.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One call of a server's tool: its progress, its end, and what ends it early.
+//! One MCP tool call: progress, result, cancellation and time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ use crate::{
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 /// One report of progress, in characters.
 const MAX_PROGRESS: usize = 500;
-/// A server that does not read must not hold up who cancels.
+/// A server that does not read must not hold up a cancel.
 const CANCELLING: Duration = Duration::from_millis(500);
 
 /// A server that answers, or is started again when it is called. Cheap to clone.
@@ -44,14 +44,14 @@ pub struct Connection {
     process_hold: ProcessHold,
 }
 
-/// What holds the server's process.
+/// The hold on a server's process.
 #[derive(Clone, Default)]
 pub struct ProcessHold {
     pub confined: Option<Arc<Confinement>>,
     pub(super) findings: PendingFindings,
 }
 
-/// What to call, and how.
+/// One call with its options.
 pub struct ServerCall<'a> {
     /// The server's own name for it.
     pub tool: &'a str,

@@ -1,4 +1,4 @@
-//! What a server says it can do, read with forgiveness: one odd tool must not cost the others.
+//! The tool list of an MCP server. One malformed tool does not cost the others.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The line to a server: up, down until somebody calls, or cut for good.
+//! The connection to an MCP server: up, down until the next call, or closed for good.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! What a server asks the user, read from its request: text that people can trust to be what it looks like, and fields
-//! that castor can check.
+//! MCP elicitation parser: a server's question as a form, with text that cannot deceive.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A server's question on its way: told to the loop, answered once, or taken back.
+//! An open MCP elicitation: sent to the loop, answered once or withdrawn.
 
 use std::sync::{
     Arc,
@@ -26,7 +26,7 @@ pub(super) struct ServerAsker {
     n_asked: Arc<AtomicU64>,
     /// How many are open. Calls have time as long as there is one.
     pub n_open: watch::Sender<usize>,
-    /// The connection has nothing more to say: rmcp waits for us before it tells anybody.
+    /// The connection has ended: rmcp waits for us before it reports this.
     pub closed: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! MCP servers: connected, listed, called, closed. The crate rmcp speaks the protocol; its types stay in here.
+//! MCP servers: connect, list tools, call them, close. The crate rmcp speaks the protocol; its types stay in here.
 
 mod call;
 mod catalog;
@@ -35,7 +35,7 @@ use crate::{
     world::{http::Http, process::Groups},
 };
 
-/// What makes two servers the same one.
+/// The identity of a server: two sessions with equal ones share it.
 #[derive(Clone, PartialEq)]
 pub struct ServerIdentity {
     pub link: McpLink,
@@ -79,7 +79,7 @@ pub enum ServerEvent {
     Lost(String),
 }
 
-/// A question to the user. Dropped: nobody can be asked.
+/// A question to the user. Dropped: no user can be asked.
 pub struct ServerQuestion {
     /// Of this server's.
     pub number: u64,
@@ -87,5 +87,5 @@ pub struct ServerQuestion {
     pub reply: oneshot::Sender<Reply>,
 }
 
-/// Where news go.
+/// The receiver of server events.
 pub type EventSink = Arc<dyn Fn(ServerEvent) -> BoxFuture<'static, ()> + Send + Sync>;

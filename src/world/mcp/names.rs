@@ -1,4 +1,4 @@
-//! The names under which the model knows the tools of MCP servers.
+//! Tool names of MCP servers, as the model knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a call of a server's tool returned, for the model and for people. The words of servers are never ours.
+//! MCP tool results, converted for the model and the user. A server's text is marked as untrusted.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the sandbox found under a server's process, kept until a result of the server can tell it.
+//! Sandbox findings about an MCP server's process, kept until one of its results can report them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! One server from its start to its end.
+//! One MCP server from its start to its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,7 +40,7 @@ const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 512;
 /// Bursts of "my tools changed" are one listing.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Reports of progress that nobody has taken yet; older ones are dropped.
+/// Queued progress reports; older ones are dropped.
 const PROGRESS_QUEUE: usize = 64;
 
 const ELICIT: &str = "elicitation/create";
@@ -221,7 +221,7 @@ impl OpenConnection {
     }
 }
 
-/// Never, where somebody else runs the server.
+/// Never, if castor does not run the server.
 async fn wait_for_exit(process: Option<&mut Process>) {
     match process {
         Some(it) => it.wait_for_exit().await,
@@ -259,7 +259,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
     }
 }
 
-/// What servers tell us without being asked.
+/// Handles notifications and requests of servers.
 #[derive(Clone)]
 pub(super) struct Listener {
     changed: Arc<Notify>,

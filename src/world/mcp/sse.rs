@@ -1,4 +1,4 @@
-//! The older HTTP form of MCP: one endless answer of events, and a POST for each message to the place it names.
+//! The older HTTP transport of MCP: an endless event stream, and a POST for each message.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Servers that are processes: JSON lines on stdin and stdout, their log on stderr.
+//! The stdio transport of MCP: a child process with JSON lines on stdin and stdout.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
 
 /// The answer to session/new goes first: many starting processes take all cores.
 const HEAD_START: Duration = Duration::from_millis(10);
-/// How long somebody who closed the connection may take to end by itself and say why.
+/// How long a server that closed the connection may take to exit and say why.
 const FAREWELL: Duration = Duration::from_millis(200);
 /// One line of a server's log, in bytes.
 const MAX_LINE: u64 = 4 * 1024;
@@ -74,7 +74,7 @@ fn caches(it: &Confinement) -> Vec<(String, String)> {
 }
 
 impl Process {
-    /// What it made at its start is put aside; what appears between its calls may be the user's.
+    /// New configuration from its start is quarantined; what appears between its calls may be the user's.
     pub(super) fn startup_findings(&self) -> ObeyedFindings {
         self.life.settle()
     }

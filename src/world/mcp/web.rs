@@ -1,4 +1,4 @@
-//! Servers on the network: streamable HTTP, or the older HTTP with server-sent events.
+//! The HTTP transports of MCP: streamable HTTP, or the older one with server-sent events.
 
 use std::{collections::HashMap, error::Error};
 

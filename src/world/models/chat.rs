@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as a dozen servers speak them: Ollama, llama.cpp, vLLM, LM Studio, OpenRouter.
+//! OpenAI's chat completions API, also of Ollama, llama.cpp, vLLM, LM Studio and OpenRouter.
 
 mod request;
 mod response;
@@ -20,7 +20,7 @@ use crate::base::model::{Failure, ModelRequest};
 pub struct Chat {
     /// The limit of an answer is called `max_completion_tokens`, as OpenAI's own models want it.
     pub newest: bool,
-    /// The provider's name: what its models thought goes back to nobody else.
+    /// The provider's name: thoughts of its models return to no other.
     pub provider: String,
 }
 

@@ -1,4 +1,4 @@
-//! The pieces of an answer, as every dialect's decoder passes them on.
+//! Chunk constructors that all decoders of providers share.
 
 use super::provider_limits::{self, LegalNames};
 use crate::base::model::Chunk;

@@ -1,4 +1,4 @@
-//! The demo model: needs no key and no network, looks at the workspace with the real tools, and says only what is so.
+//! The demo model: needs no key and no network, and explores the workspace with the real tools.
 
 mod intent;
 mod report;

@@ -1,5 +1,4 @@
-//! What a server says when something went wrong: its own words, and how long it asks us to wait. What the words mean is
-//! decided in `engine::routing`.
+//! Error bodies of model servers: their message and the wait that they ask for. `engine::routing` classifies them.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Gemini's `streamGenerateContent`.
+//! Gemini's API: `streamGenerateContent`, at Google or on Vertex AI.
 
 mod request;
 mod response;

@@ -1,4 +1,4 @@
-//! Access tokens of Google's: exchanged for what stays, kept until shortly before they end.
+//! Google access tokens (OAuth): fetched for credentials, and renewed before they expire.
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ pub struct Tokens {
     http: Arc<Http>,
     /// Seconds since 1970.
     clock: fn() -> u64,
-    /// Held while a token is fetched: who else needs one waits for the same.
+    /// Held while a token is fetched: other requests wait for the same token.
     kept: Mutex<Option<Token>>,
 }
 
@@ -63,7 +63,7 @@ struct Token {
 }
 
 impl Tokens {
-    /// Asks nobody yet.
+    /// Makes no request yet.
     pub fn new(credentials: Credentials, http: Arc<Http>) -> Self {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Self { credentials, http, clock, kept: Mutex::default() }

@@ -1,4 +1,4 @@
-//! JSON that is written piece by piece, since whole requests are too large to be built as values.
+//! JSON writer for large requests, piece by piece.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Values in answers that servers send in more ways than one.
+//! Lenient JSON values, for fields that servers send in more ways than one.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,4 +1,4 @@
-//! The models that a provider offers, as it says itself.
+//! The list of a provider's models, fetched from its API.
 
 use secrecy::SecretString;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a turn says, in the order in which every provider is told: references come as names first, contents behind.
+//! Message pieces of a turn, in the order that every provider needs: text, references, media.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Models behind one trait: a request goes in, chunks stream out.
+//! Models behind the trait `Generator`: a request goes in, chunks stream out.
 
 pub mod anthropic;
 pub mod chat;
@@ -34,7 +34,7 @@ pub trait Generator: Send + Sync {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>>;
 }
 
-/// Where chunks go. Waits while the loop cannot take more: then nothing more is read from the model.
+/// The receiver of chunks. It waits while the loop cannot take more: then nothing more is read from the model.
 pub trait Sink: Send {
     /// All chunks that one read brought.
     fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()>;

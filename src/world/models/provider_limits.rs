@@ -1,4 +1,4 @@
-//! What providers refuse, made legal: names and ids of calls, schemas, and signatures of other providers.
+//! Provider limits on tool names, call ids, schemas and signatures: makes requests legal.
 
 use std::borrow::Cow;
 
@@ -97,7 +97,7 @@ pub fn sign(provider: &str, signature: &str) -> String {
     format!("{provider}:{signature}")
 }
 
-/// The signature within the mark of `provider`; `None` for one of somebody else.
+/// The signature within the mark of `provider`; `None` for one of another provider.
 pub fn unsign<'a>(provider: &str, signature: &'a str) -> Option<&'a str> {
     signature.strip_prefix(provider)?.strip_prefix(':')
 }

@@ -1,4 +1,4 @@
-//! The recorder: passes another model's answers on, and appends each to a file that the scripted model reads.
+//! The recorder: passes a model's answers on, and appends them to a file for the scripted model.
 
 use std::{fs::File, io::Write, sync::Arc};
 
@@ -152,6 +152,7 @@ mod tests {
         Ok(got.0)
     }
 
+    /// `--record-responses` writes what `--fake-responses` reads.
     #[tokio::test]
     async fn what_is_recorded_plays_again() {
         let signature = Some("s".into());

@@ -1,4 +1,4 @@
-//! Models over HTTP: one streaming request per answer, in the dialect of its provider.
+//! Models over HTTP: one streaming request per answer, in the provider's dialect.
 
 mod answer;
 
@@ -32,7 +32,7 @@ const MAX_MESSAGE: usize = 2_000;
 /// Shorter header values are no secrets, and hiding them everywhere would garble messages.
 const MIN_SECRET: usize = 6;
 
-/// How to reach a service.
+/// The address and credentials of a service.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Scheme, host and port, with or without a path.
@@ -45,7 +45,7 @@ pub struct Endpoint {
     pub tokens: Option<Arc<Tokens>>,
 }
 
-/// What one provider's API is like: where requests go, what is in them, and how answers are read.
+/// One provider's API: paths, request bodies and answers.
 pub trait Dialect: fmt::Debug + Send + Sync {
     /// `base` is http(s) with a host. `None`: nothing can be appended to it.
     fn url(&self, base: Url, model: &str) -> Option<Url>;

@@ -1,4 +1,4 @@
-//! OpenAI's Responses API. Nothing is kept on the server: each request has the whole conversation.
+//! OpenAI's Responses API. The server stores nothing: each request has the whole conversation.
 
 mod request;
 mod response;

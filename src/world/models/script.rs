@@ -1,4 +1,4 @@
-//! The scripted model: answers from a file of responses, one JSON object a line, and no network.
+//! The scripted model: answers from a JSON Lines file, without a network.
 
 use std::{
     collections::HashSet,
@@ -163,6 +163,7 @@ mod tests {
         serde_json::json!({ "method": "generateContentStream", "response": [event, {}, event] }).to_string()
     }
 
+    /// `--fake-responses` is strict; `--fake-responses-non-strict` is not.
     #[tokio::test]
     async fn strict_and_not() {
         let text = format!("{}\n\n{}\n{}\n", stream("a"), r#"{"method":"countTokens","response":{}}"#, stream("b"));

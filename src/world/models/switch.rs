@@ -1,4 +1,4 @@
-//! Several models behind one door: a request goes to the service of the model that it names.
+//! The model switch: sends each request to the service of the model that it names.
 
 use std::sync::Arc;
 

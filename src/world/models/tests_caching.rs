@@ -1,5 +1,4 @@
-//! What services keep of a request is used again where the next one begins with the same bytes: for every dialect, over
-//! random conversations.
+//! Prompt caches: the next request begins with the same bytes, in every dialect, over random conversations.
 
 use std::sync::Arc;
 

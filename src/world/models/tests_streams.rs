@@ -1,5 +1,5 @@
-//! Answers in the shapes that services document, as they come over the wire: cut anywhere they give the same chunks.
-//! `tests/data/streams` has them and, beside each, what becomes of it; `UPDATE_EXPECT=1` rewrites that.
+//! Recorded answer streams of providers, cut anywhere, give the same chunks. `tests/data/streams` has them;
+//! `UPDATE_EXPECT=1` rewrites the results.
 
 use bytes::Bytes;
 use expect_test::expect_file;

@@ -1,4 +1,4 @@
-//! Bytes to text: UTF-8, lossily, with characters that were split between two reads kept whole.
+//! Decoder from bytes to text: lossy UTF-8, with split characters kept whole.
 
 use std::str::from_utf8;
 

@@ -1,4 +1,4 @@
-//! Every process group that may still have somebody in it, and the thread that ends them.
+//! Process groups that castor started, and the thread that kills what is left of them.
 //!
 //! One thread owns the list and is told by messages, so nothing is locked; a thread and not a task, because a child
 //! may be dropped while the runtime goes away, and its KILL must come all the same.
@@ -24,17 +24,15 @@ use super::{
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often those who got a TERM are looked at.
+/// The pause between checks of processes that got a TERM.
 const TICK: Duration = Duration::from_millis(10);
 /// How long castor's end waits for temporary files to be removed.
 const REMOVING: Duration = Duration::from_millis(300);
-/// How often those are looked for who go on after their command: placeholders stand as long as they do.
+/// The pause between checks of processes that outlive their command; placeholders stay as long.
 const LOOK: Duration = Duration::from_millis(500);
-/// The variable by which those are found who left both their session and their parents.
-pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
-/// Who is being started at castor's end is waited for, but no longer.
+/// At castor's end, the longest wait for a process that is being started.
 const STARTING: Duration = Duration::from_secs(1);
-/// After KILL: whoever is still there hangs in the kernel, and waiting does not help.
+/// After KILL: a process that is left hangs in the kernel, and waiting does not help.
 const GIVE_UP: Duration = Duration::from_millis(200);
 
 /// The handle to all groups. Clone it freely; when the last handle and the last child are gone, so are all groups.
@@ -48,14 +46,14 @@ pub struct Groups {
 
 #[derive(Debug)]
 enum GroupOrder {
-    /// A process is being started, and things are made that stand in for it.
+    /// A process is being started, and its placeholders are being made.
     StartBegins,
     /// It was added by now, or did not come to be.
     StartEnded,
     Add(Process, String, Placeholders),
-    /// Nobody is left in it; told when all that was held for it is let go.
+    /// The group is empty; reported when everything held for it is released.
     Forget(u32, oneshot::Sender<()>),
-    /// Its first process is dead; told who is left.
+    /// Its first process is dead; reported with the processes that are left.
     Exited(u32, oneshot::Sender<Vec<u32>>),
     End(u32),
     EndAll(oneshot::Sender<()>),
@@ -72,7 +70,7 @@ impl Drop for StartingProcess {
 }
 
 impl Groups {
-    /// Ends all groups: TERM, and KILL for those who are still there 500 ms later. Returns when they are gone, at
+    /// Ends all groups: TERM, and KILL for those that are left 500 ms later. Returns when they are gone, at
     /// the latest after 700 ms, and a second for what is just being started. What is started afterwards is ended at once:
     /// this is for castor's own end.
     pub async fn kill_all(&self) {
@@ -84,7 +82,7 @@ impl Groups {
         }
     }
 
-    /// To be held while a process is started: until it is added nobody else knows what was made for it.
+    /// Held while a process is started: until the process is added, only the starter knows what was made for it.
     pub(super) fn hold_start(&self) -> StartingProcess {
         self.send_order(GroupOrder::StartBegins);
         StartingProcess(self.clone())
@@ -97,7 +95,7 @@ impl Groups {
         }
     }
 
-    /// The mark of one more process: whoever has it in the environment belongs to that process.
+    /// The mark of one more process: a process with it in the environment belongs to that one.
     pub(super) fn mark(&self) -> String {
         format!("{}{}", self.prefix(), uuid::Uuid::now_v7().simple())
     }
@@ -106,7 +104,7 @@ impl Groups {
         self.prefix.get_or_init(|| format!("{}.", uuid::Uuid::now_v7().simple()))
     }
 
-    /// `placeholders` are let go when nobody is left in the group.
+    /// `placeholders` are released when the group is empty.
     pub(super) fn add(&self, pid: u32, mark: String, placeholders: Placeholders) {
         self.send_or_kill(pid, GroupOrder::Add(Process::now(pid), mark, placeholders));
     }
@@ -124,7 +122,7 @@ impl Groups {
         left.await.unwrap_or_default()
     }
 
-    /// Lets go what was made for it: who is left in its sandbox ends with that, without a word. Returns when they are gone.
+    /// Releases what was made for it, which kills processes left in its sandbox. Returns when they are gone.
     pub(super) async fn release_group(&self, pid: u32) {
         let (done, gone) = oneshot::channel();
         self.send_or_kill(pid, GroupOrder::Forget(pid, done));
@@ -143,7 +141,7 @@ impl Groups {
     }
 }
 
-/// Whether it is the one that looks after a sandbox's processes: nobody that a command started.
+/// Whether it is the init process of a sandbox, which no command started.
 fn is_helper(pid: u32) -> bool {
     #[cfg(target_os = "linux")]
     return std::fs::read(format!("/proc/{pid}/comm"))
@@ -161,7 +159,7 @@ fn start_reaper(prefix: String) -> Option<Sender<GroupOrder>> {
     Some(sender)
 }
 
-/// Removes folders with all that is in them. Who put very much there does not keep castor from its end.
+/// Removes folders with their contents. A very full one does not delay castor's end.
 fn remove_folders(folders: BTreeSet<PathBuf>) {
     if folders.is_empty() {
         return;
@@ -183,20 +181,20 @@ fn remove_folders(folders: BTreeSet<PathBuf>) {
 struct Group {
     leader: Process,
     mark: String,
-    /// Let go with the group.
+    /// Released with the group.
     placeholders: Placeholders,
-    /// Who was seen in it: found again also when their parents are dead.
+    /// Its known members: found again even when their parents are dead.
     known: Vec<Process>,
     /// When TERM was sent.
     term_sent: Option<Instant>,
-    /// Nobody tells when the last of it is gone.
+    /// The end of its last process is not reported.
     outlives_leader: bool,
 }
 
 struct Reaper {
     prefix: String,
     groups: BTreeMap<u32, Group>,
-    /// Who waits until all are gone; not empty: castor is going away.
+    /// Waiters for the end of all groups; not empty: castor is about to exit.
     waiting: Vec<oneshot::Sender<()>>,
     closing: bool,
     /// How many processes are being started.
@@ -273,7 +271,7 @@ impl Reaper {
         }
     }
 
-    /// Who goes on when a group's first process is dead.
+    /// Members that are left when a group's first process is dead.
     fn survivors(&mut self, pid: u32) -> Vec<u32> {
         let group = self.groups.get_mut(&pid);
         if group.as_ref().is_some_and(|it| it.placeholders.is_sandbox_empty()) {
@@ -323,7 +321,7 @@ impl Reaper {
         }
     }
 
-    /// Sends KILL where it is due and forgets who is gone.
+    /// Sends KILL where it is due and forgets ended processes.
     fn reap(&mut self) {
         if self.groups.values().any(|it| it.term_sent.is_some()) {
             let table = Table::read();

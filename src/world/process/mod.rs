@@ -1,4 +1,4 @@
-//! The one door for starting processes: each in a session of its own, ended as a group, never left behind.
+//! Process start: every child gets its own session, ends as a group, and never stays behind.
 #![allow(clippy::disallowed_methods)]
 
 mod decode;
@@ -160,7 +160,7 @@ impl Spawn<'_> {
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(groups::MARK_VARIABLE, mark);
+        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark);
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
         Ok((res, rest))
@@ -178,7 +178,7 @@ impl Child {
         self.child.stdin.take()
     }
 
-    /// Whether somebody can still print.
+    /// Whether a process can still print.
     pub fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
@@ -213,7 +213,7 @@ impl Child {
         std::mem::take(&mut self.quarantine).final_findings()
     }
 
-    /// Ends it and all its children: TERM now, KILL for those who are still there 500 ms later. Does not wait.
+    /// Ends it and all its children: TERM now, KILL for those that are left 500 ms later. Does not wait.
     pub fn end(&self) {
         self.groups.end(self.pid);
     }

@@ -1,4 +1,4 @@
-//! Processes that are talked with: stdin, stdout and stderr each on a pipe of its own.
+//! Piped processes: stdin, stdout and stderr each on a pipe.
 
 use std::{io, os::unix::process::ExitStatusExt, process::Stdio, sync::Arc};
 
@@ -65,7 +65,7 @@ impl ProcessGuard {
         self.quarantine.clone().final_findings()
     }
 
-    /// It goes on for long: what it made by now is put aside, and what comes later may be the user's.
+    /// For long processes: quarantines what it made by now; later files may be the user's.
     pub fn settle(&self) -> ObeyedFindings {
         log_findings(self.quarantine.settle())
     }

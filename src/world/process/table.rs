@@ -1,4 +1,4 @@
-//! Who belongs to a process that we started: its session, and whoever descends from it.
+//! The process table: all members of a session that castor started, and their descendants.
 
 use std::{collections::HashSet, fs::File, io::Read};
 
@@ -7,7 +7,8 @@ use nix::{
     unistd::{Pid, getpgid},
 };
 
-use super::groups::MARK_VARIABLE;
+/// The variable by which those are found who left both their session and their parents.
+pub(super) const MARK_VARIABLE: &str = "CASTOR_COMMAND";
 
 /// More than fifty numbers and a name of at most 64 bytes take.
 const STAT: usize = 2048;
@@ -25,7 +26,7 @@ struct Row {
     process: Process,
     parent: u32,
     session: u32,
-    /// Dead, but nobody asked how: in a container it may stay so for ever.
+    /// A zombie: dead, but not reaped. In a container it may stay so for ever.
     zombie: bool,
 }
 
@@ -52,7 +53,7 @@ impl Table {
 
     /// The living of `leader`'s session, the living of `known`, and the descendants of all these.
     ///
-    /// Somebody who made a session of their own and whose parent is dead is found only if `known` from before.
+    /// A process in a session of its own whose parent is dead is found only if `known` from before.
     pub fn members(&self, leader: Process, known: &[Process]) -> Vec<Process> {
         let Some(rows) = &self.0 else { return group_only(leader) };
         // The leader's id was given to somebody else: so the session ended, since its id is not given away before.

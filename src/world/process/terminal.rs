@@ -1,4 +1,4 @@
-//! The trait `Terminal` over processes of ours.
+//! The trait `Terminal` over castor's own processes.
 
 use std::{io, sync::Arc};
 

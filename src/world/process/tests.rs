@@ -1,4 +1,4 @@
-//! Real processes: what they print, how they end, and that nobody survives.
+//! Real processes: their output, their ends, and that none is left.
 #![allow(clippy::disallowed_methods)]
 
 use std::{

@@ -1,4 +1,4 @@
-//! Where files of secrets are, by their names.
+//! Secret files of a workspace, found by name.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -25,7 +25,7 @@ pub struct Files {
     since_s: i64,
     /// Real paths.
     pub secrets: BTreeSet<AbsPath>,
-    /// Values that stand in templates: nobody keeps a secret there.
+    /// Values in templates, which hold no secrets.
     pub template_values: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The forms in which programs print a value: as it is, and in the everyday encodings.
+//! Encodings of a secret in output: plain, escaped, hex, URL-encoded and base64.
 
 use std::{collections::BTreeSet, fmt::Write};
 

@@ -1,4 +1,4 @@
-//! What git has copies of is no secret: values that stand in files of its index.
+//! Values in tracked files: git has copies of them, so they are not secret.
 
 use std::collections::BTreeSet;
 

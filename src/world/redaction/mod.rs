@@ -1,4 +1,4 @@
-//! The one exit: what programs and files say goes to model, log and client without the values of secret files.
+//! Redaction: replaces the values of secret files in text for model, log and client.
 //!
 //! Where a value counts, `values` says; one that stands in a tracked file or in a published template counts for nothing.
 //! Files are looked for by their names below the roots and in the home folder, with bounds: what lies deeper or is
@@ -32,7 +32,7 @@ const MAX_TABLE: usize = 8 << 10;
 /// As much of a beginning tells nearly all texts apart from what is looked for.
 const PREFIX_LEN: usize = 3;
 
-/// Where a session's secrets are.
+/// Sources of a session's secrets.
 pub struct Secrets {
     roots: Vec<AbsPath>,
     home: Option<AbsPath>,

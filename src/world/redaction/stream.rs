@@ -1,4 +1,4 @@
-//! Output as it comes, in pieces: what may be the beginning of a secret waits for the next one.
+//! Redaction of streamed output: holds back what may be the start of a secret.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

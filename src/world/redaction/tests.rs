@@ -1,4 +1,4 @@
-//! What counts, in which forms, and that a stream says what the whole text says.
+//! Redaction: which values count, in which encodings, and streams against whole texts.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The key that the user stored: a file for its owner alone, or the system's keyring.
+//! The stored API key, in a private file or the system's keyring.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use self::ring as store;
 /// Under this name the key is stored: the id of the auth method that it belongs to.
 const NAME: &str = "gemini-api-key";
 
-/// What could not be done with the stored key, and what to do about it. Never holds a part of it.
+/// A failure of the stored key, with what to do about it. It holds no part of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialsError {
     /// The file, or the keyring.

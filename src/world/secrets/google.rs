@@ -1,4 +1,4 @@
-//! Google's credentials where its own tools leave them: a user's, a service account's, or those of the machine.
+//! Google credentials (ADC): of a user, a service account or the machine.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Import: conversations that other programs wrote, and exported ones, become logs under ids that stay the same.
+//! Session import: exported sessions and transcripts of other programs become logs with stable ids.
 
 mod convert;
 mod transcript;

@@ -1,4 +1,4 @@
-//! Which sessions there are: the head of each log says enough.
+//! The session list: reads the head of each log.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub struct SessionSummary {
     pub has_prompts: bool,
 }
 
-/// What a listing found, for the next one: by the time of change and the length of each log.
+/// Cached results of a listing: by the time of change and the length of each log.
 #[derive(Debug, Default)]
 pub struct ListCache(HashMap<SessionId, (u64, u64, Option<SessionSummary>)>);
 

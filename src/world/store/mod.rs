@@ -1,4 +1,4 @@
-//! Session logs: one file of JSON lines each, appended to by one process at a time.
+//! The session store: one JSON Lines log for each session, appended by one process at a time.
 
 pub mod import;
 mod list;

@@ -1,4 +1,4 @@
-//! Reading a log that a crash, a newer castor or an editor may have left its marks in.
+//! Log reader: accepts torn lines after a crash and entries of a newer castor.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! The end of sessions: on the user's word, or because they are older or more than the user keeps.
+//! Session deletion: on the user's command, or by age and number.
 
 use std::io::ErrorKind;
 
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// How long sessions are kept.
+/// Limits on the age and number of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRetention {
     /// Since the last change, in milliseconds.
@@ -21,7 +21,7 @@ pub struct SessionRetention {
     pub min_age_ms: u64,
 }
 
-/// What a sweep removed.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionSweep {
     pub sessions: Vec<SessionId>,
@@ -30,7 +30,7 @@ pub struct SessionSweep {
 }
 
 impl SessionStore {
-    /// Removes a session for good: log, copies of it, and what its tools put aside.
+    /// Removes a session for good: its log, copies of it, and the files of its tools.
     ///
     /// # Errors
     /// When there is none, when a process has it open, this one included, or when the disk refuses.

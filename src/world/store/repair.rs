@@ -1,4 +1,4 @@
-//! Repair: the lines of a log that can be read stay, the rest goes, and a copy of everything is kept aside.
+//! Log repair: keeps readable lines, drops the rest, and saves a copy of the whole.
 
 use std::io::Read;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What a repair found, and did.
+/// The findings and result of a repair.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RepairReport {
     pub n_kept: usize,

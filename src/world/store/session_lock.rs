@@ -1,4 +1,4 @@
-//! Who holds a log. The lock on the file is the truth; a note beside it tells others whose it is.
+//! The lock on a session log, with a note that names its holder.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! Logs on a real disk: what survives, what is refused, what is left out.
+//! Session logs on a real disk: what survives, what is refused, what is left out.
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, os::unix::fs::PermissionsExt};

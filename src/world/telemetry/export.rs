@@ -1,4 +1,4 @@
-//! The exporter: a thread that takes finished spans from a bounded queue and posts them, some at a time.
+//! The span exporter: a thread that posts finished spans from a bounded queue.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tracing_subscriber::{Layer, filter::filter_fn};
 use super::{
     Boxed, is_ours, otlp,
     settings::{self, Settings},
-    spans::{EndedSpan, SpanLayer},
+    spans::{EndedSpan, ExportItem, SpanLayer},
 };
 use crate::world::{http::Http, secrets::Env};
 
@@ -28,22 +28,16 @@ const BATCH_SIZE: usize = 256;
 /// How long a span waits for others.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 
-pub enum Item {
-    Span(Box<EndedSpan>),
-    /// Post what there is, then say so.
-    Flush(SyncSender<()>),
-}
-
 /// The end of the queue that castor's own end holds.
 pub struct Exporter {
-    queue: SyncSender<Item>,
+    queue: SyncSender<ExportItem>,
 }
 
 impl Exporter {
     /// Waits, no longer than this, for what is still to be posted; a collector that does not answer loses it.
     pub fn flush(&self, limit: Duration) {
         let (done, wait) = sync_channel(1);
-        if self.queue.try_send(Item::Flush(done)).is_ok() {
+        if self.queue.try_send(ExportItem::Flush(done)).is_ok() {
             _ = wait.recv_timeout(limit);
         }
     }
@@ -74,15 +68,15 @@ fn start(settings: Settings) -> io::Result<(Exporter, SpanLayer)> {
 }
 
 /// Until the last sender is gone.
-fn run(items: &Receiver<Item>, mut post: Poster, runtime: &tokio::runtime::Runtime) {
+fn run(items: &Receiver<ExportItem>, mut post: Poster, runtime: &tokio::runtime::Runtime) {
     while let Ok(first) = items.recv() {
         let (mut spans, mut asked) = (Vec::new(), None);
         let until = Instant::now() + BATCH_DELAY;
         let mut next = Some(first);
         while let Some(item) = next.take() {
             match item {
-                Item::Span(it) => spans.push(*it),
-                Item::Flush(done) => asked = Some(done),
+                ExportItem::Span(it) => spans.push(*it),
+                ExportItem::Flush(done) => asked = Some(done),
             }
             if spans.len() < BATCH_SIZE && asked.is_none() {
                 next = items.recv_timeout(until.saturating_duration_since(Instant::now())).ok();

@@ -1,5 +1,4 @@
-//! What castor says of itself: the log, and spans for a collector. Both are off the path of a prompt: nothing here
-//! waits for anybody, and where nobody wants a span none is made.
+//! Telemetry: the diagnostic log (`CASTOR_LOG`) and OpenTelemetry spans. It never delays a prompt.
 //!
 //! Keys do not get here: our own words never hold one, and of other crates, which at their lower levels print whole
 //! requests, only warnings are taken.

@@ -1,4 +1,4 @@
-//! Spans in OTLP's JSON, as collectors take it over HTTP.
+//! Spans as OTLP JSON, for collectors over HTTP.
 
 use serde_json::{Value as Json, json};
 

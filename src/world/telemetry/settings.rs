@@ -1,4 +1,4 @@
-//! Where spans go, by the standard variables of OpenTelemetry.
+//! OpenTelemetry settings from the standard environment variables.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Settings {
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const MAX_TIMEOUT_MS: u64 = 10_000;
 
-/// `None`: nobody asked for spans.
+/// `None`: the environment asks for no spans.
 ///
 /// # Errors
 /// What castor cannot do, or read; never holds a value that may be a secret.

@@ -1,4 +1,4 @@
-//! The layer that turns finished spans into records for the exporter.
+//! The tracing layer that turns finished spans into records for the exporter.
 
 use std::{
     fmt::Debug,
@@ -17,11 +17,16 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 
-use super::export::Item;
 use crate::base::text;
 
 /// Longest text of an attribute, in bytes.
 const MAX_TEXT: usize = 512;
+
+pub enum ExportItem {
+    Span(Box<EndedSpan>),
+    /// Post what there is, then say so.
+    Flush(SyncSender<()>),
+}
 
 /// A span that ended.
 #[derive(Clone, Debug)]
@@ -35,12 +40,12 @@ pub struct EndedSpan {
     pub tracestate: Option<String>,
 }
 
-/// Which span of which trace.
+/// A span's trace and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanPlace {
     pub trace: u128,
     pub span: u64,
-    /// Whoever began the trace decides whether it is kept.
+    /// The program that began the trace decides whether it is kept.
     pub sampled: bool,
 }
 
@@ -54,7 +59,7 @@ pub enum SpanValue {
 /// Never waits: what finds the queue full is counted and dropped.
 #[derive(Clone)]
 pub struct SpanLayer {
-    pub queue: SyncSender<Item>,
+    pub queue: SyncSender<ExportItem>,
     pub n_lost: Arc<AtomicU64>,
 }
 
@@ -89,7 +94,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let Some(span) = context.span(&id) else { return };
         let Some(mut ended) = span.extensions_mut().remove::<EndedSpan>().filter(|it| it.place.sampled) else { return };
         ended.end_ns = now_ns();
-        if self.queue.try_send(Item::Span(Box::new(ended))).is_err() {
+        if self.queue.try_send(ExportItem::Span(Box::new(ended))).is_err() {
             self.n_lost.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,4 +1,4 @@
-//! castor without the feature `otel`: nobody exports spans, whatever the environment names.
+//! The empty exporter of a castor that was built without the feature `otel`.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Files of secrets that have a second name: a hard link is no link that could be followed, and only one name says what it is.
+//! Hard links to secret files: other names under which a secret could be read.
 
 use std::{collections::VecDeque, ffi::OsStr};
 

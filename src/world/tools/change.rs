@@ -1,4 +1,4 @@
-//! A change to one file, worked out but not yet made: shown first, then written.
+//! A text change to one file: computed and previewed first, then written.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Whole texts, as the file has or gets them.
+/// The old and the new text of a file.
 pub struct TextChange {
     pub path: AbsPath,
     /// Where it is written.

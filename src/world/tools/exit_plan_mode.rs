@@ -1,4 +1,4 @@
-//! The tool `exit_plan_mode`: reads the plan that the user is to review. What follows from their word is the engine's.
+//! The tool `exit_plan_mode`: reads the plan for the user's review. The engine handles the answer.
 
 use serde_json::Value;
 

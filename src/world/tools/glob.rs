@@ -1,4 +1,4 @@
-//! The tool `glob`: files by the pattern of their path, those changed lately first.
+//! The tool `glob`: finds files by a path pattern, recently changed ones first.
 
 use std::{fmt::Write, path::Path, time::SystemTime};
 
@@ -328,6 +328,7 @@ mod tests {
         assert!(targets.paths.iter().all(|it| !it.in_roots));
     }
 
+    /// Searches leave secret files out and say how many.
     #[test]
     fn secrets_are_counted_not_told() {
         let ground = ground(&["a.txt", ".env", ".env.example", "keys/server.pem", ".aws/config"]);

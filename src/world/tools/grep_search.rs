@@ -1,4 +1,4 @@
-//! The tool `grep_search`: lines that match a regular expression, in order of path, with what is around them.
+//! The tool `grep_search`: finds lines by a regular expression, with context lines.
 
 mod report;
 mod search;

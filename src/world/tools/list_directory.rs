@@ -1,4 +1,4 @@
-//! The tool `list_directory`: what is in one folder.
+//! The tool `list_directory`: lists one folder.
 
 use std::fmt::Write;
 

@@ -71,7 +71,7 @@ pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
     ]
 }
 
-/// What a call gets to work with.
+/// The context of a call.
 #[derive(Clone)]
 pub struct ToolContext {
     /// Base of relative paths; the first root.
@@ -110,7 +110,7 @@ impl ToolContext {
     }
 }
 
-/// What is known of the call, and of the places that it may touch.
+/// Facts about a call and its targets.
 #[derive(Clone, Default)]
 pub struct CallKnowledge {
     /// What policy decided about: the call touches nothing else. Empty while its targets are looked for.
@@ -134,14 +134,14 @@ pub struct Background {
     pub session_closed: CancellationToken,
     /// Takes what became of a command.
     pub completed: Progress,
-    /// Takes that nobody is left of a command, by its process. Its call may not have returned yet.
+    /// Called when all processes of a command have ended, perhaps before its call returns.
     pub on_group_empty: OnGroupEmpty,
     /// Tells user and model, with the session's next turn.
     pub notice: Progress,
 }
 
 impl Default for Background {
-    /// Nobody wants to know.
+    /// Discards everything.
     fn default() -> Self {
         let nobody: Progress = Arc::new(|_| Box::pin(async {}));
         let emptied: OnGroupEmpty = Arc::new(|_| Box::pin(async {}));
@@ -154,7 +154,7 @@ impl Default for Background {
     }
 }
 
-/// Where commands run, and how the client sees them.
+/// The terminals of commands, and the way in which the client shows them.
 #[derive(Clone)]
 pub struct Terminals {
     /// The client's own, where it has them and the user wants commands there.

@@ -1,4 +1,4 @@
-//! Typed access to a call's arguments; what is wrong with them is said so that the model can repair it.
+//! Arguments of tool calls, read by type, with errors that help a model to repair them.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Paths of calls: where they really lead, whether that is the session's ground, and what to say when they do not.
+//! Paths of tool calls: real targets, the check against the session's folders, and error messages.
 
 use std::io::{self, ErrorKind};
 
@@ -20,7 +20,7 @@ pub async fn run_blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 's
     tokio::task::spawn_blocking(act).await.map_err(|it| ToolError::new("unhandled_exception", it.to_string()))
 }
 
-/// What policy gets to see of a path. A path that cannot be resolved is an error: nobody could judge it.
+/// A path as policy sees it. A path that cannot be resolved is an error, since policy could not judge it.
 pub async fn resolve_target(
     ctx: &ToolContext,
     path: &AbsPath,
@@ -53,7 +53,7 @@ fn resolve_target_now(
     Ok(TargetPath { path, real, access, line, in_roots, named, held })
 }
 
-/// As [`target`], of a file's content: where a file of secrets is the same under another name, that is touched, too.
+/// As [`resolve_target`], for a file's content: a secret file that is the same under another name is a target, too.
 pub async fn content_targets(
     ctx: &ToolContext,
     path: &AbsPath,

@@ -1,4 +1,4 @@
-//! Finds "rest of code ..." lines: where a model left text out, writing it would delete what it meant to keep.
+//! Omission placeholders such as "rest of code ...": detects them, since writing one would delete code.
 
 const PHRASES: &[&str] = &[
     "rest of",

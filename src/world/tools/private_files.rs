@@ -1,4 +1,4 @@
-//! Files that tools leave for the model to read later: private, in castor's own folder.
+//! Private files for long tool outputs, which the model can read later.
 // An exception to the hands: no fsync, as `world::disk` has it, for what nobody misses after a crash.
 #![allow(clippy::disallowed_methods)]
 

@@ -1,4 +1,4 @@
-//! The tool `read_file`: a text file or a part of it, or a picture, a PDF or a sound as such.
+//! The tool `read_file`: reads a text file or a part of it, an image, a PDF or audio.
 
 use std::{fmt::Write, ops::Range, sync::Arc};
 

@@ -1,8 +1,9 @@
-//! The tool `replace`: one text for another within a file, exactly if possible, forgivingly if not.
+//! The tool `replace`: replaces text in a file, exactly or by a lenient strategy.
 
 mod fuzzy;
 mod lines;
 mod nearest;
+mod query;
 mod strategies;
 
 use std::fmt::Write;
@@ -21,10 +22,7 @@ use crate::{
         change::TextChange,
         params::{CallArguments, invalid},
         paths, placeholder,
-        replace::{
-            lines::Edit,
-            strategies::{ReplaceQuery, STRATEGIES},
-        },
+        replace::{lines::Edit, query::ReplaceQuery, strategies::STRATEGIES},
         schema::{self, flag, text},
         text_file::{self, LoadedFile, TextFile},
     },

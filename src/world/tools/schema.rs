@@ -1,4 +1,4 @@
-//! JSON schemas of arguments, as far as tools need them.
+//! JSON Schema helpers for the arguments of built-in tools.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The changed places of a text with a few lines around, so that the model need not read the file again.
+//! Changed lines of a file with context, so that the model need not read it again.
 
 use std::{fmt::Write, time::Duration};
 

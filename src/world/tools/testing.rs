@@ -1,4 +1,4 @@
-//! What the tests of tools share: a folder with files, and a context in it.
+//! Test fixture of tools: a folder with files, and a tool context in it.
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, future::Future, sync::Arc};

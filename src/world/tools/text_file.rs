@@ -1,4 +1,4 @@
-//! A file's bytes as text and back: encodings, byte order marks and line ends survive a round trip.
+//! Text files: encodings, byte order marks and line ends survive a round trip.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Long results: the model gets beginning and end, the whole goes to a file that it can read.
+//! Truncation of long tool results: the model gets both ends, and a file holds the whole.
 
 use std::{borrow::Cow, fmt::Write, io};
 
@@ -147,6 +147,7 @@ mod tests {
         assert!(text.ends_with("6789"));
     }
 
+    /// No name of a call leads outside of the folder.
     #[test]
     fn names_stay_inside_and_differ() {
         let scratch = AbsPath::new("/s").unwrap();

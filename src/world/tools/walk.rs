@@ -1,4 +1,4 @@
-//! Walks folders the way people mean it: sorted, ignore files honoured, never through links.
+//! Directory walk: sorted, with ignore files, and without following symlinks.
 
 use std::{io, path::Path};
 
@@ -19,7 +19,7 @@ use crate::{
 
 /// For the agent alone; the later one is stronger.
 const OWN_IGNORE: &[&str] = &[".geminiignore", ".castorignore"];
-/// Longer ones are nobody's, and take seconds for each call.
+/// Longer ignore files are not read: they take seconds for each call.
 const MAX_IGNORE: u64 = 512 << 10;
 const EXCLUDE: &str = ".git/info/exclude";
 /// Folders that hold no sources of the user.
@@ -27,7 +27,7 @@ const CORE_DIRS: &[&str] = &["node_modules", ".git", "bower_components", ".svn",
 /// Folders that a text search leaves out as well.
 const SEARCH_DIRS: &[&str] = &[".vscode", ".idea", "dist", "build", "coverage", "__pycache__"];
 
-/// Which ignore files count: git's, then those for the agent, then the user's own, which are the strongest.
+/// Ignore files in order: git's, then those for the agent, then the user's own, which are the strongest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IgnoreRules {
     pub git: bool,
@@ -56,7 +56,7 @@ impl IgnoreRules {
 }
 
 /// # Errors
-/// Once nobody waits for the search any more.
+/// Once the search is cancelled.
 pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     match cancel.is_cancelled() {
         true => Err(ToolError::new("cancelled", "The search was cancelled.")),
@@ -64,7 +64,7 @@ pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     }
 }
 
-/// What is left out by name, at any depth below the start.
+/// Names that are left out, at any depth below the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Excludes {
     None,
@@ -72,7 +72,7 @@ pub enum Excludes {
     Search,
 }
 
-/// Where a walk goes.
+/// The start and scope of a walk.
 #[derive(Clone, Debug)]
 pub struct WalkPlan {
     /// As the call names it.

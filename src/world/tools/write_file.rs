@@ -1,4 +1,4 @@
-//! The tool `write_file`: a file's whole content, new or replaced.
+//! The tool `write_file`: writes the whole content of a file.
 
 use serde_json::Value;
 
@@ -140,6 +140,7 @@ mod tests {
         assert_eq!(ground.title(&WriteFile, &json!({"file_path": "a/b", "content": ""})), "Writing to a/b");
     }
 
+    /// The base hash covers path and content, so a file that changed meanwhile stays.
     #[test]
     fn writes_only_what_was_shown() {
         let ground = ToolFixture::new(&[("a.txt", "one\r\n")]);

@@ -1,4 +1,4 @@
-//! `.env` files: variables that stand in for those that the environment does not have. Only harmless names count.
+//! `.env` files of a workspace: harmless variables that the environment lacks.
 
 use crate::{
     base::{dotenv::parse, path::AbsPath},

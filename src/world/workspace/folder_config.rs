@@ -1,4 +1,4 @@
-//! A folder as a session sees it: what the user said about it, and which of its files count.
+//! Folder configuration of a session: the user's trust decision, and the files that count under it.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use crate::{
     world::{
         secrets::Env,
         workspace::{
-            Reader, Warning, castor_home, dotenv, integrity, memory,
+            Reader, Warning, castor_home, dotenv, integrity,
             policies::{self, NamedPolicies, PolicyFile},
             project::ProjectFiles,
             settings::{self, Layers, WorkspaceFiles},
@@ -169,10 +169,10 @@ pub fn save_decision(home: &AbsPath, ground: &FolderConfig, choice: TrustChoice)
     Ok(set.into_iter().collect())
 }
 
-/// As [`decide`], of a user who says it unasked: about the files that are there now, whatever was said before.
+/// As [`save_decision`], without a question: about the files of now, whatever was decided before.
 ///
 /// # Errors
-/// As [`decide`].
+/// As [`save_decision`].
 pub fn save_fresh_decision(
     env: &Env,
     home: &AbsPath,
@@ -200,7 +200,7 @@ fn save_trusted_files(
     warnings.extend(warning);
     // What is below a trusted part of a repository came with it, perhaps since the yes. Elsewhere each folder was put there
     // by the user, who trusts what they put there.
-    let is_part = folder != root && memory::is_in_repository(root);
+    let is_part = folder != root && trust::is_in_repository(root);
     let of_whole = || subset_of(&integrity::read(home, root).0.unwrap_or_default(), root, folder, &pieces);
     let found = found.or_else(|| is_part.then(of_whole).filter(|it| !split_covered(&pieces, it).1.is_empty()));
     let Some(found) = found else {

@@ -1,4 +1,4 @@
-//! What a folder's files were when the user trusted it: one private file for each folder.
+//! Integrity records: hashes of a folder's configuration at the time of trust, one private file each.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas.
+//! JSON parser that accepts comments and trailing commas.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 
-/// Where and why a text is not JSON. Line and column count from 1; the column counts bytes.
+/// A JSON syntax error. Line and column count from 1; the column counts bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
     pub line: usize,

@@ -1,4 +1,4 @@
-//! Memory files on the disk: which there are, and what they import.
+//! Memory files on disk: which exist, and what they import.
 
 mod imports;
 mod nested;
@@ -25,14 +25,12 @@ pub use nested::read_nested;
 
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
-/// More folders above a workspace are not looked at.
-const MAX_PARENTS: usize = 40;
 
-/// Where memory is looked for.
+/// The search for memory files.
 #[derive(Clone, Debug)]
 pub struct MemorySearch {
     pub env: Env,
-    /// Of files; see [`is_name`].
+    /// Of files; see [`is_memory_name`].
     pub names: Vec<String>,
     /// The session's folders, the working directory first.
     pub roots: Vec<AbsPath>,
@@ -99,7 +97,7 @@ fn trust_of(env: &Env, folder: &AbsPath, first: &Trust, reader: Reader<'_>) -> T
 /// The nearest folder with a `.git` that is not above `top`; the folder itself where there is none.
 fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
     let mut at = Some(folder.clone());
-    for _ in 0..MAX_PARENTS {
+    for _ in 0..trust::MAX_PARENTS {
         let Some(here) = at.filter(|it| top.is_none_or(|top| it.is_within(top))) else { break };
         if disk::metadata(&here.join(".git")).is_ok() {
             return here;
@@ -107,16 +105,10 @@ fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
         at = here.parent();
     }
     // A repository whose root is not trusted: as far up as it is.
-    match top.filter(|top| folder.is_within(top) && is_in_repository(top)) {
+    match top.filter(|top| folder.is_within(top) && trust::is_in_repository(top)) {
         Some(top) => top.clone(),
         None => folder.clone(),
     }
-}
-
-/// Somebody else's hands may change what is in there, and what its names lead to.
-pub(super) fn is_in_repository(folder: &AbsPath) -> bool {
-    let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_PARENTS);
-    above.into_iter().any(|it| disk::metadata(&it.join(".git")).is_ok())
 }
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What lies in the user's, the system's and the workspace's folders: settings, policies and trust.
+//! Configuration files of user, system and workspace: settings, policies, memory and trust.
 
 use std::{fmt, io};
 
@@ -19,7 +19,7 @@ pub mod trust;
 type ReadFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<u8>> + 'a;
 type RealPathFn<'a> = dyn Fn(&AbsPath) -> io::Result<AbsPath> + 'a;
 
-/// How this room looks at files: the disk, or in tests something that notes what was opened.
+/// File access of this room: the disk, or in tests a recorder of what was opened.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     pub read: &'a ReadFn<'a>,
@@ -48,7 +48,7 @@ impl Reader<'_> {
     }
 }
 
-/// Longer files are nobody's: they are not read to their end.
+/// Longer files are not read to their end.
 const MAX_BYTES: usize = 4 << 20;
 
 fn read(path: &AbsPath) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Policy files: where they lie, and which of them may count. What they say is read by the engine.
+//! Policy files on disk: where they lie, and which of them count. The engine parses them.
 
 use std::io;
 
@@ -16,9 +16,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// More files in one folder are not read: loading must not take long.
 const MAX_FILES: usize = 100;
 
-/// Who wrote a policy file.
+/// The author of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Author {
+pub enum PolicyAuthor {
     Workspace,
     User,
     /// The machine's administrator.
@@ -28,7 +28,7 @@ pub enum Author {
 /// A file with rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFile {
-    pub author: Author,
+    pub author: PolicyAuthor,
     pub file: AbsPath,
     /// `None`: it is there, but cannot be read. It may have denied something.
     pub text: Option<String>,
@@ -44,7 +44,7 @@ pub struct NamedPolicies {
 }
 
 struct PolicyPlace {
-    author: Author,
+    author: PolicyAuthor,
     at: AbsPath,
     is_configured: bool,
 }
@@ -52,12 +52,12 @@ struct PolicyPlace {
 type ListFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<String>> + 'a;
 type RootOnlyFn<'a> = dyn Fn(&AbsPath) -> bool + 'a;
 
-/// How this looks at folders, beside [`Reader`].
+/// Folder access, beside [`Reader`].
 #[derive(Clone, Copy)]
 pub struct FolderAccess<'a> {
     /// The names in a folder.
     pub list: &'a ListFn<'a>,
-    /// Whether nobody but root can change a file or a folder.
+    /// Whether only root can change a file or a folder.
     pub only_root_can_write: &'a RootOnlyFn<'a>,
 }
 
@@ -81,8 +81,8 @@ pub fn read(
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     let mut has_system = false;
     for PolicyPlace { author, at: folder, is_configured: named } in policy_places(env, workspace, named) {
-        has_system |= !named && files.iter().any(|it: &PolicyFile| it.author == Author::System);
-        if named && author == Author::System && has_system {
+        has_system |= !named && files.iter().any(|it: &PolicyFile| it.author == PolicyAuthor::System);
+        if named && author == PolicyAuthor::System && has_system {
             warnings.push(warn(&folder, "is not read: the system has policies of its own".to_owned()));
             continue;
         }
@@ -102,7 +102,7 @@ pub fn read(
                 continue;
             }
         };
-        if author == Author::System && !named && !(folders.only_root_can_write)(&folder) {
+        if author == PolicyAuthor::System && !named && !(folders.only_root_can_write)(&folder) {
             warnings.push(warn(&folder, "is skipped: others than root can write to it".to_owned()));
             continue;
         }
@@ -115,7 +115,7 @@ pub fn read(
         }
         for name in names {
             let file = folder.join(&name);
-            if author == Author::System && !named && !(folders.only_root_can_write)(&file) {
+            if author == PolicyAuthor::System && !named && !(folders.only_root_can_write)(&file) {
                 warnings.push(warn(&file, "is skipped: others than root can write to it".to_owned()));
                 continue;
             }
@@ -147,17 +147,17 @@ fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &NamedPolicies) 
     };
     let mut res = Vec::new();
     let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
-    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| place(Author::System, it)));
+    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| place(PolicyAuthor::System, it)));
     let gemini = gemini_home(env).filter(|_| named.user.is_empty());
-    res.extend(gemini.map(|it| place(Author::User, it.join("policies"))));
-    res.extend(by_name(Author::User, &named.user));
-    res.extend(castor_home(env).map(|it| place(Author::User, it.join("policies"))));
-    res.extend(by_name(Author::System, &named.admin));
+    res.extend(gemini.map(|it| place(PolicyAuthor::User, it.join("policies"))));
+    res.extend(by_name(PolicyAuthor::User, &named.user));
+    res.extend(castor_home(env).map(|it| place(PolicyAuthor::User, it.join("policies"))));
+    res.extend(by_name(PolicyAuthor::System, &named.admin));
     for name in [".gemini", ".castor"] {
         let folder = workspace.map(|it| it.join(name).join("policies"));
         // CASTOR_HOME may point into the workspace: a folder counts once, as the user's.
         let fresh = folder.filter(|folder| res.iter().all(|it| it.at != *folder));
-        res.extend(fresh.map(|it| place(Author::Workspace, it)));
+        res.extend(fresh.map(|it| place(PolicyAuthor::Workspace, it)));
     }
     res
 }
@@ -166,7 +166,7 @@ fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &NamedPolicies) 
 mod tests {
     use std::{collections::BTreeMap, io};
 
-    use super::{Author, FolderAccess, NamedPolicies, read};
+    use super::{FolderAccess, NamedPolicies, PolicyAuthor, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -275,6 +275,6 @@ mod tests {
         let (files, warnings) = look(&[("/h/.castor/policies/x.toml", "denied")], &[], None);
         assert_eq!(files, ["User /h/.castor/policies/x.toml unread"]);
         assert!(warnings[0].contains("is asked about"), "{warnings:?}");
-        assert_eq!(super::Author::Workspace.min(Author::User), Author::Workspace);
+        assert_eq!(super::PolicyAuthor::Workspace.min(PolicyAuthor::User), PolicyAuthor::Workspace);
     }
 }

@@ -1,4 +1,4 @@
-//! What a folder's settings would run: in words for people, and which files of the folder these words are.
+//! Programs that a folder's settings would run, described for the trust question, with their files.
 
 use std::collections::BTreeSet;
 
@@ -135,6 +135,7 @@ mod tests {
     const FILES: &[&str] =
         &["x.sh", "my script.sh", "scripts/m.sh", "hooks/a.sh", "lib/r.js", "Makefile", "package.json"];
 
+    /// Files that a line names are hashed for trust; what `make` or `npm run` obey is not.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn words_that_are_files() {

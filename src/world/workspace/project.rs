@@ -1,4 +1,4 @@
-//! What a folder brings that would tell castor what to do. Each file is read once: what was hashed is what is used.
+//! Project files that configure castor: read once, hashed for trust, and used as read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,4 @@
-//! What the user allowed for ever: in files of the user's, written whole, one writer at a time. Calls become rules of a
-//! policy file; more than the sandbox allows is in a list of its own, since no rule could say it.
+//! Saved permissions ("allow for ever"): rules in a policy file, sandbox grants in a list of their own.
 
 mod lasting_grants;
 

@@ -1,4 +1,4 @@
-//! The settings files, layer by layer: which are read, what they say, and what is wrong with their text.
+//! Settings files, layer by layer, with the errors in their text.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Where a layer stands; later ones win.
+/// The place of a layer; later ones win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     SystemDefaults,
@@ -43,7 +43,7 @@ pub struct Layer {
     pub value: Value,
 }
 
-/// Why the workspace's files count or not.
+/// Whether the workspace's files count, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceFiles {
     Read,
@@ -296,6 +296,7 @@ mod tests {
         }
     }
 
+    /// A workspace's settings cannot expand variables that hold keys.
     #[test]
     fn a_workspace_names_no_secret() {
         let ours = r#"{"a": "$HOME ${LC_ALL} $GEMINI_API_KEY ${MY_DB:-d} ${NO:-d} $XDG_SESSION_ID $LANG $PATH"}"#;
@@ -362,6 +363,7 @@ mod tests {
         assert_eq!(res.warnings, []);
     }
 
+    /// Not even the settings file of an untrusted folder is opened.
     #[test]
     fn opens_nothing_of_an_untrusted_workspace() {
         let files = &[("/w/.gemini/settings.json", "{}"), ("/w/.castor/settings.json", "{}")];

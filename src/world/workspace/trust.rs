@@ -1,4 +1,4 @@
-//! Whether the user trusts a folder, as far as environment and files say.
+//! The user's trust in a folder, from the environment and the trust file.
 
 use std::{collections::BTreeMap, io};
 
@@ -12,9 +12,12 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, Warning, castor_home, gemini_home, jsonc, memory},
+        workspace::{Reader, Warning, castor_home, gemini_home, jsonc},
     },
 };
+
+/// More folders above one are not looked at.
+pub(super) const MAX_PARENTS: usize = 40;
 
 /// The rules file, in Gemini CLI's folder and in castor's.
 const RULES_FILE: &str = "trustedFolders.json";
@@ -90,7 +93,7 @@ fn read_rules(file: &AbsPath, reader: Reader<'_>) -> Result<BTreeMap<AbsPath, Ve
         };
         // Where a repository put a link in the place of a folder, the user's yes was about another one.
         let above = written.parent().filter(|_| level != TrustLevel::Never && fold_case(&written) != named);
-        if above.is_some_and(|it| memory::is_in_repository(&it)) {
+        if above.is_some_and(|it| is_in_repository(&it)) {
             continue;
         }
         let why = format!("{file}: {path}: {}", level.as_str());
@@ -172,6 +175,12 @@ pub fn list_rules(env: &Env) -> Result<Vec<String>, Warning> {
         res.extend(read_rules(&file, Reader::disk())?.into_values().flatten().map(|it| it.why));
     }
     Ok(res)
+}
+
+/// Somebody else's hands may change what is in there, and what its names lead to.
+pub(super) fn is_in_repository(folder: &AbsPath) -> bool {
+    let above = std::iter::successors(Some(folder.clone()), AbsPath::parent).take(MAX_PARENTS);
+    above.into_iter().any(|it| disk::metadata(&it.join(".git")).is_ok())
 }
 
 #[cfg(test)]

@@ -356,7 +356,7 @@ fn line(message: &Value) -> Vec<u8> {
 #[test]
 fn simulator_calls_every_method() {
     let said = |name: &str| REQUESTS.iter().any(|(_, it)| *it == name);
-    for (name, _) in castor::app::machine::METHODS {
+    for (name, _) in castor::app::server::machine::METHODS {
         assert!(said(name), "{name} is never said");
     }
 }

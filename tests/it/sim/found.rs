@@ -130,3 +130,20 @@ fn cancelled_turn_sends_the_editor_nothing() {
     check(&moves, &[r#""id":3,"result":{"stopReason":"cancelled"}"#]);
     assert!(!replay(&moves.concat()).unwrap().text().contains("< {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"fs/"));
 }
+
+/// The second was found in a log that did not have the first yet.
+#[test]
+fn a_rewind_waits_for_the_one_before_it() {
+    let ask = |id: u32, text: &str| {
+        let params = format!(r#"{{"sessionId":"$1","prompt":[{{"type":"text","text":"{text}"}}]}}"#);
+        format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"params\":{params}}}\\n\n")
+    };
+    let cancel = r#"> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"$1"}}\n
+"#;
+    let [first, second] = [ask(5, "/rewind 1"), ask(6, "/rewind 2 conversation")];
+    let gone = [r#""id":5,"result""#, r#""title":null"#, "There is no prompt", r#""id":6,"result""#];
+    for between in [String::new(), format!("& {cancel}")] {
+        let moves = [START, PROMPT, cancel, &ask(4, "go on"), cancel, &format!("& {first}"), &between, &second];
+        check(&moves, &gone);
+    }
+}

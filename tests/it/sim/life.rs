@@ -8,7 +8,7 @@ use std::{
 };
 
 use castor::{
-    app::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
+    app::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
     base::{
         hook::HookEvent,
         ids::SessionId,
@@ -164,7 +164,7 @@ impl Life {
                 if let Some(it) = self.world.servers.get_mut(server) {
                     it.ready = !["lost", "down"].iter().any(|it| words.starts_with(it));
                 }
-                let event = self.world.news(*server, words).map(|news| Event::Mcp { server: *server, news });
+                let event = self.world.news(*server, words).map(|event| Event::Mcp { server: *server, event });
                 self.take_some(event, words);
             }
             Move::Doubt(session) => {

@@ -25,7 +25,7 @@ use std::{
     time::Instant,
 };
 
-use castor::app::machine::METHODS;
+use castor::app::server::machine::METHODS;
 
 use self::{
     driver::{MOVES, live},

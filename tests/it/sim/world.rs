@@ -10,7 +10,7 @@ use std::{
 };
 
 use castor::{
-    app::machine::{EditorRequest, Event, Job, SessionSearch, Workers},
+    app::server::machine::{EditorRequest, Event, Job, SessionSearch, Workers},
     base::{
         elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, SessionId},

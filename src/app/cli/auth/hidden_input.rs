@@ -1,4 +1,4 @@
-//! A line from the terminal that is not shown while it is typed.
+//! Hidden input: reads a line from the terminal without showing it.
 
 use std::io::{self, Read, Write};
 

@@ -1,4 +1,4 @@
-//! `castor auth status`: each way to sign in, whether it is configured, and by what.
+//! `castor auth status`: every way to sign in, whether it is configured, and where.
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use super::{AuthStreams, VerbOutcome, last_four};
 use crate::{
     app::{
-        access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
         cli::exits::EXIT_AUTH,
-        options::Options,
-        providers, sessions,
-        settings::{Provider, Settings},
+        model::{
+            access::{self, AccessError, AccessKind, CredentialOverride, ModelAccess, Origin},
+            providers,
+        },
+        session::place::load_ground,
+        settings::{Provider, Settings, options::Options},
     },
     base::path::AbsPath,
     world::{
@@ -39,7 +41,7 @@ struct LoginStatus {
 }
 
 pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     let text = if as_json {
         format!("{}\n", as_value(&rows))
@@ -58,7 +60,7 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams
 /// # Errors
 /// What is configured so that it cannot work.
 pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
-    let (ground, settings) = sessions::load_ground(&Options::default(), env, cwd);
+    let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let mut rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     rows.iter_mut().for_each(|it| it.ends = None);
     Ok(as_value(&rows))
@@ -81,7 +83,7 @@ fn rows(env: &Env, settings: &Settings) -> Result<Vec<LoginStatus>, AccessError>
     Ok(res)
 }
 
-/// A provider that wants a key, and one that wants none where somebody named it: the settings, or the model.
+/// A provider that needs a key, or one without that the settings or the model name.
 fn provider(it: &Provider, env: &Env, settings: &Settings) -> Option<LoginStatus> {
     let chosen = settings.model_name.as_deref().and_then(|it| providers::provider_of(settings, it));
     let is_chosen = chosen.is_some_and(|chosen| chosen.name == it.name);

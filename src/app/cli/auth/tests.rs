@@ -1,4 +1,4 @@
-//! The verbs in an empty home, with pipes.
+//! `castor auth` in an empty home, with pipes.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! The table of variables: those that castor reads, and those that it sets. A test compares it with the source.
+//! Environment variables: the table of those that castor reads and sets. A test compares it with the source.
 
 /// (name, type, default, meaning) of what castor reads.
 #[rustfmt::skip]

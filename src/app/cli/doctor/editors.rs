@@ -1,4 +1,4 @@
-//! How editors are told of castor: the snippets of `editors/`, with the path of this binary.
+//! Editor snippets of `castor doctor`: the examples of `editors/` with the path of this binary.
 
 /// Name, where it goes, and what.
 const SNIPPETS: &[(&str, &str, &str)] = &[
@@ -33,6 +33,7 @@ fn with_command(text: &str, quoted: &str) -> String {
 mod tests {
     use super::snippets;
 
+    /// Each editor's snippet parses and names the path of this binary.
     #[test]
     fn each_snippet_starts_this_binary() {
         for (name, _, text) in snippets("/opt/a \"b\"/castor") {

@@ -1,4 +1,4 @@
-//! Whether the configured model can be reached: its provider is asked for its list, as `castor models` does.
+//! Model check of `castor doctor`: asks the provider for its model list.
 
 use std::{
     sync::Arc,
@@ -10,25 +10,27 @@ use tokio::time::timeout;
 
 use crate::{
     app::{
-        access::{self, AccessKind, CredentialOverride},
-        connection::ProcessEnvironment,
-        model_factory::gemini_of,
-        providers,
+        model::{
+            access::{self, AccessKind, CredentialOverride},
+            connection::ProcessEnvironment,
+            model_factory::gemini_of,
+            providers,
+        },
         settings::Settings,
     },
     base::model::{Failure, FailureKind},
     world::{http::Http, models::remote::Remote, secrets::Env},
 };
 
-/// Who does not answer by then would not answer a prompt either.
+/// A provider that is slower would not answer a prompt either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What became of the question.
+/// The result of a model probe.
 #[derive(Clone, Debug)]
 pub enum ProbeResult {
     /// It answered, be it with a no that says nothing of prompts.
     Answers(Duration),
-    /// Nobody was asked.
+    /// No request was made.
     NotProbed,
     /// Why prompts would fail.
     Broken(String),

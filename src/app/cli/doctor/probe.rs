@@ -1,5 +1,4 @@
-//! The handshake of an editor, done with castor itself: `castor acp` as a child, a prompt to the demo model, and
-//! another one where servers have to start.
+//! Handshake check of `castor doctor`: runs `castor acp` as a child and prompts the demo model.
 
 use std::{
     path::Path,

@@ -1,4 +1,4 @@
-//! What the doctor found: facts first, then what is wrong and what to do about it. Never a key.
+//! The report of `castor doctor`: facts first, then problems and what to do. It never shows a key.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     app::{
         cli::auth,
-        confinement, policies,
+        session::{confinement, policies},
         settings::{KEYS, Settings, Sources, explain},
     },
     base::{
@@ -55,7 +55,7 @@ pub struct Report {
     pub todo: Vec<String>,
 }
 
-/// What was done before anything was looked at.
+/// Checks that run before the report.
 pub(super) struct Preparations {
     /// The handshake with itself.
     pub steps: Vec<ProbeStep>,
@@ -65,7 +65,7 @@ pub(super) struct Preparations {
     pub recovered: Vec<String>,
 }
 
-/// What settings say.
+/// The settings part of the report.
 pub(super) struct SettingsReport {
     pub files: Vec<String>,
     pub values: Vec<String>,
@@ -75,12 +75,12 @@ pub(super) struct SettingsReport {
 /// The model of sessions in this folder.
 pub(super) struct Model {
     pub name: Option<String>,
-    /// What keeps anybody from asking it.
+    /// The reason why it cannot be asked.
     missing: Option<String>,
     pub reach: ProbeResult,
 }
 
-/// What commands in this folder are held by.
+/// The sandbox of commands in this folder.
 pub(super) struct Sandbox {
     hold: SandboxState,
     pub has: &'static str,
@@ -91,7 +91,7 @@ pub(super) struct Sandbox {
     pub advice: Vec<String>,
 }
 
-/// What the logs of sessions say.
+/// The sessions part of the report, from their logs.
 #[derive(Default)]
 pub(super) struct SessionHistory {
     pub errors: Vec<LastFailure>,
@@ -156,7 +156,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     report
 }
 
-/// Every setting that somebody set, with its value and who won. Servers have a section of their own, without their
+/// Every setting that is set, with its value and the layer that wins. Servers have their own section, without their
 /// arguments, which may hold anything.
 fn values(sources: Sources<'_>) -> Vec<String> {
     let mut groups: Vec<&str> = KEYS.iter().filter_map(|it| it.path.split('.').next()).collect();

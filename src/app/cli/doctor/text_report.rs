@@ -1,4 +1,4 @@
-//! What the doctor found, for people: in a few lines, or all of it.
+//! The report of `castor doctor` as text, in short or in full.
 
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ impl Report {
         out
     }
 
-    /// What matters to somebody who wants to know whether it works.
+    /// The short report: whether it works.
     pub fn to_summary(&self) -> String {
         let mut out = format!("castor {}, {}\n", env!("CARGO_PKG_VERSION"), self.program);
         let (servers, steps): (Vec<&ProbeStep>, Vec<&ProbeStep>) =

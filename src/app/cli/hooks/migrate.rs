@@ -1,4 +1,4 @@
-//! Claude Code's hooks in castor's words: what fits is carried over, the rest is told.
+//! Migration of Claude Code's hooks to castor's settings, with a report of what does not fit.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ const MEMBERS: &[&str] = &["type", "command", "timeout", "name", "description", 
 /// Claude Code counts seconds.
 const MS: u64 = 1_000;
 
-/// What was carried over so far.
+/// The migrated settings so far.
 #[derive(Default)]
 pub(super) struct Migration {
     hooks: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What `castor policy check` is asked about: a shell command, or a tool with its arguments.
+//! Arguments of `castor policy check`: a shell command, or a tool call with its arguments.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a call that `castor policy check` is asked about would touch: found out by the tool itself, as in a session.
+//! Targets of a call in `castor policy check`, resolved by the tool itself as in a session.
 
 use std::{io, sync::Arc};
 

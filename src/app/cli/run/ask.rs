@@ -1,4 +1,4 @@
-//! Approvals, forms and pages on the terminal: one question at a time, answered by a line typed on /dev/tty.
+//! Approvals, forms and links of `castor run` on the terminal, one question at a time.
 
 use std::{collections::VecDeque, future, mem};
 
@@ -21,9 +21,9 @@ const MAX_WITHDRAWN: usize = 64;
 /// The longest text whose diff is worked out; beyond that only its size is shown.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// Where answers are typed.
+/// The source of typed answers.
 pub enum Keyboard {
-    /// Nobody is there: nothing is ever asked.
+    /// No user is there: nothing is ever asked.
     Nobody,
     /// The terminal, opened for the first question, or when what is typed is listened to.
     Terminal,
@@ -104,7 +104,7 @@ impl TerminalAsker {
         }
     }
 
-    /// From now on what is typed without a question is said to the agent; `false`: it is for nobody.
+    /// From now on lines typed without a question are steering; `false`: they are dropped.
     pub fn listen(&mut self, listens: bool) {
         self.listens = listens;
         if listens {
@@ -160,7 +160,7 @@ impl TerminalAsker {
         }
     }
 
-    /// The next typed line, while there is a question or somebody to say it to; else never.
+    /// The next typed line, while there is a question or an agent that takes steering; else never.
     pub async fn typed(&mut self) -> TypedLine {
         match &mut self.typing {
             Keyboard::Lines(lines) if self.listens || !self.waiting.is_empty() => {

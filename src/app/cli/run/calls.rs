@@ -1,4 +1,4 @@
-//! The tool calls of a run as the agent tells of them: what they are called, and how they end.
+//! Tool calls of `castor run`: their titles and results.
 
 use std::collections::HashMap;
 
@@ -46,12 +46,12 @@ impl CallTracker {
         if is_over(call) && !was_over {
             let failed = call.get("status").and_then(Value::as_str) == Some("failed");
             let noted = !failed && exit_code(call).is_empty();
-            let said = if failed { reason(call) } else { [exit_code(call), sandbox_note(call)].join("") };
-            let why = if said.is_empty() { said.clone() } else { format!(": {}", clean_line(&said, MAX_REASON)) };
+            let note = if failed { reason(call) } else { [exit_code(call), sandbox_note(call)].join("") };
+            let why = if note.is_empty() { note.clone() } else { format!(": {}", clean_line(&note, MAX_REASON)) };
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
             *(if failed { &mut self.failed } else { &mut self.completed }) += 1;
-            self.unasked += u64::from(failed && said.contains(NOBODY_ASKED));
+            self.unasked += u64::from(failed && note.contains(NOBODY_ASKED));
             return Some(match (noted, why.is_empty()) {
                 (true, true) => CallNote::Completed(title),
                 (true, false) => CallNote::Noted(title + &why),
@@ -70,7 +70,7 @@ impl CallTracker {
         Value::Object(call)
     }
 
-    /// What would let calls run that nobody was there to approve; `None`: there were none.
+    /// The hint how to allow calls that no user could approve; `None`: there were none.
     pub fn approval_hint(&self) -> Option<String> {
         let calls = match self.unasked {
             0 => return None,
@@ -104,11 +104,11 @@ fn exit_code(call: &Map<String, Value>) -> String {
     code.filter(|it| *it != 0).map(|it| format!("exit code {it}")).unwrap_or_default()
 }
 
-/// What a sandbox kept a command from, or put aside behind it.
+/// What a sandbox denied a command, or quarantined after it.
 fn sandbox_note(call: &Map<String, Value>) -> String {
-    let said = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
-    let between = if said.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
-    format!("{between}{said}")
+    let note = call.get("rawOutput").and_then(|it| it.get("sandbox")?.as_str()).unwrap_or_default();
+    let between = if note.is_empty() || exit_code(call).is_empty() { "" } else { "; " };
+    format!("{between}{note}")
 }
 
 fn is_over(call: &Map<String, Value>) -> bool {

@@ -1,4 +1,4 @@
-//! The last line of a run: what it changed in files, and how to take that back.
+//! The change summary of `castor run`: changed files, and how to undo.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,15 +7,14 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::turn::Driver;
 use crate::{
     base::{checkpoint::FileChange, path::AbsPath},
     world::disk,
 };
 
-/// Files that other programs run or obey, outside of the sandbox: who takes over what was made looks at these first.
+/// Changed files that other programs run or obey outside of the sandbox: review these first.
 const OBEYED: &[&str] = &[
     ".envrc",
     ".gitlab-ci.yml",
@@ -55,7 +54,7 @@ struct Checkpoint {
     files: Vec<FileChange>,
 }
 
-/// What of it is known so far.
+/// Changes so far.
 #[derive(Debug, Default)]
 pub struct ChangeSummary {
     /// The agent lists its checkpoints.
@@ -64,29 +63,19 @@ pub struct ChangeSummary {
     pub line: Option<String>,
 }
 
-/// A session that goes on has checkpoints of its own already.
-pub async fn note_checkpoints(driver: &mut Driver) {
-    if let Some(it) = list(driver).await {
-        driver.screen.calls.changed.known = known(&it);
+impl ChangeSummary {
+    /// A session that goes on has checkpoints of its own already.
+    pub fn note_known(&mut self, listing: &Value) {
+        self.known = checkpoint_ids(listing);
     }
-}
 
-pub async fn summarize_changes(driver: &mut Driver) {
-    if let Some(it) = list(driver).await {
-        driver.screen.calls.changed.line = line(&it, &driver.screen.calls.changed.known);
+    pub fn summarize(&mut self, listing: &Value) {
+        self.line = line(listing, &self.known);
     }
-}
-
-async fn list(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
-        return None;
-    }
-    let params = json!({ "sessionId": driver.session });
-    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
 }
 
 /// The checkpoints that there are before the prompt.
-fn known(listing: &Value) -> BTreeSet<String> {
+fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
     let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
     read.into_iter().map(|it| it.id).collect()
 }
@@ -136,7 +125,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{known, line};
+    use super::{checkpoint_ids, line};
 
     #[test]
     fn what_changed_is_one_line() {
@@ -146,21 +135,21 @@ mod tests {
             {"id": "k2", "files": [file("/w/a", 1), file("/w/package.json", 2)]},
             {"id": "k3", "files": [file("/w/a", 3)]},
         ]});
-        let before = known(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
+        let before = checkpoint_ids(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
         let warned =
             "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
         assert_eq!(line(&listing, &before).as_deref(), Some(warned));
-        assert_eq!(line(&listing, &known(&listing)), None);
+        assert_eq!(line(&listing, &checkpoint_ids(&listing)), None);
         let more = json!({"checkpoints": [
             {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
         ]});
-        let said = line(&more, &known(&json!(null))).unwrap();
+        let said = line(&more, &checkpoint_ids(&json!(null))).unwrap();
         assert!(said.starts_with("2 files changed, "), "{said}");
         let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
-        let said = line(&repository, &known(&json!(null)));
+        let said = line(&repository, &checkpoint_ids(&json!(null)));
         assert_eq!(said.as_deref(), Some("folders or the repository changed. Take it back: castor undo"));
         let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});
-        let said = line(&hidden, &known(&json!(null))).unwrap();
+        let said = line(&hidden, &checkpoint_ids(&json!(null))).unwrap();
         assert!(said.starts_with("1 file changed, +1 -1 (ci.yml: others run it"), "{said}");
     }
 }

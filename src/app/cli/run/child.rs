@@ -1,4 +1,4 @@
-//! The agent as a child process. All that `run` needs of a process is here: start it, hear its stderr, end it.
+//! The agent process of `castor run`: start, stderr and end.
 
 use std::{collections::VecDeque, ffi::OsString, io, process::ExitStatus, process::Stdio, time::Duration};
 
@@ -22,14 +22,14 @@ const MAX_STDERR_LINE: u64 = 64 << 10;
 /// Of stderr, the lines that are kept for the report of a sudden end.
 const KEPT_LINES: usize = 5;
 
-/// What to start.
+/// The agent's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
 }
 
-/// A running agent; its whole process group is killed when this is dropped before [`Agent::leave`].
+/// A running agent; its whole process group is killed when this is dropped before [`Agent::wait_or_kill`].
 pub struct Agent {
     child: Child,
     group: Option<i32>,

@@ -1,5 +1,5 @@
-//! The connection to an agent: one stream of lines, demultiplexed. What we ask goes through jsonrpsee's client; what
-//! the agent asks or tells comes out as [`Incoming`], in the order in which it was written.
+//! The ACP connection of `castor run`: jsonrpsee sends our requests; the agent's messages arrive as [`Incoming`], in
+//! order.
 //!
 //! Traps: jsonrpsee's client ends for ever on a response whose id it does not know, on a string id for a number and
 //! on error objects with more members than three, so only responses to pending requests reach it, rewritten. Its
@@ -33,7 +33,7 @@ const MAX_OPEN: usize = 64;
 /// In effect none: the user cancels.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What an agent says on its own.
+/// Messages that an agent sends on its own.
 #[derive(Debug)]
 pub enum Incoming {
     Notification {
@@ -177,7 +177,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// Nobody listens any more.
+/// The receiver is gone.
 struct ListenerGone;
 
 struct Demux {

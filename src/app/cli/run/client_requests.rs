@@ -1,4 +1,4 @@
-//! What the agent may ask of us: one jsonrpsee module. Its handlers only post questions; the loop settles them.
+//! Requests of the agent to `castor run`, as one jsonrpsee module. Its handlers post questions; the loop answers them.
 
 use jsonrpsee::{
     ConnectionId, Extensions, MethodCallback, MethodResponse, RpcModule,
@@ -22,7 +22,7 @@ const REQUEST_CANCELLED: i32 = -32800;
 /// Never advertised; agents that ask all the same learn what to do instead.
 const NOT_OFFERED: [&str; 2] = ["fs/read_text_file", "fs/write_text_file"];
 
-/// What the agent asks.
+/// A request of the agent to the user.
 #[derive(Debug)]
 pub struct Question {
     /// The request's id as it was written: `$/cancel_request` names it.

@@ -1,11 +1,11 @@
-//! How a run can end: exit codes as Gemini CLI's, and which error of an agent means which.
+//! Failures of `castor run`: exit codes as Gemini CLI's, and the errors that lead to them.
 
 use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
 use serde_json::{Value, json};
 
 use crate::app::cli::terminal_text::clean;
 
-/// What the process exits with.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done,
@@ -20,11 +20,11 @@ pub enum Exit {
     Cancelled,
     /// The user wants to leave at once.
     Quit,
-    /// Nobody reads our output any more, as in `castor run … | head`: no failure of ours.
+    /// The output is no longer read, as in `castor run … | head`: no failure.
     Unread,
 }
 
-/// Why there is no answer.
+/// A run without an answer, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
@@ -105,7 +105,7 @@ impl Failure {
     }
 }
 
-/// The words of a message behind those of the protocol, which say nothing to whoever typed a command.
+/// A message without the protocol's prefix, which means nothing to the user.
 pub fn plain(message: &str) -> &str {
     let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
     behind.unwrap_or(message)

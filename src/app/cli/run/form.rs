@@ -1,4 +1,4 @@
-//! A form on the terminal: one field after the other, each answered by a line.
+//! Forms on the terminal: one field after the other, each answered by a line.
 
 use serde_json::{Map, Value};
 

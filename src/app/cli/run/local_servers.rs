@@ -1,5 +1,4 @@
-//! Model servers of this machine, found by the ports that they usually have: named to who has nothing else, never used
-//! unasked.
+//! Local model servers, found by their usual ports. `castor run` names them and never uses them by itself.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use crate::world::http::is_open;
 
 /// Their providers and ports.
 pub const SERVERS: &[(&str, u16)] = &[("ollama", 11_434), ("llamacpp", 8_080)];
-/// For all of them, side by side: nobody waits for servers that are not there.
+/// The time limit for all of them in parallel, since absent servers cost time.
 const WITHIN: Duration = Duration::from_millis(50);
 
 /// A line for each one that is there, with the flag that uses it.

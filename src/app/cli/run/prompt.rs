@@ -1,4 +1,4 @@
-//! The prompt: what was typed and what was piped.
+//! The prompt of `castor run`: arguments and piped text.
 
 use std::{io::Read, thread, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the user gets to see: the answer on stdout in one of three formats, all else on stderr.
+//! The screen of `castor run`: the answer on stdout in one of three formats, all else on stderr.
 
 use std::{future, io, thread, time::Duration};
 
@@ -26,7 +26,7 @@ enum OutputPiece {
     Err(String),
 }
 
-/// How to write.
+/// Output format and colours.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScreenStyle {
     pub format: OutputFormat,
@@ -231,7 +231,7 @@ impl Screen {
     /// Waits until everything was written.
     ///
     /// # Errors
-    /// When stdout did not take it; who reads no more is none.
+    /// When stdout fails; a closed reader is no error.
     pub async fn finish(mut self) -> io::Result<()> {
         if let Some(writer) = self.writer.take() {
             _ = writer.send(std::mem::take(&mut self.batch)).await;

@@ -1,4 +1,4 @@
-//! From `initialize` to a session that takes the prompt: a new one, or one to go on with.
+//! Session start of `castor run`: from `initialize` to a new or resumed session.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{
     failure::{Exit, Failure},
     turn::Driver,
 };
-use crate::app::{cli::sessions::MIN_PREFIX, options::DEMO};
+use crate::app::{cli::sessions::MIN_PREFIX, settings::options::DEMO};
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;
@@ -14,7 +14,7 @@ const MAX_PAGES: usize = 50;
 const UUID: usize = 36;
 const PROTOCOL_VERSION: u16 = 1;
 
-/// What is wanted of the agent.
+/// The session that a run asks for.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRequest {
     /// Absolute.
@@ -28,9 +28,9 @@ pub struct SessionRequest {
     pub mode: Option<&'static str>,
 }
 
-/// Opens the session that `wish` asks for. `Ok(None)`: the agent is gone.
-pub async fn open_session(driver: &mut Driver, wish: &SessionRequest) -> Result<Option<()>, Failure> {
-    let Some(agent) = driver.ask("initialize", initialize_params(wish)).await? else { return Ok(None) };
+/// Opens the session that `request` asks for. `Ok(None)`: the agent is gone.
+pub async fn open_session(driver: &mut Driver, request: &SessionRequest) -> Result<Option<()>, Failure> {
+    let Some(agent) = driver.ask("initialize", initialize_params(request)).await? else { return Ok(None) };
     let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
         return Err(Failure::new(
@@ -44,21 +44,21 @@ pub async fn open_session(driver: &mut Driver, wish: &SessionRequest) -> Result<
     driver.steering.is_possible = steers == Some(true);
     let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
     driver.screen.calls.changed.is_listed = lists == Some(true);
-    let opened = match &wish.resume {
-        None => new_session(driver, wish, &agent).await?,
-        Some(which) => resume_session(driver, wish, which, &agent).await?,
+    let opened = match &request.resume {
+        None => new_session(driver, request, &agent).await?,
+        Some(which) => resume_session(driver, request, which, &agent).await?,
     };
     let Some(session) = opened else { return Ok(None) };
-    set_up(driver, wish, &session).await
+    set_up(driver, request, &session).await
 }
 
 fn is_castor(agent: &Value) -> bool {
     agent.pointer("/agentInfo/name").and_then(Value::as_str) == Some("castor")
 }
 
-fn initialize_params(wish: &SessionRequest) -> Value {
+fn initialize_params(request: &SessionRequest) -> Value {
     // Without a terminal nobody could fill in a form.
-    let elicitation = if wish.interactive { json!({"form": {}, "url": {}}) } else { json!({}) };
+    let elicitation = if request.interactive { json!({"form": {}, "url": {}}) } else { json!({}) };
     json!({
         "protocolVersion": PROTOCOL_VERSION,
         "clientInfo": {"name": "castor-run", "title": "castor run", "version": env!("CARGO_PKG_VERSION")},
@@ -67,13 +67,13 @@ fn initialize_params(wish: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": wish.interactive, "events": wish.events}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events}},
         },
     })
 }
 
-async fn new_session(driver: &mut Driver, wish: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
-    let opened = driver.ask("session/new", json!({"cwd": wish.cwd, "mcpServers": []})).await;
+async fn new_session(driver: &mut Driver, request: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
+    let opened = driver.ask("session/new", json!({"cwd": request.cwd, "mcpServers": []})).await;
     let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
     match session.get("sessionId").and_then(Value::as_str) {
         Some(id) => driver.session = Some(id.to_owned()),
@@ -84,7 +84,7 @@ async fn new_session(driver: &mut Driver, wish: &SessionRequest, agent: &Value) 
 
 async fn resume_session(
     driver: &mut Driver,
-    wish: &SessionRequest,
+    request: &SessionRequest,
     which: &str,
     agent: &Value,
 ) -> Result<Option<Value>, Failure> {
@@ -99,7 +99,7 @@ async fn resume_session(
         "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
             return Err(Failure::input("this agent cannot list its sessions: give an id to --resume"));
         }
-        "latest" => match find_latest(driver, &wish.cwd).await? {
+        "latest" => match find_latest(driver, &request.cwd).await? {
             Some(id) => id,
             None => return Ok(None),
         },
@@ -118,7 +118,7 @@ async fn resume_session(
         id => id.to_owned(),
     };
     driver.session = Some(id.clone());
-    let params = json!({"sessionId": id, "cwd": wish.cwd, "mcpServers": []});
+    let params = json!({"sessionId": id, "cwd": request.cwd, "mcpServers": []});
     driver.ask(method, params).await.map_err(|it| match it.exit {
         // In the protocol's words: it speaks of methods.
         Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
@@ -191,17 +191,17 @@ async fn sessions(driver: &mut Driver, wanted: &Value) -> Result<Option<Vec<Valu
 }
 
 /// Sets mode and model over the protocol.
-async fn set_up(driver: &mut Driver, wish: &SessionRequest, session: &Value) -> Result<Option<()>, Failure> {
-    if let (Some(_), None, Some(mode)) = (&wish.resume, wish.mode, session.pointer("/modes/currentModeId"))
+async fn set_up(driver: &mut Driver, request: &SessionRequest, session: &Value) -> Result<Option<()>, Failure> {
+    if let (Some(_), None, Some(mode)) = (&request.resume, request.mode, session.pointer("/modes/currentModeId"))
         && let Some(mode) = mode.as_str().filter(|it| *it != "default")
     {
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
         driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
     }
-    if wish.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
+    if request.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
         driver.screen.note("the session goes on with the demo model; --model chooses another");
     }
-    if let Some(mode) = wish.mode {
+    if let Some(mode) = request.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
         if !ids.iter().any(|it| it == mode) {
             return Err(Failure::input(format!("this agent has no mode `{mode}`; it has: {}", listed(&ids))));
@@ -209,7 +209,7 @@ async fn set_up(driver: &mut Driver, wish: &SessionRequest, session: &Value) -> 
         let params = json!({"sessionId": driver.session, "modeId": mode});
         let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
     }
-    if let Some(model) = &wish.model {
+    if let Some(model) = &request.model {
         let option = model_option(session).and_then(|it| it.get("id"));
         let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
         let params = json!({"sessionId": driver.session, "configId": option, "value": model});
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn the_greeting_fits_the_schema() {
-        let wish = SessionRequest { interactive: true, ..SessionRequest::default() };
-        let request: InitializeRequest = serde_json::from_value(initialize_params(&wish)).unwrap();
+        let request = SessionRequest { interactive: true, ..SessionRequest::default() };
+        let request: InitializeRequest = serde_json::from_value(initialize_params(&request)).unwrap();
         let capabilities = request.client_capabilities;
         assert!(!capabilities.terminal && !capabilities.fs.read_text_file);
         let elicitation = capabilities.elicitation.unwrap();

@@ -1,4 +1,4 @@
-//! What the user types while the agent works: sent as `_session/steering`, and what becomes of it.
+//! Steering in `castor run`: sends typed lines as `_session/steering` while the agent works.
 
 use std::time::Duration;
 

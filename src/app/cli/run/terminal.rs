@@ -1,4 +1,4 @@
-//! The terminal of who runs castor: lines that are typed on it. Stdin is not used, a prompt may have been piped into it.
+//! Terminal input of `castor run`, read from /dev/tty, since stdin may carry a piped prompt.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! Runs against an agent that is played from a script, over a pair of streams in memory.
+//! `castor run` against a scripted agent, over streams in memory.
 //!
 //! ```text
 //! > method {…}       the next message of ours is this request; what is given of its params must be there
@@ -69,7 +69,7 @@ struct Seen {
 
 #[derive(Default)]
 struct Case {
-    wish: SessionRequest,
+    request: SessionRequest,
     look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
@@ -107,7 +107,7 @@ async fn play(case: Case, script: &str) -> Seen {
     let (peer, incoming) = Peer::connect(reader, writer);
     let (to_host, questions) = mpsc::channel(4);
     let (user, signals) = mpsc::channel(4);
-    let ears = EventSources { incoming, questions, signals, stderr: mpsc::channel(1).1 };
+    let sources = EventSources { incoming, questions, signals, stderr: mpsc::channel(1).1 };
     let (out, err) = (Shared::default(), Shared::default());
     let screen = Screen::new(case.look, out.clone(), err.clone());
     let (keys, lines) = mpsc::channel(1);
@@ -123,10 +123,10 @@ async fn play(case: Case, script: &str) -> Seen {
     };
     let user = User { signals: user, keys, sees: err.clone() };
     let mut driver =
-        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), ears, screen, TerminalAsker::new(typing));
-    let wish = SessionRequest { cwd: "/w".to_owned(), ..case.wish };
+        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
+    let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let run = async {
-        let end = converse(&mut driver, &wish, "hello", None).await;
+        let end = converse(&mut driver, &request, "hello", None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));
@@ -365,7 +365,7 @@ fn json_tells_of_failures() {
 
 #[test]
 fn events_are_lines() {
-    let wish = SessionRequest { events: true, ..SessionRequest::default() };
+    let request = SessionRequest { events: true, ..SessionRequest::default() };
     let opening = r#"
 > initialize {"clientCapabilities":{"_meta":{"castor":{"events":true,"interactive":false}}}}
 < result {"protocolVersion":1}
@@ -376,7 +376,7 @@ fn events_are_lines() {
 < update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}
 < event {"id":"1-0","type":"agent_start"}
 < result {"stopReason":"end_turn"}"#;
-    let seen = check_whole(Case { wish, ..plain(OutputFormat::Events) }, opening);
+    let seen = check_whole(Case { request, ..plain(OutputFormat::Events) }, opening);
     assert_eq!(seen.out, "{\"id\":\"0-0\",\"type\":\"initialize\"}\n{\"id\":\"1-0\",\"type\":\"agent_start\"}\n");
     assert_eq!(seen.err, "");
 
@@ -442,7 +442,7 @@ fn lost_agent_is_reported() {
 
 #[test]
 fn other_agents_get_mode_and_model_over_the_protocol() {
-    let wish = SessionRequest { mode: Some("yolo"), model: Some("big".into()), ..SessionRequest::default() };
+    let request = SessionRequest { mode: Some("yolo"), model: Some("big".into()), ..SessionRequest::default() };
     let opening = r#"
 > initialize {}
 < result {"protocolVersion":1}
@@ -455,11 +455,12 @@ fn other_agents_get_mode_and_model_over_the_protocol() {
 < result {"configOptions":[]}
 > session/prompt {}
 < result {"stopReason":"end_turn"}"#;
-    assert_eq!(check_whole(Case { wish, ..Case::default() }, &format!("{opening}{rest}")).exit, 0);
-    let wish = SessionRequest { mode: Some("autoEdit"), ..SessionRequest::default() };
-    assert_eq!(check_whole(Case { wish, ..Case::default() }, opening).exit, 42);
+    assert_eq!(check_whole(Case { request, ..Case::default() }, &format!("{opening}{rest}")).exit, 0);
+    let request = SessionRequest { mode: Some("autoEdit"), ..SessionRequest::default() };
+    assert_eq!(check_whole(Case { request, ..Case::default() }, opening).exit, 42);
 }
 
+/// A resumed session or a model from a flag never gets the demo model.
 #[test]
 fn demo_runs_only_without_other_models() {
     let args = RunArgs::default();
@@ -474,6 +475,7 @@ fn demo_runs_only_without_other_models() {
     assert_eq!(needs_demo(&told, none), None);
 }
 
+/// Without a model, `castor run` names the keys that it found and the files that they come from.
 #[tokio::test]
 async fn keys_without_a_model_are_named() {
     let keys = [("OPENAI_API_KEY".to_owned(), "openai".to_owned())];

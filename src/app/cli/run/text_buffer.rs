@@ -1,4 +1,4 @@
-//! The text of an answer until it is sure: an agent may take back what it said, as when a model's answer breaks off.
+//! Buffer for answer text that an agent may still take back, as when a model's answer breaks off.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ struct BufferedText {
     text: String,
 }
 
-/// What was said and not shown yet, in order.
+/// Text that is not shown yet, in order.
 #[derive(Debug, Default)]
 pub struct TextBuffer {
     pieces: Vec<BufferedText>,

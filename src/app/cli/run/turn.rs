@@ -1,4 +1,4 @@
-//! One prompt, from `initialize` to its stop reason: the loop that hears the agent, the user and the signals.
+//! The turn of `castor run`: the loop over agent, user and signals until the stop reason.
 
 use std::{
     io,
@@ -21,12 +21,12 @@ use super::{
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
 const MAX_HANDLERS: usize = 64;
-/// How long a cancelled turn may take to end when nobody reads our output any more.
+/// How long a cancelled turn may take to end when the output is no longer read.
 const UNREAD_GRACE: Duration = Duration::from_secs(1);
 /// Lines that are no messages, told one by one.
 const MAX_NOISE_NOTES: u32 = 3;
 
-/// What the user or the system wants of us.
+/// Signals of the user or the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserSignal {
     /// Ctrl-C: cancel; the second one quits.
@@ -87,11 +87,11 @@ enum TurnEvent {
 }
 
 impl Driver {
-    pub fn new(peer: Peer, host: RequestHandlers, ears: EventSources, screen: Screen, asker: TerminalAsker) -> Self {
+    pub fn new(peer: Peer, host: RequestHandlers, sources: EventSources, screen: Screen, asker: TerminalAsker) -> Self {
         Self {
             peer,
             host,
-            sources: ears,
+            sources,
             screen,
             asker,
             handlers: JoinSet::new(),
@@ -127,20 +127,20 @@ impl Driver {
         let answer = self.peer.request(method, params);
         tokio::pin!(answer);
         loop {
-            let ears = &mut self.sources;
+            let sources = &mut self.sources;
             // In order of urgency; an answer last, as everything that was written before it comes first.
             let wake = tokio::select! {
                 biased;
-                Some(it) = ears.signals.recv() => TurnEvent::Signal(it),
+                Some(it) = sources.signals.recv() => TurnEvent::Signal(it),
                 () = self.screen.closed(), if self.deadline.is_none() => TurnEvent::Unread,
                 () = until(self.deadline), if self.deadline.is_some() => TurnEvent::GiveUp,
-                Some(it) = ears.questions.recv() => TurnEvent::Question(it),
+                Some(it) = sources.questions.recv() => TurnEvent::Question(it),
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
                 Some(it) = self.steering.next() => TurnEvent::Steered(it),
                 () = self.screen.room() => TurnEvent::Room,
-                Some(it) = self.screen.before(&mut ears.stderr) => TurnEvent::Log(it),
-                Some(it) = self.screen.before(&mut ears.incoming), if self.handlers.len() < MAX_HANDLERS => {
+                Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
+                Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)
                 }
                 it = &mut answer => TurnEvent::Answer(it),

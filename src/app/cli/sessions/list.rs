@@ -1,4 +1,4 @@
-//! `castor sessions list`: a table for people, an array for programs.
+//! `castor sessions list`: a table for people, JSON for programs.
 
 use serde_json::json;
 
@@ -9,8 +9,8 @@ use crate::{app::cli::terminal_text, base::path::AbsPath, base::text, wire::acp:
 const MAX_TITLE: usize = 60;
 
 /// `None`: of all folders.
-pub fn list(desk: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), CommandError> {
-    let all = desk.store.list(cwd);
+pub fn list(context: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), CommandError> {
+    let all = context.store.list(cwd);
     // Where nothing was asked there is nothing to come back to.
     let worth: Vec<_> = all.into_iter().filter(|it| cwd.is_none() || it.has_prompts).collect();
     if as_json {
@@ -20,10 +20,10 @@ pub fn list(desk: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool)
                 json!({"sessionId": it.id, "cwd": it.cwd, "title": it.title, "updatedAt": iso_time(it.updated_ms)})
             })
             .collect();
-        return Ok(writeln!(desk.out, "{}", serde_json::Value::from(rows))?);
+        return Ok(writeln!(context.out, "{}", serde_json::Value::from(rows))?);
     }
     if let (true, Some(cwd)) = (worth.is_empty(), cwd) {
-        return Ok(writeln!(desk.out, "No session of {cwd}; --all lists those of all folders")?);
+        return Ok(writeln!(context.out, "No session of {cwd}; --all lists those of all folders")?);
     }
     for it in &worth {
         let time = iso_time(it.updated_ms);
@@ -35,7 +35,7 @@ pub fn list(desk: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool)
         };
         let place =
             if cwd.is_none() { format!("  {}", terminal_text::clean(&it.cwd.to_string())) } else { String::new() };
-        writeln!(desk.out, "{}  {time}  {title}{place}", it.id)?;
+        writeln!(context.out, "{}  {time}  {title}{place}", it.id)?;
     }
     Ok(())
 }

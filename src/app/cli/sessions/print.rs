@@ -1,14 +1,17 @@
-//! `castor sessions show`: what a session is, and a line for each thing that happened in it.
+//! `castor sessions show`: a session's outline, one line for each event.
 
 use std::fmt::Write as _;
 
 use crate::{
-    app::cli::terminal_text::clean,
-    base::{content::Part, content::joined_text, text},
-    wire::{
-        acp::session::iso_time,
-        export::{EndedCall, Story, StoryItem, StorySpeaker},
+    app::cli::{
+        sessions::export::{EndedCall, Story, StoryItem, StorySpeaker},
+        terminal_text::clean,
     },
+    base::{
+        content::{Part, joined_text},
+        text,
+    },
+    wire::acp::session::iso_time,
     world::{disk, store::SessionStore},
 };
 

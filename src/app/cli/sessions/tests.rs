@@ -1,4 +1,4 @@
-//! The verbs of `castor sessions` on a real store.
+//! `castor sessions` on a real store.
 #![allow(clippy::disallowed_methods)]
 
 use std::fs;
@@ -46,14 +46,14 @@ impl Bed {
         let cwd = self.cwd();
         let mut yes = |_: &str| answer == Some(true);
         let ask = answer.map(|_| &mut yes as &mut dyn FnMut(&str) -> bool);
-        let mut desk = CommandContext {
+        let mut context = CommandContext {
             store: &self.store,
             cwd: &cwd,
             now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
             out: &mut out,
             ask,
         };
-        let done = run(&args.verb, &mut desk);
+        let done = run(&args.verb, &mut context);
         done.map(|()| String::from_utf8(out).unwrap()).map_err(|it| (it.why, it.code))
     }
 
@@ -170,6 +170,7 @@ fn repairs_and_says_what_was_lost() {
     assert_eq!(fs::read_to_string(format!("{path}.bak-1")).unwrap(), torn);
 }
 
+/// Scripts can read the id; the parent keeps its bytes.
 #[test]
 fn forks_print_only_the_new_id() {
     let bed = bed();

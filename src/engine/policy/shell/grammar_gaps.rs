@@ -1,4 +1,4 @@
-//! What bash runs and the grammar takes for text: each place that may begin a substitution must be one in the tree.
+//! Substitutions that bash runs and the grammar misses: each possible start must be one in the syntax tree.
 
 use tree_sitter::{Node, Tree};
 

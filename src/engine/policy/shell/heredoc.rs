@@ -1,5 +1,5 @@
-//! Here-documents, taken out before the grammar reads: bash's rule for where a body ends is simple, the grammar's is
-//! not. What is not one of the shapes that all readers agree on counts as unparsed.
+//! Here-documents: masked before the grammar reads a script, by bash's own rule for where a body ends. Unusual shapes
+//! count as unparsed.
 
 use super::words::Opaque;
 

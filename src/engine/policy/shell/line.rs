@@ -1,4 +1,4 @@
-//! What a reader makes of a command line: commands it would run, or the reason why nobody can tell.
+//! A parsed command line: the commands that it would run, or the reason why it is opaque.
 
 use super::words::ShellWord;
 
@@ -7,7 +7,7 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// Lines within lines (`bash -c "bash -c …"`) and substitutions within substitutions beyond this are not read.
 pub const MAX_DEPTH: usize = 8;
 
-/// How a command stands beside the others of its line.
+/// The role of a command in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandRole {
     /// It runs by itself.
@@ -60,7 +60,7 @@ pub fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Where output goes to or input comes from, other than descriptors and `/dev/null`.
+/// A redirection, other than to descriptors and `/dev/null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     pub target: ShellWord,

@@ -1,4 +1,4 @@
-//! What a shell line would run: every command, or the reason why that cannot be told. No part of bash is evaluated.
+//! The shell reader: every command that a line would run, or the reason why it is opaque. It evaluates no bash.
 //!
 //! The grammar is tree-sitter's; bash has the last word when the line runs. Where the two are known to differ (line
 //! continuations inside words, escaped blanks, comments in back-quotes, here-documents with odd delimiters, words after a

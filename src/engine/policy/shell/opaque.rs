@@ -1,4 +1,4 @@
-//! Programs that run what their words do not plainly say: interpreters with code, carriers, builtins that change the shell.
+//! Opaque programs: interpreters with code, command runners, and builtins that change the shell.
 
 use std::{
     collections::HashMap,

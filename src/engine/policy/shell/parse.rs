@@ -1,4 +1,4 @@
-//! Reads a line, and the lines and commands within it.
+//! The parser of shell lines, with the scripts and commands nested in them.
 
 use super::{
     line::{CommandRole, MAX_BYTES, MAX_DEPTH, Script, ShellCommand, ShellLine},
@@ -12,7 +12,7 @@ use super::{
 const MAX_WRAPPED: usize = 16 * 1024;
 const TOO_MANY: Opaque = Opaque("it has too many commands");
 
-/// Says what `text` would run, or that nobody can tell.
+/// The commands that `text` would run, or the reason why it is opaque.
 pub fn parse(text: &str) -> ShellLine {
     let mut reader = LineReader::default();
     let why = match reader.add(text, 0) {

@@ -1,4 +1,4 @@
-//! The syntax tree, walked once without recursion: lists commands, and notes what makes a line opaque.
+//! The walk over a shell syntax tree, without recursion: lists commands and marks the line opaque where it must.
 
 use std::sync::LazyLock;
 
@@ -79,7 +79,7 @@ const KNOWN: &[&str] = &[
     "declaration_command",
 ];
 
-/// What a text has in it, and why it is opaque all the same.
+/// The commands of a text, and the reason if it is opaque.
 #[derive(Debug)]
 pub struct WalkResult {
     pub script: Script,

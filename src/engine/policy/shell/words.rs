@@ -1,10 +1,10 @@
-//! Words of the shell with their quoting resolved: what is literal, what is a pattern, what only the shell knows.
+//! Shell words with resolved quotes: literal text, glob patterns and expansions.
 
-/// Why it cannot be told what a line runs.
+/// The reason why a line is opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opaque(pub &'static str);
 
-/// How far a word can be trusted to mean what it says.
+/// The kind of a word: how much of it is literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
     /// Exactly `text`.

@@ -1,4 +1,4 @@
-//! Programs that run the words behind their own: what those are, or that nobody can tell.
+//! Wrapper programs such as `env`, `sudo` and `xargs`: finds the command that they run.
 
 use super::{
     line::{CommandRole, ShellCommand},
@@ -6,7 +6,7 @@ use super::{
     words::{Opaque, ShellWord, WordKind},
 };
 
-/// What a command runs besides itself.
+/// The command that a wrapper runs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InnerCommand {
     Nothing,

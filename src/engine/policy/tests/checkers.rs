@@ -1,4 +1,4 @@
-//! Safety checkers: which calls they are heard on, what their word does, and files that name them wrongly.
+//! Safety checkers in policy: which calls they review, and files that configure them wrongly.
 
 use super::{
     super::{CheckerVerdict, PolicyFile, next_checker},

@@ -1,4 +1,4 @@
-//! Shell commands, by the hundred: the rows of `commands.txt`; and some that are too long for a row.
+//! Shell commands by the hundred: the rows of `commands.txt`, and some that are too long for a row.
 
 use expect_test::expect_file;
 
@@ -77,6 +77,7 @@ impl Setting {
     }
 }
 
+/// The number of commands has no limit; a line that is too long is not read, so it is asked about or denied.
 #[test]
 fn large_ones() {
     let rules = rules(&rule("deny", "commandPrefix='rm'"));

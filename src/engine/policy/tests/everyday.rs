@@ -1,4 +1,4 @@
-//! Lines that people run every day: what the default mode and `auto` do with each.
+//! Everyday command lines: the decision of the default mode and of `auto` on each.
 
 use super::*;
 
@@ -12,6 +12,7 @@ fn decided(line: &str) -> (Decision, Decision, bool) {
     (default.decision, auto.decision, auto.read_only)
 }
 
+/// A read-only line runs with everything read-only; the rows of `danger.toml` ask in every mode.
 #[test]
 fn each_line_is_treated_as_its_row_says() {
     let (mut n, mut wrong, mut sections) = (0, Vec::new(), Vec::<(&str, usize)>::new());

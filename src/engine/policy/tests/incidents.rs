@@ -1,4 +1,4 @@
-//! Incidents of other agents' shell rules, each as many commands that must not run unasked.
+//! Incidents of other agents' shell rules: commands that must not run without a question.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of policy, as data: one table after another through one check.
+//! Tests of policy as data: one table after another through one check.
 
 mod checkers;
 mod commands;

@@ -1,4 +1,4 @@
-//! Where rules come from: tiers, settings, MCP servers, files that are wrong.
+//! Origins of rules: tiers, settings, MCP servers and broken files.
 
 use super::{super::ToolLists, *};
 use crate::{
@@ -167,6 +167,7 @@ fn ask_rule_for_all_commands_covers_looking_ones() {
     check(&asks, &[], &looking(&["default!"], "deny"));
 }
 
+/// A denial is never softened, in yolo and for read-only commands neither.
 #[test]
 fn deny_rule_for_all_commands_covers_looking_ones() {
     check(&rules(&rule("deny", "")), &[], &looking(LOOKING_MODES, "deny"));

@@ -1,4 +1,4 @@
-//! Yeses for longer: over the questions that rules ask, and not over more.
+//! Saved grants: the questions that they answer, and those that they do not.
 
 use super::*;
 use crate::base::log::GRANTS_FILE;

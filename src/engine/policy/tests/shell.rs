@@ -1,4 +1,4 @@
-//! What a script would run: here-documents, and bash's own view of random scripts.
+//! The shell reader on here-documents, and compared with bash on random scripts.
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, process::Command};

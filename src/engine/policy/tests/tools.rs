@@ -1,4 +1,4 @@
-//! Tools other than the shell, rules as files, and their order.
+//! Policy on tools other than the shell, rule files and their order.
 
 use super::*;
 
@@ -172,6 +172,7 @@ const OBEYED: &str = "
     .zshrc .zshenv .config/fish/config.fish .config/autostart/x.desktop Library/LaunchAgents/x.plist .envrc .npmrc
     .cargo/config.toml .ssh/authorized_keys";
 
+/// Files that castor, editors, git or shells obey have their own question in every mode.
 #[test]
 fn obeyed_files_need_an_explicit_rule() {
     let grants = [
@@ -208,6 +209,7 @@ fn obeyed_files_need_an_explicit_rule() {
     }
 }
 
+/// Policy sees the real path of a target beside its name; tools open the real path only.
 #[test]
 fn a_link_hides_nothing() {
     let rules = rules("");
@@ -331,6 +333,7 @@ fn question_names_the_config_files_it_opens() {
     }
 }
 
+/// No rule of a workspace can allow it.
 #[test]
 fn a_rule_that_names_it_allows_it() {
     let rule = |what: &str| format!("[[rule]]\ntoolName='write_file'\ndecision='allow'\npriority=100\n{what}");
@@ -363,6 +366,7 @@ fn shipped_rules_keep_their_examples() {
     }
 }
 
+/// An unknown key leaves its rule out, with a warning.
 #[test]
 fn files_that_are_wrong() {
     let parse = |text: &str| RuleSet::parse(text, Tier::User, "u.toml");

@@ -1,4 +1,4 @@
-//! Decisions on failures as a table: `case => decision`.
+//! Reactions to failures as a table: `case => decision`.
 
 use super::{AttemptCounts, FailureAction, FailureCase, RetryPatience, on_failure, outage, outage_by_policy};
 use crate::{
@@ -86,6 +86,7 @@ fn waits_where_the_server_names_none() {
     assert!(waits.len() > 30, "{waits:?}");
 }
 
+/// The wait is the server's, to the millisecond.
 #[test]
 fn server_delay_is_waited_exactly() {
     for ms in [0, 1, 900, 34_070, 300_000] {

@@ -1,4 +1,4 @@
-//! Decisions as a table: what is wanted and known, and where the prompt goes.
+//! Routing decisions as a table: settings and state, and the model that gets the prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,8 @@ use crate::{
     },
     engine::routing::{
         Chain,
-        aliases::{Alias, Aliases, ModelConfig},
+        alias::{Alias, ModelConfig},
+        aliases::Aliases,
         fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         health::Health,
         task_classifier::{Classification, ClassifierModel, TaskClass},

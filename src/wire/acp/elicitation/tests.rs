@@ -1,4 +1,4 @@
-//! Questions on the wire, held against the official schema.
+//! Elicitations on the wire, checked against the official schema.
 
 use serde_json::{Value, json, value::to_raw_value};
 

@@ -1,4 +1,4 @@
-//! Programs that judge, and those that fail at it. Shell scripts here; a program reads and prints the same.
+//! External safety checkers that answer, and those that fail. Shell scripts stand for programs.
 #![allow(clippy::disallowed_methods)]
 
 use std::{os::unix::fs::PermissionsExt, sync::Arc};
@@ -117,6 +117,7 @@ async fn checker_gets_the_context_it_wants() {
     assert!(text.contains(r#""context":{}"#), "{text}");
 }
 
+/// A checker's program must not lie where the agent can write.
 #[tokio::test]
 async fn the_agent_cannot_be_its_own_judge() {
     let ground = Ground::new();

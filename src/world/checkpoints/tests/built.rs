@@ -1,4 +1,4 @@
-//! What is built from the rest, and files in it.
+//! Build folders, and files in them.
 
 use std::fs;
 

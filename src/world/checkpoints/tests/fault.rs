@@ -1,4 +1,4 @@
-//! What tests have happen at the steps that leave something on a disk.
+//! Faults that tests inject at each step that writes to a disk.
 
 use std::{cell::RefCell, io};
 

@@ -1,4 +1,4 @@
-//! Workspaces that want something outside of them to be read or written.
+//! Hostile workspaces that try to have files outside of them read or written.
 
 use std::{
     cell::RefCell,

@@ -1,4 +1,4 @@
-//! Killed at any step, or on a disk that is full from any step on: wholly before, or wholly after.
+//! Restores that are killed, or run out of disk, at each step: the result is wholly old or wholly new.
 
 use std::{
     fs,

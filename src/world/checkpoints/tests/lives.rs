@@ -1,4 +1,4 @@
-//! Random trees, random changes: what is undone is as it was, and what is redone is as it became.
+//! Random trees and changes: undo and redo give back the exact state.
 
 use std::{
     ffi::OsStr,

@@ -1,4 +1,4 @@
-//! What stays, what goes, and how much there may be.
+//! Retention of checkpoints: what stays, what is removed, and the size limit.
 
 use std::{fs, time::SystemTime};
 

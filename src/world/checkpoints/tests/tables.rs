@@ -1,4 +1,4 @@
-//! Cases one by one: conflicts, two sessions, clients with buffers, branches.
+//! Restores case by case: conflicts, two sessions, clients with buffers, branches.
 
 use std::{
     fs,

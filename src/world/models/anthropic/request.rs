@@ -1,4 +1,4 @@
-//! Requests of the Messages API: messages come last, so that the next request begins as this one did.
+//! Requests of Anthropic's Messages API. Messages come last, so that prompt caches match.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Tokens of an answer where nobody set a limit: the API wants one.
+/// The default limit of an answer in tokens: the API requires one.
 const MAX_TOKENS: u32 = 32_000;
 /// The same, for models that give less.
 const SMALL_MAX_TOKENS: &[(&str, u32)] = &[("claude-3-5", 8_192), ("claude-3-7", 32_000), ("claude-3", 4_096)];

@@ -1,4 +1,4 @@
-//! Answers of the Messages API: one event's JSON to chunks.
+//! Response decoder of Anthropic's Messages API: events to chunks.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

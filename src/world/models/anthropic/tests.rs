@@ -1,4 +1,4 @@
-//! The Messages API: requests as JSON, answers event by event.
+//! Anthropic's Messages API: requests as JSON, answers event by event.
 
 use serde_json::{Value, json};
 

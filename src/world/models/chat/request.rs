@@ -1,9 +1,9 @@
-//! Requests of chat completions: messages come last, so that the next request begins as this one did.
+//! Requests of OpenAI's chat completions API. Messages come last, so that prompt caches match.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
@@ -157,17 +157,18 @@ fn assistant(out: &mut Vec<u8>, turn: &Turn, signer: &str) {
     if said.is_none() && calls.is_empty() {
         return;
     }
-    let mut message = json!({ "role": "assistant", "content": said });
+    let mut message = Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), said.into())]);
+    let mut set = |key: &str, value: Value| _ = message.insert(key.to_owned(), value);
     match mark {
         // Thoughts of one request are mostly of no use to the next, and some servers refuse them.
         None => (),
         // Who sends them under this name wants them back beside calls, the empty ones too.
         Some("") if calls.is_empty() => (),
-        Some("") => message["reasoning_content"] = thought.into(),
-        Some(details) => message["reasoning_details"] = serde_json::from_str(details).unwrap_or_default(),
+        Some("") => set("reasoning_content", thought.into()),
+        Some(details) => set("reasoning_details", serde_json::from_str(details).unwrap_or_default()),
     }
     if !calls.is_empty() {
-        message["tool_calls"] = calls.into();
+        set("tool_calls", calls.into());
     }
     push_item(out, &message);
 }

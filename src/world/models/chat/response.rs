@@ -1,4 +1,4 @@
-//! Answers of chat completions: one event's JSON to chunks. Calls come in fragments and are passed on whole.
+//! Response decoder of chat completions: events to chunks. It joins fragments of tool calls.
 
 mod reasoning;
 

@@ -92,6 +92,7 @@ fn every_kind_of_message() {
     assert_eq!(got[3]["content"][1]["type"], "image_url");
 }
 
+/// Other providers do not get a model's thoughts.
 #[test]
 fn thoughts_return_only_to_their_provider() {
     let assistant = |text: &str| messages(text)[1].clone();

@@ -1,4 +1,4 @@
-//! What a prompt asks the demo model to do, by its words alone.
+//! Intents of the demo model: what a prompt asks for, by its words alone.
 
 /// The file that is written where the prompt names none.
 const NOTE_FILE: &str = "CASTOR-DEMO.md";

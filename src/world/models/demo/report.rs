@@ -1,4 +1,4 @@
-//! What the demo model says, made from what the tools returned and from nothing else.
+//! Answers of the demo model, made from tool results alone.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The demo model against made-up tools.
+//! The demo model with scripted tool results.
 
 use std::sync::Arc;
 

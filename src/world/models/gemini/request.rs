@@ -1,4 +1,4 @@
-//! Gemini's requests. Every turn is encoded once and kept; a body is its turns' bytes, copied together.
+//! Requests of Gemini's API. Each turn is encoded once and its bytes are copied.
 
 use bytes::Bytes;
 use serde::Serialize;

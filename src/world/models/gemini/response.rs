@@ -1,4 +1,4 @@
-//! Gemini's answers: one event's JSON to chunks. The hot path: texts are borrowed until they become a chunk.
+//! Response decoder of Gemini's API: events to chunks. The hot path borrows texts until they become a chunk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Requests and answers as text tables.
+//! Gemini requests and answers as text tables.
 
 use std::sync::Arc;
 

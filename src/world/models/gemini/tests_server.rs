@@ -1,4 +1,4 @@
-//! The whole way over a loopback connection: statuses, breaks at every byte, silence, garbage, cancelling.
+//! Gemini over a loopback connection: statuses, breaks at every byte, silence, garbage, cancelling.
 
 use std::{sync::Arc, time::Duration};
 
@@ -379,6 +379,7 @@ async fn a_connection_is_used_again() {
     timeout(GUARD, async { tokio::join!(serve, twice) }).await.expect("a second connection was opened");
 }
 
+/// An abort closes the connection at any time.
 #[tokio::test]
 async fn dropping_closes_the_connection() {
     let server = Server::new().await;

@@ -1,4 +1,4 @@
-//! Tokens over a loopback connection: what is asked, what is kept, and for how long.
+//! Google access tokens over a loopback connection: requests, caching and expiry.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! One answer on its way from the connection to the sink: events are decoded as they come.
+//! A streamed HTTP answer: decodes events as they arrive.
 
 use std::{mem, time::Duration};
 

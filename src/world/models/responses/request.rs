@@ -1,4 +1,4 @@
-//! Requests of the Responses API: the input comes last, so that the next request begins as this one did.
+//! Requests of OpenAI's Responses API. The input comes last, so that prompt caches match.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

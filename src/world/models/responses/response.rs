@@ -1,4 +1,4 @@
-//! Answers of the Responses API: one event's JSON to chunks. Calls are passed on whole, at the end of their item.
+//! Response decoder of OpenAI's Responses API: events to chunks. A call is passed on whole.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

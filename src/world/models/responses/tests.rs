@@ -1,4 +1,4 @@
-//! The Responses API: requests as JSON, answers event by event.
+//! OpenAI's Responses API: requests as JSON, answers event by event.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! What lets castor make namespaces where AppArmor keeps programs from that, as on Ubuntu since 24.04: a profile, which an
-//! administrator loads.
+//! An AppArmor profile that lets castor make namespaces, as Ubuntu needs since 24.04. An administrator loads it.
 
 use std::path::Path;
 

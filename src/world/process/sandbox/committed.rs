@@ -1,4 +1,4 @@
-//! Whether a commit from before the session has a file as it is: what git checks out of those is no new configuration.
+//! Files that a commit from before the session holds: checking them out creates no new configuration.
 //!
 //! No git is started for that. What the refs pointed to is noted when the session's first process is confined. From there
 //! on commits and trees are read in git's own files. Commands write those, and so each object is checked by its hash: that
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// More files are no configuration that somebody looked at.
+/// More files are no configuration that was ever reviewed.
 const MAX_FILES: usize = 256;
 const MAX_FILE: u64 = 1 << 20;
 /// Refs that are files of their own; what git packed of them beyond that is not read.
@@ -44,7 +44,7 @@ struct Repository {
 /// By the sessions' folders for temporary files.
 static SESSIONS: Mutex<BTreeMap<PathBuf, Arc<SessionCommits>>> = Mutex::new(BTreeMap::new());
 
-/// What a session began with, noted now if nobody did it before.
+/// The commits that a session began with, noted now if they were not before.
 pub(super) fn session_commits(it: &Confinement) -> Arc<SessionCommits> {
     let look =
         || Arc::new(SessionCommits(it.writable_folders().filter_map(|it| Repository::around(it.as_path())).collect()));

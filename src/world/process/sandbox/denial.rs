@@ -1,5 +1,4 @@
-//! Whether a command failed at the sandbox: its exit code, a short list of phrases, and the path that such a line names.
-//! A guess, which only leads to a question.
+//! Sandbox denial detection: guesses from exit code and output whether a command failed at the sandbox.
 
 use std::path::Path;
 
@@ -68,7 +67,7 @@ const REFUSED: &[&str] = &[
     "permission denied",
     "eacces",
 ];
-/// Of what is hidden nobody says more.
+/// A hidden path is named by no program.
 const MISSING: &[&str] = &["no such file or directory", "enoent", "not a directory", "enotdir"];
 /// Such a refusal may be the user's own rights: without a path in what is read-only here it says nothing.
 const OF_RIGHTS: &[&str] = &["permission denied", "eacces"];
@@ -80,7 +79,7 @@ const SOCKETS: &[&str] = &[
     "cannot connect to podman",
     "gpg failed to sign",
 ];
-/// Programs that are often told to say nothing, and by which exit code they tell that they reached nobody.
+/// Programs that often run quietly, with the exit code of a failed connection.
 const SILENT: &[(&str, i32)] = &[("curl", 6), ("wget", 4)];
 
 /// What a command was most likely denied; `None`: it failed by itself. `code`: its exit code.

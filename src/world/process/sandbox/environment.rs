@@ -1,4 +1,4 @@
-//! The environment of confined processes: nothing that leads out of the sandbox, and nothing that waits for what cannot come.
+//! Environment variables of confined processes: without those that lead out of the sandbox or wait for a user.
 
 use crate::base::sandbox::Confinement;
 
@@ -60,7 +60,7 @@ const CACHES: &[(&str, &str)] = &[
 /// obeys.
 const GIT: &[(&str, &str)] =
     &[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "repack.updateServerInfo"), ("GIT_CONFIG_VALUE_0", "false")];
-/// Of who only looks: git does not refresh its index.
+/// For read-only commands: git does not refresh its index.
 const LOOKING: (&str, &str) = ("GIT_OPTIONAL_LOCKS", "0");
 
 /// What is left of an environment, and what comes to it. What the user set of caches and [`NO_RETRIES`] stays.
@@ -141,6 +141,7 @@ mod tests {
         assert!(!words(false, &[]).contains("GIT_OPTIONAL_LOCKS"));
     }
 
+    /// Variables that name sockets of containers, agents and desktops are removed.
     #[test]
     fn what_leads_out_is_left_out() {
         let said = words(true, &[("SSH_AUTH_SOCK", "/s"), ("DOCKER_HOST", "x"), ("DBUS_A", "x"), ("HOME", "/h")]);

@@ -1,4 +1,4 @@
-//! The text of git's settings, read as git reads it: what it takes otherwise than git could hide a setting from us.
+//! Parser for git configuration files, exact as git: a difference could hide a setting.
 
 use std::{iter::Peekable, str::Chars};
 

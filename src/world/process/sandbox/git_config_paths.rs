@@ -1,5 +1,5 @@
-//! What a repository's own configuration names: folders of hooks, included files, programs. Git runs or obeys it as it does
-//! what lies in `.git`. Read by hand, before each command: git itself might run what it reads.
+//! Paths that a repository's git configuration names: hooks, includes and programs. They are protected like `.git`
+//! itself.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{base::path::AbsPath, world::disk};
 
-/// Longer settings are nobody's.
+/// Longer settings are an error.
 const MAX: u64 = 1 << 20;
 /// Files that include files.
 const DEPTH: usize = 5;
@@ -111,10 +111,10 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// All that the settings in a git folder say, with those of files that they include.
+/// All settings of a git folder, with those of included files.
 ///
 /// # Errors
-/// As [`by`].
+/// A settings file cannot be read, or is too large.
 pub fn all_settings(git: &Path) -> io::Result<Vec<Setting>> {
     let mut files = vec![(git.join("config"), 0), (git.join("config.worktree"), 0)];
     let mut res = Vec::new();

@@ -1,4 +1,4 @@
-//! What lies in the folders that a command may write and must stay as it is.
+//! Guarded paths in writable folders: a confined command cannot change them.
 
 use std::{
     collections::BTreeSet,
@@ -8,12 +8,14 @@ use std::{
 };
 
 use super::{
-    PlanNotes, Quarantine, SandboxPlan, committed,
+    GuardContext, PlanNotes, Quarantine, SandboxPlan, committed,
     git_config_paths::{self, ConfigPath, UserGitConfig},
-    nested_config,
-    placeholders::{self, Placeholders},
-    quarantine::{is_repository, nested_names},
-    reachable, submodules, views,
+    nested_config, placeholder_files,
+    placeholders::Placeholders,
+    quarantine::nested_names,
+    reachable,
+    repository::is_repository,
+    submodules, views,
 };
 use crate::{
     base::{
@@ -26,17 +28,6 @@ use crate::{
 /// Another castor may remove a placeholder while we look, but not for ever.
 const TRIES: usize = 20;
 
-/// Where a command runs, and what it is.
-#[derive(Clone, Copy)]
-pub(super) struct GuardContext<'a> {
-    pub cwd: &'a AbsPath,
-    /// As its environment says.
-    pub home: Option<&'a Path>,
-    pub path: &'a str,
-    pub program: &'a str,
-    pub args: &'a [&'a str],
-}
-
 /// `below`: how many repositories and editors' folders below a root are protected at most; `None`: nothing can be mounted.
 pub(super) fn plan(
     it: &Confinement,
@@ -48,7 +39,7 @@ pub(super) fn plan(
         let mut plan = empty(it, around, below.is_some())?;
         if !it.grant.read_only {
             // Letting go waits for it, too.
-            let _alone = placeholders::lock_placeholders();
+            let _alone = placeholder_files::lock_placeholders();
             fill_plan(it, below, &mut plan, &mut standing)?;
         }
         if plan.namespaces {

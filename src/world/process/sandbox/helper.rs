@@ -1,4 +1,5 @@
-//! The helper: castor, started anew to confine itself and then become the command. It makes no thread and no runtime.
+//! The sandbox helper: castor starts itself anew, confines itself and becomes the command. It has no thread and no
+//! runtime.
 
 mod bubblewrap;
 mod calls;
@@ -32,9 +33,9 @@ use super::{HELPER_ARG, HELPER_FAILED, SandboxPlan, path_json};
 /// What a trial exits with where the system is short of processes or memory.
 const SHORT: i32 = 75;
 
-/// Why this process was started: its second argument.
+/// The task of the helper process: its second argument.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Task {
+pub(super) enum HelperTask {
     /// Only tries namespaces, and says by its exit code whether they can be had.
     Try(Namespaces),
     /// Does nothing: the command of a trial.
@@ -45,7 +46,7 @@ pub(super) enum Task {
     Within(RawFd),
 }
 
-/// What the helper must know before it has its plan.
+/// The helper's data before it has its plan.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Start {
     /// The number of the descriptor that brings the plan, and closes when castor lets go.
@@ -54,10 +55,10 @@ pub(super) struct Start {
     pub namespaces: Namespaces,
 }
 
-/// Who makes mounts, processes and a network for a command alone.
+/// The program that makes namespaces of mounts, processes and network for a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Namespaces {
-    /// Nobody may.
+    /// The system forbids namespaces.
     None,
     Helper,
     /// The system lets this program, and not castor.
@@ -78,7 +79,7 @@ impl Namespaces {
     }
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for HelperTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
@@ -99,7 +100,7 @@ pub(super) fn namespaces() -> Namespaces {
 fn find_namespaces() -> Option<Namespaces> {
     let can = |it: &Namespaces| {
         let mut trial = Command::new("/proc/self/exe");
-        trial.args([HELPER_ARG, &Task::Try(it.clone()).to_string()]).env_clear();
+        trial.args([HELPER_ARG, &HelperTask::Try(it.clone()).to_string()]).env_clear();
         trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match trial.status().ok()?.code()? {
             SHORT => None,
@@ -128,12 +129,12 @@ pub fn enter_if_asked() {
 fn enter(mut args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible, String> {
     let task = args.next().and_then(|it| it.into_string().ok()).ok_or("nothing to start with")?;
     match serde_json::from_str(&task).map_err(|it| it.to_string())? {
-        Task::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
-        Task::Try(Namespaces::Helper) => try_own(),
-        Task::Try(Namespaces::None) => Err("nothing to try".to_owned()),
-        Task::Nothing => std::process::exit(0),
-        Task::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
-        Task::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
+        HelperTask::Try(Namespaces::Bubblewrap(it)) => bubblewrap::try_it(&it),
+        HelperTask::Try(Namespaces::Helper) => try_own(),
+        HelperTask::Try(Namespaces::None) => Err("nothing to try".to_owned()),
+        HelperTask::Nothing => std::process::exit(0),
+        HelperTask::Start(it) => enter_new(&it, &args.collect::<Vec<_>>()),
+        HelperTask::Within(given) => bubblewrap::enter(given, &args.collect::<Vec<_>>()),
     }
 }
 

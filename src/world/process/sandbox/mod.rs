@@ -1,4 +1,4 @@
-//! The sandbox of commands: what is prepared before a process starts. `README.md` here says what it holds and what not.
+//! The sandbox of commands: prepares a confined start. `README.md` here says what it protects and what not.
 
 #[cfg(target_os = "linux")]
 mod apparmor;
@@ -13,6 +13,7 @@ pub(super) mod helper;
 mod nested_config;
 mod online;
 mod path_json;
+mod placeholder_files;
 pub(super) mod placeholder_records;
 mod placeholders;
 mod quarantine;
@@ -40,11 +41,11 @@ pub(super) use environment::scrubbed;
 #[cfg(target_os = "linux")]
 pub use helper::enter_if_asked;
 #[cfg(target_os = "linux")]
-use helper::{Namespaces, Start, Task};
+use helper::{HelperTask, Namespaces, Start};
 pub use online::current_confinement;
-pub use placeholder_records::{quarantine_orphans, remove_orphans};
+pub use placeholder_records::remove_orphans;
 pub use placeholders::{Placeholders, RemovedPlaceholders};
-pub use quarantine::Quarantine;
+pub use quarantine::{Quarantine, quarantine_orphans};
 pub use reachable::opens;
 use views::View;
 
@@ -79,7 +80,7 @@ struct SandboxPlan {
     /// Written, but neither renamed nor removed.
     #[serde(with = "path_json::many")]
     fixed: Vec<PathBuf>,
-    /// Nobody needs them when the rest is known.
+    /// Not needed when the rest is known.
     #[serde(skip)]
     notes: PlanNotes,
     /// What is hidden, and what is seen in it all the same. What is above comes first.
@@ -95,11 +96,11 @@ struct PlanNotes {
     /// Configuration that may be written.
     open: Vec<PathBuf>,
     user_config: git_config_paths::UserGitConfig,
-    /// What somebody would obey and is not there.
+    /// Absent configuration that a program would obey.
     absent: Vec<PathBuf>,
 }
 
-/// How to start something confined.
+/// The start of a confined process.
 pub(super) struct ConfinedStart<'c> {
     pub program: OsString,
     pub args: Vec<OsString>,
@@ -193,7 +194,7 @@ pub(super) fn prepare_start<'c>(
     }
     make_private(it.own_folders.tmp.as_path())?;
     let value = |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|it| it.1.as_str());
-    let around = guarded_paths::GuardContext {
+    let around = GuardContext {
         cwd,
         home: value("HOME").map(Path::new),
         path: value("PATH").unwrap_or_default(),
@@ -208,14 +209,14 @@ fn through<'c>(
     it: &'c Confinement,
     program: &str,
     args: &[&str],
-    around: guarded_paths::GuardContext<'c>,
+    around: GuardContext<'c>,
 ) -> io::Result<ConfinedStart<'c>> {
     use std::os::fd::AsRawFd;
     let by = helper::namespaces();
     let below = by.max_below();
     let (life, mut writer) = io::pipe()?;
     let online = online::Online::of(it);
-    let task = Task::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
+    let task = HelperTask::Start(Start { life: life.as_raw_fd(), network: it.network, namespaces: by }).to_string();
     let args = [HELPER_ARG, &task, program].iter().chain(args).map(OsString::from).collect();
     let rest = move || {
         let (plan, mut standing) = guarded_paths::plan(it, around, below)?;
@@ -271,7 +272,7 @@ fn through<'c>(
     it: &'c Confinement,
     program: &str,
     args: &[&str],
-    around: guarded_paths::GuardContext<'c>,
+    around: GuardContext<'c>,
 ) -> io::Result<ConfinedStart<'c>> {
     #[cfg(target_os = "macos")]
     {
@@ -285,6 +286,17 @@ fn through<'c>(
         _ = (it, program, args, around);
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// The folder, environment and program of a command.
+#[derive(Clone, Copy)]
+struct GuardContext<'a> {
+    pub cwd: &'a AbsPath,
+    /// As its environment says.
+    pub home: Option<&'a Path>,
+    pub path: &'a str,
+    pub program: &'a str,
+    pub args: &'a [&'a str],
 }
 
 /// What is there now that somebody would obey, and could be made by whoever is confined so. Reads one folder for each

@@ -1,5 +1,4 @@
-//! Configuration in the folders below a root: looked for before each command, and so no folder is read again in which nothing
-//! was made, renamed or removed.
+//! Configuration files in subfolders of a root: found before each command. Unchanged folders are not read again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -18,7 +17,7 @@ use crate::base::{
     sandbox::PROTECTED_BELOW,
 };
 
-/// Folders that are looked at below a root. Beyond them nobody knows where secrets are.
+/// The most folders that are scanned below a root. Secrets beyond them stay unknown.
 const FOLDERS: usize = 20_000;
 /// Below a folder of the home.
 const FOLDERS_OF_HOME: usize = 200;
@@ -61,7 +60,7 @@ const ROOT: ScanLimits = ScanLimits { folders: FOLDERS, depth: usize::MAX };
 #[derive(Default)]
 struct ScanResult {
     protected: BTreeSet<PathBuf>,
-    /// The user's, and closed: who runs as the user could open them.
+    /// Closed folders of the user, which any program of the user could open.
     closed: BTreeSet<PathBuf>,
     folders: Folders,
     is_all: bool,

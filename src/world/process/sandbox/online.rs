@@ -1,4 +1,4 @@
-//! Secrets or the network, never both unasked: who of a session has the network, and who sees no secrets for that.
+//! Network or secrets: a session's commands never get both without a question.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +41,7 @@ fn all() -> std::sync::MutexGuard<'static, BTreeMap<AbsPath, usize>> {
     ONLINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same as it holds now: without secrets beside who has the network, and without the network that nobody said yes to
+/// The same as it holds now: without secrets beside a command with the network, and without the network by mode
 /// where not all secrets are known. Looks at the roots.
 pub fn current_confinement(it: &Confinement) -> Confinement {
     let mut res = it.clone();

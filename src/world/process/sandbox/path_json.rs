@@ -1,4 +1,4 @@
-//! Paths as JSON, whatever their bytes: a folder with an odd name in it must not keep every command from its start.
+//! Paths as JSON, whatever their bytes.
 
 use std::{
     ffi::OsString,

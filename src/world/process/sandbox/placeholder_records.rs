@@ -1,5 +1,4 @@
-//! Which placeholders were made is written down before they are made: a castor that is killed cannot remove its own, and the
-//! next one, or `castor doctor`, does.
+//! Records of placeholders on disk, so that the next castor removes those of one that was killed.
 //!
 //! One file for each castor, with a line for each place. Its lock says that the castor lives: the kernel takes it from
 //! whoever is gone, however that came. What is removed must still be what was made: empty, with a mark that nobody sets
@@ -13,13 +12,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Quarantine, path_json,
-    placeholders::{is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark},
+    path_json,
+    placeholder_files::{
+        is_ours, is_same_file, lock_placeholders, open_folder, open_quietly, remove as remove_it, unmark,
+    },
 };
-use crate::base::{sandbox::Placeholder, terminal::ObeyedFindings};
+use crate::base::sandbox::Placeholder;
 
 /// Kinds of records, by the ends of their names: what stands, and what was there before a command.
 const STANDING: &str = "jsonl";
@@ -89,7 +90,7 @@ fn create_record(folder: &Path, kind: &str) -> io::Result<OwnRecord> {
     Err(io::Error::other("somebody removes it again and again"))
 }
 
-/// What was there before a command, written down until this is dropped.
+/// The configuration before a command, recorded until this is dropped.
 #[derive(Debug)]
 pub(super) struct QuarantineRecord(OwnRecord);
 
@@ -99,8 +100,8 @@ impl Drop for QuarantineRecord {
     }
 }
 
-/// Writes down what was there before a command: whoever is killed puts nothing aside.
-pub(super) fn record_quarantine(folder: &Path, before: &Quarantine) -> Option<QuarantineRecord> {
+/// Records the configuration before a command, since a castor that is killed quarantines nothing.
+pub(super) fn record_quarantine(folder: &Path, before: &impl Serialize) -> Option<QuarantineRecord> {
     let text = serde_json::to_vec(before).map_err(io::Error::other);
     let noted = text.and_then(|text| {
         let mut own = create_record(folder, BEFORE)?;
@@ -135,18 +136,16 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Puts aside what is new since castors that are no more ran something.
-pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
-    let mut res = ObeyedFindings::default();
-    for (path, record) in orphan_records(folder, BEFORE) {
-        let before: Option<Quarantine> = serde_json::from_reader(record.take(MAX_RECORD)).ok();
-        res.quarantined.extend(before.map(|it| it.findings().quarantined).unwrap_or_default());
+/// Records of ended castors: the configuration before their commands.
+pub(super) fn take_quarantines<T: DeserializeOwned>(folder: &Path) -> impl Iterator<Item = T> {
+    orphan_records(folder, BEFORE).filter_map(|(path, record)| {
+        let before = serde_json::from_reader(record.take(MAX_RECORD)).ok();
         _ = fs::remove_file(path);
-    }
-    res
+        before
+    })
 }
 
-/// Removes what a record leads to, and then the record, unless somebody uses something of it; what was removed.
+/// Removes the placeholders of a record, and then the record, unless one is in use. Returns those removed.
 fn clear(path: &Path) -> Vec<PathBuf> {
     let mut text = String::new();
     // What was cut off by the end was not made yet.
@@ -165,7 +164,7 @@ fn clear(path: &Path) -> Vec<PathBuf> {
     res
 }
 
-/// Removes it if it is a placeholder; `None`: somebody uses it.
+/// Removes it if it is a placeholder; `None`: it is in use.
 fn remove(line: &RecordLine) -> Option<bool> {
     let _alone = lock_placeholders();
     let (path, text) = (line.path.as_path(), line.text.as_deref());
@@ -191,7 +190,7 @@ mod tests {
         path::Path,
     };
 
-    use super::{super::placeholders::MARK, RecordLine, remove_orphans, remove_records};
+    use super::{super::placeholder_files::MARK, RecordLine, remove_orphans, remove_records};
     use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
     use crate::world::process::sandbox::placeholders::Placeholders;
 
@@ -210,6 +209,7 @@ mod tests {
         fs::write(folder.join("dead.jsonl"), text + "{\"path\":\"/cut o").unwrap();
     }
 
+    /// Placeholders of a killed castor are known by their mark.
     #[test]
     fn what_the_dead_left_goes_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,39 +1,39 @@
-//! Placeholders in a repository: what git would obey and is not there cannot be mounted read-only, so something stands there.
+//! Placeholders: files and folders at paths of absent git configuration, because only an existing path can be
+//! mounted read-only.
 //!
-//! They are there while somebody confined runs, and each user of one holds a shared lock on it, so that the last one
+//! They exist while a confined command runs, and each user of one holds a shared lock on it, so that the last one
 //! removes it, also among several castors. What a kill -9 leaves, `placeholder_records` lead to.
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
-    fs::{self, File},
+    fs::File,
     io::{self, PipeWriter, Write},
-    os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
-        unix::fs::{FileExt, MetadataExt, PermissionsExt},
-    },
-    path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
     thread,
 };
 
-use nix::{
-    fcntl::{AT_FDCWD, OFlag, open, openat},
-    poll::{PollFd, PollFlags, poll},
-    sys::stat::{Mode, mkdirat},
-    unistd::{UnlinkatFlags, geteuid, unlinkat},
+use nix::poll::{PollFd, PollFlags, poll};
+
+use super::{
+    Quarantine,
+    online::Online,
+    placeholder_files::{
+        create, current_place, is_ours, is_placeholder, lock_placeholders, number_of, open_folder, open_quietly,
+        remove, unmark,
+    },
+    placeholder_records as records,
+    quarantine::GitHead,
+    views,
 };
+use crate::base::sandbox::Placeholder;
 
-use super::{Quarantine, online::Online, placeholder_records as records, quarantine::GitHead, views};
-use crate::base::sandbox::{Placeholder, SELF_COMMONDIR};
-
-/// The mark of what castor made: on a folder it is without effect where only its owner writes, on a file without any.
-pub(super) const MARK: u32 = 0o1000;
-/// Somebody else may remove it between making and locking it, but not for ever.
+/// Another castor may remove it between making and locking it, but not for ever.
 const TRIES: usize = 1000;
 
 /// What is in use by a confined process: placeholders, its first process, its temporary files. Dropping it removes the
-/// placeholders that nobody else uses, and ends whoever is left in the sandbox.
+/// placeholders without another user, and ends the processes left in the sandbox.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     standing: Vec<OpenPlaceholder>,
@@ -69,7 +69,7 @@ impl Placeholders {
         res
     }
 
-    /// Puts a placeholder where nothing is; false where nobody can put anything.
+    /// Makes a placeholder at a free path; false if nothing can be made there.
     pub(super) fn make(&mut self, path: &Path, what: Placeholder) -> io::Result<bool> {
         use io::ErrorKind::{AlreadyExists, InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem};
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(InvalidInput.into()) };
@@ -155,7 +155,7 @@ impl Placeholders {
         self.quarantine.clone()
     }
 
-    /// Ends whoever is left in the sandbox, and removes the placeholders that nobody else uses.
+    /// Ends the processes left in the sandbox, and removes placeholders without another user.
     pub fn release(&mut self) -> RemovedPlaceholders {
         self.life.take().iter().for_each(end_sandbox);
         self.quarantine.finish();
@@ -165,7 +165,7 @@ impl Placeholders {
         RemovedPlaceholders(self.standing.drain(..).map(|it| it.remove_if_last(&mut folder)).collect())
     }
 
-    /// Whether nobody is left in the sandbox: its first process has the other end, and goes last.
+    /// Whether the sandbox is empty: its first process has the other end, and goes last.
     pub fn is_sandbox_empty(&self) -> bool {
         self.life.as_ref().is_some_and(|it| waits_for_end(it, 0))
     }
@@ -201,7 +201,7 @@ impl Drop for Placeholders {
 }
 
 /// What is gone and still open: the disk forgets it when this is dropped, which takes longer than all else of its end,
-/// and for which nobody needs to wait.
+/// and which needs no wait.
 pub struct RemovedPlaceholders(#[expect(dead_code, reason = "only to be dropped")] Vec<File>);
 
 impl OpenPlaceholder {
@@ -233,7 +233,7 @@ impl OpenPlaceholder {
 /// How long the end of those who are left is waited for, in milliseconds. They are killed, and need no more.
 const LAST: u8 = 200;
 
-/// Any word ends who reads it, and the last of the readers with the rest.
+/// Any word ends its reader, and the last of the readers with the rest.
 fn end_sandbox(mut life: &PipeWriter) {
     if life.write_all(&[0]).is_ok() {
         waits_for_end(life, LAST);
@@ -247,118 +247,6 @@ fn waits_for_end(life: &PipeWriter, at_most: u8) -> bool {
     poll(&mut end, at_most).is_ok_and(|it| it > 0)
 }
 
-/// Between the look at a placeholder and its lock another command's end may remove it. Among several castors it still may.
-pub(super) fn lock_placeholders() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Each folder on the way is opened as what it is.
-pub(super) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
-    // Those on the way may be such as nobody lists.
-    #[cfg(target_os = "linux")]
-    let reached = OFlag::O_PATH;
-    #[cfg(not(target_os = "linux"))]
-    let reached = OFlag::O_RDONLY;
-    let flags = reached | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut res = open("/", flags, Mode::empty())?;
-    for part in path.components() {
-        if let Component::Normal(it) = part {
-            res = openat(&res, it, flags, Mode::empty())?;
-        }
-    }
-    Ok(res)
-}
-
-/// Nothing is in it, if it is a folder.
-fn is_empty(path: &Path) -> bool {
-    fs::read_dir(path).map_or(true, |mut it| it.next().is_none())
-}
-
-/// Whether it is one that nobody may hold yet, or any more: marked, and with nothing in it that somebody would obey.
-pub(super) fn looks_like_placeholder(path: &Path) -> bool {
-    open_quietly(None, path).is_ok_and(|it| is_placeholder(&it, path))
-}
-
-/// Whether it looks like one. There are disks without marks, and there its lock alone says it of a folder.
-fn is_placeholder(there: &File, path: &Path) -> bool {
-    let is_file = || [Some(""), SELF_COMMONDIR.text()].into_iter().any(|it| is_ours(there, it));
-    let is_folder = || there.metadata().is_ok_and(|it| it.is_dir()) && is_empty(path);
-    is_folder() && (is_ours(there, None) || there.try_lock().is_err()) || is_file()
-}
-
-/// Whether it is of that kind, ours, marked, and with nothing else in it. Whether a folder is empty its removal finds out.
-pub(super) fn is_ours(there: &File, text: Option<&str>) -> bool {
-    let Ok(it) = there.metadata() else { return false };
-    let is_marked = it.mode() & MARK != 0 && it.uid() == geteuid().as_raw();
-    match text {
-        None => is_marked && it.is_dir(),
-        Some(text) => is_marked && it.is_file() && reads(there, text),
-    }
-}
-
-fn reads(there: &File, text: &str) -> bool {
-    let mut found = vec![0; text.len() + 1];
-    there.read_at(&mut found, 0).is_ok_and(|it| found.get(..it) == Some(text.as_bytes()))
-}
-
-fn create(folder: &OwnedFd, name: &OsStr, what: Placeholder) -> io::Result<()> {
-    let marked = |mode: u32| Mode::from_bits_truncate((mode | MARK) as nix::libc::mode_t);
-    match what {
-        Placeholder::Folder => Ok(mkdirat(folder, name, marked(0o777))?),
-        Placeholder::File(text) => {
-            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-            File::from(openat(folder, name, flags, marked(0o666))?).write_all(text.as_bytes())
-        }
-    }
-}
-
-/// Removes what is open there under that name; false: it stays, or is gone. A folder with something in it stays.
-pub(super) fn remove(folder: &OwnedFd, name: &OsStr, there: &File, text: Option<&str>) -> bool {
-    let number = |it: &File| it.metadata().map(|it| (it.dev(), it.ino())).ok();
-    let found = open_quietly(Some(folder), Path::new(name)).ok().and_then(|it| number(&it));
-    let lies = found.is_some() && found == number(there);
-    let flag = if text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
-    lies && text.is_none_or(|it| reads(there, it)) && unlinkat(folder, name, flag).is_ok()
-}
-
-/// Where it lies now: the user may have renamed a folder above it.
-fn current_place(there: &File, path: &Path) -> Option<PathBuf> {
-    if is_same_file(there, path) {
-        return Some(path.to_owned());
-    }
-    let moved = fs::read_link(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()?;
-    (moved.file_name() == path.file_name() && is_same_file(there, &moved)).then_some(moved)
-}
-
-/// Takes the mark from what is there still: it is the user's by now.
-pub(super) fn unmark(there: &File) {
-    let Ok(it) = there.metadata() else { return };
-    if it.nlink() > 0 && it.mode() & MARK != 0 {
-        _ = there.set_permissions(fs::Permissions::from_mode(it.mode() & 0o7777 & !MARK));
-    }
-}
-
-/// A pipe of that name would never open, and a link leads elsewhere.
-pub(super) fn open_quietly(folder: Option<&OwnedFd>, name: &Path) -> nix::Result<File> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    match folder {
-        Some(it) => openat(it, name, flags, Mode::empty()),
-        None => openat(AT_FDCWD, name, flags, Mode::empty()),
-    }
-    .map(File::from)
-}
-
-pub(super) fn is_same_file(there: &File, path: &Path) -> bool {
-    number_of(there, path).is_some()
-}
-
-/// Device and number of what is open, if that is what lies there.
-fn number_of(there: &File, path: &Path) -> Option<(u64, u64)> {
-    let (a, b) = (there.metadata().ok()?, fs::symlink_metadata(path).ok()?);
-    Some((a.dev(), a.ino())).filter(|it| *it == (b.dev(), b.ino()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -366,7 +254,7 @@ mod tests {
         os::unix::fs::PermissionsExt,
     };
 
-    use super::{Placeholder, Placeholders, looks_like_placeholder};
+    use super::{super::placeholder_files::looks_like_placeholder, Placeholder, Placeholders};
     use crate::base::sandbox::SELF_COMMONDIR;
 
     #[test]
@@ -384,6 +272,7 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Folders are opened as what they are.
     #[test]
     fn no_link_on_the_way_is_followed() {
         let dir = tempfile::tempdir().unwrap();
@@ -437,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Somebody outside was faster than the placeholder, or moved what it stands in.
+    /// Another program was faster than the placeholder, or moved its folder.
     #[test]
     fn what_comes_at_the_same_moment_is_the_users_and_a_moved_one_goes_too() {
         let dir = tempfile::tempdir().unwrap();

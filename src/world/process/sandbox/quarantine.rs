@@ -1,4 +1,4 @@
-//! What a command made that somebody would obey: it gets a name that nobody obeys.
+//! Quarantine: renames new configuration files that a command made, so that no program obeys them.
 //!
 //! What is there is read-only; what is not there yet cannot be. So the names at the top of each root are compared before and
 //! after, and so are the places that git's settings name. Who made a new one cannot be told: the user's own may be among
@@ -27,8 +27,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     committed::{self, SessionCommits},
     git_config_paths,
+    placeholder_files::{looks_like_placeholder, open_folder},
     placeholder_records::{self, QuarantineRecord},
-    placeholders::{looks_like_placeholder, open_folder},
+    repository::is_repository,
 };
 use crate::base::{
     path::AbsPath,
@@ -45,9 +46,9 @@ const TRIES: usize = 100;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Quarantine {
     roots: Vec<(PathBuf, BTreeSet<PathBuf>)>,
-    /// Links on the way to guarded names: the user's, and not put aside.
+    /// Symlinks on the way to guarded names: the user's, and not quarantined.
     links: BTreeSet<PathBuf>,
-    /// What somebody would obey and was not there.
+    /// Configuration that is new.
     #[serde(skip)]
     absent: Vec<PathBuf>,
     /// Placeholders: device and number of each.
@@ -60,10 +61,10 @@ pub struct Quarantine {
     /// What the session began with.
     #[serde(skip)]
     begun: Arc<SessionCommits>,
-    /// What is new from now on may be anybody's.
+    /// From now on the origin of new files is unknown.
     #[serde(skip)]
     settled: AtomicBool,
-    /// What was put aside, and the heads that were restored, and nobody was told of.
+    /// Quarantined files and restored heads that are not reported yet.
     #[serde(skip)]
     mended: Mutex<(Vec<PathBuf>, Vec<PathBuf>)>,
     #[serde(skip)]
@@ -112,7 +113,7 @@ impl Quarantine {
         !self.open.is_empty()
     }
 
-    /// Waits until nobody is left who was confined; what was mended then.
+    /// Waits until all confined processes have ended. Returns what was mended then.
     pub async fn final_findings(self: Arc<Self>) -> ObeyedFindings {
         self.gone.cancelled().await;
         self.take_findings()
@@ -132,7 +133,7 @@ impl Quarantine {
         res
     }
 
-    /// Nobody who was confined is left.
+    /// All confined processes have ended.
     pub(super) fn finish(&self) {
         self.repair();
         self.forget();
@@ -213,6 +214,13 @@ impl Quarantine {
     }
 }
 
+/// Puts aside what is new since castors that are no more ran something.
+pub fn quarantine_orphans(folder: &Path) -> ObeyedFindings {
+    let before = placeholder_records::take_quarantines::<Quarantine>(folder);
+    let quarantined = before.flat_map(|it| it.findings().quarantined).collect();
+    ObeyedFindings { quarantined, ..ObeyedFindings::default() }
+}
+
 fn paths(them: Vec<PathBuf>) -> Vec<AbsPath> {
     them.into_iter().filter_map(AbsPath::new).collect()
 }
@@ -275,14 +283,6 @@ fn try_rename(folder: &Path, name: &Path) -> bool {
     rename(folder, name)
         .inspect_err(|it| tracing::warn!("{} is new and cannot be put aside: {it}", folder.join(name).display()))
         .is_ok()
-}
-
-/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
-pub(super) fn is_repository(folder: &Path) -> bool {
-    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-    // As a folder it is a placeholder, at which git fails.
-    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
-    is_there(HEAD) && (is_there("objects") && is_there("refs") || is_linked())
 }
 
 /// Guarded names at the top of a root, below it where a list names several in a row. `.git` has guards of its own.

@@ -1,4 +1,4 @@
-//! What castor and a confined command can come to by the user's own rights: what nobody can look into cannot be mounted.
+//! File access by the user's own rights: a folder that cannot be searched cannot be mounted.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -16,7 +16,7 @@ pub fn opens(path: &Path) -> bool {
     reaches(path) && (!path.is_dir() || looks())
 }
 
-/// Whether a command, and who mounts for it, can come to what castor sees there.
+/// Whether a command, and the helper that mounts for it, can reach what castor sees there.
 pub(super) fn reaches(path: &Path) -> bool {
     path.ancestors().skip(1).all(is_entered)
 }

@@ -1,5 +1,4 @@
-//! The git folder that a root works with, where it lies outside of the root: of a linked worktree, of a submodule, or of
-//! the repository that the root is a folder in. Found as git finds it, by files alone.
+//! Git folders outside of a root: of linked worktrees, submodules and enclosing repositories.
 
 use std::{
     fs,
@@ -10,7 +9,6 @@ use std::{
 
 use nix::unistd::geteuid;
 
-use super::quarantine::is_repository;
 use crate::{
     base::{path::AbsPath, sandbox::Confinement},
     world::disk,
@@ -52,6 +50,14 @@ pub fn has_reference(git: &AbsPath, full: &str) -> bool {
     git.join(full).as_path().is_file() || String::from_utf8_lossy(&packed()).lines().any(is_it)
 }
 
+/// Whether git takes the folder itself for a repository, whose configuration it obeys, where it finds no other.
+pub(super) fn is_repository(folder: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+    // As a folder it is a placeholder, at which git fails.
+    let is_linked = || fs::metadata(folder.join("commondir")).is_ok_and(|it| it.is_file());
+    is_there("HEAD") && (is_there("objects") && is_there("refs") || is_linked())
+}
+
 /// The repository that a folder says is its own.
 pub(super) fn git_folder_of(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
@@ -59,7 +65,7 @@ pub(super) fn git_folder_of(folder: &Path) -> Option<PathBuf> {
     if there.is_file() { linked_git_folder(&git) } else { Some(git) }
 }
 
-/// What a folder says: nothing, so that the one above is asked, or where the repository is, or that nobody may know.
+/// A folder's answer: nothing, so that the one above is asked; the repository's place; or that it is unknown.
 fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     let git = folder.join(".git");
     let there = fs::symlink_metadata(&git).ok()?;
@@ -74,7 +80,7 @@ fn found(folder: &Path, root: &Path) -> Option<Option<PathBuf>> {
     Some(Some(git).filter(|_| there.is_dir() && folder != root))
 }
 
-/// Where a `.git` that is a file leads. Anybody can write such a file, and so the other end must know of it.
+/// Where a `.git` file leads. Any program can write such a file, so the other end must know of it.
 fn linked_git_folder(git: &Path) -> Option<PathBuf> {
     let folder = git.parent()?;
     let inner = folder.join(read(git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;

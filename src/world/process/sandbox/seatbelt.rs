@@ -1,4 +1,4 @@
-//! The profile that macOS's `sandbox-exec` takes, as text.
+//! The sandbox profile for macOS's `sandbox-exec`.
 
 use std::{fmt::Write, path::Path};
 

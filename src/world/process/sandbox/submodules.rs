@@ -1,4 +1,4 @@
-//! What a repository keeps of its submodules: `.git/modules/NAME`, where a name may have slashes in it.
+//! Git submodules: their folders in `.git/modules`.
 
 use std::{
     collections::VecDeque,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::quarantine::is_repository;
+use super::repository::is_repository;
 
 /// How many of them are written, at most, and how many folders are read to find them. Each costs a dozen mounts before
 /// every command; what is beyond stays read-only, and a question opens it.

@@ -1,5 +1,4 @@
-//! What a confined process does not see: credentials and castor's own folder, and with the network all of the home folder
-//! but tools, the machine's `/tmp`, and the workspace's secrets. Only mounts can do that.
+//! Hidden paths: credentials and secrets that a confined command cannot see. Only mounts can hide them.
 //!
 //! Each place gets something else mounted on it: an empty folder or file, or a folder with nothing but the mount points of
 //! what is seen in it all the same. All of these lie in the session's own folder, in `view`.
@@ -17,7 +16,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{SandboxPlan, guarded_paths::GuardContext, nested_config, path_json, placeholders::open_folder};
+use super::{GuardContext, SandboxPlan, nested_config, path_json, placeholder_files::open_folder};
 use crate::base::{
     guarded_names::{TOKEN_FILES, TOOL_FOLDERS},
     path::AbsPath,

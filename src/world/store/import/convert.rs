@@ -1,4 +1,4 @@
-//! A transcript of Gemini CLI as facts. The same transcript gives the same facts, ids and times included.
+//! Conversion of a Gemini CLI transcript to facts, always with the same ids and times.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Transcripts in, facts out: what is kept, what is refused, and that twice is once.
+//! Session import: accepted and refused transcripts, and repeated imports.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Gemini CLI's transcripts as values: records of a JSONL file applied in order, or one JSON object of older days.
+//! Gemini CLI transcripts: parser for JSONL records and the older JSON form.
 
 use serde_json::{Map, Value};
 

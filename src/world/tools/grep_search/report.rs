@@ -1,4 +1,4 @@
-//! What a search found, as text.
+//! Results of `grep_search` as text.
 
 use std::fmt::Write;
 

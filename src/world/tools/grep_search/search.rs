@@ -1,4 +1,4 @@
-//! The search itself: files in order of path, a few at a time in parallel, until there is enough.
+//! The search of `grep_search`: files in order of path, in parallel, up to a bound.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ const FIRST_BATCH: usize = 32;
 const MAX_BATCH: usize = 1024;
 /// A line that needs more than this is not text.
 const MAX_BUFFER_BYTES: usize = 64 * 1024 * 1024;
-/// Files whose content nobody means, unless they are asked for by name.
+/// Extensions of files that a search skips unless they are named.
 const NOISE: &[&str] = &["log", "tmp"];
 
 pub struct SearchQuery {
@@ -42,7 +42,7 @@ pub struct SearchQuery {
     pub total: usize,
 }
 
-/// When to give up.
+/// The bounds of a search.
 pub struct SearchBound {
     pub cancel: CancellationToken,
     pub at: Instant,
@@ -71,7 +71,7 @@ pub struct FileHits {
     pub hits: usize,
 }
 
-/// Why there may be more than was found.
+/// The reason why a result may be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchLimit {
     No,

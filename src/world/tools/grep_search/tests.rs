@@ -1,4 +1,4 @@
-//! Searches: files and a call, and what the model is told.
+//! Searches: files and a call, and the text for the model.
 
 use serde_json::{Value, json};
 

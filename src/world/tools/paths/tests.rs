@@ -1,4 +1,4 @@
-//! Where paths lead, and that nothing else is touched.
+//! Real targets of paths, and that nothing else is touched.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -169,6 +169,7 @@ impl Fs for Buffer {
     }
 }
 
+/// The model learns that an editor's buffer differs from the disk.
 #[test]
 fn unsaved_buffer_is_reported() {
     let ground = ToolFixture::new(&[("a.txt", "one\r\ntwo\r\n")]);

@@ -1,6 +1,6 @@
-//! Finds lines that are nearly `old_string`: a few characters off, white space counting little.
+//! Fuzzy matching of `old_string`: a few different characters, and little weight on white space.
 
-use crate::world::tools::replace::{lines::Edit, strategies::ReplaceQuery};
+use crate::world::tools::replace::{lines::Edit, query::ReplaceQuery};
 
 /// Shorter texts are near to too much.
 const MIN_CHARS: usize = 10;

@@ -1,4 +1,4 @@
-//! Lines of a text, edits to it, and how they get back into a file whose line ends differ.
+//! Lines and edits of a text, with the file's line ends preserved.
 
 use std::ops::Range;
 

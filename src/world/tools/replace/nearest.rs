@@ -1,10 +1,10 @@
-//! When nothing matches: the place that looks most like what was wanted, so that the next try can be exact.
+//! Hint after a failed `replace`: the most similar lines of the file.
 
 use std::{collections::HashSet, fmt::Write};
 
 use crate::{
     base::text::first_line,
-    world::tools::replace::{lines::indentation, strategies::ReplaceQuery},
+    world::tools::replace::{lines::indentation, query::ReplaceQuery},
 };
 
 const CONTEXT_LINES: usize = 2;

@@ -1,14 +1,8 @@
-//! The ways to find what a model meant by `old_string`, strictest first.
-
-use std::ops::Range;
+//! Matching strategies of `replace` for `old_string`, strictest first.
 
 use regex::Regex;
-use tokio_util::sync::CancellationToken;
 
-use crate::world::tools::replace::{
-    fuzzy::fuzzy,
-    lines::{Edit, indentation, lines, reindent},
-};
+use crate::world::tools::replace::{fuzzy::fuzzy, lines::Edit, query::ReplaceQuery};
 
 /// A text is looked for as loose tokens only when it has at most this many.
 const MAX_TOKENS: usize = 2000;
@@ -20,57 +14,6 @@ pub type Strategy = fn(&ReplaceQuery<'_>) -> Vec<Edit>;
 /// The first that finds something decides.
 pub const STRATEGIES: &[(&str, Strategy)] =
     &[("exact", exact), ("flexible", flexible), ("tokens", tokens), ("fuzzy", fuzzy)];
-
-/// What to find, and in what. LF only.
-pub struct ReplaceQuery<'a> {
-    pub text: &'a str,
-    pub lines: Vec<Range<usize>>,
-    pub old: &'a str,
-    pub new: &'a str,
-    pub cancel: &'a CancellationToken,
-}
-
-/// `old` and `new` as whole lines, without the end of the last.
-pub struct Block<'a> {
-    pub old: &'a str,
-    pub new: &'a str,
-    /// Whether the line end behind a match goes as well: lines are deleted.
-    takes_end: bool,
-}
-
-impl<'a> ReplaceQuery<'a> {
-    pub fn new(text: &'a str, old: &'a str, new: &'a str, cancel: &'a CancellationToken) -> Self {
-        Self { text, lines: lines(text), old, new, cancel }
-    }
-
-    pub fn line(&self, at: usize) -> &'a str {
-        self.lines.get(at).and_then(|it| self.text.get(it.clone())).unwrap_or_default()
-    }
-
-    pub fn block(&self) -> Block<'a> {
-        match (self.old.strip_suffix('\n'), self.new.strip_suffix('\n')) {
-            (Some(old), Some(new)) => Block { old, new, takes_end: false },
-            (Some(old), None) => Block { old, new: self.new, takes_end: self.new.is_empty() },
-            (None, _) => Block { old: self.old, new: self.new, takes_end: false },
-        }
-    }
-
-    /// The text of `count` lines from `first`, as a range.
-    pub fn window(&self, first: usize, count: usize) -> Option<Range<usize>> {
-        let last = first.checked_add(count)?.checked_sub(1)?;
-        Some(self.lines.get(first)?.start..self.lines.get(last)?.end)
-    }
-
-    /// Puts the block's new text in the place of `range`, which begins a line, indented as what was there.
-    pub fn edit(&self, block: &Block<'_>, mut range: Range<usize>) -> Edit {
-        let indent = indentation(self.text.get(range.clone()).unwrap_or_default());
-        let text = reindent(block.new, indent);
-        if block.takes_end && self.text.get(range.end..).is_some_and(|it| it.starts_with('\n')) {
-            range.end += 1;
-        }
-        Edit { range, text }
-    }
-}
 
 fn exact(query: &ReplaceQuery<'_>) -> Vec<Edit> {
     let found = query.text.match_indices(query.old);

@@ -1,4 +1,4 @@
-//! The edit corpus: a file, what is to become what, and the file or the complaint that results.
+//! The edit corpus: a file, an edit, and the resulting file or error.
 
 use serde_json::{Value, json};
 

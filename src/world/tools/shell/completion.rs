@@ -1,4 +1,4 @@
-//! What is told of a command in the background when it has ended.
+//! The report on a background command when it ends.
 
 use super::super::Progress;
 use crate::base::{
@@ -12,7 +12,7 @@ const SHOWN: usize = 2_000;
 /// Of its command line, in characters.
 const NAMED: usize = 200;
 
-/// A command that goes on when its call has returned, and who wants to hear of its end.
+/// A command that outlives its call, and the receiver of its report.
 pub struct Completion {
     pub command: String,
     pub pid: Option<u32>,

@@ -1,4 +1,4 @@
-//! What a command prints, shown while it runs: at once at first, then not too often and not too much.
+//! Live output of a running command, limited in rate and size.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// The most that one update holds, without the note on what was left out.
 const CHUNK: usize = 16 * 1024;
 
-/// How output is shown while a command runs.
+/// The way in which output is shown while a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveStyle {
     /// As text, without escape sequences.

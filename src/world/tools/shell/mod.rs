@@ -1,4 +1,4 @@
-//! `run_shell_command`: a command line, its output while it runs, and what became of it.
+//! The tool `run_shell_command`: runs a command line and reports its output.
 
 mod completion;
 mod live_output;
@@ -36,7 +36,7 @@ use crate::{
     world::process::{Groups, OwnTerminal, sandbox},
 };
 
-/// What children get above the user's environment: who calls, and that nobody is there to answer a question.
+/// Extra environment of commands: the caller's name, and that no user can answer a question.
 pub const ENV: &[(&str, &str)] = &[
     ("CASTOR", "1"),
     ("GEMINI_CLI", "1"),
@@ -271,7 +271,7 @@ async fn report_findings(whose: &str, found: BoxFuture<'static, ObeyedFindings>,
     }
 }
 
-/// Whether somebody is there when the call has returned.
+/// Whether a process is left when the call has returned.
 fn is_still_running(ending: &WatchEnd) -> bool {
     match ending {
         WatchEnd::Running => true,

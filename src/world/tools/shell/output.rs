@@ -1,4 +1,4 @@
-//! What a command printed, bounded: the end of it, how much it was, and whether it is text at all.
+//! Captured output of a command: bounded, with detection of binary data.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ impl Output {
         Some(text)
     }
 
-    /// Its end as plain text, at most [`KEPT`] bytes and a note.
+    /// Its end as plain text, at most [`MAX_BYTES`] bytes and a note.
     pub fn text(&self) -> String {
         if self.binary {
             return BINARY.to_owned();

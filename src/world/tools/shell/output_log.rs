@@ -1,4 +1,4 @@
-//! What goes on after the call returned: its output is read on, or it would die of SIGPIPE, and kept in a log.
+//! Output log of a command that outlives its call. The output is still read, or SIGPIPE would kill the command.
 
 use std::io;
 
@@ -52,15 +52,15 @@ impl OutputLog {
     }
 }
 
-/// Who is there when nothing is printed any more.
+/// Processes that are left when nothing is printed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemainingProcess {
     Nobody,
-    /// Perhaps somebody who closed all outputs.
+    /// Perhaps a process that closed all outputs.
     Somebody,
 }
 
-/// Reads on until nobody can print any more; tells of the command's own end.
+/// Reads on until no process can print any more; reports the command's own end.
 pub async fn log_output(
     running: &mut dyn RunningCommand,
     mut log: Option<OutputLog>,

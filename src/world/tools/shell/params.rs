@@ -1,4 +1,4 @@
-//! The arguments of a shell call: checked, with words that help a model to do better.
+//! Arguments of `run_shell_command`, with errors that help a model.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The words that a finished command becomes, for the model, for people and for programs.
+//! The result text of a finished command, for the model, the user and programs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,12 +31,12 @@ const EXIT_ZERO_DOUBT: &str = "The command ended with exit code 0, but unless it
 /// To the model, of a line with several commands.
 const EARLIER_PARTS_RAN: &str = "What stood before that in the line is done; which part it was, the output tells.";
 
-/// To the model, of who goes on where each command has a network of its own.
+/// The model's note on background processes where each command has its own network.
 const OWN_NETWORK_NOTE: &str = "The sandbox gives each command a network of its own: no other command can reach a port of \
                             this one. Run server and client in one command, or say that you need network for commands \
                             (security.sandbox.network), which only the user can allow.";
 
-/// What is known when the call returns.
+/// Facts for the report of a call.
 pub struct ReportFacts {
     pub ending: WatchEnd,
     /// Of a process of ours.
@@ -92,7 +92,7 @@ impl ReportFacts {
         ["&&", ";", "\n"].iter().any(|it| self.command.trim_end().contains(it))
     }
 
-    /// What the command may do, and who can change that.
+    /// The command's rights, and how the user can change them.
     fn next_step(&self) -> String {
         let (read_only, untrusted) = self.confined.as_ref().map_or((false, false), |it| (it.read_only, it.untrusted));
         let where_to = match (read_only, untrusted) {
@@ -312,6 +312,7 @@ mod tests {
         assert!(said(true, false).contains(" read-only for commands: they write in $TMPDIR."));
     }
 
+    /// A background server without network cannot be reached; the model is told.
     #[test]
     fn who_goes_on_without_network_cannot_be_reached_and_that_is_said() {
         let left = || WatchEnd::Exited(Exit { code: Some(0), left_running: vec![8], ..Exit::default() });

@@ -1,4 +1,4 @@
-//! Calls of the tool with real commands.
+//! The tool `run_shell_command` with real commands.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -303,6 +303,7 @@ async fn binary_output_is_replaced_by_a_notice() {
     assert_eq!(bench.all_shown(), [mark]);
 }
 
+/// The output goes to a log that the model can read.
 #[tokio::test]
 async fn background_commands_live_on_and_are_logged() {
     let mut bench = Bench::new();
@@ -347,18 +348,18 @@ async fn a_background_command_that_ends_soon_is_an_ordinary_one() {
 #[tokio::test]
 async fn leftover_processes_are_listed_and_watched() {
     let mut bench = Bench::new();
-    let command = "mkfifo go; (read < go; echo from behind; read < go) & echo $!";
+    let command = "mkfifo one two; (read < one; echo from behind; read < two) & echo $!";
     let output = bench.run(json!({ "command": command })).await;
     let text = joined_text(&output.content);
     let pid = output.data["backgroundPids"][0].to_string();
     assert!(text.contains(&format!("\nBackground PIDs: {pid}")) && text.contains("\nProcess Group PGID: "), "{text}");
     let log = text.lines().find_map(|it| it.strip_prefix("Background Output: ")).unwrap();
     assert!(is_alive(&pid));
-    std::fs::write(bench.ctx.cwd.join("go").as_path(), "\n").unwrap();
+    std::fs::write(bench.ctx.cwd.join("one").as_path(), "\n").unwrap();
     until(|| std::fs::read_to_string(log).unwrap().contains("from behind")).await;
     assert!(bench.emptied.try_recv().is_err(), "somebody is there still");
     // It ends by itself, and is missed all the same.
-    std::fs::write(bench.ctx.cwd.join("go").as_path(), "\n").unwrap();
+    std::fs::write(bench.ctx.cwd.join("two").as_path(), "\n").unwrap();
     assert_eq!(in_time(bench.emptied.recv()).await.map(u64::from), output.data["pid"].as_u64());
     assert!(!is_alive(&pid));
 }

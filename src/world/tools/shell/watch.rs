@@ -1,4 +1,4 @@
-//! Watches a command until it ends, is cancelled, or is silent for too long.
+//! Watches a running command until it ends, is cancelled, or is silent for too long.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{live_output::LiveOutput, output::Output};
 use crate::base::terminal::{CommandEvent, Exit, RunningCommand};
 
-/// How watching ended.
+/// The end of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchEnd {
     Exited(Exit),
@@ -21,7 +21,7 @@ pub enum WatchEnd {
     TerminalLost(String),
 }
 
-/// When to stop watching.
+/// The limits of a watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchLimit {
     pub cancel: CancellationToken,

@@ -1,4 +1,4 @@
-//! Which files of a folder count, by what was said about it and about those above.
+//! Folder configuration under different trust decisions on the folder and its parents.
 
 use std::fs;
 

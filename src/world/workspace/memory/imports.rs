@@ -1,4 +1,4 @@
-//! `@path` in a memory file: the file it names takes its place.
+//! Imports in memory files: `@path` is replaced by the file's text.
 
 use std::collections::BTreeSet;
 

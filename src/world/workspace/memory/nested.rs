@@ -1,4 +1,4 @@
-//! Memory files of folders that the work comes to, below the session's own.
+//! Memory files of subfolders, read when the work reaches them.
 
 use std::collections::BTreeSet;
 

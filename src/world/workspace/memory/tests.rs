@@ -150,6 +150,7 @@ fn names_of_credentials_are_no_names_of_memory() {
     assert!(bad.iter().all(|it| !is_memory_name(it)));
 }
 
+/// Also covers symlinks, caps and a disk that hangs.
 #[test]
 fn near_places_only_what_lies_below_the_roots() {
     let disk = Disk::new(&[

@@ -1,4 +1,4 @@
-//! What commands may do beyond the sandbox for ever, each in one folder. Read at every session's start, by castor alone.
+//! Saved sandbox grants of commands, by folder. castor reads them at the start of each session.
 
 use std::io;
 

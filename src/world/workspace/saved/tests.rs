@@ -1,4 +1,4 @@
-//! Standing yeses on a real disk.
+//! Saved permissions on a real disk.
 
 #![allow(clippy::disallowed_methods)]
 

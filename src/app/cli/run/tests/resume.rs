@@ -1,4 +1,4 @@
-//! Which session is gone on with.
+//! `--resume`: the session that a run continues.
 
 use super::{Case, SessionRequest, check_whole};
 
@@ -29,8 +29,8 @@ fn the_beginning_of_an_id_is_enough() {
 < result {{"sessions":[{{"sessionId":"abcdef-23","cwd":"/other"}}]}}
 {wants}"#
         );
-        let wish = SessionRequest { resume: Some(start.into()), ..SessionRequest::default() };
-        let seen = check_whole(Case { wish, ..Case::default() }, &script);
+        let request = SessionRequest { resume: Some(start.into()), ..SessionRequest::default() };
+        let seen = check_whole(Case { request, ..Case::default() }, &script);
         let said = match start {
             "abcdef" => "more than one session begins with abcdef; give more of it",
             "nowhere" => "session nowhere was not found",
@@ -43,7 +43,7 @@ fn the_beginning_of_an_id_is_enough() {
 
 #[test]
 fn latest_is_the_newest_session_of_the_folder() {
-    let wish = SessionRequest { resume: Some("latest".into()), ..SessionRequest::default() };
+    let request = SessionRequest { resume: Some("latest".into()), ..SessionRequest::default() };
     let script = r#"
 > initialize {}
 < result {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}
@@ -57,10 +57,10 @@ fn latest_is_the_newest_session_of_the_folder() {
 > session/prompt {"sessionId":"b"}
 < update {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"new"}}
 < result {"stopReason":"end_turn"}"#;
-    let seen = check_whole(Case { wish: wish.clone(), ..Case::default() }, script);
+    let seen = check_whole(Case { request: request.clone(), ..Case::default() }, script);
     assert_eq!(seen.out, "new\n");
 
     let empty = script.lines().take(4).collect::<Vec<_>>().join("\n") + "\n< result {\"sessions\":[]}";
-    let seen = check_whole(Case { wish, ..Case::default() }, &empty);
+    let seen = check_whole(Case { request, ..Case::default() }, &empty);
     assert_eq!((seen.exit, seen.err.as_str()), (42, "castor: no session of /w to go on with\n"));
 }

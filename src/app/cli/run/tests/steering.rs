@@ -1,4 +1,4 @@
-//! What the user types while the agent works.
+//! Lines that the user types while the agent works.
 
 use super::{ASKING, Case, check_whole};
 

@@ -1,4 +1,4 @@
-//! What a model thought, as far as it has to go back with the next request: some services refuse a conversation without.
+//! Reasoning of a model that must return with the next request, because some services refuse a conversation without it.
 
 use serde_json::{Map, Value};
 

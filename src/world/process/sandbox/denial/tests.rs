@@ -1,4 +1,4 @@
-//! What programs print when the sandbox keeps them from something, and what is offered then.
+//! Output of programs that the sandbox stopped, and the grant that is offered.
 
 use std::fs;
 
@@ -60,6 +60,7 @@ impl World {
     }
 }
 
+/// Node.js reports a folder that it could not make as missing; that is a denial, too.
 #[test]
 fn denials_are_distinguished_from_failures() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Namespaces by bubblewrap: where the system lets it make them and castor not, as it is set-uid or AppArmor knows it.
+//! Namespaces by bubblewrap, for systems that forbid castor to make its own.
 //!
 //! Four processes stand in a row then: the helper, bubblewrap, which only waits, number 1 (`init`) and the command.
 //! bubblewrap mounts by paths, where anybody outside may put a link meanwhile: before number 1 starts the command, it looks
@@ -34,7 +34,7 @@ use nix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Task, become_it, init, mounts};
+use super::{HelperTask, become_it, init, mounts};
 use crate::world::process::sandbox::{HELPER_ARG, HELPER_FAILED, SHARED_MEMORY, SandboxPlan, View, path_json};
 
 /// Where systems have it. Not what `$PATH` says: a folder of a repository may be on it.
@@ -47,7 +47,7 @@ struct PassedDescriptors {
     places: Vec<FormerMount>,
     life: RawFd,
     report: RawFd,
-    /// The command's: bubblewrap, which waits for as long as anybody is left, has none of them.
+    /// The command's: bubblewrap, which waits until all processes ended, has none of them.
     stdio: [RawFd; 3],
 }
 
@@ -62,7 +62,7 @@ struct FormerMount {
     read_only: bool,
 }
 
-/// Those that belong to the system, and nobody else writes.
+/// Those that belong to the system, and only the system writes.
 pub(super) fn places() -> impl Iterator<Item = PathBuf> {
     let of_system =
         |it: &PathBuf| fs::metadata(it).is_ok_and(|it| it.is_file() && it.uid() == 0 && it.mode() & 0o022 == 0);
@@ -74,7 +74,7 @@ pub(super) fn try_it(program: &Path) -> Result<Infallible, String> {
     let (life, mut writer) = io::pipe().map_err(|it| it.to_string())?;
     let plan = SandboxPlan { cwd: "/".into(), namespaces: true, ..SandboxPlan::default() };
     plan.send(&mut writer).map_err(|it| it.to_string())?;
-    let nothing = ["/proc/self/exe", HELPER_ARG, &Task::Nothing.to_string()].map(OsString::from);
+    let nothing = ["/proc/self/exe", HELPER_ARG, &HelperTask::Nothing.to_string()].map(OsString::from);
     start(program, life, &nothing)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn start(program: &Path, mut life: PipeReader, command: &[OsString]) 
         "--".into(),
         format!("/proc/self/fd/{}", own.as_raw_fd()).into(),
         HELPER_ARG.into(),
-        Task::Within(given.as_raw_fd()).to_string().into(),
+        HelperTask::Within(given.as_raw_fd()).to_string().into(),
     ];
     let line: Result<Vec<CString>, _> = line.iter().chain(command).map(|it| CString::new(it.as_bytes())).collect();
     let (line, errors) = (line.map_err(|it| it.to_string())?, hold(&[])?);

@@ -1,4 +1,4 @@
-//! seccomp: system calls that a confined process does not get, whoever it is.
+//! The seccomp filter: system calls that are denied to confined processes.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ const OF_OTHERS: &[(libc::c_long, u8)] = &[
     (libc::SYS_migrate_pages, 0),
     (libc::SYS_move_pages, 0),
 ];
-/// `setpriority` and `ioprio_set` also take a user, whom 0 makes the caller's.
+/// `setpriority` and `ioprio_set` also take a user; 0 means the caller's.
 const OF_USERS: &[(libc::c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -238,6 +238,7 @@ mod tests {
         libc::SECCOMP_RET_ERRNO | it as u32
     }
 
+    /// x32 gives system calls a second number.
     #[test]
     fn second_numbers_of_calls_are_refused_too() {
         for namespaces in [true, false] {

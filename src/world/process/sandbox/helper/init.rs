@@ -1,4 +1,4 @@
-//! The first process of a sandbox: it starts the command, takes in whoever loses their parent, and nobody outlives it.
+//! The init process of a sandbox: starts the command, adopts orphans, and ends everything with itself.
 //!
 //! With namespaces it is number 1 of its own, and the kernel kills all with it. Without them it is only the one to whom
 //! orphans fall, and ends them by itself. Three processes stand in a row: the one that castor started waits and reports
@@ -31,7 +31,7 @@ use crate::world::process::{
 /// By which castor knows this process among those that a command left behind.
 pub const NAME: &std::ffi::CStr = c"castor-init";
 
-/// What became of the command: its exit code, or the signal that ended it, and whether somebody is left.
+/// The command's end: its exit code or signal, and whether processes are left.
 pub(super) struct Report {
     code: i32,
     signal: i32,
@@ -85,7 +85,7 @@ fn wait_and_report(first: Pid, mut reader: PipeReader) -> ! {
     end_as(report)
 }
 
-/// Nobody who could report was there to do it: then it was killed.
+/// There was no report: the command was killed.
 pub(super) fn end_as(report: Option<Report>) -> ! {
     match report {
         Some(Report { code, signal: 0, .. }) => std::process::exit(code),
@@ -152,7 +152,7 @@ pub(super) fn be_first<P>(
     }
 }
 
-/// Waits until a child ended, or castor let go.
+/// Waits until a child ends, or castor closes the pipe.
 fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
     let mut both = [PollFd::new(life.as_fd(), PollFlags::POLLIN), PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
     match poll(&mut both, PollTimeout::NONE) {
@@ -168,7 +168,7 @@ fn is_over(life: &PipeReader, ended: &SignalFd) -> bool {
     over
 }
 
-/// Takes in all who ended; what became of the command, if it is among them, and whether there is anybody still.
+/// Reaps ended processes. Returns the command's end, if it is among them, and whether processes are left.
 fn reap(main: Pid) -> (Option<Report>, bool) {
     let mut report = None;
     loop {

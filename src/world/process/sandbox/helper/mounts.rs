@@ -1,4 +1,4 @@
-//! Namespaces of its own: the whole disk read-only but for what may be written, and a network with nobody in it.
+//! Namespaces and mounts of the sandbox: a command gets a read-only disk with writable exceptions, and no network.
 
 use std::{
     fs, io,

@@ -1,4 +1,4 @@
-//! Landlock: what may be written, and whom signals reach. It holds where there are no mounts, and also beneath them.
+//! Landlock rules: writable paths and reachable signals, with or without mounts.
 
 use std::{
     fs,
@@ -65,7 +65,7 @@ pub(super) fn restrict(plan: &SandboxPlan) -> Result<(), String> {
     }
 }
 
-/// All below a path. A link that somebody put on the way there gives nothing.
+/// Everything below a path. A symlink on the way there opens nothing.
 fn beneath(path: &Path, access: BitFlags<AccessFs>) -> Option<PathBeneath<fs::File>> {
     let there = fs::File::from(mounts::open(path).ok()?);
     let is_folder = there.metadata().is_ok_and(|it| it.is_dir());

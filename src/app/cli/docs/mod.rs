@@ -1,0 +1,261 @@
+//! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
+
+pub mod variables;
+
+use std::{
+    any::TypeId,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{Arg, Command, CommandFactory};
+use serde_json::Value;
+
+use crate::{
+    app::{
+        cli::{
+            args::{Cli, DocsArgs},
+            exits,
+        },
+        settings::{self, Guard, KEYS, Key, Merge, Usage},
+    },
+    base::{hook::HookEvent, path::AbsPath},
+    engine::{hooks::event_powers, policy::RuleSet, scheduler::Toolbox, session::commands::COMMANDS},
+    world::{
+        disk,
+        process::Groups,
+        secrets,
+        tools::{builtins, shell},
+        workspace::dotenv,
+    },
+};
+
+/// A page with the name of its file.
+pub struct Page {
+    pub name: &'static str,
+    head: &'static str,
+    body: fn() -> String,
+}
+
+#[rustfmt::skip]
+pub const PAGES: &[Page] = &[
+    Page { name: "commands", body: commands, head: "# Commands\n\nWhat you type in a shell, and in a session. `castor VERB --help` says the same of one verb." },
+    Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nWhat a command of castor's ends with." },
+    Page { name: "hooks", body: hooks, head: "# Hook events\n\nThe points of a session at which a [hook](../hooks.md) runs, and what its answer can do there.\n*matcher*: what the hook's `matcher` is compared with. *answers*: what it may say beside a message; all but `block`, `ask` and `stop` are members of `hookSpecificOutput`." },
+    Page { name: "settings", body: settings, head: "# Settings\n\nThe keys of `settings.json`: yours in `~/.castor`, a trusted workspace's in its `.castor`; Gemini CLI's files in `.gemini` count, too, below castor's.\nAn administrator's are named under [variables](variables.md). The workspace's go over yours, as far as the column *in a workspace* lets it. `castor config explain KEY` says what counts, and from where.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
+    Page { name: "tools", body: tools, head: "# Tools\n\nWhat a model can call, besides the tools of [MCP servers](../mcp.md). The type of a tool is its kind; arguments without \"required\" may be left out." },
+    Page { name: "variables", body: variables, head: "# Variables\n\nThe environment: what castor reads of it, what a `.env` file may say, and what castor sets for what it starts." },
+];
+
+impl Page {
+    pub fn text(&self) -> String {
+        const NOTE: &str = "<!-- `castor docs` makes this page of the tables in src. -->";
+        format!("{NOTE}\n{}\n\n{}", self.head, (self.body)())
+    }
+}
+
+/// Returns the exit code.
+///
+/// # Errors
+/// When a page, or what is said of it, cannot be written.
+pub fn run(args: &DocsArgs, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    for page in PAGES {
+        let file = cwd.join(&args.folder).join(page.name.to_owned() + ".md");
+        disk::write_atomic(&file, page.text().as_bytes())?;
+        writeln!(out, "Wrote {file}")?;
+    }
+    Ok(0)
+}
+
+fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line = |cells: [String; N]| format!("| {} |\n", cells.map(|it| it.replace('|', "\\|")).join(" | "));
+    let rows: String = rows.into_iter().map(line).collect();
+    format!("| {} |\n|{}\n{rows}", head.join(" | "), "---|".repeat(N))
+}
+
+fn code(text: impl AsRef<str>) -> String {
+    match text.as_ref() {
+        "" => String::new(),
+        it => format!("`{it}`"),
+    }
+}
+
+fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
+}
+
+fn commands() -> String {
+    let (mut verbs, mut arguments) = (Vec::new(), Vec::new());
+    walk(&Cli::command(), &mut verbs, &mut arguments);
+    let typed = COMMANDS.iter().map(|it| [code(format!("/{} {}", it.name, it.hint).trim()), it.description.into()]);
+    let arguments = arguments.into_iter().map(|(it, verbs)| {
+        let [name, kind, default, meaning] = it;
+        [name, kind, default, list(verbs.iter().map(String::as_str)), meaning]
+    });
+    let head = ["argument", "type", "default", "of", "meaning"];
+    format!(
+        "## In a shell\n\n{}\n## Their arguments\n\n{}\n## In a session\n\n{}",
+        table(["command", "meaning"], verbs),
+        table(head, arguments),
+        table(["command", "meaning"], typed)
+    )
+}
+
+/// An argument, and the verbs that have it.
+type Argument = ([String; 4], Vec<String>);
+
+fn walk(command: &Command, verbs: &mut Vec<[String; 2]>, arguments: &mut Vec<Argument>) {
+    for verb in command.get_subcommands() {
+        let path = format!("{} {}", command.get_bin_name().unwrap_or("castor"), verb.get_name());
+        for it in verb.get_arguments().map(argument) {
+            let short = path.trim_start_matches("castor ").to_owned();
+            match arguments.iter_mut().find(|(other, _)| *other == it) {
+                Some((_, verbs)) => verbs.push(short),
+                None => arguments.push((it, vec![short])),
+            }
+        }
+        if !verb.is_subcommand_required_set() {
+            let places = verb.get_positionals().map(|it| format!(" {}", syntax(it)));
+            verbs.push([code(path.clone() + &places.collect::<String>()), words(verb.get_about())]);
+        }
+        // `acp` takes `auth` for editors that add it to the command that they know; it is the same.
+        if verb.get_name() != "acp" {
+            walk(&verb.clone().bin_name(path), verbs, arguments);
+        }
+    }
+}
+
+fn words(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default()
+}
+
+/// Its place in the line: `PLACE`, `[PLACE]`, `-f, --flag VALUE`.
+fn syntax(it: &Arg) -> String {
+    let value = it.get_value_names().unwrap_or_default().join(" ");
+    let value = if it.get_action().takes_values() { value } else { String::new() };
+    match (it.get_short(), it.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long} {value}").trim().to_owned(),
+        (_, Some(long)) => format!("--{long} {value}").trim().to_owned(),
+        _ if it.is_required_set() => value,
+        _ => format!("[{value}]"),
+    }
+}
+
+fn argument(it: &Arg) -> [String; 4] {
+    let values = it.get_possible_values();
+    let read = it.get_value_parser().type_id();
+    let kind = match it.get_action().takes_values() {
+        false => "switch".to_owned(),
+        true if !values.is_empty() => list(values.iter().map(|it| it.get_name())),
+        true if read == TypeId::of::<PathBuf>() => "path".to_owned(),
+        true if read == TypeId::of::<usize>() || read == TypeId::of::<u64>() => "whole number".to_owned(),
+        true => "text".to_owned(),
+    };
+    let default = it.get_default_values().iter().filter_map(|it| it.to_str());
+    [code(syntax(it)), kind, list(default), words(it.get_help())]
+}
+
+fn exit_codes() -> String {
+    let row = |(verb, number, meaning): (&str, u8, &str)| {
+        let whose = if verb == exits::EACH { verb.to_owned() } else { code(format!("castor {verb}")) };
+        [whose, number.to_string(), meaning.to_owned()]
+    };
+    table(["command", "code", "meaning"], exits::rows().map(row))
+}
+
+fn hooks() -> String {
+    let row = |event: &HookEvent| {
+        let ((name, matcher, when), can) = (event.row(), event_powers(*event));
+        let can = [(can.block, "block"), (can.ask, "ask"), (can.stop, "stop")].into_iter().filter(|it| it.0);
+        let can = can.map(|it| it.1).chain(event_powers(*event).specific.iter().copied());
+        [code(name), matcher.to_owned(), list(can), when.to_owned()]
+    };
+    table(["event", "matcher", "answers", "when"], HookEvent::ALL.iter().map(row))
+}
+
+fn settings() -> String {
+    let mut keys: Vec<&Key> = KEYS.iter().collect();
+    keys.sort_by_key(|it| (it.usage != Usage::Used, it.path));
+    let row = |it: &Key| {
+        let guard = match it.guard {
+            Guard::Free => "yes".to_owned(),
+            Guard::Only(it) => format!("only `{it}`"),
+            Guard::AllBut(it) => format!("all but `{it}`"),
+            Guard::Closed => "no".to_owned(),
+        };
+        let layers = match it.merge {
+            Merge::Replace => "",
+            Merge::Concat | Merge::Union => " The lists of all files are joined.",
+            Merge::Shallow | Merge::ConcatMembers => " Each file can add members.",
+            Merge::Intersect => " What the lists of all files have in common.",
+        };
+        let env =
+            if it.env.is_empty() { String::new() } else { format!(" Variables: {}.", list(it.env.iter().copied())) };
+        let meaning = settings::meaning(it) + layers + &env;
+        [code(it.path), it.kind.describe().into(), code(it.default), guard, meaning]
+    };
+    table(["setting", "type", "default", "in a workspace", "meaning"], keys.into_iter().map(row))
+}
+
+fn tools() -> String {
+    let own = builtins(Groups::default()).iter().map(|it| it.spec()).collect();
+    let mut rows = Vec::new();
+    for tool in &*Toolbox::new(own, RuleSet::default(), true).tools {
+        let kind = serde_json::to_value(tool.kind).unwrap_or_default();
+        let about = tool.description.split_once(". ").map_or(&*tool.description, |it| it.0).trim_end_matches('.');
+        rows.push([
+            code(&tool.name),
+            String::new(),
+            text(&kind),
+            format!("**{}**: {}.", tool.title, about.replace('*', "\\*")),
+        ]);
+        let required = |name: &str| {
+            tool.parameters.get("required").and_then(Value::as_array).is_some_and(|it| it.contains(&name.into()))
+        };
+        for (name, it) in tool.parameters.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let needed = if required(name) { ", required" } else { "" };
+            rows.push([String::new(), code(name), kind_of(it) + needed, text(&it["description"]).replace('*', "\\*")]);
+        }
+    }
+    table(["tool", "argument", "type", "meaning"], rows)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The type of an argument, in words.
+fn kind_of(schema: &Value) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        return list(words.iter().filter_map(Value::as_str));
+    }
+    match schema["type"].as_str().unwrap_or_default() {
+        "string" => "text".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "array" => format!("list of {}", kind_of(&schema["items"])),
+        other => other.to_owned(),
+    }
+}
+
+fn variables() -> String {
+    let read = variables::READ.iter().map(|(name, kind, default, meaning)| {
+        let by = if dotenv::ALLOWED_VARS.contains(name) { "you, also in a `.env`" } else { "you" };
+        [&*code(name), by, kind, default, meaning].map(str::to_owned)
+    });
+    let set = variables::SET
+        .iter()
+        .map(|(name, kind, meaning)| [code(name), "castor".into(), (*kind).into(), String::new(), (*meaning).into()]);
+    let pairs: Vec<String> = shell::ENV.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!(
+        "{}\n## What others see\n\nCommands, hooks and servers see of your environment only what follows, and of that nothing whose name or value \
+         looks like a secret: {}; as absolute paths {}; and whom git writes into a commit: {}.\n\nAbove that castor sets for \
+         commands: {}.\n\nA workspace's settings may fill in, as `$NAME`: {}.\n",
+        table(["variable", "set by", "type", "default", "meaning"], read.chain(set)),
+        list(secrets::CHILD_VARS.iter().copied()),
+        list(secrets::CERTIFICATES.iter().copied()),
+        list(secrets::GIT_IDENTITY.iter().copied()),
+        list(pairs.iter().map(String::as_str)),
+        list(secrets::WORKSPACE_VARS.iter().copied()),
+    )
+}

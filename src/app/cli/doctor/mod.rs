@@ -1,0 +1,42 @@
+//! `castor doctor`: checks this installation; the last lines say what to do.
+
+mod editors;
+mod model_probe;
+mod probe;
+mod report;
+mod text_report;
+
+use std::io::{self, Write};
+
+use clap::Args;
+
+use crate::{app::cli::exits::EXIT_FAILED, base::path::AbsPath, world::secrets::Env};
+
+/// Sessions that are looked through for errors, newest first.
+const MAX_SESSIONS: usize = 20;
+/// Errors that are told.
+const MAX_ERRORS: usize = 5;
+
+/// Looks at castor itself.
+#[derive(Args, Clone, Debug)]
+pub struct DoctorArgs {
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Everything that was found, and what to put into the settings of editors
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Prints what was found; 0 when all is well.
+pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
+    let report =
+        report::gather_report(env, cwd, &program, |servers| probe::run_handshake(&program, servers.then_some(cwd)));
+    match args.json {
+        true => writeln!(out, "{}", report.to_json())?,
+        false if args.all => out.write_all(report.to_text().as_bytes())?,
+        false => out.write_all(report.to_summary().as_bytes())?,
+    }
+    Ok(if report.todo.is_empty() { 0 } else { EXIT_FAILED })
+}

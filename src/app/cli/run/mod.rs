@@ -1,0 +1,360 @@
+//! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
+
+pub mod ask;
+pub mod calls;
+mod change_summary;
+pub mod child;
+pub mod client;
+pub mod client_requests;
+pub mod failure;
+pub mod form;
+pub mod local_servers;
+pub mod prompt;
+pub mod screen;
+pub mod session_start;
+pub mod steering;
+pub mod terminal;
+pub mod text_buffer;
+pub mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::{ExitCode, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use self::{
+    ask::{Keyboard, TerminalAsker},
+    child::{Agent, AgentCommand, Pipes},
+    client::Peer,
+    client_requests::RequestHandlers,
+    failure::{Exit, Failure},
+    screen::{Screen, ScreenStyle},
+    session_start::SessionRequest,
+    turn::{Driver, EventSources, UserSignal},
+};
+use crate::{
+    app::{
+        cli::args::{AgentArgs, OutputFormat, RunArgs},
+        session::confinement,
+    },
+    base::path::AbsPath,
+    world::secrets::Env,
+};
+
+/// Questions and signals that may wait.
+const QUEUE: usize = 16;
+/// How long the last words may take when the user wants to leave at once.
+const HURRY: Duration = Duration::from_millis(200);
+const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
+const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
+
+/// The surroundings of a run: environment, folders, streams.
+pub struct RunContext {
+    /// The process's own folder; `--cwd` is seen from it.
+    pub cwd: PathBuf,
+    pub stdin_is_terminal: bool,
+    pub stdout_is_terminal: bool,
+    pub stderr_is_terminal: bool,
+    /// Whether colours are wanted on stderr.
+    pub color: bool,
+    /// What models can be reached from this folder. Asked only when it matters.
+    pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
+}
+
+/// Models that work without a choice by the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelReach {
+    /// There is a key, a gateway, or a model that needs none.
+    Some,
+    /// None, until one is chosen: of these variables and providers there are keys.
+    Keys(Vec<(String, String)>),
+}
+
+impl RunContext {
+    pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> ModelReach + 'static) -> Self {
+        let stderr_is_terminal = io::stderr().is_terminal();
+        Self {
+            cwd,
+            stdin_is_terminal: io::stdin().is_terminal(),
+            stdout_is_terminal: io::stdout().is_terminal(),
+            stderr_is_terminal,
+            color: stderr_is_terminal,
+            model_access: Box::new(model_access),
+        }
+    }
+}
+
+/// Runs to the end and gives the exit code.
+pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(it) => it,
+        Err(error) => {
+            eprintln!("castor: cannot start: {error}");
+            return ExitCode::from(Exit::Failed.code());
+        }
+    };
+    let exit = runtime.block_on(run_to_exit(args, context));
+    // Threads may still wait for the terminal or for stdin; nothing is owed to them.
+    runtime.shutdown_background();
+    ExitCode::from(exit.code())
+}
+
+/// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
+/// may be keys all the same. A session that goes on has a model of its own.
+pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> Option<Vec<(String, String)>> {
+    let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
+    if is_told || args.resume.is_some() {
+        return None;
+    }
+    match model_access() {
+        ModelReach::Some => None,
+        ModelReach::Keys(keys) => Some(keys),
+    }
+}
+
+/// Why the demo answers, and what would be better.
+async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String> {
+    let mut res = vec![if keys.is_empty() { DEMO_NOTE } else { NO_MODEL_NOTE }.to_owned()];
+    res.extend(keys.iter().map(|(variable, provider)| {
+        format!("{variable} is set: --model {provider}/NAME uses it, `castor models {provider}` lists names")
+    }));
+    if on_terminal {
+        res.extend(local_servers::server_notes(local_servers::SERVERS).await);
+    }
+    res
+}
+
+async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
+    let look = ScreenStyle {
+        format: args.output_format,
+        stdout_is_terminal: context.stdout_is_terminal,
+        stderr_is_terminal: context.stderr_is_terminal,
+        color: context.color,
+    };
+    let mut screen = Screen::new(look, io::stdout(), io::stderr());
+    let started = Instant::now();
+    let interactive = context.stdin_is_terminal && context.stderr_is_terminal;
+    let prepared = prepare(&mut args, context, &mut screen).await;
+    screen.flush();
+    let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
+    let (prepared, (mut agent, pipes)) = match running {
+        Ok(it) => it,
+        Err(failure) => {
+            let exit = failure.exit;
+            screen.conclude(None, &Err(failure), started.elapsed());
+            return exit_after_write(screen.finish().await, exit);
+        }
+    };
+    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
+    let connected = connect(pipes, screen, asker);
+    let mut driver = match connected {
+        Ok(it) => it,
+        Err(message) => {
+            eprintln!("castor: {message}");
+            return Exit::Failed;
+        }
+    };
+    let request = SessionRequest { interactive, ..prepared.request };
+    let end = converse(&mut driver, &request, &prepared.prompt, Some(&mut agent)).await;
+    let exit = conclude(driver, end, started.elapsed()).await;
+    // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
+    if !agent.wait_or_kill().await {
+        confinement::remove_leftovers(&Env::from_process());
+    }
+    exit
+}
+
+/// What is known before anything is started.
+struct PreparedRun {
+    prompt: String,
+    launch: AgentCommand,
+    request: SessionRequest,
+}
+
+async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
+    let folder = match &args.cwd {
+        Some(it) => context.cwd.join(it),
+        None => context.cwd,
+    };
+    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
+    let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
+        let why = "its name is not UTF-8, and the protocol speaks nothing else";
+        return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
+    };
+    let piped = (!context.stdin_is_terminal).then(io::stdin);
+    let (prompt, left_out) = prompt::read(args.prompt.as_deref(), piped).await?;
+    if let Some(it) = left_out {
+        screen.note(it);
+    }
+    if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
+        for it in demo_notes(&keys, context.stderr_is_terminal).await {
+            screen.note(&it);
+        }
+        args.agent_args.model = Some("demo".to_owned());
+    }
+    let mut request = SessionRequest {
+        cwd: cwd_text,
+        resume: args.resume.clone(),
+        events: args.output_format == OutputFormat::Events,
+        ..SessionRequest::default()
+    };
+    if args.agent.is_some() {
+        request.model = args.agent_args.model.clone();
+    }
+    // castor takes the flag for new sessions; one that goes on has a mode of its own.
+    if args.agent.is_some() || args.resume.is_some() {
+        request.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
+    }
+    let launch = launch(args.agent.as_deref(), &args.agent_args)?;
+    Ok(PreparedRun { prompt, launch, request })
+}
+
+/// Which agent to start: ours with the flags passed through, or the one that was named.
+fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<AgentCommand, Failure> {
+    let Some(line) = agent else {
+        let program = std::env::current_exe()
+            .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
+        let args = std::iter::once("acp".into()).chain(flags.to_flags()).collect();
+        return Ok(AgentCommand { program: program.into(), args });
+    };
+    let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
+    let mut words = words.into_iter();
+    match words.next() {
+        Some(program) => Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect() }),
+        None => Err(Failure::input("--agent needs a command")),
+    }
+}
+
+fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
+    child::spawn(launch).map_err(|error| {
+        let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
+        Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
+    })
+}
+
+fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver, String> {
+    let (peer, incoming) = Peer::connect(pipes.stdout, pipes.stdin);
+    let (to, questions) = mpsc::channel(QUEUE);
+    let host = RequestHandlers::new(to).map_err(|it| it.to_string())?;
+    let signals = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
+    let sources = EventSources { incoming, questions, signals, stderr: pipes.stderr };
+    Ok(Driver::new(peer, host, sources, screen, asker))
+}
+
+/// The whole conversation; gives the stop reason.
+async fn converse(
+    driver: &mut Driver,
+    request: &SessionRequest,
+    prompt: &str,
+    agent: Option<&mut Agent>,
+) -> Result<String, Failure> {
+    let reason = match session_start::open_session(driver, request).await? {
+        Some(()) => {
+            if request.resume.is_some() {
+                if let Some(it) = list_checkpoints(driver).await {
+                    driver.screen.calls.changed.note_known(&it);
+                }
+            }
+            let reason = driver.prompt(prompt).await;
+            if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread)) {
+                if let Some(it) = list_checkpoints(driver).await {
+                    driver.screen.calls.changed.summarize(&it);
+                }
+            }
+            reason?
+        }
+        None => None,
+    };
+    match reason {
+        Some(reason) => Ok(reason),
+        None => Err(agent_exit_failure(driver, agent).await),
+    }
+}
+
+/// What the session changed in files so far, for an agent that lists it and a person that reads it.
+async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
+    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+        return None;
+    }
+    let params = json!({ "sessionId": driver.session });
+    driver.ask("_castor/session/checkpoints", params).await.ok().flatten()
+}
+
+/// The agent left without an answer: tells how, with what it said last.
+async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
+    let fate = match agent {
+        Some(agent) => agent.exit_status().await,
+        None => None,
+    };
+    driver.drain_stderr().await;
+    let how = fate.map_or_else(|| "closed its output".to_owned(), describe_status);
+    let hint = driver.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
+    Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
+}
+
+fn describe_status(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("was killed by signal {signal}");
+    }
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => "exited".to_owned(),
+    }
+}
+
+/// Shows how it ended, and lets go of the agent.
+async fn conclude(mut driver: Driver, end: Result<String, Failure>, took: Duration) -> Exit {
+    let exit = end.as_ref().err().map_or(Exit::Done, |it| it.exit);
+    let session = driver.session.clone();
+    driver.screen.conclude(session.as_deref(), &end, took);
+    let end = match exit {
+        Exit::Quit | Exit::Unread => tokio::time::timeout(HURRY, driver.finish()).await.unwrap_or(Ok(())),
+        _ => driver.finish().await,
+    };
+    exit_after_write(end, exit)
+}
+
+/// An answer that could not be written was none.
+fn exit_after_write(end: io::Result<()>, exit: Exit) -> Exit {
+    match (end, exit) {
+        (Err(error), Exit::Done | Exit::Unread) => {
+            eprintln!("castor: the answer could not be written: {error}");
+            Exit::Failed
+        }
+        (_, exit) => exit,
+    }
+}
+
+#[cfg(unix)]
+fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (to, signals) = mpsc::channel(QUEUE);
+    for (kind, meaning) in [
+        (SignalKind::interrupt(), UserSignal::Interrupt),
+        (SignalKind::terminate(), UserSignal::Terminate),
+        (SignalKind::hangup(), UserSignal::Terminate),
+    ] {
+        let (mut heard, to) = (signal(kind)?, to.clone());
+        tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });
+    }
+    Ok(signals)
+}
+
+#[cfg(not(unix))]
+fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
+    let (to, signals) = mpsc::channel(QUEUE);
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() && to.send(UserSignal::Interrupt).await.is_ok() {}
+    });
+    Ok(signals)
+}

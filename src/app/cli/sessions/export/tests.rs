@@ -1,0 +1,166 @@
+//! Exports: they are complete, and no text leaves its place.
+
+use serde_json::{Value, json};
+
+use super::{EndedCall, Story, StoryItem, html, json as to_json, markdown};
+use crate::base::log::Entry;
+
+const EVIL: &str = "<script>alert(1)</script>\"'&\n```\n</pre></div>-->]]>\n````\n<!-- \u{1b}[31m";
+
+/// A log with `text` wherever a text can stand.
+fn log(text: &str) -> Vec<Entry> {
+    let path = format!("/w/{}", text.replace('\n', " "));
+    let event = |kind: Value| {
+        let mut event = json!({"id": text, "streamId": text, "timestamp": 2});
+        event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        json!({"at": 2, "fact": "event", "event": event})
+    };
+    let call = |id: &str, kind: Value| {
+        let mut it = kind;
+        it["requestId"] = json!(id);
+        event(it)
+    };
+    let request = json!({"type": "tool_request", "name": text, "args": {text: text},
+        "display": {"title": text, "kind": "edit", "locations": [{"path": path}]}});
+    let response = |display: Value, error: Value| {
+        json!({"type": "tool_response", "name": text, "content": [{"type": "text", "text": text}],
+            "display": display, "summary": text, "error": error, "data": {text: text}})
+    };
+    let parts = json!([
+        {"type": "text", "text": text}, {"type": "thought", "thought": text},
+        {"type": "media", "mime": text, "data": text}, {"type": "media", "mime": "image/png", "data": text},
+        {"type": "media", "mime": "image/png", "data": "AAAA"},
+        {"type": "reference", "uri": text, "name": text, "mime": text, "text": text},
+    ]);
+    let facts = vec![
+        json!({"at": 1, "fact": "created", "version": 1, "castor": text, "session": text, "cwd": path, "roots": [path],
+            "mode": "default", "model": text}),
+        event(json!({"type": "message", "role": "user", "messageId": text, "content": parts})),
+        event(json!({"type": "message", "role": "agent", "messageId": text, "content": parts})),
+        call("a", request.clone()),
+        call("a", json!({"type": "tool_update", "progress": "printed", "text": text})),
+        call("b", request.clone()),
+        call(
+            "b",
+            response(json!({"type": "diff", "path": path, "before": text, "after": format!("x{text}")}), Value::Null),
+        ),
+        call("c", request.clone()),
+        call(
+            "c",
+            response(json!({"type": "terminal", "text": text, "exit": 1}), json!({"kind": text, "message": text})),
+        ),
+        call("d", request.clone()),
+        call("d", response(json!({"type": "text", "text": text}), Value::Null)),
+        call("e", request),
+        call("e", response(Value::Null, Value::Null)),
+        json!({"at": 3, "fact": "answered", "call": "d", "answer": "reject"}),
+        event(json!({"type": "custom", "kind": "plan", "data": {"entries": [{"content": text, "status": text}]}})),
+        event(json!({"type": "error", "status": "INTERNAL", "message": text, "fatal": true})),
+        event(json!({"type": "session_update", "title": text})),
+        json!({"at": 4, "fact": "model", "model": text}),
+        json!({"at": 4, "fact": "attempt_failed", "abandoned": true, "failure": {"kind": "status", "message": text}}),
+        event(json!({"type": "usage", "model": text, "input": 3, "output": 4, "total": 7, "size": 9})),
+        event(json!({"type": "agent_end", "reason": "aborted"})),
+    ];
+    facts.into_iter().map(|it| serde_json::from_value(it.clone()).unwrap_or_else(|e| panic!("{e}: {it}"))).collect()
+}
+
+#[test]
+fn html_holds_no_markup_of_the_session() {
+    let entries = log(EVIL);
+    let page = html(&Story::new(&entries).unwrap());
+    for word in ["<script", "</pre></div>", "<!-- ", "\u{1b}", "alert(1)</script>", "src=\"data:image/png;base64,<"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    // The text is there, as text; and only castor's own tags are.
+    assert!(page.matches("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;").count() > 20);
+    let known =
+        "!doctype html head meta style title body h1 dl dt dd h2 div p pre code details summary small ul li span img";
+    for tag in page.split('<').skip(1) {
+        let name: String =
+            tag.trim_start_matches('/').chars().take_while(|it| it.is_alphanumeric() || *it == '!').collect();
+        assert!(known.split(' ').any(|it| it == name), "<{tag}");
+    }
+    for tag in ["div", "pre", "details", "p", "dl", "ul", "span", "code", "small", "summary"] {
+        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+    assert!(!page.contains("src=\"http") && !page.contains("<link"), "one file that needs nothing else");
+}
+
+#[test]
+fn markdown_keeps_everything_in_its_place() {
+    let entries = log(EVIL);
+    let text = markdown(&Story::new(&entries).unwrap());
+    let mut fence: Option<usize> = None;
+    for line in text.lines() {
+        let ticks = line.chars().take_while(|it| *it == '`').count();
+        match fence {
+            Some(len) if ticks >= len && line.len() == ticks => fence = None,
+            Some(_) => (),
+            None if ticks >= 3 => fence = Some(ticks),
+            // Outside of blocks: quoted, in a span, or with every mark escaped.
+            None if line.starts_with('>') || line.starts_with('#') => (),
+            None => {
+                let outside: String = line.split('`').step_by(2).collect();
+                assert!(!outside.contains('<') || line.contains("``"), "{line}");
+            }
+        }
+    }
+    assert_eq!(fence, None, "a fence is left open\n{text}");
+    assert!(text.starts_with("# \\<script\\>"), "{text}");
+    assert_eq!(text.matches("\n### Tool ").count(), 5);
+}
+
+#[test]
+fn plain_answers_stay_as_they_are() {
+    let entries = log("Use `x`:\n\n```rust\nlet a = 1;\n```");
+    let text = markdown(&Story::new(&entries).unwrap());
+    assert!(text.contains("\nUse `x`:\n\n```rust\nlet a = 1;\n```\n"), "{text}");
+    assert!(text.contains("\n> Use `x`:\n> \n> ```rust\n"), "{text}");
+    assert!(text.contains("````\nUse `x`:\n\n```rust\n"), "{text}");
+}
+
+#[test]
+fn the_story_is_whole() {
+    let entries = log("t");
+    let story = Story::new(&entries).unwrap();
+    assert_eq!((story.head.title, story.head.model, story.head.usage.total), (Some("t"), "t", 7));
+    let ends: Vec<EndedCall> = story.calls().map(|it| it.end).collect();
+    assert_eq!(
+        ends,
+        [EndedCall::Unknown, EndedCall::Succeeded, EndedCall::Failed("t"), EndedCall::Succeeded, EndedCall::Succeeded]
+    );
+    assert_eq!(story.calls().next().unwrap().output, "t");
+    assert_eq!(story.n_prompts(), 1);
+    assert!(story.items.iter().any(|it| matches!(it, StoryItem::Note(text) if text.ends_with("cancelled"))));
+    assert!(Story::new(&entries[1..]).is_none());
+    assert!(Story::new(&[]).is_none());
+}
+
+/// A rewound turn is gone for model, list and title, and stays in log and export.
+#[test]
+fn export_marks_rewound_turns() {
+    let mut entries = log("t");
+    let rewind = json!({"at": 5, "fact": "rewound", "to": "t"});
+    entries.push(serde_json::from_value(rewind).unwrap());
+    entries.extend(log("u").into_iter().skip(1).take(2));
+    let story = Story::new(&entries).unwrap();
+    let marks: Vec<bool> = story.marked_items().map(|(_, mark)| mark == " (rewound)").collect();
+    let n = marks.len() - 2;
+    assert!(n > 10 && marks[..n].iter().all(|it| *it) && !marks[n] && !marks[n + 1], "{marks:?}");
+    assert_eq!((story.head.title, story.head.model, story.head.usage.total), (None, "t", 7));
+    for (text, heading) in [(markdown(&story), "\n## "), (html(&story), "<h2>")] {
+        assert_eq!(text.matches("(rewound)").count(), n, "{text}");
+        assert_eq!(text.matches(heading).count(), 4, "{text}");
+    }
+}
+
+#[test]
+fn json_has_all_facts() {
+    let entries = log(EVIL);
+    let value: Value = serde_json::from_str(&to_json(&Story::new(&entries).unwrap(), &entries)).unwrap();
+    assert_eq!(value["format"], super::FORMAT);
+    let again: Vec<Entry> = serde_json::from_value(value["entries"].clone()).unwrap();
+    assert_eq!(again, entries);
+}

@@ -1,0 +1,387 @@
+//! `castor sessions`: lists, shows, exports, imports, repairs and deletes sessions.
+
+pub mod export;
+mod list;
+mod print;
+
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::{
+    app::{
+        cli::{exits::EXIT_INPUT, folder::folder, sessions::export::Story, terminal_text},
+        model::chosen_model::DEFAULT_MODEL,
+        server::sessions::new_id,
+    },
+    base::{
+        clock::Now,
+        ids::{MessageId, SessionId},
+        path::AbsPath,
+    },
+    engine::record::Fork,
+    world::{
+        checkpoints, disk,
+        store::{
+            SessionStore, StoreError,
+            import::{self, ImportDefaults, ImportOutcome},
+        },
+    },
+};
+
+/// Fewest characters by which a session may be named.
+pub const MIN_PREFIX: usize = 6;
+
+/// Looks after sessions.
+#[derive(Args, Clone, Debug)]
+pub struct SessionsArgs {
+    #[command(subcommand)]
+    pub verb: SessionsVerb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum SessionsVerb {
+    /// Lists the sessions of a folder, newest first
+    List {
+        /// Of this folder [default: the current one]
+        #[arg(long, value_name = "DIR", conflicts_with = "all")]
+        cwd: Option<PathBuf>,
+        /// Of all folders, with those in which nothing was asked
+        #[arg(long)]
+        all: bool,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Says what a session is about and what happened in it
+    Show {
+        /// Its id, the beginning of it, or `latest` of this folder
+        #[arg(value_name = "ID|latest")]
+        id: String,
+    },
+    /// Writes a session as a document
+    Export {
+        /// Its id, the beginning of it, or `latest` of this folder
+        #[arg(value_name = "ID|latest")]
+        id: String,
+        /// md, html, json [default: by the file's name, else md]
+        #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
+        format: Option<Format>,
+        /// Where to [default: stdout]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Replace the file if it is there
+        #[arg(long, requires = "output")]
+        force: bool,
+    },
+    /// Takes in a transcript of Gemini CLI, or an export of castor's own
+    Import {
+        /// The transcript or export
+        file: PathBuf,
+        /// The folder it belongs to, where the file does not say it [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+    /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
+    Repair {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Begins another session with a copy of one, and prints its id
+    Fork {
+        /// Its id, the beginning of it, or `latest` of this folder
+        #[arg(value_name = "ID|latest")]
+        id: String,
+        /// The last message that is copied [default: all of it]
+        #[arg(long, value_name = "MESSAGE")]
+        at: Option<String>,
+    },
+    /// Removes sessions for good
+    Delete {
+        /// Its id, or the beginning of it
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// Without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Markdown
+    Md,
+    /// One file for a browser
+    Html,
+    /// Everything, for programs
+    Json,
+}
+
+/// An error: the line for stderr, and the exit code.
+#[derive(Debug)]
+pub struct CommandError {
+    pub why: String,
+    pub code: u8,
+}
+
+impl CommandError {
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), code: 1 }
+    }
+
+    pub fn input(why: impl Into<String>) -> Self {
+        Self { why: why.into(), code: EXIT_INPUT }
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(it: io::Error) -> Self {
+        match it.kind() {
+            // Whoever read has had enough: no reason to complain.
+            io::ErrorKind::BrokenPipe => Self { why: String::new(), code: 0 },
+            _ => Self::new(it.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(it: StoreError) -> Self {
+        Self::new(it.to_string())
+    }
+}
+
+/// The command's folder, store and streams.
+pub struct CommandContext<'a> {
+    pub store: &'a SessionStore,
+    /// Where the shell is.
+    pub cwd: &'a AbsPath,
+    pub now: Now,
+    pub out: &'a mut dyn Write,
+    /// Asks a question on the terminal; `None`: there is none.
+    pub ask: Option<&'a mut dyn FnMut(&str) -> bool>,
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// With the line for stderr.
+pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
+    match verb {
+        SessionsVerb::List { cwd, all, json } => {
+            let gone = |why| {
+                CommandError::input(format!("{why}; `castor sessions list --all` has those of other folders too"))
+            };
+            let cwd = folder(context.cwd, cwd.as_ref()).map_err(gone)?;
+            list::list(context, if *all { None } else { Some(&cwd) }, *json)
+        }
+        SessionsVerb::Show { id } => {
+            let id = find(context, id)?;
+            let entries = context.store.read(&id)?;
+            let n_damaged = context.store.count_damage(&id)?;
+            let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+            Ok(context.out.write_all(print::outline(&story, context.store, n_damaged).as_bytes())?)
+        }
+        SessionsVerb::Export { id, format, output, force } => {
+            let to = output.as_ref().map(|it| target(context.cwd, it, *force)).transpose()?;
+            export(context, id, *format, to.as_ref())
+        }
+        SessionsVerb::Import { file, cwd } => import(context, file, cwd.as_ref()),
+        SessionsVerb::Repair { id } => repair(context, id),
+        SessionsVerb::Fork { id, at } => fork(context, id, at.as_deref()),
+        SessionsVerb::Delete { ids, yes } => delete(context, ids, *yes),
+    }
+}
+
+/// Reads the answer to a question on the terminal.
+pub fn ask_terminal(question: &str) -> bool {
+    matches!(read_terminal(&format!("{question} [y/N]")).trim(), "y" | "Y" | "yes")
+}
+
+/// The same for any answer; none is an empty one.
+pub fn read_terminal(question: &str) -> String {
+    eprint!("{} ", terminal_text::escape_text(question));
+    let mut line = String::new();
+    _ = io::stdin().lock().read_line(&mut line);
+    line
+}
+
+/// Whether a user can be asked.
+pub fn has_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The session named by an id, its beginning, or `latest`.
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, CommandError> {
+    if word == "latest" {
+        let all = context.store.list(Some(context.cwd)).into_iter().find(|it| it.has_prompts);
+        let none =
+            || CommandError::input(format!("no session of {}; `castor sessions list --all` has all", context.cwd));
+        return all.map(|it| it.id).ok_or_else(none);
+    }
+    let id = SessionId::from(word);
+    if context.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
+        return Ok(id);
+    }
+    if word.len() < MIN_PREFIX {
+        let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
+        return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
+    }
+    let all = context.store.list(None);
+    let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
+    match (like.next(), like.next()) {
+        (Some(one), None) => Ok(one.id),
+        (Some(_), Some(_)) => {
+            Err(CommandError::input(format!("more than one session begins with {word}; give more of it")))
+        }
+        (None, _) => {
+            Err(CommandError::input(format!("session {word} was not found; `castor sessions list --all` has all")))
+        }
+    }
+}
+
+/// Where an export goes: into a folder that is there, and over a file only if that is wanted.
+fn target(cwd: &AbsPath, file: &PathBuf, force: bool) -> Result<AbsPath, CommandError> {
+    let path = cwd.join(file);
+    let folder = path.parent().unwrap_or_else(|| cwd.clone());
+    match (disk::metadata(&folder), disk::metadata(&path)) {
+        (Ok(it), _) if !it.is_dir => Err(CommandError::input(format!("{folder} is not a folder"))),
+        (Err(it), _) => Err(CommandError::input(format!("{folder}: {it}"))),
+        (_, Ok(it)) if it.is_dir => Err(CommandError::input(format!("{path} is a folder; name a file in it"))),
+        (_, Ok(_)) if !force => Err(CommandError::input(format!("{path} is there already; --force replaces it"))),
+        _ => Ok(path),
+    }
+}
+
+fn export(
+    context: &mut CommandContext<'_>,
+    id: &str,
+    format: Option<Format>,
+    to: Option<&AbsPath>,
+) -> Result<(), CommandError> {
+    let id = find(context, id)?;
+    let entries = context.store.read(&id)?;
+    let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+    let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
+    let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
+        Ok(format) => Ok(format),
+        Err(_) => Err(CommandError::input(format!(
+            ".{it} is no format of an export; name one with --format md, html or json"
+        ))),
+    });
+    let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
+        Format::Md => export::markdown(&story),
+        Format::Html => export::html(&story),
+        Format::Json => export::json(&story, &entries),
+    };
+    match to {
+        None => context.out.write_all(text.as_bytes())?,
+        Some(path) => {
+            disk::write_atomic(path, text.as_bytes()).map_err(|it| CommandError::new(format!("{path}: {it}")))?;
+            writeln!(context.out, "Wrote {path}")?;
+        }
+    }
+    Ok(())
+}
+
+fn import(context: &mut CommandContext<'_>, file: &PathBuf, dir: Option<&PathBuf>) -> Result<(), CommandError> {
+    let file = context.cwd.join(file);
+    let bytes = disk::read(&file).map_err(|it| CommandError::input(format!("{file}: {it}")))?;
+    let cwd = folder(context.cwd, dir).map_err(CommandError::input)?;
+    let defaults = ImportDefaults { cwd: &cwd, model: DEFAULT_MODEL };
+    let read =
+        import::parse(&bytes, defaults).map_err(|it| CommandError::input(format!("{file} was not imported: {it}")))?;
+    let id = &read.id;
+    match context.store.import(&read)? {
+        ImportOutcome::New => writeln!(context.out, "Imported session {id}")?,
+        ImportOutcome::Exists => writeln!(context.out, "Session {id} was imported before; nothing was changed")?,
+        ImportOutcome::Conflict => {
+            let why = format!("session {id} is here already, with other content; delete it first to import it anew");
+            return Err(CommandError::new(why));
+        }
+    }
+    if read.n_bad > 0 {
+        writeln!(context.out, "{} lines of the file could not be read and were passed over", read.n_bad)?;
+    }
+    if read.is_folder_guessed {
+        writeln!(context.out, "The file does not name its folder; {cwd} was taken (see --cwd)")?;
+    }
+    Ok(())
+}
+
+fn repair(context: &mut CommandContext<'_>, id: &str) -> Result<(), CommandError> {
+    let id = find(context, id)?;
+    let done = context.store.repair(&id)?;
+    let out = &mut *context.out;
+    let Some(backup) = &done.backup else {
+        return Ok(writeln!(out, "Session {id} is sound (lines: {}), nothing to repair", done.n_kept)?);
+    };
+    writeln!(out, "Repaired session {id}: lines kept: {}, damaged places: {}", done.n_kept, done.dropped.len())?;
+    for it in &done.dropped {
+        writeln!(out, "  line {}, {} bytes: {}", it.line, it.len, terminal_text::clean(&it.why))?;
+    }
+    if done.n_unknown > 0 {
+        writeln!(out, "  lines of a newer castor, kept as they are: {}", done.n_unknown)?;
+    }
+    if done.rebuilt {
+        writeln!(out, "  the first line was lost and was made anew")?;
+    }
+    Ok(writeln!(out, "The log as it was: {backup}")?)
+}
+
+fn fork(context: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<(), CommandError> {
+    let parent = find(context, id)?;
+    let entries = context.store.read(&parent)?;
+    let (session, until) = (new_id(context.now), at.map(MessageId::from));
+    let fork = Fork { session: session.clone(), until, now_ms: context.now.unix_ms };
+    let none = || match at {
+        Some(at) => {
+            CommandError::input(format!("session {parent} has no message {at}; its export as JSON has their ids"))
+        }
+        None => StoreError::NotFound { id: parent.clone() }.into(),
+    };
+    let log = fork.copy_log(&entries).ok_or_else(none)?;
+    context.store.create_with(&session, &log)?;
+    Ok(writeln!(context.out, "{session}")?)
+}
+
+fn delete(context: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
+    let mut ids = words.iter().map(|it| find(context, it)).collect::<Result<Vec<_>, _>>()?;
+    ids.dedup();
+    if !yes {
+        let what = match ids.as_slice() {
+            [one] => format!("session {one}"),
+            more => format!("{} sessions", more.len()),
+        };
+        let Some(ask) = &mut context.ask else {
+            return Err(CommandError::input(format!("{what} would be removed for good; say --yes to do so")));
+        };
+        if !ask(&format!("Remove {what} for good?")) {
+            return Err(CommandError::new("nothing was removed"));
+        }
+    }
+    let mut failed = Vec::new();
+    for id in ids {
+        match context.store.delete(&id) {
+            Ok(()) => {
+                if let Err(it) = checkpoints::forget_session(context.store.home(), &id) {
+                    failed.push(format!("the checkpoints of session {id} stay: {it}"));
+                }
+                writeln!(context.out, "Removed session {id}")?;
+            }
+            Err(it) => failed.push(it.to_string()),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(CommandError::new(failed.join("\ncastor: "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

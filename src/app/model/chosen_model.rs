@@ -1,0 +1,30 @@
+//! The chosen model of a session: by flag, settings, script or log.
+
+use crate::{
+    app::settings::{Settings, options::Options},
+    engine::record::Record,
+};
+
+/// The model when neither flag, environment nor settings name one.
+pub const DEFAULT_MODEL: &str = "gemini-2.5-flash";
+/// What a session with a script for a model calls it, unless another name is given.
+const SCRIPT: &str = "script";
+
+/// The model of a new session.
+pub fn model_of(options: &Options, settings: &Settings) -> String {
+    match (&options.script, &settings.model_name) {
+        (_, Some(model)) => model.clone(),
+        (Some(_), None) => SCRIPT.to_owned(),
+        (None, None) => DEFAULT_MODEL.to_owned(),
+    }
+}
+
+/// A session that goes on keeps its model, whatever settings and keys say now. A script's name is no model without the
+/// script.
+pub fn resumed_model(record: &Record, options: &Options, settings: &Settings) -> String {
+    match &options.model {
+        Some(it) => it.clone(),
+        None if record.model == SCRIPT && options.script.is_none() => model_of(options, settings),
+        None => record.model.clone(),
+    }
+}

@@ -1,0 +1,183 @@
+//! Message dispatch: the tables of methods and notifications, and the client's answers to requests.
+
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    app::server::{
+        auth, listing,
+        outbox::OutboxItem,
+        pending_requests::{ClientRequest, RequestOwner},
+        questions,
+        reply::{Reply, answer},
+        requests, rewind,
+        state::State,
+        tasks::pending_chores::WaitingRequest,
+    },
+    base::ids::PromptId,
+    engine::step::Input,
+    wire::{
+        acp,
+        jsonrpc::{
+            error,
+            frame::Frame,
+            message::{self, InvalidMessage, Message, RequestId, RpcError},
+            open_requests::Ticket,
+            write,
+        },
+    },
+};
+
+pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
+
+/// Every method that a client may call.
+pub const METHODS: &[(&str, Handler)] = &[
+    ("initialize", requests::initialize),
+    ("authenticate", auth::authenticate),
+    ("logout", auth::logout),
+    ("session/new", requests::new_session),
+    ("session/load", requests::load_session),
+    ("session/resume", requests::resume_session),
+    ("session/fork", requests::fork_session),
+    ("session/list", listing::list),
+    ("session/close", requests::close_session),
+    ("session/delete", requests::delete_session),
+    ("session/prompt", requests::prompt),
+    ("_session/steering", requests::steer),
+    ("session/set_mode", requests::set_mode),
+    ("session/set_config_option", requests::set_config_option),
+    // An alias for clients from before config options.
+    ("session/set_model", requests::set_model),
+    ("_castor/session/events", requests::events),
+    ("_castor/session/checkpoints", rewind::checkpoints),
+    ("_castor/session/rewind", rewind::rewind),
+];
+
+/// What reads which permissions hold for ever: it waits until these are written.
+const OPENING_METHODS: &[&str] = &["session/new", "session/load", "session/resume", "session/fork"];
+
+type Listener = fn(&mut State, Option<&RawValue>);
+
+/// Every notification that a client may send; others are ignored, as the protocol says.
+pub const NOTIFICATIONS: &[(&str, Listener)] =
+    &[("session/cancel", requests::cancel), ("$/cancel_request", cancel_request)];
+
+/// Takes one line of the client.
+pub fn handle_frame(state: &mut State, frame: Frame) {
+    let parsed = match frame {
+        Frame::Line(line) => message::parse(&line),
+        Frame::TooLong => {
+            let error = error::invalid_request("the line is longer than 32 MiB", "Send less in one message.");
+            Err(InvalidMessage::Answer { id: RequestId::Null, error })
+        }
+    };
+    match parsed {
+        Ok(Message::Request { id, method, params }) => handle_request(state, id, &method, params.as_deref()),
+        Ok(Message::Notification { method, params }) => {
+            if let Some((_, listener)) = NOTIFICATIONS.iter().find(|(it, _)| *it == method) {
+                listener(state, params.as_deref());
+            }
+        }
+        Ok(Message::Response { id, outcome }) => handle_response(state, &id, outcome),
+        Err(InvalidMessage::Answer { id, error }) => state.outbox.queue_lines(|lines| write::error(lines, &id, &error)),
+        Err(InvalidMessage::Ignore(why)) => tracing::debug!("ignored a message: {why}"),
+    }
+}
+
+fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
+    let Some((name, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
+        return state.outbox.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
+    };
+    let about = RequestOwner::Other;
+    let ticket = state.requests.register(id, about);
+    let span = state.tasks.traces.trace_request(ticket, method, params);
+    let _in_span = span.enter();
+    let reply = match method {
+        "initialize" => handler(state, ticket, params),
+        _ if state.client.is_none() => {
+            Err(error::invalid_request(&format!("{method} came before initialize"), "Call initialize first."))
+        }
+        _ if state.tasks.chores.n_saves > 0 && OPENING_METHODS.contains(&method) => {
+            let request = WaitingRequest { ticket, method: name, params: params.map(RawValue::to_owned) };
+            return state.tasks.chores.waiting.push(request);
+        }
+        _ => call_handler(state, ticket, *handler, params),
+    };
+    send_reply(state, ticket, reply);
+}
+
+/// Something is written: opens the sessions that waited for it.
+pub fn resume_waiting(state: &mut State) {
+    for WaitingRequest { ticket, method, params } in state.tasks.chores.finish_save() {
+        let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else { continue };
+        let reply = call_handler(state, ticket, *handler, params.as_deref());
+        send_reply(state, ticket, reply);
+    }
+}
+
+/// A handler that panics owes an answer like any other.
+fn call_handler(state: &mut State, ticket: Ticket, handler: Handler, params: Option<&RawValue>) -> Reply {
+    catch_unwind(AssertUnwindSafe(|| handler(state, ticket, params)))
+        .unwrap_or_else(|_| Err(error::bug("an internal error")))
+}
+
+fn send_reply(state: &mut State, ticket: Ticket, reply: Reply) {
+    match reply {
+        Ok(None) => (),
+        Ok(Some(result)) => answer(state, ticket, Ok(&*result)),
+        Err(error) => answer::<RawValue>(state, ticket, Err(error)),
+    }
+    let afterwards = std::mem::take(&mut state.outbox.after_answer);
+    match state.outbox.items.last_mut() {
+        _ if afterwards.is_empty() => (),
+        Some(OutboxItem::Answer { lines, .. }) => lines.extend_from_slice(&afterwards),
+        _ => state.outbox.queue_lines(|lines| lines.extend_from_slice(&afterwards)),
+    }
+}
+
+fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawValue>, RpcError>) {
+    match state.outgoing.settle(id) {
+        // Late, or never asked: both are normal.
+        None => (),
+        Some(ClientRequest::Question { session, question, shape }) => {
+            let answer = questions::read_answer(&shape, outcome);
+            state.step(&session, Input::Answered { question, answer });
+        }
+        Some(ClientRequest::EditorCall { reply, .. }) => {
+            // The tool may have been cancelled meanwhile.
+            _ = reply.send(outcome.map(|it| parse_result(&it)));
+        }
+        Some(ClientRequest::Terminal { session, effect, reply }) => {
+            let outcome = outcome.map(|it| parse_result(&it));
+            if let Ok(result) = &outcome {
+                let is_wanted = state.tasks.is_running(&session, effect);
+                let requests = state.terminals.register(&session, effect, is_wanted, result);
+                state.queue_requests(requests);
+            }
+            _ = reply.send(outcome);
+        }
+        Some(ClientRequest::IgnoredReply) => (),
+    }
+}
+
+fn parse_result(result: &RawValue) -> Value {
+    serde_json::from_str(result.get()).unwrap_or_default()
+}
+
+/// `$/cancel_request`: prompts end as cancelled; everything else answers at once anyway.
+fn cancel_request(state: &mut State, params: Option<&RawValue>) {
+    let Ok(params) = acp::params::<BTreeMap<String, Box<RawValue>>>(params) else { return };
+    let id = params.get("requestId").and_then(|it| serde_json::from_str::<RequestId>(it.get()).ok());
+    let Some(id) = id else { return };
+    let tickets: Vec<Ticket> = state.requests.with_id(&id).collect();
+    for ticket in tickets {
+        if let Some(RequestOwner::Prompt(session)) = state.requests.get(ticket) {
+            let session = session.clone();
+            state.step(&session, Input::CancelPrompt(PromptId(ticket.0)));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Events of the loop: everything that can wake it, in one closed list.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::{
+    base::{
+        ids::{EffectId, SessionId},
+        path::AbsPath,
+    },
+    engine::step::Input,
+    wire::jsonrpc::{message::RpcError, open_requests::Ticket},
+    world::{
+        mcp::ServerEvent,
+        store::{ListCache, SessionSummary},
+    },
+};
+
+pub enum Event {
+    /// Bytes from the client, cut anywhere.
+    Stdin(Vec<u8>),
+    StdinClosed,
+    /// This many bytes were written to the client.
+    Written(usize),
+    /// The client no longer reads.
+    StdoutClosed,
+    /// SIGTERM, SIGINT or SIGHUP.
+    Terminate,
+    /// A timer is due.
+    Timer,
+    /// A task's answer, for a session.
+    Engine {
+        session: SessionId,
+        input: Input,
+    },
+    /// An event of an MCP server.
+    Mcp {
+        server: u64,
+        event: ServerEvent,
+    },
+    /// A task needs a request to the editor.
+    Editor(EditorRequest),
+    /// A chore ended, well or not.
+    ChoreDone,
+    /// A permanent grant is saved, or could not be.
+    GrantSaved,
+    /// The sessions on the disk, for an open `session/list`.
+    SessionsListed(Box<Listing>),
+}
+
+impl Event {
+    /// For the log line of an overlong loop turn.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdin(_) => "stdin",
+            Self::StdinClosed => "stdin closed",
+            Self::Written(_) => "written",
+            Self::StdoutClosed => "stdout closed",
+            Self::Terminate => "terminate",
+            Self::Timer => "timer",
+            Self::Engine { .. } => "engine",
+            Self::Mcp { .. } => "MCP server",
+            Self::Editor(_) => "editor request",
+            Self::ChoreDone => "chore done",
+            Self::GrantSaved => "saved",
+            Self::SessionsListed(_) => "listed",
+        }
+    }
+}
+
+/// The result of a listing, newest first.
+pub struct Listing {
+    pub ticket: Ticket,
+    pub params: ListParams,
+    pub found: Vec<SessionSummary>,
+    /// For the next one.
+    pub cache: ListCache,
+}
+
+/// A request to the client on behalf of an effect; dropped with it.
+pub struct EditorRequest {
+    pub session: SessionId,
+    pub effect: EffectId,
+    pub method: &'static str,
+    pub params: Value,
+    pub reply: oneshot::Sender<Result<Value, RpcError>>,
+}
+
+/// Parameters of `session/list`.
+pub struct ListParams {
+    pub cwd: Option<AbsPath>,
+    /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
+    pub after: Option<(u64, SessionId)>,
+}

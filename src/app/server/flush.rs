@@ -1,0 +1,246 @@
+//! The end of a loop turn: logs facts, shows them, then starts effects. If the log cannot be written, the turn ends.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        errors::auth_required,
+        server::{
+            event::EditorRequest,
+            outbox::OutboxItem,
+            pending_requests::{self, ClientRequest, RequestOwner},
+            questions, reconnect, reply, rewind_results,
+            state::State,
+            trust,
+        },
+        session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
+    },
+    base::{
+        event::{AgentEvent, PromptOutcome},
+        fallback::Outage,
+        ids::{EffectId, SessionId},
+        log::{Entry, Fact},
+        model::Usage,
+        path::AbsPath,
+    },
+    engine::step::{Act, Effect, Input, UserQuestion},
+    wire::{
+        acp::{session, terminals::CREATE, updates},
+        jsonrpc::{error, open_requests::Ticket, write},
+    },
+};
+
+/// Logs and says everything that the turn collected; returns the bytes for the client.
+pub fn flush(state: &mut State) -> Vec<u8> {
+    let mut lines = Vec::new();
+    // A failed log write makes a session say more: that is said in another round.
+    while !state.outbox.items.is_empty() {
+        let items = std::mem::take(&mut state.outbox.items);
+        let broken = write_logs(state, &items);
+        for it in items {
+            match it {
+                OutboxItem::Lines(more) => lines.extend_from_slice(&more),
+                OutboxItem::Editor(request) => ask_editor(state, request, &mut lines),
+                OutboxItem::Answer { session, request, lines: answer } => match broken.get(&session) {
+                    None => lines.extend_from_slice(&answer),
+                    Some(why) => write::error(&mut lines, &request, &log_error(why)),
+                },
+                // Nothing more is shown of it; what it started is stopped by the refold.
+                OutboxItem::Acts(id, _) if broken.contains_key(&id) => (),
+                OutboxItem::Acts(id, acts) => acts.into_iter().for_each(|it| perform_act(state, &id, it, &mut lines)),
+            }
+        }
+        for (id, why) in broken {
+            state.refold(&id, &log_error(&format!("{why}, so the turn was stopped")));
+        }
+    }
+    lines
+}
+
+/// For a handler that needs a session's log as it is: what was said so far is logged and started now. Its lines leave with
+/// the turn's.
+pub fn flush_early(state: &mut State) {
+    let lines = flush(state);
+    state.outbox.queue_lines(|it| it.extend_from_slice(&lines));
+}
+
+fn log_error(why: &str) -> ErrorObjectOwned {
+    let cause = format!("the session log could not be written: {why}");
+    error::failed("log", &format!("{cause}. Make room on the disk or make the log writable, then try again."))
+}
+
+/// One write for each touched log. Returns the sessions whose log could not be written, and why.
+fn write_logs(state: &mut State, items: &[OutboxItem]) -> BTreeMap<SessionId, String> {
+    let mut facts: BTreeMap<&SessionId, Vec<&Entry>> = BTreeMap::new();
+    for it in items {
+        let OutboxItem::Acts(id, acts) = it else { continue };
+        let entries = acts.iter().filter_map(|it| match it {
+            Act::Log(entry) => Some(entry),
+            Act::Do(..) => None,
+        });
+        facts.entry(id).or_default().extend(entries);
+    }
+    let mut broken = BTreeMap::new();
+    for (id, entries) in facts {
+        let Some(live) = state.sessions.get_mut(id) else { continue };
+        if let Err(why) = live.log.append(entries) {
+            broken.insert(id.clone(), why.to_string());
+        }
+    }
+    broken
+}
+
+fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
+    match act {
+        Act::Log(entry) => {
+            if let Some(live) = state.sessions.get_mut(id) {
+                live.view.show(&entry.fact, lines);
+            }
+            match &entry.fact {
+                Fact::Event { event } => publish_event(state, id, event, lines),
+                // It may be another provider's.
+                Fact::Model { .. } => reconnect::reconnect_model(state, id),
+                Fact::Rewound { to } => rewind_results::append_notice(state, id, to, lines),
+                _ => (),
+            }
+        }
+        Act::Do(effect_id, effect) => dispatch_effect(state, id, effect_id, effect, lines),
+    }
+}
+
+/// Turns are traced by their events; clients that asked for AgentEvents get them beside the updates.
+fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
+    // Prompts of a session wait for each other: what starts now is of its oldest.
+    let requests = &state.requests;
+    let is_its = |it: &RequestOwner| matches!(it, RequestOwner::Prompt(of) if of == id);
+    let oldest = || requests.iter().find(|(_, it)| is_its(it)).map(|(ticket, _)| ticket);
+    state.tasks.traces.trace_event(id, event, oldest);
+    if state.client.as_ref().is_some_and(|it| it.wants_events) {
+        let params = serde_json::json!({ "sessionId": id, "event": event });
+        updates::notification("_castor/session/event", &params, lines);
+    }
+}
+
+/// Where a yes for ever holds that is not for everywhere.
+fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
+    state.sessions.get(id).map(|it| confinement::grant_folder(&it.resources.roots, &it.resources.cwd).clone())
+}
+
+fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
+    match effect {
+        Effect::AnswerPrompt { prompt, outcome, usage } => {
+            answer_prompt(state, id, Ticket(prompt.0), (outcome, usage), lines)
+        }
+        Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
+        Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
+        Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
+        Effect::SaveGrant(lasting) => {
+            if let Some(folder) = folder_of(state, id) {
+                state.tasks.save_policy(folder, lasting);
+            }
+        }
+        Effect::UpdateGrant { grant, holds } => {
+            if let Some(folder) = folder_of(state, id) {
+                state.tasks.save_sandbox_grant(folder, grant, holds);
+            }
+        }
+        Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
+        Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
+        Effect::AskUser(question) => ask_user(state, id, &question, lines),
+        Effect::AnswerElicitation { elicitation, reply } => state.tasks.server_questions.send_reply(elicitation, reply),
+        Effect::WithdrawQuestion { question } => {
+            let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
+            pending_requests::withdraw(&mut state.outgoing, is_it, lines);
+        }
+        Effect::Abort { effect } => {
+            state.tasks.abort_effect(id, effect, state.now.unix_ms);
+            pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(id, effect), lines);
+            // Said in the next round: after the end of the call, which may show the terminal.
+            let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
+            state.queue_requests(requests);
+        }
+        Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
+        other => start(state, id, effect_id, other),
+    }
+}
+
+/// Asks the client; a question that it cannot show is answered at once.
+fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &mut Vec<u8>) {
+    let client = state.client.clone().unwrap_or_default();
+    if let Some(answer) = questions::ask(&client, &mut state.outgoing, id, question, lines) {
+        state.step(id, Input::Answered { question: question.id, answer });
+    }
+}
+
+/// A session found out about a model: the others that reach it there know, too.
+fn note_outage(state: &mut State, id: &SessionId, news: (String, Option<Outage>)) {
+    let State { models, sessions, now, .. } = state;
+    for it in models.outages.note(id, news, now.unix_ms, |it| sessions.contains_key(it)) {
+        let known = state.models.outages.of(&it);
+        state.step(&it, Input::Outages(known));
+    }
+}
+
+fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect) {
+    let Some(LiveSession { log, resources, .. }) = state.sessions.get(id) else { return };
+    let durable = matches!(effect, Effect::Run { durable: true, .. });
+    let log = durable.then(|| log.sync_handle().ok()).flatten();
+    let resources = Arc::clone(resources);
+    let span = state.tasks.traces.turn(id).cloned();
+    let _in_span = span.as_ref().map(tracing::Span::enter);
+    state.tasks.start_effect(&resources, effect_id, effect, log);
+}
+
+/// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
+fn answer_prompt(
+    state: &mut State,
+    id: &SessionId,
+    ticket: Ticket,
+    (outcome, usage): (PromptOutcome, Option<Usage>),
+    lines: &mut Vec<u8>,
+) {
+    if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
+        state.tasks.queue_sync(log);
+    }
+    let error = match &outcome {
+        PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => None,
+        PromptOutcome::Failed { kind, why } => Some(error::failed(kind, why)),
+        PromptOutcome::AuthRequired(why) => Some(auth_required(why)),
+    };
+    state.tasks.traces.end_request(ticket, error.as_ref().map(ErrorObjectOwned::code));
+    let Some((request, _)) = state.requests.complete(ticket) else { return };
+    if let Some(error) = &error {
+        write::error(lines, &request, error);
+    }
+    match outcome {
+        PromptOutcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop, usage)),
+        PromptOutcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
+        // The user may log in elsewhere before the next prompt.
+        PromptOutcome::AuthRequired(_) => reconnect::reconnect_model(state, id),
+        PromptOutcome::Failed { .. } => (),
+    }
+}
+
+/// A request to the editor on behalf of a task. After what was items before it: a cancel in the same turn, too.
+fn ask_editor(state: &mut State, request: EditorRequest, lines: &mut Vec<u8>) {
+    let EditorRequest { session, effect, method, params, reply } = request;
+    // A call that is over does nothing more to the editor.
+    if reply.is_closed() || !state.tasks.is_running(&session, effect) {
+        return;
+    }
+    let id = state.outgoing.register(match method {
+        CREATE => ClientRequest::Terminal { session, effect, reply },
+        _ => ClientRequest::EditorCall { session, effect, reply },
+    });
+    _ = write::request(lines, id, method, &params);
+}
+
+/// What is still open when castor ends: every request is answered, so that no client waits for ever.
+pub fn answer_all(state: &mut State) {
+    let open: Vec<Ticket> = state.requests.iter().map(|(ticket, _)| ticket).collect();
+    for ticket in open {
+        reply::answer::<()>(state, ticket, Err(error::shutdown()));
+    }
+}

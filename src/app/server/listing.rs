@@ -1,0 +1,62 @@
+//! ACP `session/list`: reads the disk on a thread of its own, since a machine may hold thousands of logs.
+
+use serde_json::value::RawValue;
+
+use crate::{
+    app::server::{
+        event::{ListParams, Listing},
+        reply::{self, Reply},
+        state::State,
+    },
+    base::ids::SessionId,
+    wire::{
+        acp::session,
+        jsonrpc::{error, open_requests::Ticket},
+    },
+    world::store::SessionSummary,
+};
+
+/// Sessions of one page.
+const PAGE: usize = 100;
+
+/// Answers later, by [`answer`].
+pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
+    let after = cursor.map(|it| {
+        read_cursor(&it)
+            .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
+    });
+    let wanted = ListParams { cwd, after: after.transpose()? };
+    state.tasks.list(ticket, wanted);
+    Ok(None)
+}
+
+/// The page that was asked for.
+pub fn answer(state: &mut State, listing: Listing) {
+    let Listing { ticket, params, found, cache } = listing;
+    state.tasks.n_listings = state.tasks.n_listings.saturating_sub(1);
+    state.tasks.list_cache = cache;
+    // An empty conversation is nothing to come back to, unless it is open here.
+    let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
+    let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(PAGE + 1).collect();
+    let has_more = page.len() > PAGE;
+    page.truncate(PAGE);
+    let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
+    let listed: Vec<session::ListedSession> = page
+        .into_iter()
+        .map(|it| session::ListedSession { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
+        .collect();
+    reply::answer(state, ticket, Ok(&session::list_response(&listed, next)));
+}
+
+impl ListParams {
+    fn is_next(&self, it: &SessionSummary) -> bool {
+        self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
+    }
+}
+
+fn read_cursor(text: &str) -> Option<(u64, SessionId)> {
+    let (ms, id) = text.split_once('.')?;
+    let id = SessionId::from(id);
+    Some((ms.parse().ok()?, id.is_safe().then_some(id)?))
+}

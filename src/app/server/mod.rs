@@ -1,0 +1,31 @@
+//! `castor acp`: the loop, the table of methods with its handlers, all state, and the tasks on threads.
+
+mod auth;
+mod dispatch;
+mod event;
+pub mod event_loop;
+mod event_window;
+mod flush;
+mod listing;
+pub mod machine;
+mod mcp;
+mod offered_commands;
+
+mod outbox;
+mod pending_requests;
+mod questions;
+mod reconnect;
+mod reply;
+mod requests;
+mod rewind;
+mod rewind_results;
+pub mod serve;
+pub mod sessions;
+mod state;
+mod stdio;
+mod step;
+mod sweep;
+pub mod tasks;
+mod timers;
+mod traces;
+mod trust;

@@ -1,0 +1,27 @@
+//! Available slash commands: tells the client about them after a session starts, and when they change.
+
+use crate::{
+    app::{server::outbox::Outbox, session::live_session::LiveSession},
+    wire::acp::updates,
+};
+
+/// Goes out after the response at hand: clients drop updates of sessions that they do not know yet.
+pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {
+    let mut lines = Vec::new();
+    tell(live, &mut lines);
+    outbox.after_answer.extend(lines);
+}
+
+/// Tells the client if it knows another list.
+pub fn update(live: &mut LiveSession, outbox: &mut Outbox) {
+    let now = live.session.commands().map(|it| it.name);
+    if live.commands.as_ref().is_some_and(|told| !now.eq(told.iter().copied())) {
+        outbox.queue_lines(|lines| tell(live, lines));
+    }
+}
+
+fn tell(live: &mut LiveSession, lines: &mut Vec<u8>) {
+    let all = live.session.commands();
+    updates::commands(&live.resources.session, all.map(|it| (it.name, it.description, it.hint)), lines);
+    live.commands = Some(live.session.commands().map(|it| it.name).collect());
+}

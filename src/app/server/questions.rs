@@ -1,0 +1,108 @@
+//! Questions to the user, in the form that the client can show, and the conversion of answers.
+
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    app::server::pending_requests::{ClientRequest, QuestionForm},
+    base::{ids::SessionId, log::Answer},
+    engine::step::{Confirmation, QuestionTopic, UserQuestion},
+    wire::{
+        acp::{
+            elicitation::{self, Scope},
+            initialize::Client,
+            permission, permission_forms,
+        },
+        jsonrpc::{message::RpcError, open_requests::OutgoingRequests, write},
+    },
+};
+
+/// A request to the client.
+struct Projection {
+    shape: QuestionForm,
+    method: &'static str,
+    params: Value,
+}
+
+/// Asks the client. Returns the answer in its place, if it has no way to show such a question.
+pub fn ask(
+    client: &Client,
+    outgoing: &mut OutgoingRequests<ClientRequest>,
+    session: &SessionId,
+    question: &UserQuestion,
+    lines: &mut Vec<u8>,
+) -> Option<Answer> {
+    match project(client, session, &question.about) {
+        Ok(Projection { shape, method, params }) => {
+            let asked = ClientRequest::Question { session: session.clone(), question: question.id, shape };
+            let id = outgoing.register(asked);
+            _ = write::request(lines, id, method, &params);
+            None
+        }
+        Err(answer) => Some(answer),
+    }
+}
+
+/// What the client's answer means.
+pub fn read_answer(shape: &QuestionForm, outcome: Result<Box<RawValue>, RpcError>) -> Answer {
+    match (outcome, shape) {
+        (Err(_), _) => Answer::Unable,
+        (Ok(it), QuestionForm::Confirmation) => permission::answer(&it),
+        (Ok(it), QuestionForm::Form(form)) => elicitation::form_answer(form, &it),
+        (Ok(it), QuestionForm::Options(form)) => elicitation::option_answer(form, &it),
+        (Ok(it), QuestionForm::Choice(form)) => permission_forms::answer(form, &it),
+        (Ok(it), QuestionForm::Link) => elicitation::link_answer(&it),
+    }
+}
+
+/// # Errors
+/// The answer, where nothing can be shown.
+fn project(client: &Client, session: &SessionId, about: &QuestionTopic) -> Result<Projection, Answer> {
+    match about {
+        QuestionTopic::Confirmation(asked) => confirmation(session, asked),
+        QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } if client.shows_forms => {
+            let params = elicitation::form(Scope::Session { session, call: Some(call) }, form);
+            Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
+        }
+        QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } => {
+            let params =
+                serde_json::to_value(permission_forms::request(session, call, form)).map_err(|_| Answer::Unable)?;
+            Ok(Projection { shape: QuestionForm::Choice(form.clone()), method: PERMISSION, params })
+        }
+        QuestionTopic::Form { call, form } if client.shows_forms => {
+            let params = elicitation::form(Scope::Session { session, call: call.as_ref() }, form);
+            Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
+        }
+        QuestionTopic::Form { call, form } => {
+            let params = elicitation::options(session, call.as_ref(), form).ok_or(Answer::InText)?;
+            let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
+            Ok(Projection { shape: QuestionForm::Options(form.clone()), method: PERMISSION, params })
+        }
+        QuestionTopic::Link { call, message, url, elicitation } if client.opens_links => {
+            let scope = Scope::Session { session, call: call.as_ref() };
+            let params = elicitation::link(scope, message, url, elicitation).ok_or(Answer::Unable)?;
+            Ok(Projection { shape: QuestionForm::Link, method: elicitation::CREATE, params })
+        }
+        // What needs a page must not be asked for in any other way.
+        QuestionTopic::Link { .. } => Err(Answer::Unable),
+    }
+}
+
+const PERMISSION: &str = "session/request_permission";
+
+fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, Answer> {
+    let params = permission::request(permission::PermissionRequest {
+        session,
+        call: &it.call,
+        title: &it.title,
+        kind: it.kind,
+        args: &it.args,
+        locations: &it.locations,
+        display: it.display.as_ref(),
+        reason: it.reason.as_deref(),
+        always: it.session_grant.as_deref(),
+        lasting: it.persistent_grant.as_deref(),
+        offers_auto: it.offers_auto,
+    });
+    let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
+    Ok(Projection { shape: QuestionForm::Confirmation, method: PERMISSION, params })
+}

@@ -1,0 +1,32 @@
+//! Live sessions reach their models anew: credentials changed, or the model did.
+
+use std::sync::Arc;
+
+use crate::{
+    app::{
+        model::{model_factory::ModelContext, reachability},
+        server::state::State,
+        session::{place::load_ground, session_resources::SessionResources},
+    },
+    base::ids::SessionId,
+};
+
+/// Credentials changed: from its next request on, each session reaches its model with the new ones.
+pub fn reconnect_models(state: &mut State) {
+    let ids: Vec<SessionId> = state.sessions.keys().cloned().collect();
+    for id in &ids {
+        reconnect_model(state, id);
+    }
+}
+
+/// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
+pub fn reconnect_model(state: &mut State, id: &SessionId) {
+    let Some(live) = state.sessions.get(id) else { return };
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let model = live.session.record().model.clone();
+    let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };
+    let (generator, _) = reachability::reach_models(&mut state.models, context, id, &model);
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.resources = Arc::new(SessionResources { generator, ..SessionResources::clone(&live.resources) });
+    }
+}

@@ -1,0 +1,272 @@
+//! Request handlers: one function for each ACP method.
+
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    app::{
+        errors::store_error,
+        server::{
+            event_window, flush, offered_commands,
+            outbox::OutboxItem,
+            pending_requests::RequestOwner,
+            reply::{Reply, reply_now},
+            sessions,
+            state::State,
+        },
+        session::{live_session::LiveSession, modes, place::load_ground},
+    },
+    base::{
+        content::Part,
+        event::AgentEvent,
+        ids::{PromptId, SessionId},
+        log::{Fact, Mode},
+    },
+    engine::step::{self, Input},
+    wire::{
+        acp::{
+            self, initialize,
+            options::{self, SetOptionParams},
+            session,
+            updates::SessionView,
+        },
+        jsonrpc::{error, open_requests::Ticket},
+    },
+    world::store::StoreError,
+};
+
+pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
+    // What the client starts in a terminal has its own environment: it must find the same home.
+    let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
+    let login = initialize::LoginCommand { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
+    let response = initialize::response(&client, &login);
+    state.tasks.store.set_client(&client.name);
+    state.client = Some(client);
+    state.tasks.probe_sandbox();
+    reply_now(&response)
+}
+
+pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
+    let id = sessions::create(state, &place)?;
+    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
+    let live = offer_commands(state, &id)?;
+    reply_now(&session::new_response(&id, &live.profile.offer, &live.chosen_options()))
+}
+
+/// Replays the conversation, then answers: both leave in this order.
+pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
+    let entries = sessions::load(state, &id, &place)?;
+    let live = offer_commands(state, &id)?;
+    let response = reply_now(&session::load_response(&live.profile.offer, &live.chosen_options()));
+    let mut lines = Vec::new();
+    let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
+    view.replay(&entries, &mut lines);
+    let (last, cost) = live.context_usage();
+    view.show_context_usage(last, cost, &mut lines);
+    state.outbox.items.push(OutboxItem::Lines(lines));
+    response
+}
+
+/// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
+pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
+    sessions::load(state, &id, &place)?;
+    answer_resumed(state, &id, |live| reply_now(&session::resume_response(&live.profile.offer, &live.chosen_options())))
+}
+
+/// A copy of a session up to a message of it, live at once.
+pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let fork = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
+    let id = sessions::fork(state, &fork)?;
+    answer_resumed(state, &id, |live| {
+        reply_now(&session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
+    })
+}
+
+/// The answer, and after it what can be typed and how full the context is.
+fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&LiveSession) -> Reply) -> Reply {
+    let live = offer_commands(state, id)?;
+    let response = response(live);
+    let mut lines = Vec::new();
+    let (last, cost) = live.context_usage();
+    SessionView::new(id.clone(), live.profile.clone(), live.chosen_options())
+        .show_context_usage(last, cost, &mut lines);
+    state.outbox.after_answer.extend(lines);
+    response
+}
+
+/// Ends what runs as session/cancel does, then lets the session go.
+pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(state, &id)?;
+    end_session(state, &id);
+    reply_now(&json!({}))
+}
+
+/// Deleting what is not there is done already.
+pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = session::read_delete(params).map_err(|it| error::invalid_params(&it))?;
+    if state.sessions.contains_key(&id) {
+        end_session(state, &id);
+    }
+    match state.tasks.store.delete(&id) {
+        Ok(()) => {
+            state.tasks.release_checkpoints(None, Some(id));
+            reply_now(&json!({}))
+        }
+        Err(StoreError::NotFound { .. }) => reply_now(&json!({})),
+        Err(it) => Err(store_error(&id, &it)),
+    }
+}
+
+/// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
+fn end_session(state: &mut State, id: &SessionId) {
+    state.step(id, Input::Cancel);
+    flush::flush_early(state);
+    if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
+        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(resources, run));
+    }
+    state.tasks.abort_session(id, state.now.unix_ms);
+    state.tasks.mcp.release(id);
+    state.tasks.traces.forget_turn(id);
+    if let Some(live) = state.sessions.remove(id) {
+        state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
+    }
+}
+
+pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, content) = read_message(state, params)?;
+    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
+    state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
+    Ok(None)
+}
+
+/// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
+pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, content) = read_message(state, params)?;
+    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
+    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
+    Ok(None)
+}
+
+/// The content of a prompt. An empty prompt is refused: no model is paid to answer it.
+fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(state, &id)?;
+    let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
+    if content.iter().all(is_blank) {
+        return Err(error::invalid_params("prompt is empty; say something"));
+    }
+    Ok((id, content))
+}
+
+pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(state, &id)?;
+    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
+    check_mode(state, &id, mode)?;
+    state.step(&id, Input::SetOption(step::OptionValue::Mode(mode)));
+    reply_now(&json!({}))
+}
+
+pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let option = options::read_set_option(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, ticket, &option)?;
+    let live = live_session(state, &option.session)?;
+    reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
+}
+
+pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let option = options::read_set_model(params).map_err(|it| error::invalid_params(&it))?;
+    choose(state, ticket, &option)?;
+    reply_now(&json!({}))
+}
+
+fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
+    let live = live_session(state, &option.session)?;
+    let choice = option.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+    let choice = match choice {
+        options::OptionChoice::Mode(mode) => {
+            check_mode(state, &option.session, mode)?;
+            step::OptionValue::Mode(mode)
+        }
+        options::OptionChoice::Model(model) => step::OptionValue::Model(model),
+        options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
+        options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
+    };
+    set_owner(state, ticket, RequestOwner::Setter(option.session.clone()));
+    state.step(&option.session, Input::SetOption(choice));
+    Ok(())
+}
+
+pub fn set_owner(state: &mut State, ticket: Ticket, what: RequestOwner) {
+    if let Some(about) = state.requests.get_mut(ticket) {
+        *about = what;
+    }
+}
+
+/// The client is told what can be typed, behind the answer.
+fn offer_commands<'a>(state: &'a mut State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
+    let live = state.sessions.get_mut(id).ok_or_else(|| error::session_not_found(id.as_str()))?;
+    offered_commands::offer(live, &mut state.outbox);
+    Ok(live)
+}
+
+fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
+    state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
+}
+
+/// `_castor/session/events {sessionId, streamId?, eventId?}`: the trajectory, or a window of it.
+pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        session_id: SessionId,
+        stream_id: Option<String>,
+        event_id: Option<String>,
+    }
+    let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
+    let entries = match state.tasks.store.read(&it.session_id) {
+        Ok(entries) => entries,
+        Err(_) => return Err(error::session_not_found(it.session_id.as_str())),
+    };
+    let all: Vec<AgentEvent> = entries
+        .into_iter()
+        .filter_map(|it| match it.fact {
+            Fact::Event { event } => Some(event),
+            _ => None,
+        })
+        .collect();
+    let window = event_window::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
+        .map_err(|it| error::invalid_params(&it))?;
+    reply_now(&json!({ "events": window }))
+}
+
+pub fn cancel(state: &mut State, params: Option<&RawValue>) {
+    if let Ok(id) = session::read_cancel(params) {
+        state.step(&id, Input::Cancel);
+    }
+}
+
+/// # Errors
+/// For the client: the session is not open here.
+pub fn check_open(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+    match state.sessions.contains_key(id) {
+        true => Ok(()),
+        false => Err(error::session_not_found(id.as_str())),
+    }
+}
+
+/// Whether a mode may be set in a session now.
+///
+/// # Errors
+/// For the client, with what would allow it.
+fn check_mode(state: &State, id: &SessionId, mode: Mode) -> Result<(), ErrorObjectOwned> {
+    let Some(live) = state.sessions.get(id) else { return Err(error::session_not_found(id.as_str())) };
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    modes::allow_mode(mode, &ground.trust, &settings)
+}

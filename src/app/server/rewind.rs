@@ -1,0 +1,95 @@
+//! Handler of `_castor/session/rewind`: takes a session back to before a message, in files, conversation or both.
+
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::RawValue;
+
+use crate::{
+    app::{
+        errors::store_error,
+        server::{
+            flush,
+            pending_requests::RequestOwner,
+            reply::{Reply, reply_now},
+            requests,
+            state::State,
+        },
+    },
+    base::{
+        checkpoint::{Changes, Rewinds},
+        ids::{MessageId, PromptId, SessionId},
+        rewind, text,
+    },
+    engine::step::{Input, RewindOrder, RewindTarget},
+    wire::{
+        acp::{
+            rewind::{Checkpoint, Checkpoints, Outcome, RewindParams, TargetParams, read_rewind, read_session},
+            session::iso_time,
+        },
+        jsonrpc::{error, open_requests::Ticket},
+    },
+};
+
+pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let order = read_rewind(params).map_err(|it| error::invalid_params(&it))?;
+    requests::check_open(state, &order.session)?;
+    check_idle(state, &order.session)?;
+    match (order.what, &order.target) {
+        (Rewinds::Conversation, TargetParams::Message(to)) => {
+            requests::set_owner(state, ticket, RequestOwner::Setter(order.session.clone()));
+            rewind_conversation(state, &order.session, to)?;
+            reply_now(&Outcome::default())
+        }
+        _ => {
+            // Answered with the prompts, should the session be made anew.
+            requests::set_owner(state, ticket, RequestOwner::Prompt(order.session.clone()));
+            let RewindParams { session, target, what, on_conflict, paths } = order;
+            let to = match target {
+                TargetParams::Message(it) => RewindTarget::Message(it),
+                TargetParams::Checkpoint(it) => RewindTarget::Checkpoint(it),
+                TargetParams::Redo => RewindTarget::Redo,
+            };
+            let wanted = RewindOrder { prompt: PromptId(ticket.0), to, what, on_conflict, paths };
+            state.step(&session, Input::ClientRewind(Box::new(wanted)));
+            Ok(None)
+        }
+    }
+}
+
+/// `_castor/session/checkpoints`: what can be gone back to.
+pub fn checkpoints(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+    let id = read_session(params).map_err(|it| error::invalid_params(&it))?;
+    requests::check_open(state, &id)?;
+    let Some(live) = state.sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
+    let all = live.session.record().checkpoints();
+    let listed = all.all().iter().filter(|it| !it.is_undone).map(|it| {
+        let Changes { files, not_kept, .. } = it.changes.clone().unwrap_or_default();
+        let message_id = all.prompt_of(it).map(|it| it.message.clone());
+        Checkpoint { id: it.id.clone(), message_id, time: iso_time(it.at_ms), files, not_kept }
+    });
+    reply_now(&Checkpoints { checkpoints: listed.collect() })
+}
+
+/// A turn that runs would go on with what is gone.
+fn check_idle(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+    match state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
+        true => Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end.")),
+        false => Ok(()),
+    }
+}
+
+/// The session goes back to before a message of the user, which is logged before the request is answered.
+///
+/// # Errors
+/// For the client: a message that is not there, a log that cannot be read.
+pub fn rewind_conversation(state: &mut State, id: &SessionId, to: &MessageId) -> Result<(), ErrorObjectOwned> {
+    // What it was told in the same breath belongs to it.
+    flush::flush_early(state);
+    let log = state.tasks.store.read(id).map_err(|it| store_error(id, &it))?;
+    if rewind::find_message(&log, to).is_none() {
+        let to = text::head(to.as_str(), 200);
+        let why = format!("messageId: the user sent no message {to:?} in this session, or it is gone already");
+        return Err(error::invalid_params(&format!("{why}; session/load shows those there are")));
+    }
+    state.step(id, Input::RewindConversation { to: to.clone(), log: log.into() });
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Results of a rewind: the log for the session, the answer to the request, and the notice for the client.
+
+use crate::{
+    app::server::{reply, state::State},
+    base::{
+        checkpoint::RestoreResult,
+        ids::{MessageId, SessionId},
+    },
+    engine::step::{self, Input, RewindRefusal},
+    wire::{
+        acp::{
+            rewind::{Outcome, REWOUND, RewoundNotice},
+            updates::notification,
+        },
+        jsonrpc::{error, open_requests::Ticket},
+    },
+};
+
+/// The log, for the session that goes back. All that it was told is written by now.
+pub fn replay_log(state: &mut State, id: &SessionId, to: MessageId) {
+    let log = state.tasks.store.read(id).unwrap_or_default();
+    state.step(id, Input::RewindConversation { to, log: log.into() });
+}
+
+/// What it came to.
+pub fn answer_rewind(state: &mut State, ticket: Ticket, result: Result<step::RewindResult, RewindRefusal>) {
+    let outcome = match result {
+        Ok(step::RewindResult { files, checkpoint }) => {
+            let RestoreResult { restored, conflicts, not_kept } = files;
+            Ok(Outcome { restored, conflicts, not_kept, checkpoint_id: checkpoint })
+        }
+        Err(RewindRefusal::Busy(why)) => Err(error::busy(&why, "Cancel it first, or wait for its end.")),
+        Err(RewindRefusal::Unknown(why)) => {
+            Err(error::invalid_params(&format!("{why}; _castor/session/checkpoints lists what there is")))
+        }
+        Err(RewindRefusal::Failed(why)) => Err(error::failed("restore", &why)),
+    };
+    reply::answer(state, ticket, outcome.as_ref().map_err(Clone::clone));
+}
+
+/// Appends what the client is told of it: what is gone, and how full the context is now.
+pub fn append_notice(state: &mut State, id: &SessionId, to: &MessageId, lines: &mut Vec<u8>) {
+    if state.client.as_ref().is_some_and(|it| it.features.rewinds) {
+        notification(REWOUND, &RewoundNotice { session_id: id.clone(), message_id: to.clone() }, lines);
+    }
+    let Some(live) = state.sessions.get_mut(id) else { return };
+    live.view.push_title(live.session.record().title.as_deref(), lines);
+    let (last, cost) = live.context_usage();
+    live.view.show_context_usage(last, cost, lines);
+}

@@ -1,0 +1,73 @@
+//! `castor acp`: the composition root, where everything is wired.
+
+use std::{process::ExitCode, time::Duration};
+
+use tokio::sync::mpsc;
+
+use crate::{
+    app::{
+        server::{
+            event_loop::{self, Inbox},
+            machine::Machine,
+            stdio::{self, Stdin},
+            tasks::{Tasks, builtins, threads::Threads},
+        },
+        settings::options::Options,
+    },
+    world::{
+        process::Groups,
+        secrets::Env,
+        store::SessionStore,
+        telemetry::{self, Exporter},
+        workspace,
+    },
+};
+
+/// Acknowledgements of writes and requests of tasks that wait.
+const CONTROL_QUEUE: usize = 256;
+/// Answers of the world that wait: beyond that, models and tools are not read.
+const ANSWER_QUEUE: usize = 32;
+
+/// What the whole end may take, from the moment that the client is gone.
+const END: Duration = Duration::from_millis(950);
+
+/// Serves one client on stdin and stdout until it leaves.
+pub fn serve(options: Options, env: Env) -> ExitCode {
+    let exporter = telemetry::start(&env);
+    match try_serve(options, env, exporter) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(it) => {
+            // The last line on stderr is what clients show when an agent does not start.
+            eprintln!("castor: cannot serve: {it}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io::Result<()> {
+    let (control_tx, control) = mpsc::channel(CONTROL_QUEUE);
+    let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
+    let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
+    let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
+    let groups = Groups::default();
+    let tools = builtins(&groups);
+    let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
+    let tasks = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
+    let mut machine = Machine::new(options, env, tasks, seed());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stdin = runtime.block_on(async { Stdin::open() })?;
+    let end = runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
+    // What says who holds a session goes with the holder.
+    drop(machine);
+    if let Some(it) = exporter {
+        it.flush(END.saturating_sub(end.elapsed()));
+    }
+    stdout.finish()?;
+    // Threads that read or write for ever must not hold the exit.
+    std::process::exit(0)
+}
+
+/// Different for each process.
+pub fn seed() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1
+}

@@ -1,0 +1,220 @@
+//! Session factory: creates, loads, forks and readmits live sessions.
+
+use std::sync::Arc;
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        errors::store_error,
+        model::chosen_model::{model_of, resumed_model},
+        server::{flush, mcp, state::State, trust},
+        session::{
+            build_session::{SessionParts, build_session, server_request},
+            confinement,
+            live_session::LiveSession,
+            modes::first_mode,
+            place::{SessionPlace, bring_up_to_date, inspect_place},
+            session_resources::SessionResources,
+            trust::{PendingTrust, unread_notice},
+        },
+    },
+    base::{
+        clock::Now,
+        ids::{MessageId, SessionId},
+        log::{Entry, Principal},
+        text,
+    },
+    engine::{
+        record::{Fork, Record, SessionOrigin},
+        session::Session,
+        step::{Input, StepOutput},
+        turn::Spec,
+    },
+    wire::{
+        acp::{
+            options::{ChosenOptions, OfferedOptions},
+            session::{ForkParams, SessionFolders},
+            updates::{ClientProfile, SessionView},
+        },
+        jsonrpc::error,
+    },
+    world::{
+        disk,
+        store::{SessionLog, StoreError},
+    },
+};
+
+/// A new session, live at once.
+///
+/// # Errors
+/// For the client: a folder that is not there, no usable model, a log that cannot be written.
+pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, ErrorObjectOwned> {
+    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    let model = model_of(&state.options, &place.settings);
+    let (mode, notice) = first_mode(&state.options, &place.ground.trust, &place.settings)?;
+    let unread = unread_notice(&place.ground);
+    let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
+    let now = state.now();
+    let id = new_id(now);
+    let SessionParts { spec, resources, trouble } = build_session(state.host(&id), &id, &place, &model);
+    if let Some(it) = trouble {
+        return Err(it);
+    }
+    let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
+    let servers = server_request(&place, folders, &resources);
+    let SessionPlace { cwd, roots, ground, .. } = place;
+    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
+    let mut out = StepOutput::default();
+    let session = Session::create(origin, spec, now, &mut out);
+    insert_session(state, session, log, resources);
+    state.outbox.queue_acts(&id, out);
+    for it in [notice, unread, ignored, leftovers].into_iter().flatten() {
+        state.step(&id, Input::Notice(it));
+    }
+    send_outages(state, &id);
+    trust::ask_trust(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false });
+    mcp::connect(state, &id, servers);
+    Ok(id)
+}
+
+/// A session that has just begun learns what the others know of models that are out.
+fn send_outages(state: &mut State, id: &SessionId) {
+    let known = state.models.outages.of(id);
+    if !known.is_empty() {
+        state.step(id, Input::Outages(known));
+    }
+}
+
+/// Sorts by time, as the UUIDs of version 7 do.
+pub fn new_id(now: Now) -> SessionId {
+    let mut random = [0; 10];
+    let dice = [now.random(u64::MAX), now.random(u64::MAX - 1)].map(u64::to_le_bytes);
+    random.iter_mut().zip(dice.iter().flatten()).for_each(|(to, from)| *to = *from);
+    SessionId::from(uuid::Builder::from_unix_timestamp_millis(now.unix_ms, &random).into_uuid().to_string())
+}
+
+/// A session from its log, live at once. Returns the log's entries; nothing is written. It keeps its own model, unless
+/// castor was started with one; one that cannot be asked now does not keep anybody from looking at what was said.
+///
+/// # Errors
+/// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
+/// script that cannot be read.
+pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
+    let is_live = state.sessions.contains_key(id);
+    if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
+        return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
+    }
+    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    let (entries, log) = match is_live {
+        // What it was told in the same breath belongs to it.
+        true => {
+            flush::flush_early(state);
+            (state.tasks.store.read(id).map_err(|it| store_error(id, &it))?, None)
+        }
+        false => {
+            state.tasks.store.open(id).map(|(entries, log)| (entries, Some(log))).map_err(|it| store_error(id, &it))?
+        }
+    };
+    let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
+    let mut record = Record::replay(&entries).ok_or_else(missing)?;
+    bring_up_to_date(&mut record, &place);
+    let model = match state.sessions.get(id) {
+        // What was chosen here since holds.
+        Some(live) => live.session.record().model.clone(),
+        None => resumed_model(&record, &state.options, &place.settings),
+    };
+    let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &place, &model);
+    // Files that castor was started with are an order.
+    if let Some(it) = trouble.filter(|_| state.options.script.is_some() || state.options.record.is_some()) {
+        return Err(it);
+    }
+    let servers = server_request(&place, folders, &resources);
+    match log {
+        Some(log) => {
+            let mut session = Session::resume(record, spec);
+            session.override_model(model);
+            insert_session(state, session, log, resources);
+        }
+        None => replace_session(state, record, spec, resources),
+    }
+    if let Some(it) = leftovers {
+        state.step(id, Input::Notice(it));
+    }
+    send_outages(state, id);
+    trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
+    mcp::connect(state, id, servers);
+    Ok(entries)
+}
+
+/// A session that begins as a copy of another, live at once. The other is only read, whoever has it: what a turn of it did
+/// not end yet is interrupted in the copy.
+///
+/// # Errors
+/// As [`load`]; also for another folder than the parent's, and for a message that it does not have.
+pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorObjectOwned> {
+    let ForkParams { parent, place, until } = params;
+    // What it was told in the same breath belongs to it.
+    flush::flush_early(state);
+    let entries = state.tasks.store.read(parent).map_err(|it| store_error(parent, &it))?;
+    let missing = || store_error(parent, &StoreError::NotFound { id: parent.clone() });
+    let logged = Record::begin(entries.first().ok_or_else(missing)?).ok_or_else(missing)?;
+    let cwd = state.sessions.get(parent).map_or(logged.cwd, |it| it.resources.cwd.clone());
+    if disk::real_path(&place.cwd).ok() != disk::real_path(&cwd).ok() {
+        let why = format!("cwd: a fork stays in the folder of its session, which is {cwd}");
+        return Err(error::invalid_params(&format!("{why}; send that, or begin another session with session/new")));
+    }
+    let now = state.now();
+    let fork = Fork { session: new_id(now), until: until.clone(), now_ms: now.unix_ms };
+    let id = fork.session.clone();
+    let log = fork.copy_log(&entries).ok_or_else(|| no_message(until.as_ref()))?;
+    state.tasks.store.create_with(&id, &log).map_err(|it| store_error(&id, &it))?;
+    load(state, &id, place).inspect_err(|_| _ = state.tasks.store.delete(&id))?;
+    Ok(id)
+}
+
+fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
+    let id = id.map(|it| text::head(it.as_str(), 200)).unwrap_or_default();
+    let why = format!("_meta.castor.fork.messageId: the session has no message {id:?}");
+    error::invalid_params(&format!("{why}; session/load shows those there are"))
+}
+
+fn insert_session(state: &mut State, session: Session, log: SessionLog, resources: Arc<SessionResources>) {
+    let id = resources.session.clone();
+    let (profile, view) = client_view(state, &id, &session);
+    state
+        .sessions
+        .insert(id, LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None });
+}
+
+/// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.
+fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources: Arc<SessionResources>) {
+    let id = resources.session.clone();
+    let Some(mut live) = state.sessions.remove(&id) else { return };
+    live.session.replace_record(record);
+    live.session.replace_spec(spec);
+    let (profile, view) = client_view(state, &id, &live.session);
+    // Its commands are told with the answer.
+    let LiveSession { session, log, .. } = live;
+    state
+        .sessions
+        .insert(id, LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None });
+}
+
+/// How the client sees it.
+fn client_view(state: &State, id: &SessionId, session: &Session) -> (ClientProfile, SessionView) {
+    let client = state.client.clone().unwrap_or_default();
+    let record = session.record();
+    let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
+    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits() };
+    let models = session.models().to_vec();
+    let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
+    let modes = session.offered_modes().to_vec();
+    let offer = OfferedOptions { modes, models, thinking, booleans: client.bool_options, limits };
+    let profile = ClientProfile { offer, features: client.features };
+    let mut view = SessionView::new(id.clone(), profile.clone(), chosen);
+    if let Some((usage, _)) = record.spent.last {
+        view.set_context_usage(usage.total, record.spent.cost_with(None));
+    }
+    (profile, view)
+}

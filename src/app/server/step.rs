@@ -1,0 +1,79 @@
+//! One step of a session, and its recovery from the log after a panic or a failed write.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        panics,
+        server::{outbox::OutboxItem, pending_requests, state::State},
+        session::place,
+    },
+    base::ids::SessionId,
+    engine::step::{Input, StepOutput},
+    wire::jsonrpc::{error, open_requests::Ticket, write},
+};
+
+impl State {
+    /// One step of one session. A panic costs that session what was under way, and nobody else anything.
+    pub fn step(&mut self, id: &SessionId, input: Input) {
+        let now = self.now();
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        let mut out = StepOutput::default();
+        let (session, breaks) = (&mut live.session, live.resources.fault.is_in_input(&input));
+        let step = || {
+            session.step(input, now, &mut out);
+            panics::panic_if(breaks);
+        };
+        match catch_unwind(AssertUnwindSafe(step)) {
+            Ok(()) => self.outbox.queue_acts(id, out),
+            Err(panic) => {
+                let panic = panics::panic_message(&*panic);
+                let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
+                self.refold(id, &error);
+            }
+        }
+    }
+
+    /// The session as its log has it. Whatever of it the client still waits for ends with the error.
+    pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
+        self.tasks.abort_session(id, self.now.unix_ms);
+        self.outbox.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
+        self.interrupt_view(id, error.message());
+        let requests = self.terminals.release_all(id);
+        self.queue_requests(requests);
+        self.tasks.traces.forget_turn(id);
+        let open: Vec<Ticket> = self.prompts_of(id);
+        for ticket in open {
+            self.tasks.traces.end_request(ticket, Some(error.code()));
+            if let Some((request, _)) = self.requests.complete(ticket) {
+                self.outbox.queue_lines(|lines| write::error(lines, &request, error));
+            }
+        }
+        let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
+        let record = place::reload_record(&self.tasks.store, &self.options, &self.env, &resources);
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        match record {
+            Some(record) => live.session.replace_record(record),
+            None => {
+                let live = self.sessions.remove(id);
+                self.tasks.mcp.release(id);
+                // A log that took nothing, not even that there is a session, is none.
+                if live.is_some_and(|it| it.log.is_empty()) {
+                    _ = self.tasks.store.delete(id);
+                }
+            }
+        }
+    }
+
+    /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
+    fn interrupt_view(&mut self, id: &SessionId, why: &str) {
+        let mut lines = Vec::new();
+        pending_requests::withdraw(&mut self.outgoing, |it| it.is_of_session(id), &mut lines);
+        if let Some(live) = self.sessions.get_mut(id) {
+            live.view.interrupt(why, &mut lines);
+        }
+        self.outbox.queue_lines(|it| it.append(&mut lines));
+    }
+}

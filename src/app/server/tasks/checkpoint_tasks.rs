@@ -1,0 +1,274 @@
+//! Checkpoint tasks: checkpoints around tool calls, and restores that also reach an editor's buffers.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use crate::{
+    app::{
+        panics,
+        server::tasks::{editor_client::EditorFs, effect_task::EffectTask},
+    },
+    base::{
+        checkpoint::{Changes, CheckpointResult, Conflict, OnConflict, RestoreOrder, RestoreResult, Scope},
+        fs::{Fs, FsError},
+        ids::{CallId, CheckpointId, SessionId},
+        path::AbsPath,
+    },
+    engine::step::Input,
+    world::{
+        checkpoints::{
+            self, Buffers, Checkpoints, Content, Failure, FileDiff, Limits, Retention, Sweep, forget_session,
+        },
+        disk::{self, DiskFs},
+        store::SessionStore,
+    },
+};
+
+/// Most files that a client is asked for before a restore: beyond that the disk alone counts.
+const MAX_BUFFERS: usize = 200;
+/// A root that was unused for so long is walked anew.
+const IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest diff that is shown, in bytes.
+const MAX_DIFF: usize = 64 * 1024;
+/// Of one file as it is now, in bytes.
+const MAX_SHOWN: u64 = 1024 * 1024;
+
+/// Has work done that only blocks; an error: why it could not be done.
+async fn block<T: Send + 'static, E: ToString>(
+    task: &EffectTask,
+    work: impl FnOnce(&Checkpoints, &(dyn Fn() -> bool + Sync)) -> Result<T, E> + Send + 'static,
+) -> Result<T, String> {
+    let Some(checkpoints) = task.resources.files.checkpoints.clone() else {
+        return Err("checkpoints are off".to_owned());
+    };
+    let cancel = task.cancel.clone();
+    let work = move || work(&checkpoints, &|| cancel.is_cancelled()).map_err(|it| it.to_string());
+    match tokio::task::spawn_blocking(work).await {
+        Ok(it) => it,
+        Err(it) => Err(it.to_string()),
+    }
+}
+
+/// The first look at the roots. On a thread of its own: it yields to all others.
+pub fn open_checkpoints(task: EffectTask) {
+    let Some(checkpoints) = task.resources.files.checkpoints.clone() else { return };
+    let work = move || {
+        // A thread that cannot yield looks all the same.
+        _ = rustix::process::setpriority_process(None, 10);
+        let cancel = task.cancel.clone();
+        let look = std::panic::AssertUnwindSafe(|| checkpoints.open(&|| cancel.is_cancelled()));
+        let opened = std::panic::catch_unwind(look).map_err(|it| panics::panic_message(&*it));
+        let result = opened.and_then(|it| it.map_err(|it| it.to_string()));
+        let (notices, result) = match result {
+            Ok(it) => (it.notices, Ok(it.held)),
+            Err(why) => (Vec::new(), Err(why)),
+        };
+        // The loop is gone only at exit.
+        for it in notices {
+            _ = task.answers.blocking_send(task.event(Input::Notice(it)));
+        }
+        _ = task.answers.blocking_send(task.event(Input::Checkpointed { effect: task.id, result }));
+    };
+    if let Err(it) = std::thread::Builder::new().name("castor-checkpoints".to_owned()).spawn(work) {
+        tracing::warn!("the roots are looked at with the first call: {it}");
+    }
+}
+
+pub async fn take_checkpoint(task: EffectTask, id: CheckpointId, scope: Scope) {
+    let work = async {
+        match scope {
+            Scope::Files(files) if task.is_in_editor(&files) => {
+                let contents = task.contents(&files).await?;
+                block(&task, move |it, _| it.before_content(&id, &contents)).await
+            }
+            scope => block(&task, move |it, cancel| it.before(&id, &scope, cancel)).await,
+        }
+    };
+    let result: Result<CheckpointResult, String> = task.catch_panic(work).await.and_then(|it| it);
+    task.send_answer(Input::Checkpointed { effect: task.id, result }).await;
+}
+
+/// Before a hook runs; `None`: nothing is held.
+pub async fn take_for_hook(task: &EffectTask, hold: Option<(CheckpointId, CallId)>) -> Option<CheckpointId> {
+    let (id, _) = hold?;
+    let taken = id.clone();
+    let work = block(task, move |it, cancel| it.before(&taken, &Scope::Roots, cancel));
+    match task.catch_panic(work).await.and_then(|it| it) {
+        Ok(_) => Some(id),
+        Err(why) => {
+            tracing::warn!("what a hook changes cannot be undone: {why}");
+            None
+        }
+    }
+}
+
+/// What a call changed, as its checkpoint knows it.
+pub async fn changes(task: &EffectTask, id: CheckpointId, written: &[AbsPath]) -> Result<Changes, String> {
+    let work = async {
+        match task.is_in_editor(written) {
+            true => {
+                let contents = task.contents(written).await?;
+                block(task, move |it, _| it.after_content(&id, &contents)).await
+            }
+            false => block(task, move |it, _| it.after(&id)).await,
+        }
+    };
+    task.catch_panic(work).await.and_then(|it| it)
+}
+
+pub async fn compare(task: EffectTask, id: CheckpointId) {
+    let changes = changes(&task, id, &[]).await;
+    task.send_answer(Input::Compared { effect: task.id, changes }).await;
+}
+
+pub async fn restore(task: EffectTask, order: RestoreOrder) {
+    let result = task.catch_panic(run_restore(&task, order)).await.and_then(|it| it);
+    task.send_answer(Input::Restored { effect: task.id, result }).await;
+}
+
+async fn run_restore(task: &EffectTask, order: RestoreOrder) -> Result<(RestoreResult, Vec<String>), String> {
+    let fs = task.editor();
+    let buffers = editor_buffers(task, fs.as_ref(), &order).await?;
+    let outcome = block(task, move |it, _| it.restore(&order, &buffers)).await?;
+    let mut files = outcome.restored;
+    for (path, bytes) in outcome.to_client {
+        let Some(fs) = &fs else { break };
+        if let Err(why) = fs.write(&path, bytes).await {
+            files.restored.retain(|it| *it != *path.as_path());
+            let reason = match why {
+                FsError::Other { message, .. } => message,
+                other => other.to_string(),
+            };
+            files.conflicts.push(Conflict { path: path.as_path().to_owned(), reason });
+        }
+    }
+    Ok((files, outcome.notes))
+}
+
+/// Removes what was held for sessions that are gone, and the oldest where it is too much.
+///
+/// # Errors
+/// When the store of checkpoints cannot be read or written.
+pub fn sweep(store: &SessionStore, now_ms: u64) -> Result<Sweep, Failure> {
+    let now = UNIX_EPOCH + Duration::from_millis(now_ms);
+    let used_since = now.checked_sub(IDLE).unwrap_or(UNIX_EPOCH);
+    let retention = Retention { store: Limits::default().store, used_since };
+    let is_there = |it: &SessionId| store.log_file(it).is_some_and(|it| disk::metadata(&it).is_ok());
+    checkpoints::sweep(store.home(), &retention, &is_there)
+}
+
+/// The session is over.
+pub async fn release_checkpoints(checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)>) {
+    let work = move || {
+        checkpoints.inspect(|it| it.close());
+        if let Some((home, session)) = forget
+            && let Err(it) = forget_session(&home, &session)
+        {
+            tracing::warn!("the checkpoints of {session} stay: {it}");
+        }
+    };
+    _ = tokio::task::spawn_blocking(work).await;
+}
+
+/// What the client says of the files that a restore is about. Those that it says nothing of are the disk's.
+async fn editor_buffers(task: &EffectTask, fs: Option<&EditorFs>, order: &RestoreOrder) -> Result<Buffers, String> {
+    let mut res = BTreeMap::new();
+    let Some(fs) = fs else { return Ok(Buffers(res)) };
+    let looked = order.clone();
+    let plan = block(task, move |it, _| it.plan(&looked, &Buffers::default())).await?;
+    for path in plan.files.into_iter().take(MAX_BUFFERS) {
+        if let Some(bytes) = fs.buffer(&path).await {
+            res.insert(path, bytes);
+        }
+    }
+    Ok(Buffers(res))
+}
+
+/// `paths`: of these only, and as they would be lost now.
+pub async fn diff(task: EffectTask, of: Vec<CheckpointId>, paths: Option<Vec<PathBuf>>) {
+    let cwd = task.resources.cwd.clone();
+    let work = async {
+        let Some(paths) = paths else {
+            return block(&task, move |it, _| it.diff(&of).map(|it| unified_diff(&it, cwd.as_path()))).await;
+        };
+        let (id, on_conflict) = (CheckpointId::from("diff"), OnConflict::Restore);
+        let order = RestoreOrder { id, undo: of, on_conflict, paths: Some(paths) };
+        let buffers = editor_buffers(&task, task.editor().as_ref(), &order).await?;
+        block(&task, move |it, _| losses(it, &order, &buffers).map(|it| unified_diff(&it, cwd.as_path()))).await
+    };
+    let result = task.catch_panic(work).await.and_then(|it| it);
+    task.send_answer(Input::Diffed { effect: task.id, result }).await;
+}
+
+/// What a restore would make of these files, from what they are now.
+fn losses(checkpoints: &Checkpoints, order: &RestoreOrder, buffers: &Buffers) -> Result<Vec<FileDiff>, Failure> {
+    let plan = checkpoints.plan(order, buffers)?;
+    let mut res = Vec::new();
+    // What is a conflict even so cannot be restored.
+    for it in plan.paths.iter().filter(|it| it.conflict.is_none()) {
+        let after = checkpoints.content(it)?;
+        let head = |path: AbsPath| disk::read_real_head(&path, MAX_SHOWN).ok();
+        let before = AbsPath::new(&it.path).and_then(|it| buffers.0.get(&it).cloned().or_else(|| head(it)));
+        res.push(FileDiff { path: it.path.clone(), change: it.change, before, after, too_long: false });
+    }
+    Ok(res)
+}
+
+/// As people read it; its beginning, where it is long.
+pub fn unified_diff(diffs: &[FileDiff], cwd: &Path) -> String {
+    let mut res = String::new();
+    for it in diffs {
+        let path = it.path.strip_prefix(cwd).unwrap_or(&it.path).display().to_string();
+        let text = |bytes: &Option<Vec<u8>>| match bytes {
+            None => Some(String::new()),
+            Some(bytes) if bytes.contains(&0) => None,
+            Some(bytes) => String::from_utf8(bytes.clone()).ok(),
+        };
+        match (text(&it.before), text(&it.after)) {
+            (Some(before), Some(after)) if !it.too_long => {
+                let from = if it.before.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
+                let to = if it.after.is_some() { format!("b/{path}") } else { "/dev/null".to_owned() };
+                let diff = similar::TextDiff::from_lines(&before, &after);
+                res += &diff.unified_diff().header(&from, &to).to_string();
+            }
+            _ => res += &format!("{path}: it is long, or no text\n"),
+        }
+        if res.len() > MAX_DIFF {
+            let cut = crate::base::text::head(&res, MAX_DIFF).to_owned();
+            return format!("{cut}\n[and more]");
+        }
+    }
+    res.trim_end().to_owned()
+}
+
+impl EffectTask {
+    /// Whether the client says what these files are.
+    fn is_in_editor(&self, files: &[AbsPath]) -> bool {
+        let it = &self.resources.files;
+        it.reads && it.writes && !files.is_empty()
+    }
+
+    fn editor(&self) -> Option<EditorFs> {
+        let it = &self.resources.files;
+        let disk: Arc<dyn Fs> = Arc::new(DiskFs);
+        (it.reads && it.writes).then(|| self.editor_fs(disk))
+    }
+
+    async fn contents(&self, files: &[AbsPath]) -> Result<Vec<Content>, String> {
+        let Some(fs) = self.editor() else { return Ok(Vec::new()) };
+        let mut res = Vec::new();
+        for path in files {
+            let bytes = match fs.read(path).await {
+                Ok(it) => Some(it),
+                Err(FsError::NotFound(_)) => None,
+                Err(it) => return Err(it.to_string()),
+            };
+            res.push((path.clone(), bytes));
+        }
+        Ok(res)
+    }
+}

@@ -1,0 +1,190 @@
+//! The task of one effect: its access to session, world and loop, and its answer.
+
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc::Sender;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        panics,
+        server::{
+            event::Event,
+            tasks::{
+                Tools,
+                editor_client::{EditorClient, EditorFs, EditorTerminal},
+                redact_output,
+            },
+        },
+        session::{
+            mcp_servers::McpTool,
+            session_resources::{SessionResources, TerminalMode},
+        },
+    },
+    base::{
+        fs::{BoxFuture, Fs},
+        ids::EffectId,
+        sandbox::SandboxGrant,
+        terminal::{Screen, Terminal},
+        tool::{ToolCall, ToolOutput},
+    },
+    engine::step::{CallHold, Input},
+    world::{
+        disk::DiskFs,
+        mcp,
+        redaction::Stream,
+        tools::{Background, Builtin, CallKnowledge, OnGroupEmpty, Progress, Terminals, ToolContext},
+    },
+};
+
+/// One effect's access to session, world and loop, and its answer.
+pub struct EffectTask {
+    pub resources: Arc<SessionResources>,
+    pub id: EffectId,
+    pub cancel: CancellationToken,
+    pub answers: Sender<Event>,
+    pub requests: Sender<Event>,
+    pub tools: Tools,
+    /// What the user allowed beyond the sandbox.
+    pub sandbox_grant: SandboxGrant,
+    /// What the call prints.
+    pub output_stream: Arc<Stream>,
+}
+
+impl EffectTask {
+    pub async fn send_answer(&self, input: Input) {
+        _ = self.answers.send(self.event(redact_output::redact_input(&self.resources, input).await)).await;
+    }
+
+    pub fn event(&self, input: Input) -> Event {
+        Event::Engine { session: self.resources.session.clone(), input }
+    }
+
+    /// `future`'s end, or what its panic said.
+    pub async fn catch_panic<T>(&self, future: impl Future<Output = T>) -> Result<T, String> {
+        AssertUnwindSafe(future).catch_unwind().await.map_err(|it| panics::panic_message(&*it))
+    }
+
+    /// As [`EffectTask::context`], for a call with a checkpoint.
+    pub fn checkpointed_context(&self, known: CallKnowledge, hold: Option<&CallHold>) -> ToolContext {
+        let ctx = self.context(known);
+        let not_kept = hold.and_then(|it| it.read_only.as_deref());
+        match (not_kept, &ctx.confined) {
+            (Some(not_kept), Some(it)) => ToolContext { confined: Some(Arc::new(it.undoable_only(not_kept))), ..ctx },
+            _ => ctx,
+        }
+    }
+
+    pub fn context(&self, known: CallKnowledge) -> ToolContext {
+        let resources = &self.resources;
+        let disk: Arc<dyn Fs> = Arc::new(DiskFs);
+        let fs: Arc<dyn Fs> = match resources.files.reads || resources.files.writes {
+            false => disk,
+            true => Arc::new(self.editor_fs(disk)),
+        };
+        ToolContext {
+            cwd: resources.cwd.clone(),
+            roots: resources.roots.clone(),
+            scratch: resources.scratch.clone(),
+            known: CallKnowledge { protected: resources.children.protected_paths.clone(), ..known },
+            fs,
+            cancel: self.cancel.clone(),
+            progress: self.progress(),
+            background: Background {
+                session_closed: resources.children.closed.token.clone(),
+                completed: self.text_sender(Input::BackgroundResult),
+                on_group_empty: self.group_end_sender(),
+                notice: self.text_sender(Input::Notice),
+            },
+            settings: resources.tools.clone(),
+            env: resources.children.env.clone(),
+            terminals: self.terminals(),
+            confined: resources
+                .children
+                .confined
+                .as_ref()
+                .and_then(|it| it.with_grant(&self.sandbox_grant))
+                .map(Arc::new),
+        }
+    }
+
+    /// The files that the editor has, before those of the disk.
+    pub fn editor_fs(&self, disk: Arc<dyn Fs>) -> EditorFs {
+        let SessionResources { cwd, roots, files, .. } = &*self.resources;
+        let (cwd, roots, reads, writes) = (cwd.clone(), roots.clone(), files.reads, files.writes);
+        EditorFs { client: self.editor_client(), disk, cwd, roots, reads, writes }
+    }
+
+    /// Takes texts for the session, also long after the call's own end.
+    pub fn text_sender(&self, input: fn(String) -> Input) -> Progress {
+        redact_output::text_sender(self.answers.clone(), &self.resources, input)
+    }
+
+    /// Reports a background process that ended with all its children. As [`EffectTask::text_sender`].
+    fn group_end_sender(&self) -> OnGroupEmpty {
+        let (answers, session) = (self.answers.clone(), self.resources.session.clone());
+        Arc::new(move |pid| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::BackgroundExited(pid) }).await;
+            })
+        })
+    }
+
+    /// Takes live text of a call.
+    fn progress(&self) -> Progress {
+        redact_output::output_sender(
+            self.answers.clone(),
+            self.resources.session.clone(),
+            self.id,
+            self.output_stream.clone(),
+        )
+    }
+
+    pub fn mcp_tool(&self, name: &str) -> Option<&McpTool> {
+        self.resources.mcp.iter().find(|it| it.spec.name == name)
+    }
+
+    pub async fn call_mcp(&self, tool: &McpTool, call: &ToolCall) -> ToolOutput {
+        let call = mcp::ServerCall {
+            tool: &tool.tool,
+            args: &call.args,
+            timeout: tool.timeout,
+            cancel: &self.cancel,
+            show: &self.progress(),
+        };
+        tool.connection.call(call).await
+    }
+
+    fn terminals(&self) -> Terminals {
+        let client = match self.resources.terminal_mode {
+            TerminalMode::Client { reads_lines } => {
+                let terminal: Arc<dyn Terminal> =
+                    Arc::new(EditorTerminal { client: self.editor_client(), reads_lines });
+                Some(terminal)
+            }
+            TerminalMode::Text | TerminalMode::Drawn => None,
+        };
+        let (answers, session, effect) = (self.answers.clone(), self.resources.session.clone(), self.id);
+        let attach = move |screen: Screen| -> BoxFuture<'static, ()> {
+            let (answers, session) = (answers.clone(), session.clone());
+            Box::pin(async move {
+                _ = answers.send(Event::Engine { session, input: Input::TerminalAttached { effect, screen } }).await;
+            })
+        };
+        Terminals {
+            client,
+            draws_output: self.resources.terminal_mode == TerminalMode::Drawn,
+            attach: Arc::new(attach),
+        }
+    }
+
+    fn editor_client(&self) -> EditorClient {
+        EditorClient { session: self.resources.session.clone(), effect: self.id, events: self.requests.clone() }
+    }
+
+    pub fn tool(&self, name: &str) -> Option<&dyn Builtin> {
+        self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| &**tool)
+    }
+}

@@ -1,0 +1,86 @@
+//! Jobs: the closed list of work that the loop gives to threads.
+
+use std::{
+    fs::File,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        server::event::{ListParams, Listing},
+        session::session_resources::SessionResources,
+    },
+    base::{
+        hook::HookRun,
+        ids::{EffectId, SessionId},
+        log::{Grant, PersistentGrant},
+        path::AbsPath,
+    },
+    engine::step::Effect,
+    wire::jsonrpc::open_requests::Ticket,
+    world::{
+        checkpoints::Checkpoints,
+        mcp::{HostHandles, ServerIdentity},
+        store::{ListCache, SessionStore},
+    },
+};
+
+/// Who does the jobs. Starting one never waits; what becomes of it comes back as events. There are the threads of the
+/// process, and the simulator. No session waits for a chore, but castor's own end does; it is answered by `ChoreDone`.
+pub trait Workers {
+    fn start(&mut self, job: Job);
+}
+
+pub enum Job {
+    /// Answered as its effect says.
+    Effect(EffectJob),
+    /// An MCP server, until `stop`. Answered by its news.
+    Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
+    /// A hook is told of the end of a session. A chore.
+    SessionEndHook { resources: Arc<SessionResources>, run: Box<HookRun> },
+    /// Answered by `Listed`.
+    List(SessionSearch),
+    /// Probes the system's sandbox before the first session needs it. Not answered.
+    ProbeSandbox,
+    /// Makes a log durable. Not answered.
+    SyncLog(File),
+    /// Releases a session's checkpoints; `forget` also deletes them for later processes. A chore.
+    ReleaseCheckpoints { checkpoints: Option<Arc<Checkpoints>>, forget: Option<(AbsPath, SessionId)> },
+    /// Writes a text to a file. A chore.
+    Stash { file: AbsPath, text: String },
+    /// Saves a permanent grant, in the order in which these jobs start. Answered by `GrantSaved`.
+    SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
+    /// Saves or revokes a permanent sandbox grant of a folder. As `SavePolicy`.
+    SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
+}
+
+/// An effect of a session's engine.
+pub struct EffectJob {
+    pub resources: Arc<SessionResources>,
+    pub id: EffectId,
+    pub effect: Effect,
+    /// Cancelled when the answer is no longer wanted; one that comes all the same is ignored.
+    pub cancel: CancellationToken,
+    /// Must be on the disk before the effect begins.
+    pub log: Option<File>,
+}
+
+/// A look for sessions on the disk.
+pub struct SessionSearch {
+    pub ticket: Ticket,
+    pub params: ListParams,
+    pub store: SessionStore,
+    pub cache: ListCache,
+}
+
+impl SessionSearch {
+    /// Reads the disk; a machine may hold thousands of logs.
+    pub fn look(self) -> Listing {
+        let Self { ticket, params, store, mut cache } = self;
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(params.cwd.as_ref(), &mut cache)));
+        Listing { ticket, params, found: found.unwrap_or_default(), cache }
+    }
+}

@@ -1,0 +1,234 @@
+//! Running tasks: the effects that are under way, and the workers that do them.
+
+pub mod checkpoint_tasks;
+pub mod editor_client;
+pub mod effect_task;
+pub mod jobs;
+pub mod pending_chores;
+pub mod redact_output;
+pub mod threads;
+pub mod worker;
+
+use std::{collections::BTreeMap, fs::File, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        server::{
+            event::ListParams,
+            tasks::{
+                jobs::{EffectJob, Job, SessionSearch, Workers},
+                pending_chores::PendingChores,
+            },
+            traces::Traces,
+        },
+        session::{mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources},
+    },
+    base::{
+        hook::HookRun,
+        ids::{EffectId, SessionId},
+        log::{Grant, PersistentGrant},
+        path::AbsPath,
+        tool::ToolSpec,
+    },
+    engine::step::{Effect, Input},
+    wire::jsonrpc::open_requests::Ticket,
+    world::{
+        checkpoints::Checkpoints,
+        mcp::{HostHandles, ServerIdentity},
+        process::Groups,
+        store::{ListCache, SessionStore},
+        tools::{self, Builtin},
+    },
+};
+
+/// Built-in tools with what the model is told of them, which is made once.
+pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;
+
+/// The tools that castor brings; their processes are in `groups`.
+pub fn builtins(groups: &Groups) -> Tools {
+    tools::builtins(groups.clone()).into_iter().map(|it| (it.spec(), it)).collect()
+}
+
+/// The doors to the world, and what is under way behind them.
+pub struct Tasks {
+    pub store: SessionStore,
+    pub groups: Groups,
+    pub tools: Tools,
+    /// Spans of the client's requests; tasks run in the one that is entered when they start.
+    pub traces: Traces,
+    /// What the last listing of sessions found.
+    pub list_cache: ListCache,
+    /// Listings that are under way.
+    pub n_listings: usize,
+    /// Chores that are under way.
+    pub chores: PendingChores,
+    /// Whether old sessions were looked for.
+    pub is_swept: bool,
+    pub mcp: Servers,
+    /// What servers ask the user.
+    pub server_questions: ServerQuestions,
+    workers: Box<dyn Workers>,
+    running: BTreeMap<(SessionId, EffectId), RunningEffect>,
+}
+
+/// An effect without an answer.
+struct RunningEffect {
+    cancel: CancellationToken,
+    /// The MCP server that it calls.
+    server: Option<u64>,
+}
+
+impl Tasks {
+    pub fn new(store: SessionStore, groups: Groups, tools: Tools, workers: Box<dyn Workers>) -> Self {
+        Self {
+            store,
+            groups,
+            tools,
+            mcp: Servers::default(),
+            server_questions: ServerQuestions::default(),
+            traces: Traces::default(),
+            list_cache: ListCache::default(),
+            n_listings: 0,
+            chores: PendingChores::default(),
+            is_swept: false,
+            workers,
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Starts what a session's engine wants done by the world.
+    pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
+        let cancel = CancellationToken::new();
+        let called = match &effect {
+            Effect::Run { call, .. } => resources.mcp.iter().find(|it| it.spec.name == call.name),
+            _ => None,
+        };
+        let server = called.map(|it| it.server);
+        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
+        self.workers.start(Job::Effect(EffectJob { resources: resources.clone(), id, effect, cancel, log }));
+    }
+
+    /// What was asked for under that id is no longer wanted.
+    pub fn abort_effect(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
+        let Some(RunningEffect { cancel, server }) = self.running.remove(&(session.clone(), effect)) else { return };
+        cancel.cancel();
+        if let Some(server) = server {
+            self.server_questions.give_up(server, session, now_ms);
+        }
+    }
+
+    /// The calls of a server that are under way.
+    pub fn calls_of(&self, server: u64) -> Vec<(SessionId, EffectId)> {
+        self.running.iter().filter(|(_, it)| it.server == Some(server)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether the answer to that effect is still wanted.
+    pub fn is_running(&self, session: &SessionId, effect: EffectId) -> bool {
+        self.running.contains_key(&(session.clone(), effect))
+    }
+
+    /// Whatever is under way for that session, and whatever it may be asked.
+    pub fn abort_session(&mut self, session: &SessionId, now_ms: u64) {
+        let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
+        for id in ids {
+            self.abort_effect(session, id, now_ms);
+        }
+        self.server_questions.forget(session);
+    }
+
+    pub fn abort_all(&mut self) {
+        for (_, it) in std::mem::take(&mut self.running) {
+            it.cancel.cancel();
+        }
+        self.server_questions.forget_all();
+    }
+
+    /// An answer came. Returns the effect that it ends.
+    pub fn finish_effect(&mut self, session: &SessionId, input: &Input) -> Option<EffectId> {
+        let effect = match input {
+            Input::Generated { effect, .. }
+            | Input::Resolved { effect, .. }
+            | Input::Checked { effect, .. }
+            | Input::Previewed { effect, .. }
+            | Input::RunEnded { effect, .. }
+            | Input::HookFinished { effect, .. }
+            | Input::Checkpointed { effect, .. }
+            | Input::Compared { effect, .. }
+            | Input::Restored { effect, .. }
+            | Input::Diffed { effect, .. }
+            | Input::MemoryRead { effect, .. } => *effect,
+            _ => return None,
+        };
+        self.running.remove(&(session.clone(), effect));
+        Some(effect)
+    }
+
+    /// Tells a hook of the end of a session, which is not waited for.
+    pub fn run_session_end_hook(&mut self, resources: &Arc<SessionResources>, run: HookRun) {
+        self.start_chore(Job::SessionEndHook { resources: resources.clone(), run: Box::new(run) });
+    }
+
+    /// Lets go of what is held for a session. `forget`: it is deleted.
+    pub fn release_checkpoints(&mut self, checkpoints: Option<Arc<Checkpoints>>, forget: Option<SessionId>) {
+        let forget = forget.map(|it| (self.store.home().clone(), it));
+        if checkpoints.is_some() || forget.is_some() {
+            self.start_chore(Job::ReleaseCheckpoints { checkpoints, forget });
+        }
+    }
+
+    fn start_chore(&mut self, job: Job) {
+        self.chores.n_running += 1;
+        self.workers.start(job);
+    }
+
+    /// How many effects have no answer yet.
+    pub fn n_running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Starts an MCP server; what becomes of it are events.
+    pub fn start_server(&mut self, server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken) {
+        self.workers.start(Job::Server { server, launch, handles, stop });
+    }
+
+    /// Looks for sessions on the disk.
+    pub fn list(&mut self, ticket: Ticket, params: ListParams) {
+        let (store, cache) = (self.store.clone(), std::mem::take(&mut self.list_cache));
+        self.n_listings += 1;
+        self.workers.start(Job::List(SessionSearch { ticket, params, store, cache }));
+    }
+
+    /// Finds out what the sandbox can hold here: it starts a process, so the first session should not wait for it.
+    pub fn probe_sandbox(&mut self) {
+        self.workers.start(Job::ProbeSandbox);
+    }
+
+    /// Makes a log durable on its own time.
+    pub fn queue_sync(&mut self, log: File) {
+        self.chores.unsynced.push(log);
+    }
+
+    /// Starts that for all of them.
+    pub fn sync_logs(&mut self) {
+        std::mem::take(&mut self.chores.unsynced).into_iter().for_each(|it| self.workers.start(Job::SyncLog(it)));
+    }
+
+    /// Writes down what holds beyond the sandbox in a folder for ever, or strikes it out.
+    pub fn save_sandbox_grant(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
+        self.chores.n_saves += 1;
+        self.start_chore(Job::SaveSandboxGrant { home: self.store.home().clone(), folder, grant, holds });
+    }
+
+    /// Writes down what a model may read later.
+    pub fn stash(&mut self, file: AbsPath, text: String) {
+        self.start_chore(Job::Stash { file, text });
+    }
+
+    /// Writes a yes for ever into the user's own policies.
+    pub fn save_policy(&mut self, folder: AbsPath, lasting: PersistentGrant) {
+        self.chores.n_saves += 1;
+        self.start_chore(Job::SavePolicy { home: self.store.home().clone(), folder, lasting });
+    }
+}

@@ -1,0 +1,420 @@
+//! Threads that do the loop's jobs; each job answers with an event, even if it fails.
+
+use std::{
+    fs::File,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, OnceLock},
+};
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
+
+use crate::{
+    app::{
+        panics,
+        server::{
+            event::Event,
+            event_loop::unix_ms,
+            tasks::{
+                Tools, checkpoint_tasks,
+                effect_task::EffectTask,
+                jobs::{EffectJob, Job, Workers},
+                pending_chores::{self, FileWrite},
+                redact_output,
+                worker::Worker,
+            },
+            traces,
+        },
+        session::{hooks, session_resources::SessionResources},
+    },
+    base::{
+        check::Check,
+        content::Part,
+        fs::BoxFuture,
+        hook::{HookEnd, HookReport, HookRun},
+        memory::MemoryFile,
+        model::{Chunk, Failure, FailureKind, ModelRequest},
+        path::AbsPath,
+        tool::{Access, BaseHash, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+    },
+    engine::step::{CallHold, Effect, Input},
+    world::{
+        self, checkers, disk,
+        mcp::{self, HostHandles, ServerEvent, ServerIdentity},
+        models::Sink,
+        process::{Groups, sandbox},
+        redaction::Stream,
+        tools::{CallKnowledge, shell, truncate},
+        workspace::{
+            memory::{self, MemorySearch},
+            saved,
+        },
+    },
+};
+
+/// The workers of a process: tasks on threads of their own.
+pub struct Threads {
+    tools: Tools,
+    groups: Groups,
+    /// Decodes what models say.
+    models: Worker,
+    /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the models.
+    leaves: Worker,
+    /// What is to be written into the user's own files.
+    saves: OnceLock<UnboundedSender<FileWrite>>,
+    /// Answers of engine effects: bounded, and not taken while the client does not read.
+    answers: Sender<Event>,
+    /// What the loop takes whatever the client does.
+    control: Sender<Event>,
+}
+
+impl Threads {
+    pub fn new(tools: Tools, groups: Groups, answers: Sender<Event>, control: Sender<Event>) -> Self {
+        Self {
+            tools,
+            groups,
+            models: Worker::new("castor-models"),
+            leaves: Worker::new("castor-leaves"),
+            saves: OnceLock::new(),
+            answers,
+            control,
+        }
+    }
+
+    fn start_effect(&self, job: EffectJob) {
+        let EffectJob { resources, id, effect, cancel, log } = job;
+        let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
+        let (output_stream, sandbox_grant) =
+            (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
+        let task = EffectTask { resources, id, cancel, answers, requests, tools, sandbox_grant, output_stream };
+        match effect {
+            Effect::Generate { purpose, request } => {
+                let span = traces::model_span(purpose, &request);
+                self.models.spawn(generate(task, request, span));
+            }
+            Effect::Resolve { call } => {
+                // The first look takes a while: it is there when the call has run.
+                let secrets = task.resources.model_input.secrets.clone();
+                self.spawn_blocking(move || _ = secrets.current_redactor(false));
+                self.leaves.spawn(resolve(task, call));
+            }
+            Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
+            Effect::Preview { call, places, seen } => {
+                self.leaves.spawn(preview(task, call, CallKnowledge::decided(places, seen)));
+            }
+            Effect::Run { call, places, base, seen, sandbox_grant, hold, .. } => {
+                let span = traces::tool_span(&call);
+                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold };
+                self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
+            }
+            Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(task),
+            Effect::Checkpoint { id, scope } => self.leaves.spawn(checkpoint_tasks::take_checkpoint(task, id, scope)),
+            Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(task, id)),
+            Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
+            Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
+            Effect::RunHook(it) => {
+                let span = traces::hook_span(&it.hook);
+                self.leaves.spawn(hook(task, *it, span));
+            }
+            Effect::ReadMemory => self.read_memory(task, memory::read),
+            Effect::DiscoverMemory { places } => self.read_memory(task, move |it| memory::read_nested(it, &places)),
+            // Said or timed by the loop itself.
+            Effect::AskUser(_)
+            | Effect::WithdrawQuestion { .. }
+            | Effect::SetTimer { .. }
+            | Effect::Abort { .. }
+            | Effect::SaveGrant(_)
+            | Effect::UpdateGrant { .. }
+            | Effect::WriteScratch { .. }
+            | Effect::UpdateHealth { .. }
+            | Effect::ApplyTrust(_)
+            | Effect::AnswerElicitation { .. }
+            | Effect::RewindConversation { .. }
+            | Effect::AnswerRewind { .. }
+            | Effect::AnswerPrompt { .. } => (),
+        }
+    }
+
+    /// Nobody asks for its answer; castor's own end waits for it for a moment.
+    fn run_session_end_hook(&self, resources: Arc<SessionResources>, it: HookRun) {
+        let span = traces::hook_span(&it.hook);
+        self.spawn_chore(async move {
+            let (run, place) = hooks::complete(it, &resources, unix_ms());
+            // The session is over: the log tells.
+            let nobody: world::hooks::Notice = Arc::new(|_| Box::pin(std::future::ready(())));
+            let future =
+                world::hooks::run(&run, &place, &resources.children.hooks.groups, &nobody).instrument(span.clone());
+            if let Ok(report) = AssertUnwindSafe(future).catch_unwind().await {
+                traces::note_hook(&span, &report);
+            }
+        });
+    }
+
+    fn start_server(&self, server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken) {
+        // Always taken: a client that does not read must not keep tools from a session.
+        let events = self.control.clone();
+        let tell = move |event: ServerEvent| -> BoxFuture<'static, ()> {
+            let events = events.clone();
+            Box::pin(async move { _ = events.send(Event::Mcp { server, event }).await })
+        };
+        self.leaves.spawn(mcp::run_server(launch, handles, stop, Arc::new(tell)));
+    }
+
+    /// One that tells the loop that it is done.
+    fn spawn_chore(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let events = self.control.clone();
+        self.leaves.spawn(async move {
+            future.await;
+            _ = events.send(Event::ChoreDone).await;
+        });
+    }
+
+    /// One after the other, as they were started: what was allowed may be taken back at once.
+    fn queue_save(&self, write: FileWrite) {
+        let saves = self.saves.get_or_init(|| {
+            let (sender, writes) = unbounded_channel();
+            self.leaves.spawn(pending_chores::run_saves(writes, self.control.clone()));
+            sender
+        });
+        // The task is gone only at exit.
+        _ = saves.send(write);
+    }
+
+    /// What only blocks has threads of its own. They are with the worker that every session needs.
+    fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        self.models.spawn_blocking(work);
+    }
+
+    /// A look at the disk: not for the loop.
+    fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
+        self.spawn_blocking(move || {
+            let wanted = &task.resources.model_input.memory;
+            let files =
+                catch_unwind(AssertUnwindSafe(|| look(wanted).into())).map_err(|it| panics::panic_message(&*it));
+            // The loop is gone only at exit.
+            _ = task.answers.blocking_send(task.event(Input::MemoryRead { effect: task.id, files }));
+        });
+    }
+}
+
+impl Workers for Threads {
+    fn start(&mut self, job: Job) {
+        match job {
+            Job::Effect(it) => self.start_effect(it),
+            Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
+            Job::SessionEndHook { resources, run } => self.run_session_end_hook(resources, *run),
+            Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
+            Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
+            Job::ReleaseCheckpoints { checkpoints, forget } => {
+                self.spawn_chore(checkpoint_tasks::release_checkpoints(checkpoints, forget))
+            }
+            Job::Stash { file, text } => self.spawn_chore(pending_chores::stash(file, text)),
+            Job::SavePolicy { home, folder, lasting } => {
+                self.queue_save(Box::new(move || saved::add(&home, &folder, &lasting)))
+            }
+            Job::SaveSandboxGrant { home, folder, grant, holds } => {
+                self.queue_save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
+            }
+            Job::List(search) => {
+                let events = self.control.clone();
+                let look = move || _ = events.blocking_send(Event::SessionsListed(Box::new(search.look())));
+                // The loop is gone only at exit.
+                self.spawn_blocking(look);
+            }
+        }
+    }
+}
+
+/// Chunks on their way to the loop; full means that nothing more is read from the model.
+struct LoopSink<'a>(&'a EffectTask);
+
+impl Sink for LoopSink<'_> {
+    fn send(&mut self, chunks: Vec<Chunk>) -> BoxFuture<'_, ()> {
+        traces::note_usage(&chunks);
+        Box::pin(self.0.send_answer(Input::Chunks { effect: self.0.id, chunks }))
+    }
+}
+
+async fn generate(task: EffectTask, request: ModelRequest, span: Span) {
+    let generator = task.resources.generator.clone();
+    let mut sink = LoopSink(&task);
+    span.in_scope(|| tracing::debug!("asks {}", request.model));
+    // Cancelling drops the future, and with it the connection.
+    let future = async {
+        panics::panic_if(task.resources.fault.is_in_request(&request));
+        generator.generate(request, &mut sink).await
+    };
+    let work = task.catch_panic(future).instrument(span.clone());
+    let Some(result) = task.cancel.run_until_cancelled(work).await else {
+        return traces::note_error(&span, "cancelled");
+    };
+    let result = result.unwrap_or_else(|panic| Err(Failure::new(FailureKind::Panicked, panic)));
+    if let Err(it) = &result {
+        traces::note_error(&span, it.kind.as_str());
+    }
+    // Before the loop hears of it: the turn may end then, and with it its span.
+    drop(span);
+    task.send_answer(Input::Generated { effect: task.id, result }).await;
+}
+
+async fn resolve(task: EffectTask, call: ToolCall) {
+    let ctx = task.context(CallKnowledge::default());
+    let future = async {
+        match task.tool(&call.name) {
+            Some(tool) => tool.targets(&call.args, &ctx).await,
+            None => match task.mcp_tool(&call.name) {
+                Some(tool) => Ok(Targets { title: tool.spec.title.to_string(), ..Targets::default() }),
+                None => Err(unknown(&call)),
+            },
+        }
+    };
+    let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    task.send_answer(Input::Resolved { effect: task.id, result }).await;
+}
+
+async fn check(task: EffectTask, check: Check, groups: Groups) {
+    let resources = &task.resources;
+    let site = checkers::CheckSite {
+        cwd: resources.cwd.clone(),
+        roots: resources.roots.clone(),
+        env: resources.children.env.to_vec(),
+        confined: resources.children.confined.as_deref().cloned(),
+    };
+    // Cancelling drops the future, and with it the program.
+    let future = task.catch_panic(checkers::ask(check, site, &groups));
+    let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
+    task.send_answer(Input::Checked { effect: task.id, finding: finding.unwrap_or_else(Err) }).await;
+}
+
+async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
+    let ctx = task.context(known);
+    let future = async {
+        match task.tool(&call.name) {
+            Some(tool) => tool.preview(&call.args, &ctx).await,
+            None => Err(unknown(&call)),
+        }
+    };
+    let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
+    task.send_answer(Input::Previewed { effect: task.id, result }).await;
+}
+
+/// A call that may run: on what was decided about, and nothing else.
+struct AllowedCall {
+    call: ToolCall,
+    known: CallKnowledge,
+    base: Option<BaseHash>,
+    hold: Option<CallHold>,
+}
+
+async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
+    let AllowedCall { call, known, base, hold } = allowed;
+    // A side effect that the log does not know of could not be told after a crash.
+    if let Some(log) = log {
+        sync_log(log).await;
+    }
+    if task.cancel.is_cancelled() {
+        // Nobody wants its output, but that it has ended is waited for where files are to be restored.
+        return task.send_answer(Input::RunEnded { effect: task.id, output: Box::default(), changes: None }).await;
+    }
+    let written: Vec<AbsPath> = written_files(&task, &call, &known);
+    let ctx = task.checkpointed_context(known, hold.as_ref());
+    let future = async {
+        panics::panic_if(task.resources.fault.is_in_call(&call));
+        match (task.tool(&call.name), task.mcp_tool(&call.name)) {
+            (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
+            (None, Some(tool)) => task.call_mcp(tool, &call).await,
+            (None, None) => ToolOutput::failed(unknown(&call)),
+        }
+    };
+    let output = task.catch_panic(future).instrument(span.clone()).await;
+    let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
+    let is_of_files = task.tool(&call.name).is_some() && call.name != shell::Shell::NAME;
+    redact_output::redact_call_output(&task.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
+        .await;
+    // Tools of files page by themselves.
+    let output = if is_of_files { output } else { truncate_output(&task.resources, &call, output).await };
+    let rest = task.output_stream.end();
+    if !rest.is_empty() {
+        task.send_answer(Input::OutputPrinted { effect: task.id, text: rest }).await;
+    }
+    if let Some(it) = &output.error {
+        traces::note_error(&span, &it.kind);
+    }
+    let changes = match hold {
+        Some(it) => Some(checkpoint_tasks::changes(&task, it.id, &written).await),
+        None => None,
+    };
+    drop(span);
+    task.send_answer(Input::RunEnded { effect: task.id, output: Box::new(output), changes }).await;
+}
+
+/// The files that castor's own tool writes: those its checkpoint is about.
+fn written_files(task: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> Vec<AbsPath> {
+    let edits = task.tool(&call.name).is_some_and(|it| it.spec().kind == ToolKind::Edit);
+    let places = known.decided_targets.iter().filter(|it| edits && it.access == Access::Write).map(|it| &it.real);
+    places.filter(|it| task.resources.roots.iter().any(|root| it.is_within(root))).cloned().collect()
+}
+
+async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
+    let hold = checkpoint_tasks::take_for_hook(&task, it.checkpoint.take()).await;
+    let (run, place) = hooks::complete(it, &task.resources, unix_ms());
+    let notice = task.text_sender(Input::Notice);
+    let future = world::hooks::run(&run, &place, &task.resources.children.hooks.groups, &notice);
+    // Cancelling drops the future, and with it the processes.
+    let work = task.catch_panic(future).instrument(span.clone());
+    let report = task.cancel.run_until_cancelled(work).await;
+    let changes = match hold {
+        Some(id) => Some(checkpoint_tasks::changes(&task, id, &[]).await),
+        None => None,
+    };
+    let Some(report) = report else {
+        traces::note_error(&span, "cancelled");
+        let report = HookReport { changes, ..HookReport::from_end(HookEnd::NotStarted("cancelled".to_owned())) };
+        return task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
+    };
+    let report = report.unwrap_or_else(|panic| HookReport::from_end(HookEnd::NotStarted(panic)));
+    let report = HookReport { changes, ..report };
+    traces::note_hook(&span, &report);
+    drop(span);
+    task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
+}
+
+/// Text beyond the threshold goes to a file that the model can read in pieces.
+async fn truncate_output(resources: &Arc<SessionResources>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
+    let max = resources.model_input.truncate_at;
+    let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
+    if max == 0 || !output.content.iter().any(long) {
+        return output;
+    }
+    let (resources, call) = (resources.clone(), call.id.clone());
+    let cutting = tokio::task::spawn_blocking(move || {
+        for part in &mut output.content {
+            if let Part::Text { text, .. } = part {
+                *text = truncate::truncate(text, max, &resources.scratch, &call).into_owned();
+            }
+        }
+        output
+    });
+    cutting.await.unwrap_or_else(|it| ToolOutput::failed(panicked(it.to_string())))
+}
+
+async fn sync_log(log: File) {
+    _ = tokio::task::spawn_blocking(move || sync(&log)).await;
+}
+
+fn sync(log: &File) {
+    if let Err(it) = disk::sync_data(log) {
+        tracing::warn!("the session log could not be synced: {it}");
+    }
+}
+
+fn unknown(call: &ToolCall) -> ToolError {
+    ToolError::new("tool_not_registered", format!("Tool \"{}\" not found.", call.name))
+}
+
+fn panicked(panic: String) -> ToolError {
+    ToolError::new("unhandled_exception", panic)
+}

@@ -1,0 +1,174 @@
+//! Trace spans of requests, turns, model calls and tool calls. Without a subscriber they cost nothing.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use tracing::{Span, field::Empty};
+
+use crate::{
+    base::{
+        event::{AgentEvent, EventKind},
+        hook::{Hook, HookEnd, HookReport},
+        ids::SessionId,
+        model::{Chunk, ModelRequest, Purpose},
+        tool::ToolCall,
+    },
+    wire::{acp::trace, jsonrpc::open_requests::Ticket},
+};
+
+/// The spans that are open, beside those of tasks, which hold their own.
+#[derive(Default)]
+pub struct Traces {
+    requests: BTreeMap<Ticket, Span>,
+    turns: BTreeMap<SessionId, Span>,
+}
+
+impl Traces {
+    /// A request came. It belongs to the client's own trace where that says so.
+    pub fn trace_request(&mut self, ticket: Ticket, method: &str, params: Option<&RawValue>) -> Span {
+        let span = tracing::info_span!(
+            "request",
+            rpc.system = "jsonrpc",
+            rpc.method = method,
+            rpc.jsonrpc.error_code = Empty,
+            error.type = Empty,
+            traceparent = Empty,
+            tracestate = Empty,
+            baggage = Empty,
+        );
+        if span.is_disabled() {
+            return span;
+        }
+        if let Some(it) = trace::read(params) {
+            span.record("traceparent", it.traceparent).record("tracestate", it.tracestate);
+            span.record("baggage", it.baggage);
+        }
+        self.requests.insert(ticket, span.clone());
+        span
+    }
+
+    /// The request was answered, with an error of that code or without.
+    pub fn end_request(&mut self, ticket: Ticket, error: Option<i32>) {
+        let Some(span) = self.requests.remove(&ticket) else { return };
+        if let Some(code) = error {
+            span.record("rpc.jsonrpc.error_code", code).record("error.type", "jsonrpc");
+        }
+    }
+
+    /// Requests and turns that are traced.
+    pub fn len(&self) -> usize {
+        self.requests.len() + self.turns.len()
+    }
+
+    /// Whether any request is traced.
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// A turn begins or ends with its events. `prompt`: the request that it answers.
+    pub fn trace_event(&mut self, session: &SessionId, event: &AgentEvent, prompt: impl FnOnce() -> Option<Ticket>) {
+        match &event.kind {
+            EventKind::AgentStart {} if self.has_requests() => {
+                let request = prompt().and_then(|it| self.requests.get(&it).cloned());
+                let turn = tracing::info_span!(
+                    parent: request.as_ref().and_then(Span::id),
+                    "turn",
+                    session.id = session.as_str(),
+                    castor.stream.id = event.stream_id.as_str(),
+                    castor.turn.end = Empty,
+                );
+                self.turns.insert(session.clone(), turn);
+            }
+            EventKind::AgentEnd { reason, .. } => {
+                if let Some(turn) = self.turns.remove(session) {
+                    turn.record("castor.turn.end", tracing::field::debug(reason));
+                }
+            }
+            _ => (),
+        }
+    }
+
+    /// What a session's turn starts now is a part of this.
+    pub fn turn(&self, session: &SessionId) -> Option<&Span> {
+        self.turns.get(session)
+    }
+
+    /// The session was closed, or its turn with all its calls.
+    pub fn forget_turn(&mut self, session: &SessionId) {
+        self.turns.remove(session);
+    }
+}
+
+/// One call of a model, in words of OpenTelemetry's conventions for them. No prompt, no answer.
+pub fn model_span(purpose: Purpose, request: &ModelRequest) -> Span {
+    tracing::info_span!(
+        "model",
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = &*request.model,
+        castor.model.purpose = purpose.as_str(),
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        error.type = Empty,
+    )
+}
+
+/// One run of a tool. Its arguments may hold anything and are left out.
+pub fn tool_span(call: &ToolCall) -> Span {
+    tracing::info_span!(
+        "tool",
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = &*call.name,
+        gen_ai.tool.call.id = call.id.as_str(),
+        error.type = Empty,
+    )
+}
+
+/// One run of a hook. Its command may hold anything: only a name that somebody gave it is told.
+pub fn hook_span(hook: &Hook) -> Span {
+    tracing::info_span!(
+        "hook",
+        castor.hook.event = hook.event.as_str(),
+        castor.hook.name = hook.name.as_deref().unwrap_or_default(),
+        process.exit.code = Empty,
+        error.type = Empty,
+    )
+}
+
+/// How it ended. A no is no error.
+pub fn note_hook(span: &Span, report: &HookReport) {
+    match &report.end {
+        HookEnd::Exit(code) => _ = span.record("process.exit.code", code),
+        HookEnd::Signal(_) => note_error(span, "signal"),
+        HookEnd::TimedOut => note_error(span, "timeout"),
+        HookEnd::TooMuchOutput => note_error(span, "too_much"),
+        HookEnd::NotStarted(_) => note_error(span, "not_started"),
+    }
+}
+
+/// Tokens that the model told of, for the span that the task runs in.
+pub fn note_usage(chunks: &[Chunk]) {
+    for it in chunks {
+        if let Chunk::Usage(usage) = it {
+            let span = Span::current();
+            span.record("gen_ai.usage.input_tokens", usage.input).record("gen_ai.usage.output_tokens", usage.output);
+        }
+    }
+}
+
+/// What the span is of ended badly.
+pub fn note_error(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Traces;
+    use crate::wire::jsonrpc::open_requests::Ticket;
+
+    /// Without a subscriber no span is kept.
+    #[test]
+    fn nothing_is_kept_for_nobody() {
+        let mut traces = Traces::default();
+        assert!(traces.trace_request(Ticket(1), "session/prompt", None).is_disabled() && !traces.has_requests());
+    }
+}

@@ -1,0 +1,127 @@
+//! Trust in a session's folder: raises the question when the session begins, and applies the answer.
+
+use crate::{
+    app::{
+        model::{catalog::Catalog, chosen_model},
+        server::{mcp, offered_commands, state::State},
+        session::{
+            build_session::{SessionParts, build_session, server_request},
+            live_session::LiveSession,
+            mcp_servers::ServerRequest,
+            modes,
+            place::{SessionPlace, log_warnings, settings_of},
+            trust::PendingTrust,
+        },
+        settings::Settings,
+    },
+    base::{
+        ids::{EffectId, SessionId},
+        log::Mode,
+        trust::TrustChoice,
+    },
+    engine::step::{Input, OptionValue},
+    wire::acp::session::SessionFolders,
+    world::workspace::folder_config::{self, FolderConfig},
+};
+
+/// The session's next turn asks, or tells where nobody can be asked.
+pub fn ask_trust(state: &mut State, id: &SessionId, pending: PendingTrust) {
+    let is_headless = state.client.as_ref().is_some_and(|it| it.headless);
+    let Some(prompt) = pending.prompt(&state.env, is_headless) else { return };
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.pending_trust = Some(Box::new(pending));
+    }
+    state.step(id, Input::TrustPrompt(prompt));
+}
+
+/// The user said it, and the log has it.
+pub fn apply_answer(state: &mut State, id: &SessionId, effect: EffectId, choice: TrustChoice) {
+    let result = match state.sessions.get_mut(id).and_then(|it| it.pending_trust.take()) {
+        Some(pending) => apply_choice(state, id, *pending, choice),
+        // Said already, by an earlier turn.
+        None => Ok(()),
+    };
+    state.step(id, Input::TrustApplied { effect, result });
+}
+
+fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice: TrustChoice) -> Result<(), String> {
+    let PendingTrust { ground, folders, is_resumed } = pending;
+    let warnings =
+        folder_config::save_decision(state.tasks.store.home(), &ground, choice).map_err(|it| it.to_string())?;
+    for it in warnings {
+        tracing::warn!("{it}");
+    }
+    let before = settings_of(&state.options, &ground);
+    let begun = modes::first_mode(&state.options, &ground.trust, &before).map_or(before.approval_mode, |it| it.0);
+    let ground = match choice {
+        TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
+        _ => ground.with_trust(&state.env, "you said so"),
+    };
+    let after = readmit_session(state, id, ground, &folders)?;
+    // What the session began with follows the settings; what was chosen in it stays.
+    let Some(live) = state.sessions.get(id) else { return Ok(()) };
+    let (mode, model) = (live.session.record().mode, live.session.record().model.clone());
+    let (old, new) =
+        (chosen_model::model_of(&state.options, &before), chosen_model::model_of(&state.options, &after.settings));
+    if model == old && old != new && !is_resumed {
+        offer_model(state, id, &after.settings, &new);
+        state.step(id, Input::SetOption(OptionValue::Model(new)));
+    }
+    let wanted = if mode == begun { after.settings.approval_mode } else { mode };
+    let mode_now = nearest_mode(wanted, &after);
+    if mode_now != mode {
+        state.step(id, Input::SetOption(OptionValue::Mode(mode_now)));
+    }
+    mcp::connect(state, id, after.servers);
+    if let Some(live) = state.sessions.get_mut(id) {
+        offered_commands::update(live, &mut state.outbox);
+    }
+    Ok(())
+}
+
+fn offer_model(state: &mut State, id: &SessionId, settings: &Settings, model: &str) {
+    let models =
+        Catalog::for_options(&state.options, state.tasks.store.home()).models_on_offer(&state.options, settings, model);
+    if let Some(LiveSession { profile, view, .. }) = state.sessions.get_mut(id) {
+        profile.offer.models = models;
+        view.set_offer(profile.offer.clone());
+    }
+}
+
+/// A session that sees more or less of its folder than before.
+struct ReadmittedSession {
+    settings: Settings,
+    servers: ServerRequest,
+    modes: Vec<Mode>,
+}
+
+/// The session with other files of its folder: all but its servers, which are to be connected with.
+///
+/// # Errors
+/// In words: the session is gone.
+fn readmit_session(
+    state: &mut State,
+    id: &SessionId,
+    ground: FolderConfig,
+    folders: &SessionFolders,
+) -> Result<ReadmittedSession, String> {
+    let Some(live) = state.sessions.get(id) else { return Err("the session is gone".to_owned()) };
+    let record = live.session.record();
+    let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
+    let settings = settings_of(&state.options, &ground);
+    let place = SessionPlace { cwd, roots, ground, settings };
+    log_warnings(&place);
+    let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &place, &model);
+    let servers = server_request(&place, folders, &resources);
+    let modes = spec.modes.allowed.clone();
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.session.replace_spec(spec);
+        live.resources = resources;
+    }
+    Ok(ReadmittedSession { settings: place.settings, servers, modes })
+}
+
+/// `mode` where it is allowed, else the most careful one.
+fn nearest_mode(mode: Mode, session: &ReadmittedSession) -> Mode {
+    if session.modes.contains(&mode) { mode } else { Mode::Default }
+}

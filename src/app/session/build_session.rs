@@ -1,0 +1,245 @@
+//! Session builder: makes the engine's spec, the session's resources and its MCP servers from settings and trust.
+
+use std::sync::Arc;
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        model::{catalog::Catalog, model_factory::ModelContext, reachability},
+        panics::FaultPoint,
+        session::{
+            confinement, hooks,
+            host::SessionHost,
+            mcp_servers::ServerRequest,
+            modes::{allowed_modes, offered_modes},
+            place::SessionPlace,
+            policies,
+            session_resources::{
+                ChildProcesses, Files, HookResources, ModelInput, SessionClosed, SessionResources, TerminalMode,
+            },
+        },
+        settings::{McpSettings, Settings, options::Options},
+    },
+    base::{
+        ids::SessionId,
+        log::Mode,
+        mcp::merge_servers,
+        path::AbsPath,
+        sandbox::{Confinement, SandboxGrant},
+    },
+    engine::{
+        context::{Instructions, PLANS, SessionEnvironment},
+        policy,
+        scheduler::{Planning, Toolbox},
+        step::ServerStatus,
+        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+    },
+    wire::acp::{initialize::Client, session::SessionFolders},
+    world::{
+        checkpoints::{Checkpoints, Limits},
+        disk,
+        redaction::Secrets,
+        store::SessionStore,
+        workspace::{folder_config::FolderConfig, memory::MemorySearch},
+    },
+};
+
+/// The spec of the engine and the resources of the leaves.
+pub struct SessionParts {
+    pub spec: Arc<Spec>,
+    pub resources: Arc<SessionResources>,
+    /// Why the model cannot be asked.
+    pub trouble: Option<ErrorObjectOwned>,
+}
+
+pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionPlace, model: &str) -> SessionParts {
+    let SessionPlace { cwd, roots, ground, settings } = place;
+    host.models.set_connection(&settings.models.connection);
+    let context = ModelContext { options: host.options, env: &ground.env, settings };
+    let (generator, reached) = reachability::reach_models(host.models, context, id, model);
+    let catalog = Catalog::for_options(host.options, host.store.home());
+    let interactive = !host.client.headless;
+    let environment =
+        SessionEnvironment { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
+    let terminal_mode = terminal_mode(&host.client, settings.tools.shell_in_client);
+    let spec = Spec {
+        toolbox: toolbox(&mut host, id, place, &terminal_mode),
+        instructions: Instructions::new(&environment),
+        scratch: host.store.scratch_dir(id),
+        memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
+        bounds: bounds(settings),
+        chain: reached.chain,
+        models: OfferedModels {
+            listed: catalog.models_on_offer(host.options, settings, model),
+            providers: providers_of(host.options, settings),
+        },
+        windows: catalog.windows(settings),
+        prices: settings.models.prices.clone(),
+        aliases: settings.models.aliases.clone(),
+        helpers: reached.helpers,
+        modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
+    };
+    let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
+    let resources = SessionResources {
+        session: id.clone(),
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        scratch: host.store.scratch_dir(id),
+        generator,
+        tools: Arc::new(settings.tools.clone()),
+        mcp: Arc::default(),
+        children: ChildProcesses {
+            env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
+            hooks: hook_resources(&host, id, place),
+            confined,
+            protected_paths: Arc::new(confinement::protected_paths(host.env, host.store.home(), settings)),
+            closed: SessionClosed::default(),
+        },
+        model_input: ModelInput {
+            truncate_at: settings.caps.truncate_at(),
+            memory: Arc::new(memory_of(place)),
+            secrets: secrets(&host, roots),
+        },
+        files: Files {
+            reads: host.client.reads_files,
+            writes: host.client.writes_files,
+            checkpoints: settings.children.checkpoints.then(|| checkpoints(&host, id, roots)),
+        },
+        terminal_mode,
+        fault: FaultPoint::read(host.env),
+    };
+    SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
+}
+
+fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
+    let SessionPlace { cwd, roots, ground, settings } = place;
+    let found = session_rules(ground);
+    let folder = confinement::grant_folder(roots, cwd);
+    let grants = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
+    let sandbox_state = confinement::sandbox_state(ground, settings);
+    let (sandbox, facts) = match terminal_mode {
+        TerminalMode::Client { .. } => {
+            let facts = policy::SandboxFacts {
+                trusted: ground.trust.is_trusted(),
+                plain_repository: confinement::has_plain_repository(ground),
+                ..policy::SandboxFacts::default()
+            };
+            ("off; commands run in your editor's terminals".to_owned(), facts)
+        }
+        _ => (sandbox_state.in_words(), confinement::policy_sandbox(sandbox_state, ground, settings)),
+    };
+    Toolbox::new(std::mem::take(&mut host.builtins), found.rules, !host.client.headless)
+        .with_saving(found.saves)
+        .with_grants(grants)
+        .with_sandbox(sandbox, facts)
+        .with_hooks(hooks::load_hooks(ground))
+        .with_planning(planning(host.store, id, ground, settings))
+        .with_checkpoints(settings.children.checkpoints)
+}
+
+/// Those of the session as it is: what is held for a call that runs is known to them alone.
+fn checkpoints(host: &SessionHost<'_>, id: &SessionId, roots: &[AbsPath]) -> Arc<Checkpoints> {
+    let live = host.live.filter(|it| it.roots == *roots);
+    let own = live.and_then(|it| it.files.checkpoints.clone());
+    own.unwrap_or_else(|| Arc::new(Checkpoints::new(host.store.home(), id, roots, Limits::default())))
+}
+
+fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {
+    match options.script {
+        Some(_) => Vec::new(),
+        None => settings.models.providers.iter().map(|it| it.name.clone()).collect(),
+    }
+}
+
+fn bounds(settings: &Settings) -> TurnBounds {
+    TurnBounds {
+        limits: settings.limits,
+        watches_loops: settings.on_failure.watches_loops,
+        asks_next_speaker: settings.on_failure.asks_next_speaker,
+        patience: settings.on_failure.patience,
+        compress_above: settings.caps.compress_above,
+        distill: settings.caps.distill,
+    }
+}
+
+/// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
+pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources: &SessionResources) -> ServerRequest {
+    let McpSettings { servers, off, start_budget_ms, .. } = &place.settings.mcp;
+    let off = off.iter().map(|(name, why)| (name.clone(), ServerStatus::Off(why.clone())));
+    let (of_settings, mut off): (_, Vec<_>) = match place.ground.trust.is_trusted() {
+        true => (servers.iter().map(|it| place.ground.bind_server(it)).collect(), off.collect()),
+        // Also the user's own: what they start may be found in the folder, as `npx` does.
+        false => (Vec::new(), servers.iter().map(|it| (it.name.clone(), ServerStatus::Untrusted)).chain(off).collect()),
+    };
+    let mut servers = merge_servers(folders.mcp_servers.clone(), of_settings);
+    // The user's word holds for what the client brings, too.
+    servers.retain(|it| match place.settings.mcp.exclusion_reason(&it.name) {
+        Some(why) if off.iter().all(|(name, _)| *name != it.name) => {
+            off.push((it.name.clone(), ServerStatus::Off(why.to_owned())));
+            false
+        }
+        why => why.is_none(),
+    });
+    off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
+    // Most servers are of no use without the network.
+    let confined = resources.children.confined.as_deref().map(|it| {
+        let grant = SandboxGrant { is_mcp_server: true, ..it.grant.clone() };
+        Arc::new(Confinement { network: true, grant, ..it.clone() })
+    });
+    let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
+    ServerRequest { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
+}
+
+fn memory_of(SessionPlace { roots, ground, settings, .. }: &SessionPlace) -> MemorySearch {
+    let (env, names, trust) = (ground.env.clone(), settings.memory.names.clone(), ground.trust.clone());
+    MemorySearch { env, names, roots: roots.clone(), trust }
+}
+
+/// Where plans go, as policy compares it: where it really is.
+fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, settings: &Settings) -> Planning {
+    let scratch = store.scratch_dir(id);
+    let folder = disk::real_path(&scratch).unwrap_or(scratch).join(PLANS);
+    let modes = allowed_modes(&ground.trust, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
+    Planning { folder: Some(folder), modes }
+}
+
+fn session_rules(ground: &FolderConfig) -> policies::FolderRules {
+    let found = policies::rules(ground);
+    for it in &found.warnings {
+        tracing::warn!("{it}");
+    }
+    found
+}
+
+/// A session that goes on with the same folders knows what it knew of them.
+fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
+    if let Some(it) = host.live.filter(|it| it.roots == roots) {
+        return it.model_input.secrets.clone();
+    }
+    let home = host.env.get("HOME").and_then(AbsPath::new);
+    Arc::new(Secrets::new(roots.to_vec(), home, (host.now_ms / 1000).cast_signed()))
+}
+
+/// The user's own hooks have the user's rights where the folder is trusted. Elsewhere it could turn them against the
+/// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
+/// nor write.
+fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> HookResources {
+    let SessionPlace { cwd, roots, ground, settings } = place;
+    let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
+    let (cwd, confined) = match ground.trust.is_trusted() {
+        true => (cwd.clone(), None),
+        false => (home(), confinement::for_session(host, id, false, roots, settings).map(Arc::new)),
+    };
+    let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
+    HookResources { groups: host.groups.clone(), cwd, confined, transcript }
+}
+
+/// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.
+fn terminal_mode(client: &Client, wanted: bool) -> TerminalMode {
+    match (client.has_terminals && wanted, client.draws_terminals) {
+        (true, _) => TerminalMode::Client { reads_lines: client.reads_command_lines() },
+        (false, true) => TerminalMode::Drawn,
+        (false, false) => TerminalMode::Text,
+    }
+}

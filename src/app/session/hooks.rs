@@ -1,0 +1,55 @@
+//! Hooks of a session: loads them, with their folder and the data that each one gets.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    app::{
+        session::session_resources::{HookResources, SessionResources},
+        settings::{self, Sources},
+    },
+    base::hook::{Hook, HookRun},
+    engine::hooks::Hooks,
+    wire::acp::session::iso_time,
+    world::{hooks::HookPlace, workspace::folder_config::FolderConfig},
+};
+
+/// Names that Gemini CLI, Claude Code and castor have for the same folder.
+const PROJECT: &[&str] = &["CASTOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD"];
+
+/// The hooks of a folder. Those of a workspace are there only if it is trusted, with what they would run; they run it
+/// only as it is now.
+pub fn load_hooks(ground: &FolderConfig) -> Hooks {
+    let layers = ground.layers();
+    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    // Their form was checked with all other settings.
+    let (found, _) = settings::hooks(sources);
+    let bound = |hook: Hook| match hook.of_project {
+        true => ground.bind_hook(hook),
+        false => hook,
+    };
+    Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)
+}
+
+/// The run with what belongs to the session, and where it happens.
+pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
+    let HookResources { cwd, confined, transcript, .. } = &resources.children.hooks;
+    let mut input = Map::from_iter([
+        ("session_id".to_owned(), Value::from(resources.session.as_str())),
+        ("transcript_path".to_owned(), transcript.as_str().into()),
+        ("cwd".to_owned(), resources.cwd.to_string().into()),
+        ("hook_event_name".to_owned(), run.hook.event.as_str().into()),
+        ("timestamp".to_owned(), iso_time(unix_ms).into()),
+    ]);
+    input.extend(run.input);
+    let folder = resources.cwd.to_string();
+    let mut env = resources.children.env.to_vec();
+    env.extend(PROJECT.iter().map(|name| ((*name).to_owned(), folder.clone())));
+    env.extend(["CASTOR_SESSION_ID", "GEMINI_SESSION_ID"].map(|it| (it.to_owned(), resources.session.to_string())));
+    env.extend(["CASTOR", "GEMINI_CLI"].map(|it| (it.to_owned(), "1".to_owned())));
+    let (cwd, confined) = match run.hook.of_project {
+        true => (&resources.cwd, &resources.children.confined),
+        false => (cwd, confined),
+    };
+    let place = HookPlace { cwd: cwd.clone(), env, confinement: confined.as_deref().cloned() };
+    (HookRun { input, ..run }, place)
+}

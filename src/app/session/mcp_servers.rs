@@ -1,0 +1,277 @@
+//! All MCP servers of the process: their sessions, their status and their tools.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    base::{
+        ids::SessionId,
+        mcp::{McpLink, McpServerConfig},
+        path::AbsPath,
+        sandbox::Confinement,
+        text,
+        tool::{ToolKind, ToolSpec},
+    },
+    engine::step::{ForeignTool, McpTools, Server, ServerStatus},
+    world::mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
+};
+
+/// All servers, shared by the sessions that want the same one.
+#[derive(Default)]
+pub struct Servers {
+    shared: BTreeMap<u64, SharedServer>,
+    by_session: BTreeMap<SessionId, SessionServers>,
+    n_started: u64,
+}
+
+struct SharedServer {
+    launch: ServerIdentity,
+    stop: CancellationToken,
+    since_ms: u64,
+    stage: Stage,
+}
+
+/// The stage of a server.
+pub enum Stage {
+    Starting,
+    Ready {
+        connection: Connection,
+        tools: Arc<[ServerTool]>,
+    },
+    /// It is gone: why. The next call of one of its tools starts it again.
+    Down {
+        connection: Connection,
+        tools: Arc<[ServerTool]>,
+        why: String,
+    },
+    Lost(String),
+}
+
+/// The servers of one session.
+struct SessionServers {
+    uses: Vec<ServerUse>,
+    /// Those that are not to be started, and why.
+    off: Vec<(String, ServerStatus)>,
+    names: ToolNames,
+    budget_ms: u64,
+}
+
+/// A session's own view of a server.
+struct ServerUse {
+    config: McpServerConfig,
+    server: u64,
+    /// What the user was told last of its end.
+    last_notice: Option<String>,
+}
+
+/// A tool of a server, under the model's name for it. Calls go by these.
+#[derive(Clone)]
+pub struct McpTool {
+    pub spec: ToolSpec,
+    pub tool: String,
+    pub server: u64,
+    pub connection: Connection,
+    pub timeout: Duration,
+}
+
+/// The servers that a session asks for.
+pub struct ServerRequest {
+    pub servers: Vec<McpServerConfig>,
+    /// What is configured and must not start: names, and why.
+    pub off: Vec<(String, ServerStatus)>,
+    pub cwd: AbsPath,
+    pub env: Arc<Vec<(String, String)>>,
+    /// What holds those that are to be confined, where there is a sandbox.
+    pub confined: Option<Arc<Confinement>>,
+    pub budget_ms: u64,
+}
+
+impl Servers {
+    pub fn has(&self, session: &SessionId) -> bool {
+        self.by_session.contains_key(session)
+    }
+
+    /// From now on a session has these servers. Returns those that must be started.
+    pub fn set_servers(
+        &mut self,
+        session: &SessionId,
+        mut request: ServerRequest,
+        now_ms: u64,
+    ) -> Vec<(u64, ServerIdentity, CancellationToken)> {
+        let mut fresh = Vec::new();
+        let mut uses = Vec::new();
+        for config in std::mem::take(&mut request.servers) {
+            let launch = launch(&config, &request);
+            let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
+            let alive = |it: &SharedServer| it.launch == launch && is_up(&it.stage);
+            let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
+            let server = known.unwrap_or_else(|| {
+                self.n_started += 1;
+                let stop = CancellationToken::new();
+                fresh.push((self.n_started, launch.clone(), stop.clone()));
+                self.shared
+                    .insert(self.n_started, SharedServer { launch, stop, since_ms: now_ms, stage: Stage::Starting });
+                self.n_started
+            });
+            uses.push(ServerUse { config, server, last_notice: None });
+        }
+        let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
+        let ServerRequest { off, budget_ms, .. } = request;
+        self.by_session.insert(session.clone(), SessionServers { uses, off, names, budget_ms });
+        self.stop_unused();
+        fresh
+    }
+
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// The session is over: servers that no other session uses end.
+    pub fn release(&mut self, session: &SessionId) {
+        self.by_session.remove(session);
+        self.stop_unused();
+    }
+
+    /// All at once; their processes are waited for with all others.
+    pub fn stop_all(&mut self) {
+        self.by_session.clear();
+        self.stop_unused();
+    }
+
+    fn stop_unused(&mut self) {
+        let used: BTreeSet<u64> = self.by_session.values().flat_map(|it| &it.uses).map(|it| it.server).collect();
+        self.shared.retain(|id, it| {
+            let keep = used.contains(id);
+            if !keep {
+                it.stop.cancel();
+            }
+            keep
+        });
+    }
+
+    /// Of a server that is ready.
+    pub fn connection(&self, server: u64) -> Option<Connection> {
+        match &self.shared.get(&server)?.stage {
+            Stage::Ready { connection, .. } => Some(connection.clone()),
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
+        }
+    }
+
+    /// It is gone, and may come back: what it had to offer stays on offer.
+    pub fn down_stage(&self, server: u64, why: String) -> Option<Stage> {
+        match &self.shared.get(&server)?.stage {
+            Stage::Ready { connection, tools } => {
+                Some(Stage::Down { connection: connection.clone(), tools: tools.clone(), why })
+            }
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
+        }
+    }
+
+    /// Returns the sessions that the news are for.
+    pub fn set_stage(&mut self, server: u64, stage: Stage) -> Vec<SessionId> {
+        let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
+        shared.stage = stage;
+        let uses = |it: &SessionServers| it.uses.iter().any(|it| it.server == server);
+        self.by_session.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// What a session has now; losses are in it once.
+    pub fn session_tools(&mut self, session: &SessionId) -> (McpTools, Arc<[McpTool]>) {
+        let (mut mcp_tools, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
+        let Some(party) = self.by_session.get_mut(session) else { return (mcp_tools, Arc::default()) };
+        for it in &mut party.uses {
+            let Some(shared) = self.shared.get(&it.server) else { continue };
+            let (standing, offer) = match &shared.stage {
+                Stage::Starting => (ServerStatus::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
+                Stage::Ready { connection, tools } => (ServerStatus::Ready, Some((connection, tools))),
+                Stage::Down { connection, tools, why } => (ServerStatus::Down(why.clone()), Some((connection, tools))),
+                Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
+            };
+            gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));
+            if let Some((connection, tools)) = offer {
+                let wanted = tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
+                offers.extend(wanted.map(|tool| (&*it, connection, tool)));
+            }
+            mcp_tools.servers.push(Server { name: it.config.name.clone(), status: standing });
+        }
+        mcp_tools.notices = notices(gone);
+        let off = party.off.iter().cloned();
+        mcp_tools.servers.extend(off.map(|(name, standing)| Server { name, status: standing }));
+        let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
+        let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
+        let mut tools = Vec::new();
+        for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
+            let spec = spec(name, config, tool);
+            mcp_tools.tools.push(ForeignTool {
+                spec: spec.clone(),
+                server: config.name.clone(),
+                annotations: tool.annotations.clone(),
+                trusted: config.trust,
+            });
+            let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
+            tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
+        }
+        (mcp_tools, tools.into())
+    }
+}
+
+impl ServerUse {
+    /// How it is gone, if that was not told yet.
+    fn new_loss(&mut self, standing: &ServerStatus) -> Option<String> {
+        let how = match standing {
+            ServerStatus::Starting { .. } | ServerStatus::Ready | ServerStatus::Off(_) | ServerStatus::Untrusted => {
+                return None;
+            }
+            ServerStatus::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
+            ServerStatus::Lost(why) => format!("not available: {why}."),
+        };
+        let is_new = self.last_notice.as_ref() != Some(&how);
+        self.last_notice = Some(how.clone());
+        is_new.then_some(how)
+    }
+}
+
+/// A line for each process: servers of equal configuration are one, and end together.
+fn notices(gone: Vec<(u64, String, String)>) -> Vec<String> {
+    let mut res: Vec<(u64, String, Vec<String>)> = Vec::new();
+    for (server, how, name) in gone {
+        match res.iter_mut().find(|it| it.0 == server) {
+            Some((_, _, names)) => names.push(name),
+            None => res.push((server, how, vec![name])),
+        }
+    }
+    let quoted = |it: &[String]| it.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>().join(" and ");
+    let line = |names: &[String], how: &str| match names {
+        [name] => format!("MCP server {name:?} is {how}"),
+        names => format!("The MCP servers {}, which share one process, are {how}", quoted(names)),
+    };
+    res.iter().map(|(_, how, names)| line(names, how)).collect()
+}
+
+fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
+    // Folder and environment make no difference to a server that somebody else runs.
+    let (cwd, env) = match config.link {
+        McpLink::Stdio { .. } => (request.cwd.clone(), request.env.clone()),
+        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| request.cwd.clone()), Arc::default()),
+    };
+    let confined = request.confined.clone().filter(|_| config.confined);
+    let (link, scripts) = (config.link.clone(), config.scripts.clone());
+    ServerIdentity { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
+}
+
+fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        // People decide by it: it must not look like more than a name.
+        title: format!("{} ({} MCP)", text::first_line(&tool.name, 100), text::first_line(&config.name, 100)).into(),
+        description: tool.description.clone().into(),
+        // What a server says of its own harmlessness is no reason to believe it.
+        kind: ToolKind::Other,
+        parameters: tool.parameters.clone(),
+    }
+}

@@ -1,0 +1,15 @@
+//! Parts of a session: trust, confinement, policies, hooks, MCP servers, terminals, and the builder that joins them.
+
+pub mod build_session;
+pub mod confinement;
+pub mod hooks;
+pub mod host;
+pub mod live_session;
+pub mod mcp_servers;
+pub mod modes;
+pub mod place;
+pub mod policies;
+pub mod server_questions;
+pub mod session_resources;
+pub mod terminals;
+pub mod trust;

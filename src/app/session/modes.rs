@@ -1,0 +1,76 @@
+//! Approval modes of a session: those that trust, settings and the system allow.
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        session::confinement,
+        settings::{Settings, options::Options},
+    },
+    base::{
+        log::Mode,
+        trust::{Trust, mode_refusal},
+    },
+    wire::jsonrpc::error,
+};
+
+/// The mode that a session begins in, and what is to be said about it. A mode of the settings that is not allowed here
+/// is a wish that waits; one that castor was started with is an order.
+///
+/// # Errors
+/// As [`allow_mode`], for a mode of the command line.
+pub fn first_mode(
+    options: &Options,
+    trust: &Trust,
+    settings: &Settings,
+) -> Result<(Mode, Option<String>), ErrorObjectOwned> {
+    let wanted = settings.approval_mode;
+    match allow_mode(wanted, trust, settings) {
+        Ok(()) => Ok((wanted, None)),
+        Err(it) if options.approval_mode.is_some() => Err(it),
+        Err(_) => {
+            let mode = Mode::Default;
+            let (begun, why) = (mode.as_str(), why_not_here(wanted, trust));
+            let wanted = wanted.as_str();
+            let notice =
+                format!("The settings ask for the mode {wanted}, {why}: this session begins in the mode {begun}.");
+            Ok((mode, Some(notice)))
+        }
+    }
+}
+
+/// Behind the name of a mode.
+fn why_not_here(mode: Mode, trust: &Trust) -> &'static str {
+    if mode == Mode::Auto && trust.is_trusted() {
+        return "which needs a sandbox with mounts, and checkpoints, and is not on offer here";
+    }
+    "which needs a trusted folder"
+}
+
+/// What does more without asking needs a folder that is trusted; `auto` also what holds commands and takes them back.
+///
+/// # Errors
+/// For the client, with what would allow it.
+pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
+    if matches!(mode, Mode::Auto | Mode::Yolo) && settings.disable_yolo {
+        return Err(error::invalid_params(&mode_refusal(mode, true)));
+    }
+    if mode > Mode::Default && !trust.is_trusted() {
+        return Err(error::untrusted(&mode_refusal(mode, false)));
+    }
+    // To find out may start a process: only for whom it matters.
+    let lack = if mode == Mode::Auto { confinement::lacks_for_auto(settings) } else { None };
+    lack.map_or(Ok(()), |why| Err(error::invalid_params(why)))
+}
+
+pub fn offered_modes(settings: &Settings) -> Vec<Mode> {
+    Mode::OFFERED
+        .iter()
+        .copied()
+        .filter(|it| !matches!(it, Mode::Auto | Mode::Yolo) || !settings.disable_yolo)
+        .collect()
+}
+
+pub fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {
+    Mode::OFFERED.iter().copied().filter(|it| allow_mode(*it, trust, settings).is_ok()).collect()
+}

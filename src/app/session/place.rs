@@ -1,0 +1,119 @@
+//! The place of a session: its folders checked against the disk, its trust and its merged settings.
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    app::{
+        session::{confinement, modes::allow_mode, session_resources::SessionResources},
+        settings::{Flag, Settings, Sources, options::Options},
+    },
+    base::{log::Mode, path::AbsPath},
+    engine::record::Record,
+    wire::{acp::session::SessionFolders, jsonrpc::error},
+    world::{
+        disk,
+        process::sandbox,
+        secrets::Env,
+        store::SessionStore,
+        workspace::{
+            Warning,
+            folder_config::{self, FolderConfig},
+        },
+    },
+};
+
+/// Where a session works, checked against the disk.
+pub struct SessionPlace {
+    pub cwd: AbsPath,
+    /// Canonical, `cwd` first.
+    pub roots: Vec<AbsPath>,
+    pub ground: FolderConfig,
+    pub settings: Settings,
+}
+
+/// The place, and what is to be said of what was found there.
+///
+/// # Errors
+/// For the client: a folder that is not there.
+pub fn inspect_place(
+    options: &Options,
+    env: &Env,
+    home: &AbsPath,
+    folders: &SessionFolders,
+) -> Result<(SessionPlace, Option<String>), ErrorObjectOwned> {
+    let mut roots = Vec::new();
+    for path in std::iter::once(&folders.cwd).chain(&folders.additional) {
+        let real = disk::real_path(path).ok().filter(|it| disk::metadata(it).is_ok_and(|it| it.is_dir));
+        let real =
+            real.ok_or_else(|| error::invalid_params(&format!("{path} is not a folder; choose one that exists")))?;
+        if !roots.contains(&real) {
+            roots.push(real);
+        }
+    }
+    // Before anybody looks at the folder: what a killed castor left there looks like configuration.
+    let records = confinement::records_folder(home);
+    for it in sandbox::remove_orphans(records.as_path()) {
+        tracing::info!("{} was left by a castor that was killed, and is removed", it.display());
+    }
+    let left = confinement::quarantine_leftovers(&records);
+    let ground = folder_config::load(env, &folders.cwd);
+    let (settings, warnings) = merged_settings(options, &ground);
+    for it in warnings {
+        tracing::warn!("{it}");
+    }
+    let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings };
+    log_warnings(&place);
+    Ok((place, left))
+}
+
+/// Trust first, then the settings that it lets in.
+pub fn load_ground(options: &Options, env: &Env, cwd: &AbsPath) -> (FolderConfig, Settings) {
+    let ground = folder_config::load(env, cwd);
+    let settings = settings_of(options, &ground);
+    (ground, settings)
+}
+
+pub fn settings_of(options: &Options, ground: &FolderConfig) -> Settings {
+    merged_settings(options, ground).0
+}
+
+fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<Warning>) {
+    let layers = ground.layers();
+    let model = options.model.as_deref().map(Flag::model);
+    let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
+    let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
+    let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.limits.iter().cloned());
+    let flags: Vec<Flag> = flags.collect();
+    Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
+}
+
+/// Once for each look that a session is made from: the user reads them, or nobody does.
+pub fn log_warnings(place: &SessionPlace) {
+    for it in &place.ground.warnings {
+        tracing::warn!("{it}");
+    }
+}
+
+/// What a log says of places and rights was true when it was written.
+pub fn bring_up_to_date(record: &mut Record, place: &SessionPlace) {
+    record.cwd.clone_from(&place.cwd);
+    record.roots.clone_from(&place.roots);
+    if allow_mode(record.mode, &place.ground.trust, &place.settings).is_err() {
+        record.mode = Mode::Default;
+    }
+}
+
+/// A session as its log has it, in its place and with the trust and settings of now; `None` without a usable log.
+pub fn reload_record(
+    store: &SessionStore,
+    options: &Options,
+    env: &Env,
+    resources: &SessionResources,
+) -> Option<Record> {
+    let entries = store.read(&resources.session).unwrap_or_default();
+    let mut record = Record::replay(&entries)?;
+    let (ground, settings) = load_ground(options, env, &resources.cwd);
+    let place = SessionPlace { cwd: resources.cwd.clone(), roots: resources.roots.clone(), ground, settings };
+    bring_up_to_date(&mut record, &place);
+    Some(record)
+}

@@ -1,0 +1,28 @@
+//! Grants: rights that the user allowed for a session or for ever.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::path::AbsPath;
+
+/// A standing yes, as narrow as the question was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "grant", rename_all = "snake_case")]
+pub enum Grant {
+    /// Any call of this tool.
+    Tool { tool: String },
+    /// Any call of this tool of a server, while it says of itself what it said when the user allowed it.
+    Foreign { tool: String, digest: String },
+    /// Commands that consist only of these programs (with their sub-command where they have one), such as `git status`.
+    Commands { prefixes: Vec<String> },
+    /// Edits of files below the roots.
+    Edits,
+    /// This tool's edits of this one file.
+    File { tool: String, path: AbsPath },
+    /// Sandboxed commands reach the network.
+    Network,
+    /// Commands that consist only of these programs reach the network out of the sandbox.
+    NetworkFor { prefixes: Vec<String> },
+    /// Sandboxed commands write below this folder.
+    Write { folder: AbsPath },
+}
