@@ -7,51 +7,71 @@ use serde_json::Value;
 use crate::{
     base::{
         event::{ToolDisplay, ToolProgress},
-        ids::EffectId,
         log::Grant,
         question::Form,
         text,
-        tool::{Preview, ToolKind},
+        tool::{BaseHash, Display, ToolKind},
     },
     engine::{
         policy,
         record::Step,
         scheduler::{
-            call::{Call, CallState, Toolbox},
+            call::{Call, CallState},
             display::{TITLE, describe_grant},
             plan,
+            session_tools::is_session_tool,
+            toolbox::{CallContext, Toolbox},
         },
         step::{Confirmation, Effect, QuestionTopic, UserQuestion},
     },
 };
 
 impl Call {
-    pub fn ask_approval(&mut self, step: &mut Step<'_>, tools: &Toolbox, preview: Preview) {
-        let CallState::Previewing { grant, .. } = &self.state else { return };
-        let grant = grant.clone();
+    /// Asks whether it may run. Where its tool shows what it would do, that is looked at first.
+    pub fn ask(&mut self, cx: &mut CallContext<'_, '_>, grant: Option<Grant>) {
+        if !self.has_preview(cx.tools) {
+            return self.ask_approval(cx, grant, plan::plan_reason(&self.call), None);
+        }
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(cx.step));
+        let effect = cx.step.start_effect(Effect::Preview { call, places, seen });
+        self.state = CallState::Previewing { effect, grant };
+    }
+
+    fn has_preview(&self, tools: &Toolbox) -> bool {
+        let is_of_world = tools.foreign_tool(&self.call.name).is_none() && !is_session_tool(&self.call.name);
+        is_of_world && matches!(self.display.kind, ToolKind::Edit | ToolKind::Execute | ToolKind::SwitchMode)
+    }
+
+    pub(super) fn ask_approval(
+        &mut self,
+        cx: &mut CallContext<'_, '_>,
+        grant: Option<Grant>,
+        display: Option<Display>,
+        base: Option<BaseHash>,
+    ) {
         if std::mem::take(&mut self.display_dirty) {
-            self.send_progress(step, ToolProgress::Described { display: self.display.clone() });
+            self.send_progress(cx.step, ToolProgress::Described { display: self.display.clone() });
         }
-        if let Some(display) = preview.display.clone() {
-            self.send_progress(step, ToolProgress::Proposed { display });
+        if let Some(display) = display.clone() {
+            self.send_progress(cx.step, ToolProgress::Proposed { display });
         }
-        let lasting = grant.as_ref().and_then(|it| tools.persistent_grant(&self.call, it, step.record.mode));
+        let lasting = grant.as_ref().and_then(|it| cx.tools.persistent_grant(&self.call, it, cx.step.record.mode));
         let lasting = lasting.as_ref().map(policy::persistent_in_words);
-        let id = step.new_question_id();
+        let id = cx.step.new_question_id();
         let about = QuestionTopic::Confirmation(Confirmation {
             call: self.call.id.clone(),
             title: self.question_title(),
             kind: self.display.kind,
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
-            display: preview.display,
+            display,
             reason: self.reasons(),
             session_grant: grant.as_ref().map(describe_grant),
             persistent_grant: lasting,
             offers_auto: self.offers_auto,
         });
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));
-        self.state = CallState::AwaitingApproval { question: id, grant, base: preview.base };
+        cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));
+        self.state = CallState::AwaitingApproval { question: id, grant, base };
     }
 
     /// All that is said of why it is asked.
@@ -63,13 +83,6 @@ impl Call {
 ",
             )
         })
-    }
-
-    /// There is nothing to look at first, at most what the model says of it.
-    pub fn ask_without_preview(&mut self, step: &mut Step<'_>, tools: &Toolbox, grant: Option<Grant>) {
-        // No effect has this id: nobody will answer it.
-        self.state = CallState::Previewing { effect: EffectId(0), grant };
-        self.ask_approval(step, tools, Preview { display: plan::plan_reason(&self.call), ..Preview::default() });
     }
 
     /// Puts the question that the call is.

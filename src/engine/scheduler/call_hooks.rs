@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     BatchStatus, Scheduler,
-    call::{Call, CallState, Toolbox},
+    call::{AfterHooks, Call, CallState},
     checkpoints::run_hook,
     decide::decide,
-    session_tools,
+    session_tools::is_session_tool,
+    toolbox::{CallContext, Toolbox},
 };
 use crate::{
     base::{
@@ -22,7 +23,6 @@ use crate::{
             firing::{AnswerEffect, Firing, FiringStart},
             plugins::{PluginMoment, PluginPoint, Reply},
         },
-        record::Step,
         step::Effect,
     },
 };
@@ -30,40 +30,22 @@ use crate::{
 /// Calls that hooks may have made in one call's place, one after the other.
 const MAX_TAILS: u8 = 5;
 
-/// What a call waits for its hooks with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AfterHooks {
-    Begin,
-    End(Box<ToolOutput>),
-}
-
-/// What hooks did to a call.
-#[derive(Debug, Default)]
-pub struct CallHookEffects {
-    /// Why they want the user to be asked, whatever policy says.
-    pub ask_reason: Option<String>,
-    /// Arguments that they changed.
-    pub changed_args: Vec<String>,
-    /// Calls that they had made in its place.
-    n_tails: u8,
-}
-
 impl Call {
     /// The hooks see a call before anybody decides about it: they may change it.
-    pub(super) fn run_before_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
-        match tools.hooks.plugins.ask(PluginPoint::BeforeTool, PluginMoment::Call(&self.call)) {
-            Some(Reply::Output(it)) => return self.end(step, it),
+    pub(super) fn run_before_hooks(&mut self, cx: &mut CallContext<'_, '_>) {
+        match cx.tools.hooks.plugins.ask(PluginPoint::BeforeTool, PluginMoment::Call(&self.call)) {
+            Some(Reply::Output(it)) => return self.end(cx.step, it),
             Some(Reply::Args(args @ Value::Object(_))) => self.call.args = args,
             _ => (),
         }
-        self.fire_hooks(step, tools, HookEvent::BeforeTool, None, AfterHooks::Begin);
+        self.fire_hooks(cx, HookEvent::BeforeTool, None, AfterHooks::Begin);
     }
 
     /// The hooks see what came of it.
-    pub(super) fn run_after_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, mut output: ToolOutput) {
+    pub(super) fn run_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, mut output: ToolOutput) {
         let points = [output.error.as_ref().map(|_| PluginPoint::OnToolError), Some(PluginPoint::AfterTool)];
         for point in points.into_iter().flatten() {
-            let other = tools.hooks.plugins.output(point, PluginMoment::Result(&self.call, &output));
+            let other = cx.tools.hooks.plugins.output(point, PluginMoment::Result(&self.call, &output));
             output = other.unwrap_or(output);
         }
         if !self.hook_effects.changed_args.is_empty() {
@@ -72,26 +54,25 @@ impl Call {
             append(&mut output, format!("\n\n[System] Tool input parameters ({keys}) {what}"));
         }
         let told = result_json(&output);
-        self.fire_hooks(step, tools, HookEvent::AfterTool, Some(told), AfterHooks::End(Box::new(output)));
+        self.fire_hooks(cx, HookEvent::AfterTool, Some(told), AfterHooks::End(Box::new(output)));
     }
 
     fn fire_hooks(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         event: HookEvent,
         response: Option<Value>,
         then: AfterHooks,
     ) {
-        let plan = tools.hooks.plan(event, &self.call.name, &step.record.switches);
-        let input = if plan.hooks.is_empty() { Map::new() } else { self.input(tools, response) };
-        let held = self.checkpoint_owner(tools);
-        match Firing::begin(event, plan, input, |run| run_hook(step, held.as_ref(), run)) {
+        let plan = cx.tools.hooks.plan(event, &self.call.name, &cx.step.record.switches);
+        let input = if plan.hooks.is_empty() { Map::new() } else { self.input(cx.tools, response) };
+        let held = self.checkpoint_owner(cx.tools);
+        match Firing::begin(event, plan, input, |run| run_hook(cx.step, held.as_ref(), run)) {
             FiringStart::Waiting(firing) => {
                 self.state = CallState::RunningHooks { firing: Box::new(firing), then };
             }
             // Nobody was asked, so nobody stopped anything.
-            FiringStart::Finished(outcome) => _ = self.apply_hooks(step, tools, event, &outcome, then),
+            FiringStart::Finished(outcome) => _ = self.apply_hooks(cx, event, &outcome, then),
         }
     }
 
@@ -113,29 +94,28 @@ impl Call {
 
     fn apply_hooks(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         event: HookEvent,
         outcome: &HookOutcome,
         then: AfterHooks,
     ) -> BatchStatus {
-        step.log_hooks(event, outcome, None, false);
+        cx.step.log_hooks(event, outcome, None, false);
         if let Some(HookVerdict::Stop(why)) = &outcome.verdict {
             let error = ToolError::new("stop_execution", format!("Agent execution stopped by hook: {why}"));
-            self.end(step, ToolOutput::failed(error));
+            self.end(cx.step, ToolOutput::failed(error));
             return BatchStatus::HookStopped(why.clone());
         }
         match then {
-            AfterHooks::Begin => self.apply_before_hooks(step, tools, outcome),
-            AfterHooks::End(output) => self.apply_after_hooks(step, tools, outcome, *output),
+            AfterHooks::Begin => self.apply_before_hooks(cx, outcome),
+            AfterHooks::End(output) => self.apply_after_hooks(cx, outcome, *output),
         }
         BatchStatus::Open
     }
 
-    fn apply_before_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, outcome: &HookOutcome) {
+    fn apply_before_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome) {
         if let Some(HookVerdict::Block(why)) = &outcome.verdict {
             let error = ToolError::new("policy_violation", format!("Tool execution blocked: {why}"));
-            return self.end(step, ToolOutput::failed(error));
+            return self.end(cx.step, ToolOutput::failed(error));
         }
         // A guard that fails lets nothing pass unseen.
         let failed = (!outcome.failed.is_empty()).then(|| outcome.failed.join(" "));
@@ -146,46 +126,40 @@ impl Call {
             self.hook_effects.changed_args = changed.map(|(name, _)| name.clone()).collect();
             args.extend(input.clone());
         }
-        self.resolve_targets(step, tools);
+        self.resolve_targets(cx);
     }
 
     /// Looks at what the call would touch, or decides at once.
-    pub(super) fn resolve_targets(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
-        match session_tools::is_session_tool(&self.call.name) {
+    pub(super) fn resolve_targets(&mut self, cx: &mut CallContext<'_, '_>) {
+        match is_session_tool(&self.call.name) {
             true => {
-                self.apply_targets(tools, &Targets::default(), &step.record.cwd);
-                decide(self, step, tools, Targets::default(), Vec::new());
+                self.apply_targets(cx.tools, &Targets::default(), &cx.step.record.cwd);
+                decide(self, cx, Targets::default(), Vec::new());
             }
             false => {
-                let effect = step.start_effect(Effect::Resolve { call: self.call.clone() });
+                let effect = cx.step.start_effect(Effect::Resolve { call: self.call.clone() });
                 self.state = CallState::Resolving { effect };
             }
         }
     }
 
-    fn apply_after_hooks(
-        &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
-        outcome: &HookOutcome,
-        mut output: ToolOutput,
-    ) {
+    fn apply_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
         if let Some(verdict) = &outcome.verdict {
             let error = ToolError::new("execution_failed", format!("Tool result blocked: {}", verdict.reason()));
-            return self.end(step, ToolOutput::failed(error));
+            return self.end(cx.step, ToolOutput::failed(error));
         }
         match outcome.tail_call() {
             Some(tail) if self.hook_effects.n_tails < MAX_TAILS => {
                 self.hook_effects.n_tails += 1;
-                return self.replace_with_tail(tools, tail, &step.record.cwd.clone());
+                return self.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
             }
-            Some(_) => step.emit_notice("Hooks asked for too many calls in place of one; the last result counts."),
+            Some(_) => cx.step.emit_notice("Hooks asked for too many calls in place of one; the last result counts."),
             None => (),
         }
         if let Some(context) = outcome.marked_context() {
             append(&mut output, format!("\n\n{context}"));
         }
-        self.end(step, output);
+        self.end(cx.step, output);
     }
 }
 
@@ -217,57 +191,58 @@ fn diff(path: &std::path::Path, before: Option<&str>, after: &str) -> String {
 
 impl Scheduler {
     /// A hook of a call has answered.
-    pub fn on_hook(
+    pub(super) fn on_hook(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         effect: EffectId,
         report: &HookReport,
     ) -> BatchStatus {
         for at in 0..self.notification_hooks.len() {
             let Some(aside) = self.notification_hooks.get_mut(at) else { break };
-            match aside.take_report(effect, report, |run| step.start_hook(run)) {
+            match aside.take_report(effect, report, |run| cx.step.start_hook(run)) {
                 AnswerEffect::Unrelated => (),
                 AnswerEffect::Waiting => return BatchStatus::Open,
                 AnswerEffect::Finished(outcome) => {
                     self.notification_hooks.remove(at);
-                    step.log_hooks(HookEvent::Notification, &outcome, None, false);
+                    cx.step.log_hooks(HookEvent::Notification, &outcome, None, false);
                     return BatchStatus::Open;
                 }
             }
         }
         for call in &mut self.calls {
-            let held = call.checkpoint_owner(tools);
+            let held = call.checkpoint_owner(cx.tools);
             let CallState::RunningHooks { firing, .. } = &mut call.state else { continue };
             let event = firing.event();
-            let outcome = match firing.take_report(effect, report, |run| run_hook(step, held.as_ref(), run)) {
+            let outcome = match firing.take_report(effect, report, |run| run_hook(cx.step, held.as_ref(), run)) {
                 AnswerEffect::Unrelated => continue,
                 AnswerEffect::Waiting => return BatchStatus::Open,
                 AnswerEffect::Finished(it) => it,
             };
             let state = std::mem::replace(&mut call.state, CallState::Done);
             let CallState::RunningHooks { then, .. } = state else { return BatchStatus::Open };
-            let standing = call.apply_hooks(step, tools, event, &outcome, then);
-            return if standing == BatchStatus::Open { self.advance(step, tools) } else { standing };
+            let standing = call.apply_hooks(cx, event, &outcome, then);
+            return if standing == BatchStatus::Open { self.advance(cx) } else { standing };
         }
         BatchStatus::Open
     }
 
-    /// The user is about to be asked: who wants to know is told, and not waited for.
-    pub(super) fn notify_hooks(&mut self, step: &mut Step<'_>, tools: &Toolbox, at: usize, shown: Option<&Display>) {
-        let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking()) else { return };
-        let plan = tools.hooks.plan(HookEvent::Notification, "ToolPermission", &step.record.switches);
+    /// The user was asked about a call, perhaps: who wants to know is told, and not waited for.
+    pub(super) fn notify_hooks(&mut self, cx: &mut CallContext<'_, '_>, at: usize, shown: Option<&Display>) {
+        let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking() && !is_session_tool(&it.call.name)) else {
+            return;
+        };
+        let plan = cx.tools.hooks.plan(HookEvent::Notification, "ToolPermission", &cx.step.record.switches);
         if plan.hooks.is_empty() {
             return;
         }
         let input = json!({
             "notification_type": "ToolPermission",
             "message": format!("Tool {} needs a permission", call.call.name),
-            "details": details(call, tools, shown),
+            "details": details(call, cx.tools, shown),
         });
         let input = input.as_object().cloned().unwrap_or_default();
         if let FiringStart::Waiting(it) =
-            Firing::begin(HookEvent::Notification, plan, input, |run| step.start_hook(run))
+            Firing::begin(HookEvent::Notification, plan, input, |run| cx.step.start_hook(run))
         {
             self.notification_hooks.push(it);
         }

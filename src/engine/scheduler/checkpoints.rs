@@ -14,7 +14,10 @@ use crate::{
     engine::{
         policy,
         record::Step,
-        scheduler::call::{Call, CallState, Toolbox},
+        scheduler::{
+            call::{Call, CallState},
+            toolbox::{CallContext, Toolbox},
+        },
         step::{CallHold, Effect},
     },
 };
@@ -24,15 +27,15 @@ const MAX_READ_ONLY: usize = 256;
 
 impl Call {
     /// What it may change; `None`: nothing that could be given back, or nobody wants that.
-    fn scope(&self, step: &Step<'_>, tools: &Toolbox) -> Option<Scope> {
-        if !tools.checkpoints || self.sandbox_grant.read_only || !self.display.kind.has_side_effects() {
+    fn scope(&self, cx: &CallContext<'_, '_>) -> Option<Scope> {
+        if !cx.tools.checkpoints || self.sandbox_grant.read_only || !self.display.kind.has_side_effects() {
             return None;
         }
-        match tools.foreign_tool(&self.call.name) {
+        match cx.tools.foreign_tool(&self.call.name) {
             Some(it) if it.trusted && it.annotations.get("readOnlyHint") == Some(&true.into()) => None,
             None if self.display.kind == ToolKind::Edit => {
                 // castor's own folder of plans counts as one of the session's, and nobody needs it back.
-                let is_held = |it: &AbsPath| step.record.roots.iter().any(|root| it.is_within(root));
+                let is_held = |it: &AbsPath| cx.step.record.roots.iter().any(|root| it.is_within(root));
                 let written = self.places.iter().filter(|it| it.access == Access::Write).map(|it| &it.real);
                 let files: Vec<AbsPath> = written.filter(|it| is_held(it)).cloned().collect();
                 (!files.is_empty()).then_some(Scope::Files(files))
@@ -41,45 +44,46 @@ impl Call {
         }
     }
 
-    pub fn run(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+    pub fn run(&mut self, cx: &mut CallContext<'_, '_>) {
         let CallState::Allowed { base } = std::mem::replace(&mut self.state, CallState::Done) else { return };
-        self.checkpoint_then_run(step, tools, base);
+        self.checkpoint_then_run(cx, base);
     }
 
     /// Runs it, once what it may change is held.
-    pub(super) fn checkpoint_then_run(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>) {
-        match self.scope(step, tools) {
+    pub(super) fn checkpoint_then_run(&mut self, cx: &mut CallContext<'_, '_>, base: Option<BaseHash>) {
+        match self.scope(cx) {
             Some(scope) => {
-                let id = CheckpointId::from(step.fresh_id("k"));
-                let effect = step.start_effect(Effect::Checkpoint { id: id.clone(), scope });
+                let id = CheckpointId::from(cx.step.fresh_id("k"));
+                let effect = cx.step.start_effect(Effect::Checkpoint { id: id.clone(), scope });
                 self.state = CallState::Checkpointing { effect, id, base };
             }
-            None => self.start(step, tools, base, None),
+            None => self.start(cx, base, None),
         }
     }
 
-    fn start(&mut self, step: &mut Step<'_>, tools: &Toolbox, base: Option<BaseHash>, hold: Option<CallHold>) {
+    fn start(&mut self, cx: &mut CallContext<'_, '_>, base: Option<BaseHash>, hold: Option<CallHold>) {
         let display = std::mem::take(&mut self.display_dirty).then(|| self.display.clone());
-        self.send_progress(step, ToolProgress::Started { display });
+        self.send_progress(cx.step, ToolProgress::Started { display });
         let durable = self.display.kind.has_side_effects();
-        let leave = policy::sandbox_grant(&self.call, &step.record.active_grants(&tools.folder_grants))
+        let leave = policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
             .union(&self.sandbox_grant);
         self.has_run = true;
-        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(step));
-        let effect = step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold });
+        let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(cx.step));
+        let effect =
+            cx.step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold });
         self.state = CallState::Running { effect };
     }
 
     /// Nothing holds what it may change, and it was allowed because something would: that is for the user to say.
-    fn ask_without_undo(&mut self, step: &mut Step<'_>, tools: &Toolbox, why: &str) {
+    fn ask_without_undo(&mut self, cx: &mut CallContext<'_, '_>, why: &str) {
         (self.auto_allowed, self.needs_undo) = (false, false);
         let why = format!("What this call changes could not be undone: {why}.");
-        if !tools.interactive {
+        if !cx.tools.interactive {
             let text = format!("{why} It needs a word of the user's, and nobody can be asked.");
-            return self.end(step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+            return self.end(cx.step, ToolOutput::failed(ToolError::new("policy_violation", text)));
         }
         self.ask_reason = Some(why);
-        self.preview(step, None);
+        self.ask(cx, None);
     }
 
     /// It itself, where what hooks around it change is to be undone with it.
@@ -96,33 +100,32 @@ pub(super) fn run_hook(step: &mut Step<'_>, call: Option<&CallId>, run: HookRun)
 
 impl Scheduler {
     /// What a call may change is held now, or cannot be.
-    pub fn on_checkpoint(
+    pub(super) fn on_checkpoint(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         effect: EffectId,
         result: Result<CheckpointResult, String>,
     ) -> BatchStatus {
-        let is_it = |it: &&mut Call| matches!(it.state, CallState::Checkpointing { effect: own, .. } if own == effect);
-        let Some(call) = self.calls.iter_mut().find(is_it) else { return BatchStatus::Open };
+        let is_it = |it: &CallState| matches!(it, CallState::Checkpointing { effect: own, .. } if *own == effect);
+        let Some((at, call)) = self.find(is_it) else { return BatchStatus::Open };
         let CallState::Checkpointing { id, base, .. } = std::mem::replace(&mut call.state, CallState::Done) else {
             return BatchStatus::Open;
         };
         match result {
             Ok(held) if call.needs_undo && held.not_kept.len() > MAX_READ_ONLY => {
                 let n = held.not_kept.len();
-                call.ask_without_undo(step, tools, &format!("{n} files are too large or too many to be held"));
+                call.ask_without_undo(cx, &format!("{n} files are too large or too many to be held"));
             }
             Ok(held) => {
                 let not_kept = || held.not_kept.iter().filter_map(AbsPath::new).collect();
                 let not_kept = (call.auto_allowed && held.not_kept.len() <= MAX_READ_ONLY).then(not_kept);
-                step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
-                call.start(step, tools, base, Some(CallHold { id, read_only: not_kept }));
+                cx.step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.call.id.clone()), changes: None });
+                call.start(cx, base, Some(CallHold { id, read_only: not_kept }));
             }
-            Err(why) if call.needs_undo => call.ask_without_undo(step, tools, &why),
+            Err(why) if call.needs_undo => call.ask_without_undo(cx, &why),
             // It was allowed for other reasons; that it cannot be undone is said once.
-            Err(_) => call.start(step, tools, base, None),
+            Err(_) => call.start(cx, base, None),
         }
-        self.advance(step, tools)
+        self.tell_and_advance(cx, at)
     }
 }

@@ -12,9 +12,10 @@ use crate::{
         policy::{self, CheckerVerdict},
         record::Step,
         scheduler::{
-            call::{Call, CallState, Checking, Toolbox},
+            call::{Call, CallState, Checking},
             history,
             session_tools::is_session_tool,
+            toolbox::CallContext,
             unknown_tool,
         },
         step::Effect,
@@ -22,63 +23,63 @@ use crate::{
 };
 
 /// Decides, or asks the next safety checker first.
-pub fn decide(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, targets: Targets, heard: Vec<CheckerVerdict>) {
-    let grants = tools.grants(&step.record.grants);
-    let outside = tools.foreign_tool(&call.call.name);
+pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, heard: Vec<CheckerVerdict>) {
+    let grants = cx.tools.grants(&cx.step.record.grants);
+    let outside = cx.tools.foreign_tool(&call.call.name);
     let digest = outside.map(|it| it.digest());
     let query = policy::Query {
         tool: &call.call.name,
         kind: call.display.kind,
         args: &call.call.args,
         targets: &targets,
-        mode: step.record.mode,
-        interactive: tools.interactive,
+        mode: cx.step.record.mode,
+        interactive: cx.tools.interactive,
         grants: &grants,
-        roots: &step.record.roots,
+        roots: &cx.step.record.roots,
         origin: policy::CallOrigin {
             server: outside.map(|it| it.server.as_str()),
             annotations: outside.map(|it| policy::Annotations { members: &it.annotations, trusted: it.trusted }),
             digest: digest.as_deref(),
-            subagent: step.record.principal.agent(),
+            subagent: cx.step.record.principal.agent(),
         },
         checker_verdicts: &heard,
-        plans: tools.planning.folder.as_ref(),
-        sandbox: policy::SandboxFacts { exposed: step.record.secrets_exposed(), ..tools.confinement },
+        plans: cx.tools.planning.folder.as_ref(),
+        sandbox: policy::SandboxFacts { exposed: cx.step.record.secrets_exposed(), ..cx.tools.confinement },
     };
-    if let Some((checker, who)) = policy::next_checker(&tools.rules, &query) {
+    if let Some((checker, who)) = policy::next_checker(&cx.tools.rules, &query) {
         let who = (checker, who.checker.clone(), who.timeout_ms);
-        return ask_checker(call, step, who, (targets, heard));
+        return ask_checker(call, cx.step, who, (targets, heard));
     }
-    let verdict = policy::decide(&tools.rules, &query);
+    let verdict = policy::decide(&cx.tools.rules, &query);
     call.grant_if_allowed = verdict.sandbox_grant();
-    call.offers_auto = verdict.offers_auto && tools.offers_auto(step.record);
+    call.offers_auto = verdict.offers_auto && cx.tools.offers_auto(cx.step.record);
     call.policy_reason = verdict.why;
-    call.auto_allowed = step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
+    call.auto_allowed = cx.step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
     call.needs_undo = call.auto_allowed && verdict.by_mode;
-    step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
+    cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
-        Decision::Allow | Decision::Ask if call.is_of(PolicyClass::ExitPlan) => call.preview(step, None),
+        Decision::Allow | Decision::Ask if call.is_of(PolicyClass::ExitPlan) => call.ask(cx, None),
         Decision::Allow if call.hook_effects.ask_reason.is_some() && !call.is_of(PolicyClass::Question) => {
             let why = call.hook_effects.ask_reason.take().unwrap_or_default();
-            if !tools.interactive {
+            if !cx.tools.interactive {
                 let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
-                return call.end(step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+                return call.end(cx.step, ToolOutput::failed(ToolError::new("policy_violation", text)));
             }
             call.ask_reason = Some(why);
-            call.preview(step, None);
+            call.ask(cx, None);
         }
         Decision::Allow => call.allow(),
         Decision::Deny => {
             let why = verdict.deny_message.unwrap_or_default();
-            call.end(step, ToolOutput::failed(unknown_tool::denied_error(&why)));
+            call.end(cx.step, ToolOutput::failed(unknown_tool::denied_error(&why)));
         }
         // Its question is the asking.
         Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),
-        Decision::Ask if is_session_tool(&call.call.name) => call.ask_without_preview(step, tools, verdict.grant),
+        Decision::Ask if is_session_tool(&call.call.name) => call.ask(cx, verdict.grant),
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
-            call.preview(step, verdict.grant);
+            call.ask(cx, verdict.grant);
         }
     }
 }
@@ -102,16 +103,16 @@ fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// The checker that was asked last said something, or failed.
-pub fn add_verdict(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox, said: Result<CheckFinding, String>) {
+pub fn add_verdict(call: &mut Call, cx: &mut CallContext<'_, '_>, said: Result<CheckFinding, String>) {
     let CallState::Checking(it) = std::mem::replace(&mut call.state, CallState::Waiting) else { return };
     let Checking { checker, targets, verdicts: mut heard, .. } = *it;
     heard.push(CheckerVerdict { checker, result: said });
-    decide(call, step, tools, targets, heard);
+    decide(call, cx, targets, heard);
 }
 
 /// It said nothing in its time.
-pub fn checker_timed_out(call: &mut Call, step: &mut Step<'_>, tools: &Toolbox) {
+pub fn checker_timed_out(call: &mut Call, cx: &mut CallContext<'_, '_>) {
     let Some(&Checking { effect, limit_ms, .. }) = call.state.checking() else { return };
-    step.start_effect(Effect::Abort { effect });
-    add_verdict(call, step, tools, Err(format!("it did not answer within {limit_ms} ms")));
+    cx.step.start_effect(Effect::Abort { effect });
+    add_verdict(call, cx, Err(format!("it did not answer within {limit_ms} ms")));
 }

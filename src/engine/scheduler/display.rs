@@ -10,7 +10,7 @@ use crate::{
         text,
         tool::{ToolCall, ToolKind},
     },
-    engine::scheduler::call::Toolbox,
+    engine::scheduler::toolbox::Toolbox,
 };
 
 /// Longest title, in characters.

@@ -12,7 +12,7 @@ use crate::{
     },
     engine::{
         record::Step,
-        scheduler::{BatchStatus, Scheduler, Toolbox, call::CallState},
+        scheduler::{BatchStatus, Scheduler, call::CallState, toolbox::CallContext},
         step::{Effect, QuestionTopic, UserQuestion},
     },
 };
@@ -50,10 +50,9 @@ fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
 
 impl Scheduler {
     /// A server asks, for one of these calls.
-    pub fn on_elicitation(
+    pub(super) fn on_elicitation(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         id: ElicitationId,
         calls: &[EffectId],
         wanted: ElicitationRequest,
@@ -63,8 +62,8 @@ impl Scheduler {
             _ => None,
         });
         let running: Vec<_> = running.collect();
-        let Some((_, first)) = running.first() else { return cancel_elicitation(step, id) };
-        let server = tools.foreign_tool(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
+        let Some((_, first)) = running.first() else { return cancel_elicitation(cx.step, id) };
+        let server = cx.tools.foreign_tool(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
         let says = |message: &str| format!("Server `{}` asks: {message}", name(server));
         // Where it may be for several, the client is told of none.
         let call = (running.len() == 1).then(|| first.id.clone());
@@ -78,17 +77,17 @@ impl Scheduler {
             }
         };
         let calls: Vec<EffectId> = running.iter().map(|(effect, _)| *effect).collect();
-        if !tools.interactive {
+        if !cx.tools.interactive {
             self.note(&calls, NOBODY);
-            return reply(step, id, Reply::Declined(Some(NOBODY.to_owned())));
+            return reply(cx.step, id, Reply::Declined(Some(NOBODY.to_owned())));
         }
-        let question = step.new_question_id();
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
+        let question = cx.step.new_question_id();
+        cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
         self.elicitations.push(OpenElicitation { id, question, calls, is_page });
     }
 
     /// The server no longer wants to know.
-    pub fn on_elicitation_withdrawn(&mut self, step: &mut Step<'_>, id: ElicitationId) {
+    pub(super) fn on_elicitation_withdrawn(&mut self, step: &mut Step<'_>, id: ElicitationId) {
         if let Some(at) = self.elicitations.iter().position(|it| it.id == id) {
             let question = self.elicitations.remove(at).question;
             step.start_effect(Effect::WithdrawQuestion { question });

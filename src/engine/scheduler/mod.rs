@@ -10,27 +10,27 @@ mod display;
 pub mod elicitation;
 mod history;
 pub mod plan;
+mod plan_review;
 mod sandbox_denial;
 mod session_tools;
 mod todos;
+mod toolbox;
 mod topic;
 mod unknown_tool;
 mod wave;
 
-pub use call::Toolbox;
 pub use plan::Planning;
 pub use session_tools::own_tools;
+pub use toolbox::{CallContext, Toolbox};
 
 use crate::{
     base::{
         check::CheckFinding,
-        content::Part,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
         log::{Answer, Fact},
         path::AbsPath,
         question::Form,
-        sandbox::Denial,
         tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
@@ -40,9 +40,9 @@ use crate::{
         scheduler::{
             call::{Call, CallState},
             decide::decide,
-            session_tools::SessionToolResult,
+            session_tools::{SessionToolResult, is_session_tool, run_session_tool},
         },
-        step::Effect,
+        step::{Effect, Input},
     },
 };
 
@@ -89,10 +89,15 @@ impl Scheduler {
         places.filter(|it| it.in_roots).map(|it| &it.real)
     }
 
+    /// The call that something is about, with its place.
+    fn find(&mut self, is_it: impl Fn(&CallState) -> bool) -> Option<(usize, &mut Call)> {
+        self.calls.iter_mut().enumerate().find(|(_, it)| is_it(&it.state))
+    }
+
     /// Takes a call in as it streams from the model, and shows it.
-    pub fn propose(&mut self, step: &mut Step<'_>, tools: &Toolbox, call: ToolCall, signature: Option<&str>) {
-        let call = Call::new(tools, call, &step.record.cwd);
-        step.emit_event(EventKind::ToolRequest {
+    pub fn propose(&mut self, cx: &mut CallContext<'_, '_>, call: ToolCall, signature: Option<&str>) {
+        let call = Call::new(cx.tools, call, &cx.step.record.cwd);
+        cx.step.emit_event(EventKind::ToolRequest {
             request_id: call.call.id.clone(),
             name: call.call.name.clone(),
             args: call.call.args.clone(),
@@ -102,8 +107,40 @@ impl Scheduler {
         self.calls.push(call);
     }
 
+    /// Takes what happened to one of the calls. What is about none of them is late, and ignored.
+    pub fn on_input(&mut self, cx: &mut CallContext<'_, '_>, input: Input) -> BatchStatus {
+        match input {
+            Input::HookFinished { effect, report } => return self.on_hook(cx, effect, &report),
+            Input::TimerFired { effect } => return self.on_timer(cx, effect),
+            Input::Resolved { effect, result } => return self.on_resolved(cx, effect, result),
+            Input::Checked { effect, finding } => return self.on_checked(cx, effect, finding),
+            Input::Previewed { effect, result } => return self.on_previewed(cx, effect, result),
+            Input::Answered { question, answer } => return self.on_answer(cx, question, answer),
+            Input::Checkpointed { effect, result } => return self.on_checkpoint(cx, effect, result),
+            Input::RunEnded { effect, output, .. } => return self.on_run_ended(cx, effect, *output),
+            Input::TerminalAttached { effect, screen } => {
+                self.report_progress(cx.step, effect, ToolProgress::Attached { screen })
+            }
+            Input::OutputPrinted { effect, text } => {
+                self.report_progress(cx.step, effect, ToolProgress::Printed { text })
+            }
+            Input::ElicitationRequested { elicitation, calls, request } => {
+                self.on_elicitation(cx, elicitation, &calls, request)
+            }
+            Input::ElicitationWithdrawn { elicitation } => self.on_elicitation_withdrawn(cx.step, elicitation),
+            _ => (),
+        }
+        BatchStatus::Open
+    }
+
+    /// The same after a call that may have its question before the user now.
+    fn tell_and_advance(&mut self, cx: &mut CallContext<'_, '_>, at: usize) -> BatchStatus {
+        self.notify_hooks(cx, at, None);
+        self.advance(cx)
+    }
+
     /// Moves as far as is possible now: begins the next wave, runs a settled one.
-    pub fn advance(&mut self, step: &mut Step<'_>, tools: &Toolbox) -> BatchStatus {
+    pub fn advance(&mut self, cx: &mut CallContext<'_, '_>) -> BatchStatus {
         loop {
             if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
                 return BatchStatus::Done;
@@ -111,274 +148,221 @@ impl Scheduler {
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return BatchStatus::Open;
             }
-            if self.run_settled(step, tools) || self.calls.iter().any(|it| it.state.is_under_way()) {
+            if self.run_settled(cx) || self.calls.iter().any(|it| it.state.is_under_way()) {
                 return BatchStatus::Open;
             }
-            self.begin_wave(step, tools);
+            self.begin_wave(cx);
         }
     }
 
-    fn begin_wave(&mut self, step: &mut Step<'_>, tools: &Toolbox) {
+    fn begin_wave(&mut self, cx: &mut CallContext<'_, '_>) {
         for idx in wave::next_wave(&self.calls) {
             let Some(call) = self.calls.get_mut(idx) else { continue };
-            match tools.find(&call.call.name) {
+            match cx.tools.find(&call.call.name) {
                 None => {
-                    call.end(step, ToolOutput::failed(tools.unknown_tool_error(&call.call.name)));
+                    call.end(cx.step, ToolOutput::failed(cx.tools.unknown_tool_error(&call.call.name)));
                 }
                 Some(_) if !call.call.args.is_object() => {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
-                    call.end(step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
+                    call.end(cx.step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
                 Some(_) => {
-                    plan::resolve_plan_path(call, step.record.mode, &tools.planning);
-                    call.run_before_hooks(step, tools);
+                    plan_review::resolve_plan_path(call, cx.step.record.mode, &cx.tools.planning);
+                    call.run_before_hooks(cx);
                 }
             }
         }
     }
 
     /// Starts every call that is allowed; execution begins only when the whole wave is settled.
-    fn run_settled(&mut self, step: &mut Step<'_>, tools: &Toolbox) -> bool {
+    fn run_settled(&mut self, cx: &mut CallContext<'_, '_>) -> bool {
         let mut started = false;
         for call in &mut self.calls {
             if !matches!(call.state, CallState::Allowed { .. }) {
                 continue;
             }
-            if session_tools::is_session_tool(&call.call.name) {
-                match session_tools::run_session_tool(step, &call.call) {
-                    SessionToolResult::Output(output) => call.run_after_hooks(step, tools, *output),
-                    SessionToolResult::Ask(form) => call.ask_form(step, form),
+            if is_session_tool(&call.call.name) {
+                match run_session_tool(cx.step, &call.call) {
+                    SessionToolResult::Output(output) => call.run_after_hooks(cx, *output),
+                    SessionToolResult::Ask(form) => call.ask_form(cx.step, form),
                 }
                 continue;
             }
-            call.run(step, tools);
+            call.run(cx);
             started = true;
         }
         started
     }
 
-    pub fn on_resolved(
+    fn on_resolved(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         effect: EffectId,
         result: Result<Targets, ToolError>,
     ) -> BatchStatus {
-        let Some(call) = self.calls.iter_mut().find(|it| it.state == CallState::Resolving { effect }) else {
+        let Some((at, call)) = self.find(|it| *it == CallState::Resolving { effect }) else {
             return BatchStatus::Open;
         };
         match result {
             Ok(targets) => {
-                call.apply_targets(tools, &targets, &step.record.cwd);
-                decide(call, step, tools, targets, Vec::new());
+                call.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
+                decide(call, cx, targets, Vec::new());
             }
             Err(error) if !call.hook_effects.changed_args.is_empty() => {
                 let why = format!("Tool parameter modification by hook failed validation: {}", error.message);
-                call.end(step, ToolOutput::failed(ToolError::new(&error.kind, why)));
+                call.end(cx.step, ToolOutput::failed(ToolError::new(&error.kind, why)));
             }
-            Err(error) => call.end(step, ToolOutput::failed(error)),
+            Err(error) => call.end(cx.step, ToolOutput::failed(error)),
         }
-        self.advance(step, tools)
+        self.tell_and_advance(cx, at)
     }
 
     /// A safety checker was heard, or failed.
-    pub fn on_checked(
+    fn on_checked(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         effect: EffectId,
         said: Result<CheckFinding, String>,
     ) -> BatchStatus {
-        let Some(call) = self.calls.iter_mut().find(|it| it.state.checking().is_some_and(|it| it.effect == effect))
-        else {
+        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.effect == effect)) else {
             return BatchStatus::Open;
         };
-        decide::add_verdict(call, step, tools, said);
-        self.advance(step, tools)
+        decide::add_verdict(call, cx, said);
+        self.tell_and_advance(cx, at)
     }
 
     /// Time is over for whoever was to answer by now.
-    pub fn on_timer(&mut self, step: &mut Step<'_>, tools: &Toolbox, timer: EffectId) -> BatchStatus {
-        let Some(call) = self.calls.iter_mut().find(|it| it.state.checking().is_some_and(|it| it.timer == timer))
-        else {
+    fn on_timer(&mut self, cx: &mut CallContext<'_, '_>, timer: EffectId) -> BatchStatus {
+        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.timer == timer)) else {
             return BatchStatus::Open;
         };
-        decide::checker_timed_out(call, step, tools);
-        self.advance(step, tools)
+        decide::checker_timed_out(call, cx);
+        self.tell_and_advance(cx, at)
     }
 
-    pub fn on_previewed(
+    fn on_previewed(
         &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
+        cx: &mut CallContext<'_, '_>,
         effect: EffectId,
         result: Result<Preview, ToolError>,
     ) -> BatchStatus {
-        let Some(at) = self.calls.iter().position(|it| it.state.previews(effect)) else {
+        let Some((at, call)) = self.find(|it| it.previews(effect)) else {
             return BatchStatus::Open;
         };
-        let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         match result {
-            Ok(preview) if call.is_of(PolicyClass::ExitPlan) => self.ask_plan_review(step, tools, at, &preview),
-            Ok(preview) => {
-                let shown = preview.display.clone();
-                call.ask_approval(step, tools, preview);
-                self.notify_hooks(step, tools, at, shown.as_ref());
+            Ok(preview) if call.is_of(PolicyClass::ExitPlan) => call.ask_plan_review(cx, &preview),
+            Ok(Preview { display, base }) => {
+                let grant = call.state.grant();
+                call.ask_approval(cx, grant, display.clone(), base);
+                self.notify_hooks(cx, at, display.as_ref());
             }
             // What cannot be previewed would not work either: the model learns why, the user is not bothered.
-            Err(error) => call.end(step, ToolOutput::failed(error)),
+            Err(error) => call.end(cx.step, ToolOutput::failed(error)),
         }
-        self.advance(step, tools)
+        self.advance(cx)
     }
 
-    pub fn on_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
-        question: QuestionId,
-        answer: Answer,
-    ) -> BatchStatus {
-        if let Some(standing) = self.on_elicitation_answer(step, question, &answer) {
+    fn on_answer(&mut self, cx: &mut CallContext<'_, '_>, question: QuestionId, answer: Answer) -> BatchStatus {
+        if let Some(standing) = self.on_elicitation_answer(cx.step, question, &answer) {
             return standing;
         }
-        let at = self.calls.iter().position(|it| it.state.asks_question(question));
-        let Some((at, call)) = at.and_then(|at| Some((at, self.calls.get_mut(at)?))) else { return BatchStatus::Open };
-        step.log(Fact::Answered { call: call.call.id.clone(), answer: answer.clone() });
+        let Some((at, call)) = self.find(|it| it.asks_question(question)) else {
+            return BatchStatus::Open;
+        };
+        cx.step.log(Fact::Answered { call: call.call.id.clone(), answer: answer.clone() });
         if let CallState::AwaitingAnswer { form, .. } = &call.state {
             let form = form.clone();
-            return self.on_form_answer(step, tools, at, &form, &answer);
+            return self.on_form_answer(cx, at, &form, &answer);
         }
-        if let CallState::SandboxDenied { denial, output, .. } = &call.state {
-            let (denial, output) = (denial.clone(), ToolOutput::clone(output));
-            return self.on_denial_answer(step, tools, at, &denial, output, &answer);
+        if matches!(call.state, CallState::SandboxDenied { .. }) {
+            return match call.on_denial_answer(cx, &answer) {
+                BatchStatus::Open => self.advance(cx),
+                status => status,
+            };
         }
         match answer {
             Answer::AllowOnce => call.allow(),
-            Answer::AllowAuto => call.allow_in_auto(step),
+            Answer::AllowAuto => call.allow_in_auto(cx.step),
             Answer::AllowSession => {
-                if let Some(grant) = call.state.grant().map(|it| tools.bind_grant(it)) {
-                    step.log(Fact::Granted { grant, lasting: false });
+                if let Some(grant) = call.state.grant().map(|it| cx.tools.bind_grant(it)) {
+                    cx.step.log(Fact::Granted { grant, lasting: false });
                 }
                 call.allow();
             }
             Answer::AllowAlways => {
-                if let Some(grant) = call.state.grant().map(|it| tools.bind_grant(it)) {
-                    let lasting = tools.persistent_grant(&call.call, &grant, step.record.mode);
+                if let Some(grant) = call.state.grant().map(|it| cx.tools.bind_grant(it)) {
+                    let lasting = cx.tools.persistent_grant(&call.call, &grant, cx.step.record.mode);
                     let grant = policy::grant_for_session(grant, &call.call.name, &call.places);
-                    step.log(Fact::Granted { grant, lasting: lasting.is_some() });
+                    cx.step.log(Fact::Granted { grant, lasting: lasting.is_some() });
                     if let Some(it) = lasting {
-                        step.start_effect(Effect::SaveGrant(it));
+                        cx.step.start_effect(Effect::SaveGrant(it));
                     }
                 }
                 call.allow();
             }
             Answer::Reject => {
                 let why = call.ask_reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
-                call.end(step, refused(&format!("{REFUSED}{why}")));
-                self.cancel_waiting(step);
+                call.end(cx.step, refused(&format!("{REFUSED}{why}")));
+                self.cancel_waiting(cx.step);
             }
             Answer::Unable
             | Answer::Accepted { .. }
             | Answer::Declined
             | Answer::Dismissed
             | Answer::Unfit { .. }
-            | Answer::InText => call.end(step, refused(UNABLE)),
+            | Answer::InText => call.end(cx.step, refused(UNABLE)),
             Answer::Cancelled => {
-                call.end(step, cancelled("the user cancelled the turn"));
+                call.end(cx.step, cancelled("the user cancelled the turn"));
                 return BatchStatus::TurnCancelled;
             }
         }
-        self.advance(step, tools)
+        self.advance(cx)
     }
 
     /// A call that is a question has its answer.
-    fn on_form_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
-        at: usize,
-        form: &Form,
-        answer: &Answer,
-    ) -> BatchStatus {
+    fn on_form_answer(&mut self, cx: &mut CallContext<'_, '_>, at: usize, form: &Form, answer: &Answer) -> BatchStatus {
         let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         if call.is_of(PolicyClass::ExitPlan) {
-            return self.on_plan_answer(step, tools, at, answer);
+            return match call.on_plan_answer(cx, answer) {
+                BatchStatus::Open => self.advance(cx),
+                status => status,
+            };
         }
         match ask_user::output(form, answer) {
-            Some(output) => call.run_after_hooks(step, tools, output),
+            Some(output) => call.run_after_hooks(cx, output),
             None => {
-                call.end(step, cancelled("the user cancelled the turn"));
+                call.end(cx.step, cancelled("the user cancelled the turn"));
                 return BatchStatus::TurnCancelled;
             }
         }
         match answer {
             Answer::InText => BatchStatus::AskedInText(form.in_words()),
-            _ => self.advance(step, tools),
+            _ => self.advance(cx),
         }
     }
 
-    /// The user's word on running a call again that failed at the sandbox.
-    fn on_denial_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
-        at: usize,
-        denial: &Denial,
-        mut output: ToolOutput,
-        answer: &Answer,
-    ) -> BatchStatus {
-        let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
-        let why = match answer {
-            Answer::AllowOnce => {
-                call.run_again(step, tools, denial);
-                return BatchStatus::Open;
-            }
-            Answer::AllowSession | Answer::AllowAlways => {
-                call.grant_rights(step, tools, denial, answer);
-                call.run_again(step, tools, denial);
-                return BatchStatus::Open;
-            }
-            Answer::Cancelled => {
-                call.end(step, output);
-                return BatchStatus::TurnCancelled;
-            }
-            Answer::Reject => "The user said no to more rights for this command. Go on within the sandbox, or stop.",
-            _ => "The client could not ask the user for more rights.",
-        };
-        output.content.push(Part::text(why));
-        call.end(step, output);
-        self.advance(step, tools)
-    }
-
     /// What a running call tells of itself.
-    pub fn report_progress(&mut self, step: &mut Step<'_>, effect: EffectId, update: ToolProgress) {
+    fn report_progress(&mut self, step: &mut Step<'_>, effect: EffectId, update: ToolProgress) {
         if let Some(call) = self.calls.iter().find(|it| it.state == CallState::Running { effect }) {
             let request_id = call.call.id.clone();
             step.emit_event(EventKind::ToolUpdate { request_id, update });
         }
     }
 
-    pub fn on_run_ended(
-        &mut self,
-        step: &mut Step<'_>,
-        tools: &Toolbox,
-        effect: EffectId,
-        mut output: ToolOutput,
-    ) -> BatchStatus {
-        self.end_elicitations_of(step, effect);
-        let Some(at) = self.calls.iter().position(|it| it.state == CallState::Running { effect }) else {
+    fn on_run_ended(&mut self, cx: &mut CallContext<'_, '_>, effect: EffectId, mut output: ToolOutput) -> BatchStatus {
+        self.end_elicitations_of(cx.step, effect);
+        let Some((at, call)) = self.find(|it| *it == CallState::Running { effect }) else {
             return BatchStatus::Open;
         };
-        let Some(call) = self.calls.get_mut(at) else { return BatchStatus::Open };
         if let Some(tail) = output.tail_call.take() {
             // The same call id, policy again: a tool must not be a way around the rules.
-            call.replace_with_tail(tools, tail, &step.record.cwd.clone());
-            return self.advance(step, tools);
+            call.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
+            return self.advance(cx);
         }
-        let output = match tools.interactive {
-            true => match call.ask_more_rights(step, tools, output) {
+        let output = match cx.tools.interactive {
+            true => match call.ask_more_rights(cx, output) {
                 None => {
-                    self.notify_hooks(step, tools, at, None);
+                    self.notify_hooks(cx, at, None);
                     return BatchStatus::Open;
                 }
                 Some(output) => output,
@@ -387,11 +371,11 @@ impl Scheduler {
         };
         let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());
         if let Some(why) = fatal {
-            call.end(step, output);
+            call.end(cx.step, output);
             return BatchStatus::Fatal(why);
         }
-        call.run_after_hooks(step, tools, output);
-        self.advance(step, tools)
+        call.run_after_hooks(cx, output);
+        self.advance(cx)
     }
 
     /// Ends all that has not ended. Nothing is waited for: late answers meet a finished call.

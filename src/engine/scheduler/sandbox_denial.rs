@@ -2,16 +2,18 @@
 
 use crate::{
     base::{
+        content::Part,
         log::{Answer, Fact, Grant},
         sandbox::{Denial, SandboxGrant},
         tool::{Display, ToolOutput},
     },
     engine::{
         policy,
-        record::Step,
         scheduler::{
-            call::{Call, CallState, Toolbox},
+            BatchStatus,
+            call::{Call, CallState},
             display::describe_grant,
+            toolbox::{CallContext, Toolbox},
         },
         step::{Confirmation, Effect, QuestionTopic, UserQuestion},
     },
@@ -22,12 +24,12 @@ const MAX_EXPANSIONS: u8 = 3;
 
 impl Call {
     /// Asks whether it may run again with what it was denied, and keeps the output. Gives it back where nothing is asked.
-    pub fn ask_more_rights(&mut self, step: &mut Step<'_>, tools: &Toolbox, output: ToolOutput) -> Option<ToolOutput> {
+    pub fn ask_more_rights(&mut self, cx: &mut CallContext<'_, '_>, output: ToolOutput) -> Option<ToolOutput> {
         let Some(denial) = output.denial.clone().filter(|_| self.n_expansions < MAX_EXPANSIONS) else {
             return Some(output);
         };
         self.n_expansions += 1;
-        let question = step.new_question_id();
+        let question = cx.step.new_question_id();
         let about = QuestionTopic::Confirmation(Confirmation {
             call: self.call.id.clone(),
             title: self.question_title(),
@@ -37,10 +39,10 @@ impl Call {
             display: Some(Display::Text { text: format!("{} {}", denial.in_words(), denial.offer_text()) }),
             reason: None,
             session_grant: self.session_grant(&denial).as_ref().map(describe_grant),
-            persistent_grant: self.persistent_grant(tools, &denial).as_ref().and_then(policy::permission_in_words),
+            persistent_grant: self.persistent_grant(cx.tools, &denial).as_ref().and_then(policy::permission_in_words),
             offers_auto: false,
         });
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
+        cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
         self.state = CallState::SandboxDenied { question, denial, output: Box::new(output) };
         None
     }
@@ -58,23 +60,49 @@ impl Call {
         policy::sandbox_permission(&self.call, denial).filter(|_| tools.saves_grants)
     }
 
+    /// The user's word on running it again.
+    pub fn on_denial_answer(&mut self, cx: &mut CallContext<'_, '_>, answer: &Answer) -> BatchStatus {
+        let CallState::SandboxDenied { denial, mut output, .. } = std::mem::replace(&mut self.state, CallState::Done)
+        else {
+            return BatchStatus::Open;
+        };
+        let why = match answer {
+            Answer::AllowOnce | Answer::AllowSession | Answer::AllowAlways => {
+                if *answer != Answer::AllowOnce {
+                    self.grant_rights(cx, &denial, answer);
+                }
+                self.run_again(cx, &denial);
+                return BatchStatus::Open;
+            }
+            Answer::Cancelled => {
+                self.end(cx.step, *output);
+                return BatchStatus::TurnCancelled;
+            }
+            Answer::Reject => "The user said no to more rights for this command. Go on within the sandbox, or stop.",
+            _ => "The client could not ask the user for more rights.",
+        };
+        output.content.push(Part::text(why));
+        self.end(cx.step, *output);
+        BatchStatus::Open
+    }
+
     /// A yes for longer.
-    pub fn grant_rights(&self, step: &mut Step<'_>, tools: &Toolbox, denial: &Denial, answer: &Answer) {
-        let kept = self.persistent_grant(tools, denial).filter(|_| *answer == Answer::AllowAlways);
+    fn grant_rights(&self, cx: &mut CallContext<'_, '_>, denial: &Denial, answer: &Answer) {
+        let kept = self.persistent_grant(cx.tools, denial).filter(|_| *answer == Answer::AllowAlways);
         if let Some(grant) = &kept {
-            step.start_effect(Effect::UpdateGrant { grant: grant.clone(), holds: true });
+            cx.step.start_effect(Effect::UpdateGrant { grant: grant.clone(), holds: true });
         }
         let lasting = kept.is_some();
         if let Some(grant) = kept.or_else(|| self.session_grant(denial)) {
-            step.log(Fact::Granted { grant, lasting });
+            cx.step.log(Fact::Granted { grant, lasting });
         }
     }
 
     /// Runs it again with more rights.
-    pub fn run_again(&mut self, step: &mut Step<'_>, tools: &Toolbox, denial: &Denial) {
+    fn run_again(&mut self, cx: &mut CallContext<'_, '_>, denial: &Denial) {
         // What looks only with rights to write does not only look.
         let leave = SandboxGrant { read_only: false, ..std::mem::take(&mut self.sandbox_grant) };
         self.sandbox_grant = leave.union(&denial.grant_once());
-        self.checkpoint_then_run(step, tools, None);
+        self.checkpoint_then_run(cx, None);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::call::Toolbox;
 use crate::{
     base::{
         text,
@@ -44,25 +43,24 @@ pub(super) fn denied_error(why: &str) -> ToolError {
     ToolError::new("policy_violation", text.trim_end())
 }
 
-impl Toolbox {
-    /// For a name that no tool on offer has: what a rule says of it, or that there is none, with the nearest names.
-    pub fn unknown_tool_error(&self, name: &str) -> ToolError {
-        match self.hidden.iter().find(|it| *it.name == *policy::current_name(name)) {
-            Some(it) => denied_error(&it.why),
-            None => ToolError::new("tool_not_registered", self.not_found(name)),
-        }
-    }
+/// What a rule says of this name.
+pub(super) fn hidden_error(hidden: &[HiddenTool], name: &str) -> Option<ToolError> {
+    let name = policy::current_name(name);
+    hidden.iter().find(|it| *it.name == *name).map(|it| denied_error(&it.why))
+}
 
-    fn not_found(&self, name: &str) -> String {
-        if let Some(why) = self.servers.iter().find_map(|it| missing(it, name)) {
-            return format!("Tool \"{}\" is not available: {why}.", text::head(name, 100));
-        }
-        let mut near: Vec<(f32, &str)> =
-            self.tools.iter().map(|it| (similar::TextDiff::from_chars(name, &it.name).ratio(), &*it.name)).collect();
-        near.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let near: Vec<String> = near.iter().take(3).map(|it| format!("\"{}\"", it.1)).collect();
-        format!("Tool \"{}\" not found. Did you mean one of: {}?", text::head(name, 100), near.join(", "))
+/// No tool has this name: why, or which names come near.
+pub(super) fn not_found_error(servers: &[Server], tools: &[ToolSpec], name: &str) -> ToolError {
+    let short = text::head(name, 100);
+    if let Some(why) = servers.iter().find_map(|it| missing(it, name)) {
+        return ToolError::new("tool_not_registered", format!("Tool \"{short}\" is not available: {why}."));
     }
+    let mut near: Vec<(f32, &str)> =
+        tools.iter().map(|it| (similar::TextDiff::from_chars(name, &it.name).ratio(), &*it.name)).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<String> = near.iter().take(3).map(|it| format!("\"{}\"", it.1)).collect();
+    let text = format!("Tool \"{short}\" not found. Did you mean one of: {}?", near.join(", "));
+    ToolError::new("tool_not_registered", text)
 }
 
 /// Why the server that a tool's name speaks of does not offer it.

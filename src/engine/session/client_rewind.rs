@@ -8,7 +8,7 @@ use crate::{
     engine::{
         record::{Record, Step},
         step::{Act, Effect, Input, RewindOrder, RewindRefusal, RewindResult},
-        turn::{SessionScratch, Spec, undo},
+        turn::{TurnContext, undo},
     },
 };
 
@@ -26,34 +26,27 @@ pub(super) enum ClientRewind {
 }
 
 /// Before anything else is done about an input. `in_turn`: whether a turn runs.
-pub(super) fn handle_input(
-    own: &mut Option<ClientRewind>,
-    input: &Input,
-    step: &mut Step<'_>,
-    spec: &Spec,
-    kept: &SessionScratch,
-    in_turn: bool,
-) {
+pub(super) fn handle_input(own: &mut Option<ClientRewind>, input: &Input, cx: &mut TurnContext<'_, '_>, in_turn: bool) {
     match input {
         Input::ClientRewind(wanted) => {
-            let begun = begin(step, spec, kept, in_turn || own.is_some(), RewindOrder::clone(wanted));
+            let begun = begin(cx, in_turn || own.is_some(), RewindOrder::clone(wanted));
             *own = own.take().or(begun);
         }
         Input::Restored { effect, result } => {
             if let Some(it) = own.take_if(|it| matches!(it, ClientRewind::Files { effect: own, .. } if own == effect)) {
-                *own = it.handle_restored(step, result.clone());
+                *own = it.handle_restored(cx.step, result.clone());
             }
         }
         Input::RewindConversation { to, log } if !in_turn => {
             if let Some(it) = own.take_if(|it| matches!(it, ClientRewind::Conversation(_))) {
-                it.finish(step, Record::rewind_point(log, to).is_some());
+                it.finish(cx.step, Record::rewind_point(log, to).is_some());
             }
         }
         // Nobody waits for it any more. What was begun is carried out, and logged.
-        Input::Cancel => *own = own.take().and_then(|it| it.cancel(step)),
+        Input::Cancel => *own = own.take().and_then(|it| it.cancel(cx.step)),
         Input::CancelPrompt(prompt) => {
             if let Some(it) = own.take_if(|it| it.prompt() == Some(*prompt)) {
-                *own = it.cancel(step);
+                *own = it.cancel(cx.step);
             }
         }
         _ => (),
@@ -69,29 +62,25 @@ pub(super) fn track_rewind(own: &mut Option<ClientRewind>, acts: &[Act]) {
 }
 
 /// Begins; what needs neither files nor log is over at once.
-fn begin(
-    step: &mut Step<'_>,
-    spec: &Spec,
-    kept: &SessionScratch,
-    is_busy: bool,
-    wanted: RewindOrder,
-) -> Option<ClientRewind> {
+fn begin(cx: &mut TurnContext<'_, '_>, is_busy: bool, wanted: RewindOrder) -> Option<ClientRewind> {
     let RewindOrder { prompt, to, what, on_conflict, paths } = wanted;
-    let refusal = match (undo::restore_route(step.record, &to, what), kept.checkpoints.busy_reason()) {
+    let refusal = match (undo::restore_route(cx.step.record, &to, what), cx.scratch.checkpoints.busy_reason()) {
         _ if is_busy => RewindRefusal::Busy("the session is busy with a prompt".to_owned()),
-        _ if what.has_files() && !spec.toolbox.checkpoints => RewindRefusal::Failed(undo::CHECKPOINTS_OFF.to_owned()),
+        _ if what.has_files() && !cx.spec.toolbox.checkpoints => {
+            RewindRefusal::Failed(undo::CHECKPOINTS_OFF.to_owned())
+        }
         (Err(why), _) => RewindRefusal::Unknown(why),
         (Ok(undo::RestoreRoute { undo, message }), _) if undo.is_empty() => {
-            return rewind_conversation(step, prompt, message, RewindResult::default());
+            return rewind_conversation(cx.step, prompt, message, RewindResult::default());
         }
         (Ok(_), Some(why)) => RewindRefusal::Busy(why),
         (Ok(undo::RestoreRoute { undo, message }), None) => {
-            let order = RestoreOrder { id: CheckpointId::from(step.fresh_id("k")), undo, on_conflict, paths };
-            let effect = step.start_effect(Effect::Restore(order.clone()));
+            let order = RestoreOrder { id: CheckpointId::from(cx.step.fresh_id("k")), undo, on_conflict, paths };
+            let effect = cx.step.start_effect(Effect::Restore(order.clone()));
             return Some(ClientRewind::Files { prompt, effect, order: Box::new(order), message });
         }
     };
-    answer(step, prompt, Err(refusal));
+    answer(cx.step, prompt, Err(refusal));
     None
 }
 

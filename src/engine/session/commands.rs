@@ -153,8 +153,7 @@ pub fn run_command(
     args: &str,
     step: &mut Step<'_>,
     spec: &Spec,
-    prompt: PromptId,
-    content: &[Part],
+    (prompt, content): (PromptId, &[Part]),
 ) -> Option<CommandTurn> {
     let now = match command.run {
         CommandRun::Immediate(run) => Ok(run),

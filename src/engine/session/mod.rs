@@ -26,8 +26,8 @@ use crate::{
         policy,
         record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
         scheduler::elicitation,
-        step::{Act, Effect, Input, OptionValue, StepOutput},
-        turn::{Preamble, SessionScratch, Spec, Turn, endings::Cause, steering, windows},
+        step::{Act, Effect, Input, McpTools, OptionValue, StepOutput},
+        turn::{Preamble, SessionScratch, Spec, Turn, TurnContext, endings::Cause, steering, windows},
     },
 };
 
@@ -160,48 +160,42 @@ impl Session {
         let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
-        client_rewind::handle_input(rewinding, &input, &mut step, spec, kept, turn.is_some());
+        if let Input::ToolsChanged(tools) = &input {
+            update_tools(Arc::make_mut(spec), kept, tools);
+        }
+        let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
+        client_rewind::handle_input(rewinding, &input, cx, turn.is_some());
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
             Input::Prompt { prompt, .. } => {
                 let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                settle_prompt(&mut step, prompt, PromptOutcome::Failed { kind: "session", why });
+                settle_prompt(cx.step, prompt, PromptOutcome::Failed { kind: "session", why });
             }
             Input::Steer { prompt, content } => match turn {
-                Some(turn) => turn.steer(&mut step, prompt, content),
-                None => steering::answer(&mut step, prompt, SteerOutcome::PromptRequired(steering::NO_TURN.to_owned())),
+                Some(turn) => turn.steer(cx.step, prompt, content),
+                None => steering::answer(cx.step, prompt, SteerOutcome::PromptRequired(steering::NO_TURN.to_owned())),
             },
             Input::Cancel => {
                 if let Some(turn) = turn {
-                    turn.end(&mut step, Cause::Cancelled);
+                    turn.end(cx.step, Cause::Cancelled);
                 }
                 for (prompt, _) in waiting.drain(..) {
-                    settle_prompt(&mut step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
+                    settle_prompt(cx.step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
                 }
             }
-            Input::CancelPrompt(prompt) => cancel_prompt(&mut step, turn.as_mut(), waiting, prompt),
-            Input::SetOption(choice) => apply_choice(&mut step, spec, kept, choice),
-            Input::RewindConversation { to, log } if turn.is_none() => {
-                rewind(&mut step, spec, kept, Record::rewind_point(&log, &to))
-            }
-            Input::TrustPrompt(doubt) => kept.preamble.add_trust_prompt(doubt),
-            Input::Notice(text) => kept.preamble.notice(text),
-            Input::BackgroundResult(text) => kept.background_results.add(text),
-            Input::Outages(outages) => kept.health.set_outages(outages),
-            Input::ToolsChanged(kit) => {
-                let spec = Arc::make_mut(spec);
-                kept.preamble.update_servers(&kit.servers, kit.notices);
-                spec.toolbox = spec.toolbox.with_mcp_tools(kit.tools, kit.servers);
-                if let Some(turn) = turn {
-                    turn.on_tools_changed(&mut step, spec, kept);
-                }
-            }
+            Input::CancelPrompt(prompt) => cancel_prompt(cx.step, turn.as_mut(), waiting, prompt),
+            Input::SetOption(choice) => apply_choice(cx, choice),
+            Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
+            Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
+            Input::Notice(text) => cx.scratch.preamble.notice(text),
+            Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
+            Input::Outages(outages) => cx.scratch.health.set_outages(outages),
             Input::ElicitationRequested { elicitation: id, .. } if turn.is_none() => {
-                elicitation::cancel_elicitation(&mut step, id)
+                elicitation::cancel_elicitation(cx.step, id)
             }
             other => {
                 if let Some(turn) = turn {
-                    turn.step(other, &mut step, spec, kept);
+                    turn.step(cx, other);
                 }
             }
         }
@@ -245,16 +239,17 @@ impl Session {
             revoke_void_grants(&mut step, &mut self.scratch);
             if let Some((command, args)) = commands::find_command(&content) {
                 let before = step.record.model.clone();
-                if let Some(errand) = commands::run_command(command, args, &mut step, &self.spec, prompt, &content) {
-                    self.turn =
-                        Some(Turn::begin_command(&mut step, &self.spec, &mut self.scratch, (prompt, content), errand));
+                let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content));
+                let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
+                if let Some(errand) = errand {
+                    self.turn = Some(Turn::begin_command(cx, prompt, content, errand));
                     continue;
                 }
                 if command.clears {
-                    restart_session(&mut step, &self.spec, &mut self.scratch);
+                    restart_session(cx);
                 }
-                if step.record.model != before {
-                    clear_outage(&mut step, &self.spec, &mut self.scratch);
+                if cx.step.record.model != before {
+                    clear_outage(cx);
                 }
                 continue;
             }
@@ -262,9 +257,16 @@ impl Session {
                 commands::answer(&mut step, prompt, &content, |_| why);
                 continue;
             }
-            self.turn = Some(Turn::begin(&mut step, &self.spec, &mut self.scratch, prompt, content));
+            let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
+            self.turn = Some(Turn::begin(cx, prompt, content));
         }
     }
+}
+
+/// The tools from outside are others now: they hold from the next request on.
+fn update_tools(spec: &mut Spec, kept: &mut SessionScratch, tools: &McpTools) {
+    kept.preamble.update_servers(&tools.servers, tools.notices.clone());
+    spec.toolbox = spec.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
 }
 
 const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: a yes to the network is \
@@ -297,22 +299,22 @@ fn cancel_prompt(step: &mut Step<'_>, turn: Option<&mut Turn>, waiting: &mut Wai
 }
 
 /// `None`: to a message that is not there.
-fn rewind(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, before: Option<RewindPoint>) {
+fn rewind(cx: &mut TurnContext<'_, '_>, before: Option<RewindPoint>) {
     let Some(before) = before else { return };
     let is_empty = before.is_empty();
-    step.rewind(before);
+    cx.step.rewind(before);
     if is_empty {
-        restart_session(step, spec, kept);
+        restart_session(cx);
     }
 }
 
 /// The model knows nothing any more, also not what hooks said at the session's start: they hear of its end, then of
 /// another start.
-fn restart_session(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-    if kept.preamble.is_opened() {
+fn restart_session(cx: &mut TurnContext<'_, '_>) {
+    if cx.scratch.preamble.is_opened() {
         // Nobody waits for what they say of it.
-        end_hooks(spec, "clear", step.record).into_iter().for_each(|run| _ = step.start_hook(run));
-        kept.preamble.reopen();
+        end_hooks(cx.spec, "clear", cx.step.record).into_iter().for_each(|run| _ = cx.step.start_hook(run));
+        cx.scratch.preamble.reopen();
     }
 }
 
@@ -329,25 +331,25 @@ fn settle_prompt(step: &mut Step<'_>, prompt: PromptId, outcome: PromptOutcome) 
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.
-fn apply_choice(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, choice: OptionValue) {
+fn apply_choice(cx: &mut TurnContext<'_, '_>, choice: OptionValue) {
     let is_model = matches!(choice, OptionValue::Model(_));
     match choice {
-        OptionValue::Mode(mode) if mode != step.record.mode => step.log(Fact::Mode { mode }),
-        OptionValue::Model(model) if model != step.record.model => step.log(windows::model_fact(spec, &model)),
-        OptionValue::Tuning(tuning) if tuning != step.record.tuning => step.log(Fact::Tuning { tuning }),
-        OptionValue::Limits(limits) if limits != step.record.limits() => step.log(Fact::Limits { limits }),
+        OptionValue::Mode(mode) if mode != cx.step.record.mode => cx.step.log(Fact::Mode { mode }),
+        OptionValue::Model(model) if model != cx.step.record.model => cx.step.log(windows::model_fact(cx.spec, &model)),
+        OptionValue::Tuning(tuning) if tuning != cx.step.record.tuning => cx.step.log(Fact::Tuning { tuning }),
+        OptionValue::Limits(limits) if limits != cx.step.record.limits() => cx.step.log(Fact::Limits { limits }),
         OptionValue::Mode(_) | OptionValue::Model(_) | OptionValue::Tuning(_) | OptionValue::Limits(_) => (),
     }
     if is_model {
-        clear_outage(step, spec, kept);
+        clear_outage(cx);
     }
 }
 
 /// The user wants this model tried, whatever was known of it; and of it only.
-fn clear_outage(step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-    let model = spec.aliases.model_of(&step.record.model);
-    if kept.health.mark_available(&model) {
-        step.start_effect(Effect::UpdateHealth { model, outage: None });
+fn clear_outage(cx: &mut TurnContext<'_, '_>) {
+    let model = cx.spec.aliases.model_of(&cx.step.record.model);
+    if cx.scratch.health.mark_available(&model) {
+        cx.step.start_effect(Effect::UpdateHealth { model, outage: None });
     }
 }
 

@@ -2,14 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::{
-    base::{
-        content::Part,
-        event::{EventKind, Speaker},
-        ids::MessageId,
-    },
-    engine::record::Step,
-};
+use super::messages::tell_model;
+use crate::engine::record::Step;
 
 /// More of them are counted only: a session that is left alone must not fill its next request with them.
 const MAX_WAITING: usize = 16;
@@ -41,8 +35,6 @@ impl Completions {
             text += &format!("\n({n_forgotten} more ended before these.)");
         }
         waiting.iter().for_each(|it| text += &format!("\n{it}"));
-        let message_id = MessageId::from(step.fresh_id("m"));
-        let content = vec![Part::text(text)];
-        step.emit_event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
+        tell_model(step, text);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Preamble;
+use super::preamble::Preamble;
 use crate::{
     base::{
         checkpoint::{Changes, MAX_CHANGES, RestoreOrder, RestoreResult, Scope},
@@ -101,7 +101,10 @@ impl CheckpointState {
         match input {
             Input::RunEnded { effect, output, changes } => {
                 let Some(it) = self.running.remove(effect) else { return };
-                self.log_changes(step, arrivals, in_turn, &it, changes.as_ref());
+                if let (Some(hold), Some(changes)) = (&it.hold, changes) {
+                    let changes = self.known_changes(step, arrivals, in_turn, changes);
+                    log_changes(step, hold, changes);
+                }
                 self.background.extend(left_behind(output, it.title).filter(|it| !self.emptied.contains(&it.pid)));
                 if self.running.is_empty() {
                     self.emptied.clear();
@@ -109,8 +112,10 @@ impl CheckpointState {
                 self.keep_beating(step);
             }
             Input::HookFinished { effect, report } => {
-                if let Some(it) = self.running.remove(effect) {
-                    self.log_changes(step, arrivals, in_turn, &it, report.changes.as_ref());
+                let hold = self.running.remove(effect).and_then(|it| it.hold);
+                if let (Some(hold), Some(changes)) = (hold, &report.changes) {
+                    let changes = self.known_changes(step, arrivals, in_turn, changes);
+                    log_changes(step, &hold, changes);
                 }
             }
             Input::BackgroundExited(pid) => {
@@ -183,25 +188,19 @@ impl CheckpointState {
         is_first.then_some(Effect::OpenCheckpoints)
     }
 
-    fn log_changes(
+    fn known_changes(
         &mut self,
         step: &mut Step<'_>,
         arrivals: &mut Preamble,
         in_turn: bool,
-        it: &RunningWork,
-        changes: Option<&Result<Changes, String>>,
-    ) {
-        let (Some((id, call)), Some(changes)) = (&it.hold, changes) else { return };
-        let changes = match changes {
+        changes: &Result<Changes, String>,
+    ) -> Changes {
+        match changes {
             Ok(it) => it.clone(),
             Err(why) => {
                 self.warn_once(step, arrivals, in_turn, why);
                 Changes::default()
             }
-        };
-        // A hook is held without being logged first.
-        if !changes.is_empty() || step.record.checkpoints().get(id).is_some() {
-            step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.clone()), changes: Some(changes) });
         }
     }
 
@@ -263,6 +262,13 @@ impl CheckpointState {
         }
         self.beat = BackgroundCheckpoint::None;
         self.keep_beating(step);
+    }
+}
+
+fn log_changes(step: &mut Step<'_>, (id, call): &(CheckpointId, CallId), changes: Changes) {
+    // A hook is held without being logged first.
+    if !changes.is_empty() || step.record.checkpoints().get(id).is_some() {
+        step.log(Fact::Checkpoint { id: id.clone(), call: Some(call.clone()), changes: Some(changes) });
     }
 }
 

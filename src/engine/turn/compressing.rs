@@ -3,10 +3,13 @@
 use serde_json::json;
 
 use super::{
-    Phase, SessionScratch, Spec, Turn,
-    turn_hooks::AfterTurnHooks,
-    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
-    utility_wait::AfterConsulting,
+    flow::{Flow, Station},
+    request_builder,
+    spec::TurnContext,
+    state::TurnState,
+    turn_hooks::{HookContinuation, fire_hooks},
+    utility_call::{UtilityLimits, UtilityRequest, text_turn},
+    utility_wait::{AfterConsulting, consult},
     windows,
 };
 use crate::{
@@ -21,7 +24,6 @@ use crate::{
         context::{compression, masking, snapshot, tokens},
         hooks::HookOutcome,
         record::Step,
-        routing::utility_models::UtilityModel,
     },
 };
 
@@ -31,17 +33,18 @@ const LIMITS: UtilityLimits = UtilityLimits { tokens: 16_000, ms: 120_000 };
 /// What the conversation is compressed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CompressionGoal {
-    /// A request, the attempt of this number.
-    Request { attempt: u32 },
+    Request,
     /// The user asked for it; what is to be kept above all.
-    Command { keep: String },
+    Command {
+        keep: String,
+    },
 }
 
 impl CompressionGoal {
     /// In the words of hooks.
     fn trigger(&self) -> &'static str {
         match self {
-            Self::Request { .. } => "auto",
+            Self::Request => "auto",
             Self::Command { .. } => "manual",
         }
     }
@@ -58,7 +61,7 @@ pub(super) struct OldContext {
 
 /// A compression under way.
 #[derive(Debug)]
-pub(super) struct Compressing {
+struct Compressing {
     id: String,
     old: OldContext,
     /// What the compressor was asked.
@@ -67,173 +70,122 @@ pub(super) struct Compressing {
     first: Option<String>,
 }
 
-impl Turn {
-    /// The user wants it now, whatever the size.
-    pub(super) fn compress_now(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, keep: String) {
-        let turns = step.record.turns();
-        let size = compression::count_tokens(turns);
-        match compression::split(turns) {
-            Some(n_turns) => {
-                self.compress(step, spec, kept, OldContext { goal: CompressionGoal::Command { keep }, n_turns, size })
-            }
-            None => self.finish_with_report(step, "There is nothing to compress yet.".to_owned()),
-        }
+/// The user wants it now, whatever the size.
+pub(super) fn compress_now(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, keep: String) -> Flow {
+    let turns = cx.step.record.turns();
+    let size = compression::count_tokens(turns);
+    match compression::split(turns) {
+        Some(n_turns) => compress(turn, cx, OldContext { goal: CompressionGoal::Command { keep }, n_turns, size }),
+        None => Flow::report("There is nothing to compress yet."),
     }
+}
 
-    pub(super) fn compress(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, old: OldContext) {
-        let trigger = old.goal.trigger();
-        let input = json!({ "trigger": trigger });
-        self.fire_hooks(step, spec, kept, (HookEvent::PreCompress, trigger, input), AfterTurnHooks::PreCompress(old));
-    }
+pub(super) fn compress(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, old: OldContext) -> Flow {
+    let trigger = old.goal.trigger();
+    fire_hooks(turn, cx, (HookEvent::PreCompress, trigger, json!({ "trigger": trigger })), old)
+}
 
+impl HookContinuation for OldContext {
     /// The hooks have heard of it; they have no say in it.
-    pub(super) fn hooks_heard(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        outcome: &HookOutcome,
-        old: OldContext,
-    ) {
-        step.log_hooks(HookEvent::PreCompress, outcome, None, false);
-        let helper = spec.helpers.for_purpose(Purpose::Compressor, &self.model, &spec.aliases);
-        let window = windows::window(step.record, spec, &helper.model);
-        let room = step.record.token_scale().estimated_tokens(&helper.model, window) / 10 * 7;
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
+        cx.step.log_hooks(HookEvent::PreCompress, outcome, None, false);
+        let helper = cx.spec.helpers.for_purpose(Purpose::Compressor, &turn.model, &cx.spec.aliases);
+        let window = windows::window(cx.step.record, cx.spec, &helper.model);
+        let room = cx.step.record.token_scale().estimated_tokens(&helper.model, window) / 10 * 7;
         let room = room.saturating_sub(tokens::of_text(snapshot::SYSTEM) + LIMITS.tokens.min(room / 3));
-        let turns = step.record.turns();
-        let wish = match &old.goal {
-            CompressionGoal::Request { .. } => "",
-            CompressionGoal::Command { keep } => keep,
-        };
-        let text = snapshot::build_prompt(turns.get(..old.n_turns).unwrap_or(turns), room, wish);
-        let question = vec![text_turn(history::Role::User, text)];
-        let it = Compressing { id: step.fresh_id("k"), old, question, first: None };
-        let text = match &it.old.goal {
-            CompressionGoal::Request { .. } => {
-                "The conversation fills much of what the model reads: its older part is compressed."
+        let turns = cx.step.record.turns();
+        let (wish, text) = match &self.goal {
+            CompressionGoal::Request => {
+                ("", "The conversation fills much of what the model reads: its older part is compressed.")
             }
-            CompressionGoal::Command { .. } => "",
+            CompressionGoal::Command { keep } => (keep.as_str(), ""),
         };
-        it.tell(step, CompactionStatus::InProgress, text, (None, None));
-        self.ask_for_snapshot(step, spec, kept, it, helper);
+        let prompt = snapshot::build_prompt(turns.get(..self.n_turns).unwrap_or(turns), room, wish);
+        let question = vec![text_turn(history::Role::User, prompt)];
+        let it = Compressing { id: cx.step.fresh_id("k"), old: self, question, first: None };
+        it.tell(cx.step, CompactionStatus::InProgress, text, (None, None));
+        it.ask_for_snapshot(turn, cx)
     }
+}
 
-    fn ask_for_snapshot(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        it: Compressing,
-        helper: UtilityModel,
-    ) {
-        let contents = it.question.clone();
-        let wish = UtilityRequest {
-            system: snapshot::SYSTEM.into(),
-            contents,
-            params: ModelParams::default(),
-            limits: LIMITS,
-        };
-        match UtilityCall::ask(step, spec, kept, helper, wish) {
-            Ok(utility) => {
-                self.phase = Phase::AskingUtility { utility: Box::new(utility), then: AfterConsulting::Compress(it) }
-            }
-            Err(why) => self.snapshot_said(step, spec, kept, it, Err(why)),
-        }
-    }
-
+impl AfterConsulting for Compressing {
     /// The compressor's word, the first or the second.
-    pub(super) fn snapshot_said(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        mut it: Compressing,
-        said: Result<String, String>,
-    ) {
-        match (said, it.first.take()) {
+    fn go_on(mut self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+        match (said, self.first.take()) {
             (Ok(first), None) => {
-                it.question.push(text_turn(history::Role::Model, first.as_str()));
-                it.question.push(text_turn(history::Role::User, snapshot::VERIFY));
-                it.first = Some(first);
-                let helper = spec.helpers.for_purpose(Purpose::Compressor, &self.model, &spec.aliases);
-                self.ask_for_snapshot(step, spec, kept, it, helper);
+                self.question.push(text_turn(history::Role::Model, first.as_str()));
+                self.question.push(text_turn(history::Role::User, snapshot::VERIFY));
+                self.first = Some(first);
+                self.ask_for_snapshot(turn, cx)
             }
             // The second look is a bonus.
             (said, Some(first)) => {
-                let second = said.ok().filter(|text| it.summary(step, text).is_some());
-                self.take_snapshot(step, spec, kept, it, &second.unwrap_or(first));
+                let second = said.ok().filter(|text| self.summary(cx.step, text).is_some());
+                self.take_snapshot(turn, cx, &second.unwrap_or(first))
             }
-            (Err(why), None) => self.uncompressed(step, spec, kept, it, &why),
+            (Err(why), None) => self.give_up(turn, cx, &why),
         }
     }
 
-    fn take_snapshot(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        it: Compressing,
-        text: &str,
-    ) {
-        let OldContext { n_turns, size, .. } = it.old;
-        let Some((summary, saving)) = it.summary(step, text) else {
-            return self.uncompressed(step, spec, kept, it, "what was written is not shorter than what it stands for");
-        };
-        let after = size.saturating_sub(saving);
-        step.log(Fact::Compressed { turns: n_turns as u64, summary: summary.clone(), tokens: after });
-        let text = format!("The conversation was compressed: about {size} tokens are {after} now.");
-        it.tell(step, CompactionStatus::Completed, text.as_str(), (Some(summary), None));
-        self.after_compression(step, spec, kept, it.old, text);
-    }
-
-    /// What was not compressed is cut, where that helps, and is not tried again soon.
-    fn uncompressed(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        it: Compressing,
-        why: &str,
-    ) {
-        let text = format!("The conversation could not be compressed: {why}.");
-        step.log(Fact::NotCompressed { why: why.to_owned(), tokens: it.old.size });
-        it.tell(step, CompactionStatus::Failed, text.as_str(), (None, Some(why.to_owned())));
-        if matches!(it.old.goal, CompressionGoal::Request { .. }) {
-            let masks = masking::mask_all(step.record.turns(), &spec.scratch, &spec.toolbox.known_tools);
-            if !masks.is_empty() {
-                super::request_builder::mask(step, masks);
-            }
-        }
-        self.after_compression(step, spec, kept, it.old, text);
-    }
-
-    fn after_compression(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        old: OldContext,
-        text: String,
-    ) {
-        match old.goal {
-            CompressionGoal::Request { attempt } => self.ask_model(step, spec, kept, attempt, false),
-            CompressionGoal::Command { .. } => self.finish_with_report(step, text),
-        }
+    fn leave(&self, step: &mut Step<'_>) {
+        self.tell(step, CompactionStatus::Cancelled, "", (None, None));
     }
 }
 
 impl Compressing {
+    fn ask_for_snapshot(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+        let helper = cx.spec.helpers.for_purpose(Purpose::Compressor, &turn.model, &cx.spec.aliases);
+        let wish = UtilityRequest {
+            system: snapshot::SYSTEM.into(),
+            contents: self.question.clone(),
+            params: ModelParams::default(),
+            limits: LIMITS,
+        };
+        consult(turn, cx, (helper, wish), self)
+    }
+
+    fn take_snapshot(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, text: &str) -> Flow {
+        let OldContext { n_turns, size, .. } = self.old;
+        let Some((summary, saving)) = self.summary(cx.step, text) else {
+            return self.give_up(turn, cx, "what was written is not shorter than what it stands for");
+        };
+        let after = size.saturating_sub(saving);
+        cx.step.log(Fact::Compressed { turns: n_turns as u64, summary: summary.clone(), tokens: after });
+        let text = format!("The conversation was compressed: about {size} tokens are {after} now.");
+        self.tell(cx.step, CompactionStatus::Completed, text.as_str(), (Some(summary), None));
+        self.finish(turn, text)
+    }
+
+    /// What was not compressed is cut, where that helps, and is not tried again soon.
+    fn give_up(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, why: &str) -> Flow {
+        let text = format!("The conversation could not be compressed: {why}.");
+        cx.step.log(Fact::NotCompressed { why: why.to_owned(), tokens: self.old.size });
+        self.tell(cx.step, CompactionStatus::Failed, text.as_str(), (None, Some(why.to_owned())));
+        if self.old.goal == CompressionGoal::Request {
+            let masks = masking::mask_all(cx.step.record.turns(), &cx.spec.scratch, &cx.spec.toolbox.known_tools);
+            if !masks.is_empty() {
+                request_builder::mask(cx.step, masks);
+            }
+        }
+        self.finish(turn, text)
+    }
+
+    fn finish(self, turn: &mut TurnState, text: String) -> Flow {
+        match self.old.goal {
+            CompressionGoal::Request => {
+                turn.draft.is_compressed = true;
+                Flow::Go(Station::Model)
+            }
+            CompressionGoal::Command { .. } => Flow::report(text),
+        }
+    }
+
     /// What would stand for the old part, and how many tokens that saves; `None`: none.
     fn summary(&self, step: &Step<'_>, text: &str) -> Option<(String, u64)> {
         let (turns, n_turns) = (step.record.turns(), self.old.n_turns);
         let summary = compression::replacement_text(turns, n_turns, &snapshot::extract_snapshot(text));
         let saving = compression::tokens_saved(turns, n_turns, &summary);
         (saving > 0).then_some((summary, saving))
-    }
-
-    /// The turn ends before it is over.
-    pub fn leave(&self, step: &mut Step<'_>) {
-        self.tell(step, CompactionStatus::Cancelled, "", (None, None));
     }
 
     fn tell(

@@ -1,9 +1,12 @@
 //! Distillation of a very large tool result during a turn: a small model extracts what matters, within seconds.
 
 use super::{
-    Phase, SessionScratch, Spec, Turn, request_builder,
-    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
-    utility_wait::AfterConsulting,
+    flow::{Flow, Station},
+    request_builder,
+    spec::TurnContext,
+    state::TurnState,
+    utility_call::{UtilityLimits, UtilityRequest, text_turn},
+    utility_wait::{AfterConsulting, consult},
 };
 use crate::{
     base::{
@@ -14,7 +17,7 @@ use crate::{
     },
     engine::{
         context::distillation::{self, distill_result},
-        record::{Record, Step},
+        record::Record,
     },
 };
 
@@ -22,54 +25,38 @@ const LIMITS: UtilityLimits = UtilityLimits { tokens: 1_000, ms: 15_000 };
 
 /// A result that is looked at.
 #[derive(Debug)]
-pub(super) struct Distilling {
+struct Distilling {
     call: CallId,
-    /// Of the request that waits for it.
-    attempt: u32,
 }
 
-impl Turn {
-    pub(super) fn distill(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        call: CallId,
-        attempt: u32,
-    ) {
-        let asked = spec.bounds.distill.zip(result_of(step.record, &call));
-        let question = asked.and_then(|(limits, result)| distillation::build_prompt(result, limits));
-        let it = Distilling { call, attempt };
-        let Some(text) = question else { return self.distilled(step, spec, kept, &it, None) };
-        let helper = spec.helpers.for_purpose(Purpose::Summarizer, &self.model, &spec.aliases);
-        let contents = vec![text_turn(Role::User, text)];
-        let wish = UtilityRequest {
-            system: distillation::SYSTEM.into(),
-            contents,
-            params: ModelParams::default(),
-            limits: LIMITS,
-        };
-        match UtilityCall::ask(step, spec, kept, helper, wish) {
-            Ok(utility) => {
-                self.phase = Phase::AskingUtility { utility: Box::new(utility), then: AfterConsulting::Distill(it) }
-            }
-            Err(_) => self.distilled(step, spec, kept, &it, None),
-        }
-    }
+pub(super) fn distill(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, call: CallId) -> Flow {
+    let asked = cx.spec.bounds.distill.zip(result_of(cx.step.record, &call));
+    let question = asked.and_then(|(limits, result)| distillation::build_prompt(result, limits));
+    let it = Distilling { call };
+    let Some(text) = question else { return it.mask_result(cx, None) };
+    let helper = cx.spec.helpers.for_purpose(Purpose::Summarizer, &turn.model, &cx.spec.aliases);
+    let wish = UtilityRequest {
+        system: distillation::SYSTEM.into(),
+        contents: vec![text_turn(Role::User, text)],
+        params: ModelParams::default(),
+        limits: LIMITS,
+    };
+    consult(turn, cx, (helper, wish), it)
+}
 
+impl AfterConsulting for Distilling {
+    fn go_on(self, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+        self.mask_result(cx, said.ok().as_deref())
+    }
+}
+
+impl Distilling {
     /// With what counts in it, or without.
-    pub(super) fn distilled(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        it: &Distilling,
-        facts: Option<&str>,
-    ) {
-        let found = spec.bounds.distill.zip(result_of(step.record, &it.call));
-        let mask = found.map(|(limits, result)| distill_result(result, limits, &spec.scratch, facts));
-        mask.into_iter().for_each(|it| request_builder::mask(step, vec![it]));
-        self.ask_model(step, spec, kept, it.attempt, true);
+    fn mask_result(&self, cx: &mut TurnContext<'_, '_>, facts: Option<&str>) -> Flow {
+        let found = cx.spec.bounds.distill.zip(result_of(cx.step.record, &self.call));
+        let mask = found.map(|(limits, result)| distill_result(result, limits, &cx.spec.scratch, facts));
+        mask.into_iter().for_each(|it| request_builder::mask(cx.step, vec![it]));
+        Flow::Go(Station::Model)
     }
 }
 

@@ -1,31 +1,56 @@
 //! Limits during a turn: stops it when the turn or its session has used up requests, tokens or money.
 
-use super::{Spec, Turn, endings::Cause};
+use super::{
+    endings::Cause,
+    flow::Flow,
+    spec::{Spec, TurnContext},
+    state::TurnState,
+};
 use crate::{
     base::limits::{LimitKind, LimitSpan, Limits},
     engine::record::Record,
 };
+
+/// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.
+pub const MAX_SAMPLES: u32 = 100;
 
 /// How far this session may go now.
 pub fn limits(record: &Record, spec: &Spec) -> Limits {
     record.limits().unwrap_or(spec.bounds.limits)
 }
 
-impl Turn {
-    /// Why no model may be asked now.
-    pub(super) fn exhausted_limit(&self, record: &Record, spec: &Spec) -> Option<Cause> {
-        let limits = limits(record, spec);
-        if limits.has_cost() && spec.prices.of(&self.model).is_none() {
-            return Some(Cause::NoPrice(self.model.to_string()));
-        }
-        limits
-            .first_reached(&record.limit_usage(LimitSpan::Turn), &record.limit_usage(LimitSpan::Session))
-            .map(Cause::Limit)
+/// Why no model may be asked now.
+fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
+    let record = &*cx.step.record;
+    let limits = limits(record, cx.spec);
+    if limits.has_cost() && cx.spec.prices.of(&turn.model).is_none() {
+        return Some(Cause::NoPrice(turn.model.to_string()));
     }
+    limits
+        .first_reached(&record.limit_usage(LimitSpan::Turn), &record.limit_usage(LimitSpan::Session))
+        .map(Cause::Limit)
+}
 
-    /// Why the calls of an answer are not made any more. Who may ask a model no more may still do what the model said.
-    pub(super) fn broke(&self, record: &Record, spec: &Spec) -> Option<Cause> {
-        let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != LimitKind::Requests);
-        self.exhausted_limit(record, spec).filter(is_broke)
+/// Before anything else is done for a prompt.
+pub(super) fn check_budget(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    exhausted_limit(turn, cx).map_or(Flow::Next, Flow::End)
+}
+
+/// The model is asked once more, if it may be.
+pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    if turn.n_samples >= MAX_SAMPLES {
+        return Flow::End(Cause::MaxSamples(turn.n_samples));
     }
+    if let Some(cause) = exhausted_limit(turn, cx) {
+        return Flow::End(cause);
+    }
+    turn.n_samples += 1;
+    turn.draft.attempt = 1;
+    Flow::Next
+}
+
+/// Why the calls of an answer are not made any more. Who may ask a model no more may still do what the model said.
+pub(super) fn check_calls(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
+    let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != LimitKind::Requests);
+    exhausted_limit(turn, cx).filter(is_broke)
 }

@@ -32,6 +32,9 @@ const DISTANCE: usize = 250;
 /// What stands between may differ a little: so many different texts.
 const BETWEEN: usize = 5;
 
+/// At first a model is asked every so many requests.
+const INTERVAL: u32 = 10;
+
 /// What was noticed. The words are for the model and the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
@@ -46,6 +49,34 @@ pub struct Loops {
     /// The cycle that the model was warned of, and how many of its calls came since.
     warned: Option<(Vec<u64>, usize)>,
     text: Text,
+}
+
+/// What was seen in this turn, and how often it was too much.
+#[derive(Debug, Default)]
+pub(super) struct LoopWatch {
+    pub repeated: Loops,
+    pub strikes: u32,
+    pub pace: CheckPace,
+}
+
+/// When a model is asked next whether the turn leads anywhere.
+#[derive(Debug)]
+pub(super) struct CheckPace {
+    pub last: u32,
+    pub interval: u32,
+}
+
+impl Default for CheckPace {
+    fn default() -> Self {
+        Self { last: 0, interval: INTERVAL }
+    }
+}
+
+impl LoopWatch {
+    /// Of what comes after this request of the turn: what was seen before says nothing of it.
+    pub fn from(n_samples: u32) -> Self {
+        Self { pace: CheckPace { last: n_samples, ..CheckPace::default() }, ..Self::default() }
+    }
 }
 
 impl Loops {

@@ -3,152 +3,115 @@
 use serde_json::Value;
 
 use super::{
-    Phase, SessionScratch, Spec, Turn,
     endings::Cause,
-    loop_detection::{Loop, Loops},
-    pseudo_call::PseudoCallKind,
+    flow::{Flow, Phase, Station},
+    loop_detection::{Loop, LoopWatch, Loops},
+    messages::tell_model,
+    pseudo_call::{PseudoCall, PseudoCallKind},
+    spec::TurnContext,
+    state::TurnState,
 };
 use crate::{
     base::{
-        content::Part,
-        event::{EventKind, Speaker},
         history::{Role, TurnPart},
-        ids::{CallId, MessageId, QuestionId},
         log::Answer,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, QuestionTopic, UserQuestion},
+        step::Input,
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "loop_detected", error: "stopped" };
+const LOOP: PseudoCallKind = PseudoCallKind::fallback("loop_detected", "stopped");
 /// The field of the question, and the answer that lets the model go on. Any other one stops it.
 const FIELD: &str = "loop_detected";
 const GO_ON: &str = "retry_once";
 const STOP: &str = "stop";
 
-/// What was seen in this turn, and how often it was too much.
-#[derive(Debug, Default)]
-pub(super) struct LoopRecovery {
-    loops: Loops,
-    strikes: u32,
-    /// Of questions to a model about it.
-    pub(super) pace: super::model_checks::NextRequest,
-}
-
 /// The user has it before them.
 #[derive(Debug)]
-pub(super) struct LoopQuestion {
-    pub question: QuestionId,
-    call: CallId,
+struct LoopQuestion {
+    asked: PseudoCall,
     why: String,
 }
 
-impl Turn {
-    /// The calls have ended: the model is asked again, unless it goes round in circles.
-    pub(super) fn after_calls(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        let found = if spec.bounds.watches_loops { self.loop_recovery.ended(step.record) } else { None };
-        match found {
-            None => self.judge_progress(step, spec, kept),
-            Some(it) => self.circled(step, spec, kept, it),
+/// The calls have ended: the model is asked again, unless it repeats itself to the letter.
+pub(super) fn check_repetition(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    let watches = cx.spec.bounds.watches_loops;
+    let found = if watches { record_last_calls(&mut turn.loops.repeated, cx.step.record) } else { None };
+    found.map_or(Flow::Next, |it| stop_loop(turn, cx, it))
+}
+
+pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, Loop { why }: Loop) -> Flow {
+    turn.loops.strikes += 1;
+    if turn.loops.strikes == 1 {
+        tell_model(cx.step, nudge(&why));
+        return Flow::Go(Station::Limits);
+    }
+    if !cx.spec.toolbox.interactive {
+        return Flow::End(Cause::Loop(why));
+    }
+    let asked = LOOP.ask(cx.step, "The model goes round in circles".to_owned(), form(&why));
+    Flow::wait(LoopQuestion { asked, why })
+}
+
+impl Phase for LoopQuestion {
+    fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::Answered { question, answer } if self.asked.is_about(question) => {
+                self.take_answer(turn, cx.step, &answer)
+            }
+            other => Flow::Unrelated(self, other),
         }
     }
 
-    /// The model said more. Where it says the same again and again, the answer is broken off: the model would not stop.
-    pub(super) fn said_more(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, from: usize) {
-        let Phase::Sampling { effect, response, .. } = &mut self.phase else { return };
-        let delta = response.text().get(from..).unwrap_or_default();
-        let Some(found) = self.loop_recovery.loops.record_text(delta).filter(|_| spec.bounds.watches_loops) else {
-            return;
-        };
-        step.start_effect(Effect::Abort { effect: *effect });
-        response.close(step);
-        self.scheduler.cancel(step, "the model repeats itself");
-        self.scheduler.clear();
-        self.circled(step, spec, kept, found);
+    fn leave(&mut self, step: &mut Step<'_>) {
+        self.asked.withdraw(step, "The question was withdrawn with its turn.");
     }
+}
 
-    pub(super) fn circled(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, Loop { why }: Loop) {
-        self.loop_recovery.strikes += 1;
-        if self.loop_recovery.strikes == 1 {
-            let message_id = MessageId::from(step.fresh_id("m"));
-            let content = vec![Part::text(nudge(&why))];
-            step.emit_event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
-            return self.sample(step, spec, kept, 1);
-        }
-        if !spec.toolbox.interactive {
-            return self.finish(step, &Cause::Loop(why));
-        }
-        let call = ASIDE.announce(step, "The model goes round in circles".to_owned());
-        let question = step.new_question_id();
-        let about = QuestionTopic::Fallback { call: call.clone(), form: form(&why).into() };
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-        self.phase = Phase::AskingLoop(Box::new(LoopQuestion { question, call, why }));
-    }
-
+impl LoopQuestion {
     /// The user's word; what is none stops.
-    pub(super) fn on_loop_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        answer: &Answer,
-    ) {
-        let Phase::AskingLoop(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
+    fn take_answer(self, turn: &mut TurnState, step: &mut Step<'_>, answer: &Answer) -> Flow {
         let chosen = match answer {
             Answer::Accepted { content } => content.get(FIELD).and_then(Value::as_str),
             _ => None,
         };
         match (answer, chosen) {
             (Answer::Cancelled, _) => {
-                ASIDE.end(step, &asked.call, "The question was withdrawn.", true);
-                self.finish(step, &Cause::Cancelled);
+                self.asked.end(step, "The question was withdrawn.", true);
+                Flow::End(Cause::Cancelled)
             }
             (_, Some(GO_ON)) => {
-                ASIDE.end(step, &asked.call, "Going on.", false);
-                self.loop_recovery = LoopRecovery::from(self.n_samples);
-                self.sample(step, spec, kept, 1);
+                self.asked.end(step, "Going on.", false);
+                turn.loops = LoopWatch::from(turn.n_samples);
+                Flow::Go(Station::Limits)
             }
             _ => {
-                ASIDE.end(step, &asked.call, "Stopped.", true);
-                self.finish(step, &Cause::Loop(asked.why));
+                self.asked.end(step, "Stopped.", true);
+                Flow::End(Cause::Loop(self.why))
             }
         }
     }
 }
 
-impl LoopQuestion {
-    pub fn withdraw(&self, step: &mut Step<'_>) {
-        step.start_effect(Effect::WithdrawQuestion { question: self.question });
-        ASIDE.end(step, &self.call, "The question was withdrawn with its turn.", true);
+/// The last calls of the record, with their results.
+fn record_last_calls(loops: &mut Loops, record: &Record) -> Option<Loop> {
+    let mut last = record.turns().iter().rev().skip_while(|it| it.role() == Role::User);
+    let results = last.next().filter(|it| it.role() == Role::Tool)?;
+    let calls = last.next()?;
+    let mut res = None;
+    for part in calls.parts() {
+        let TurnPart::Call { call, .. } = part else { continue };
+        let result = results.parts().iter().find_map(|it| match it {
+            TurnPart::Result(it) if it.id == call.id => Some(it),
+            _ => None,
+        });
+        let Some(result) = result else { continue };
+        res = loops.record_call(&call.name, &call.args, &result.content).or(res);
     }
-}
-
-impl LoopRecovery {
-    /// Of what comes after this request of the turn: what was seen before says nothing of it.
-    pub(super) fn from(n_samples: u32) -> Self {
-        Self { pace: super::model_checks::NextRequest::from(n_samples), ..Self::default() }
-    }
-
-    /// The last calls of the record, with their results.
-    fn ended(&mut self, record: &Record) -> Option<Loop> {
-        let mut last = record.turns().iter().rev().skip_while(|it| it.role() == Role::User);
-        let results = last.next().filter(|it| it.role() == Role::Tool)?;
-        let calls = last.next()?;
-        let mut res = None;
-        for part in calls.parts() {
-            let TurnPart::Call { call, .. } = part else { continue };
-            let result = results.parts().iter().find_map(|it| match it {
-                TurnPart::Result(it) if it.id == call.id => Some(it),
-                _ => None,
-            });
-            let Some(result) = result else { continue };
-            res = self.loops.record_call(&call.name, &call.args, &result.content).or(res);
-        }
-        res
-    }
+    res
 }
 
 fn nudge(why: &str) -> String {

@@ -3,10 +3,17 @@
 
 use std::sync::Arc;
 
-use super::{Phase, SessionScratch, Spec, Turn};
+use super::{
+    flow::{Flow, Phase},
+    spec::TurnContext,
+    state::TurnState,
+};
 use crate::{
     base::{ids::EffectId, log::Fact, memory::MemoryFile},
-    engine::{record::Step, step::Effect},
+    engine::{
+        record::Step,
+        step::{Effect, Input},
+    },
 };
 
 /// A disk that takes longer is not waited for, in milliseconds.
@@ -15,67 +22,64 @@ const PATIENCE: u64 = 2_000;
 const MAX_PLACES: usize = 64;
 
 /// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Discovery {
-    pub look: EffectId,
-    pub timer: EffectId,
+#[derive(Debug)]
+struct Discovery {
+    look: EffectId,
+    timer: EffectId,
 }
 
-impl Discovery {
-    pub fn leave(self, step: &mut Step<'_>) {
+/// All calls have ended: looks at where they were.
+pub(super) fn discover_memory(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    let roots = &cx.step.record.roots;
+    // Memory of the roots themselves was read at the start.
+    let mut places = turn.scheduler.touched_paths().filter(|it| !roots.contains(it)).cloned().collect::<Vec<_>>();
+    turn.scheduler.clear();
+    places.sort();
+    places.dedup();
+    places.truncate(MAX_PLACES);
+    if !cx.spec.memory_sources.just_in_time || cx.scratch.discovery_off || places.is_empty() {
+        return Flow::Next;
+    }
+    let look = cx.step.start_effect(Effect::DiscoverMemory { places });
+    let timer = cx.step.start_effect(Effect::SetTimer { at_ms: cx.step.now.unix_ms.saturating_add(PATIENCE) });
+    Flow::wait(Discovery { look, timer })
+}
+
+impl Phase for Discovery {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::MemoryRead { effect, files } if effect == self.look => {
+                cx.step.start_effect(Effect::Abort { effect: self.timer });
+                take_files(cx.step, files);
+            }
+            // A read that hangs there hangs alone, and only once.
+            Input::TimerFired { effect } if effect == self.timer => {
+                cx.step.start_effect(Effect::Abort { effect: self.look });
+                cx.scratch.discovery_off = true;
+                cx.step.emit_notice(
+                    "Looking for memory files of sub-folders took too long: the agent goes on without them. `/memory \
+                     refresh` has it look again.",
+                );
+            }
+            other => return Flow::Unrelated(self, other),
+        }
+        Flow::Next
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
         step.start_effect(Effect::Abort { effect: self.look });
         step.start_effect(Effect::Abort { effect: self.timer });
     }
 }
 
-impl Turn {
-    /// All calls have ended: looks at where they were.
-    pub(super) fn discover(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        let roots = &step.record.roots;
-        // Memory of the roots themselves was read at the start.
-        let mut places = self.scheduler.touched_paths().filter(|it| !roots.contains(it)).cloned().collect::<Vec<_>>();
-        self.scheduler.clear();
-        places.sort();
-        places.dedup();
-        places.truncate(MAX_PLACES);
-        if !spec.memory_sources.just_in_time || kept.discovery_off || places.is_empty() {
-            return self.after_calls(step, spec, kept);
-        }
-        let look = step.start_effect(Effect::DiscoverMemory { places });
-        let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(PATIENCE) });
-        self.phase = Phase::DiscoveringMemory(Discovery { look, timer });
-    }
-
-    pub(super) fn discovered(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        files: Result<Arc<[MemoryFile]>, String>,
-    ) {
-        let Phase::DiscoveringMemory(it) = std::mem::replace(&mut self.phase, Phase::RunningCalls) else { return };
-        step.start_effect(Effect::Abort { effect: it.timer });
-        match files {
-            Ok(files) => {
-                let files = step.record.unknown_memory(&files);
-                if !files.is_empty() {
-                    step.log(Fact::Discovered { files });
-                }
+fn take_files(step: &mut Step<'_>, files: Result<Arc<[MemoryFile]>, String>) {
+    match files {
+        Ok(files) => {
+            let files = step.record.unknown_memory(&files);
+            if !files.is_empty() {
+                step.log(Fact::Discovered { files });
             }
-            Err(why) => step.emit_notice(&format!("Memory files of sub-folders could not be read: {why}")),
         }
-        self.after_calls(step, spec, kept);
-    }
-
-    /// A read that hangs there hangs alone, and only once.
-    pub(super) fn look_took_long(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        let Phase::DiscoveringMemory(it) = std::mem::replace(&mut self.phase, Phase::RunningCalls) else { return };
-        step.start_effect(Effect::Abort { effect: it.look });
-        kept.discovery_off = true;
-        step.emit_notice(
-            "Looking for memory files of sub-folders took too long: the agent goes on without them. `/memory refresh` has \
-             it look again.",
-        );
-        self.after_calls(step, spec, kept);
+        Err(why) => step.emit_notice(&format!("Memory files of sub-folders could not be read: {why}")),
     }
 }

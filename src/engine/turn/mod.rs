@@ -1,24 +1,37 @@
-//! A turn: one prompt from its arrival to its one outcome, a state machine over its phases.
+//! A turn: one prompt from its arrival to its one outcome. It walks the stations of [`recipe`], from wait to wait.
 
+mod agent_hooks;
+mod answer;
 mod background_results;
+mod build;
+mod calls;
 pub mod checkpoints;
 mod command_turn;
 mod compressing;
 mod distilling;
 pub mod endings;
 mod failure_recovery;
+mod flow;
+mod inbox;
 mod limits;
 mod loop_detection;
 mod loop_recovery;
 mod memory_discovery;
+mod memory_reading;
+mod messages;
 mod model_checks;
 mod preamble;
 mod pseudo_call;
+mod recipe;
 mod request_builder;
+mod request_hooks;
 mod response;
+mod route;
 mod router;
 mod sampling;
+mod server_wait;
 mod spec;
+mod state;
 pub mod steering;
 mod trust;
 mod turn_hooks;
@@ -27,217 +40,88 @@ pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
-pub use command_turn::{CommandTurn, send_command_message};
+pub use command_turn::CommandTurn;
 pub use limits::limits;
+pub use messages::send_command_message;
 pub use preamble::Preamble;
-pub use spec::{MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds};
+pub use spec::{MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds, TurnContext};
 
 use std::sync::Arc;
 
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{EventKind, PromptOutcome, STOPPED, Speaker, Status, ToolProgress},
-        ids::{EffectId, MessageId, PromptId, QuestionId, StreamId},
-        log::{Answer, Fact},
+        event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
+        ids::{MessageId, PromptId, StreamId},
+        log::Fact,
+        text,
     },
     engine::{
-        context::RetryAdvice,
-        hooks::{
-            firing::Firing,
-            plugins::{PluginMoment, PluginPoint},
-        },
+        hooks::plugins::{PluginMoment, PluginPoint},
         record::{COMMAND_META, Step},
-        routing,
-        scheduler::{BatchStatus, Scheduler, Toolbox},
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
-            response::Response,
-            turn_hooks::{AfterTurnHooks, BufferedAnswer, TurnTranscript},
+            failure_recovery::note_standing,
+            flow::{Flow, Phase, Station},
+            messages::send_message,
+            router::Router,
+            state::TurnState,
         },
     },
 };
 
-/// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.
-pub const MAX_SAMPLES: u32 = 100;
-
 /// Longest heuristic title, in characters.
 const TITLE: usize = 80;
-
-/// Which attempt of a sample it is, from 1, and why this model.
-#[derive(Debug)]
-struct Attempt {
-    attempt: u32,
-    why: String,
-}
 
 /// One prompt under way.
 #[derive(Debug)]
 pub struct Turn {
     prompt: PromptId,
-    phase: Phase,
-    n_samples: u32,
-    /// The model that is asked now.
-    model: Arc<str>,
-    router: router::Router,
-    tries: routing::failure::AttemptCounts,
-    /// The model has one attempt in this turn.
-    single_attempt: bool,
-    retry_advice: Option<RetryAdvice>,
-    scheduler: Scheduler,
-    /// As the current request told the model of them.
-    tools: Toolbox,
-    transcript: TurnTranscript,
-    loop_recovery: loop_recovery::LoopRecovery,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// The user is asked about the folder.
-    AskingTrust(trust::TrustQuestion),
-    /// What the user said about it is carried out.
-    ApplyingTrust {
-        effect: EffectId,
-        joining: trust::TrustDecision,
-    },
-    /// Memory files are read.
-    ReadingMemory {
-        effect: EffectId,
-        /// The turn only shows them, whole or not, and asks no model for an answer.
-        shown: Option<bool>,
-    },
-    /// Servers are still starting; the effect wakes the turn when it has waited long enough.
-    WaitingForServers {
-        effect: EffectId,
-    },
-    /// The model answers.
-    Sampling {
-        effect: EffectId,
-        attempt: u32,
-        response: Response,
-        /// What came of it, where hooks see it first.
-        buffered: Option<BufferedAnswer>,
-    },
-    /// Hooks have a say.
-    RunningHooks {
-        firing: Firing,
-        next: Box<AfterTurnHooks>,
-    },
-    /// A model is asked something beside the conversation.
-    AskingUtility {
-        utility: Box<utility_call::UtilityCall>,
-        then: utility_wait::AfterConsulting,
-    },
-    /// Until the next attempt.
-    WaitingToRetry {
-        effect: EffectId,
-        attempt: u32,
-    },
-    /// The user is asked how to go on without the model.
-    AskingFallback(Box<failure_recovery::RecoveryQuestion>),
-    /// The user is asked whether a model that goes round in circles may go on.
-    AskingLoop(Box<loop_recovery::LoopQuestion>),
-    /// A model is asked about the turn itself.
-    CheckingTurn(Box<model_checks::PendingCheck>),
-    RunningCalls,
-    /// Files are taken back.
-    Restoring(Box<undo::Restoring>),
-    /// Memory of the folders that the calls came to is read.
-    DiscoveringMemory(memory_discovery::Discovery),
-    Finished,
+    state: TurnState,
+    /// Where it is in the recipe.
+    station: Station,
+    /// What it waits for; `None`: it is over.
+    phase: Option<Box<dyn Phase>>,
 }
 
 impl Turn {
     /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
-    pub fn begin(
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        prompt: PromptId,
-        content: Vec<Part>,
-    ) -> Self {
-        let stream = StreamId::from(step.fresh_id("s"));
-        step.begin_stream(stream);
-        let plugins = &spec.toolbox.hooks.plugins;
+    pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: Vec<Part>) -> Self {
+        let stream = StreamId::from(cx.step.fresh_id("s"));
+        cx.step.begin_stream(stream);
+        let plugins = &cx.spec.toolbox.hooks.plugins;
         let content = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content)).unwrap_or(content);
-        let asked = joined_text(&content);
-        let title = step.record.title.is_none().then(|| title_of(&content)).flatten();
-        let message_id = MessageId::from(step.fresh_id("m"));
-        step.emit_event(EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() });
+        let prompt_text = joined_text(&content);
+        let title = Some(text::first_line(&prompt_text, TITLE)).filter(|it| !it.is_empty());
+        let title = title.filter(|_| cx.step.record.title.is_none());
+        send_message(cx.step, Speaker::User, content, &[]);
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
-        kept.health.begin_turn();
-        let configured = spec.aliases.model_of(&step.record.model);
-        let found = router::first(step.record, spec, kept, step.now.unix_ms);
-        let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
-        let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
-        step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
-        let instead = is_fallback.then(|| (step.record.model.clone(), model.to_string()));
-        if instead.is_some() {
-            let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
-            step.emit_event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
-            step.log(Fact::Fallback { from: configured, to: Some(model.to_string()), intent: None, answer: None, why });
-        }
-        let mut res = Self {
-            prompt,
-            phase: Phase::Finished,
-            n_samples: 0,
-            model,
-            router: router::Router::begin(instead),
-            tries: routing::failure::AttemptCounts::default(),
-            single_attempt: false,
-            retry_advice: None,
-            scheduler: Scheduler::default(),
-            tools: spec.toolbox.clone(),
-            transcript: TurnTranscript { prompt_text: asked, ..TurnTranscript::default() },
-            loop_recovery: loop_recovery::LoopRecovery::default(),
-        };
-        res.note_standing(step, kept);
-        if let Some(cause) = res.exhausted_limit(step.record, spec) {
-            res.finish(step, &cause);
-            return res;
-        }
-        if let Some(answer) = plugins.parts(PluginPoint::BeforeRun, PluginMoment::Turn) {
-            res.finish_with_answer(step, answer);
-            return res;
-        }
-        match kept.preamble.trust_form() {
-            Some(form) => res.phase = Phase::AskingTrust(trust::ask(step, form)),
-            None => res.prepare(step, spec, kept),
-        }
+        cx.scratch.health.begin_turn();
+        let (model, instead) = begin_with_model(cx, title);
+        let mut state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        note_standing(&mut state, cx);
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        res.walk(cx, Flow::Go(Station::FIRST));
         res
     }
 
-    fn prepare(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        if spec.memory_sources.at_start && !kept.memory_read {
-            return self.read_memory(step, None);
-        }
-        match kept.preamble.wait_until(step.now.unix_ms) {
-            Some(at_ms) => {
-                self.phase = Phase::WaitingForServers { effect: step.start_effect(Effect::SetTimer { at_ms }) }
-            }
-            None => self.finish_preparing(step, spec, kept),
-        }
-    }
-
-    /// The tools changed; perhaps nothing is waited for any more.
-    pub fn on_tools_changed(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        if let Phase::WaitingForServers { effect } = self.phase
-            && kept.preamble.wait_until(step.now.unix_ms).is_none()
-        {
-            step.start_effect(Effect::Abort { effect });
-            self.finish_preparing(step, spec, kept);
-        }
-    }
-
-    fn finish_preparing(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        if let Some(text) = kept.preamble.take_message() {
-            let message_id = MessageId::from(step.fresh_id("m"));
-            let content = vec![Part::text(text)];
-            step.emit_event(EventKind::Message { role: Speaker::Developer, message_id, content, cuts: Vec::new() });
-        }
-        let opening = kept.preamble.take_opening();
-        self.run_start_hooks(step, spec, kept, opening);
+    /// Begins a turn for a command.
+    pub fn begin_command(
+        cx: &mut TurnContext<'_, '_>,
+        prompt: PromptId,
+        content: Vec<Part>,
+        command: CommandTurn,
+    ) -> Self {
+        let stream = StreamId::from(cx.step.fresh_id("s"));
+        cx.step.begin_stream(stream);
+        send_command_message(cx.step, Speaker::User, content);
+        let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
+        let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        let flow = command.begin(&mut res.state, cx);
+        res.walk(cx, flow);
+        res
     }
 
     pub fn prompt(&self) -> PromptId {
@@ -245,170 +129,80 @@ impl Turn {
     }
 
     pub fn is_finished(&self) -> bool {
-        matches!(self.phase, Phase::Finished)
+        self.phase.is_none()
     }
 
-    /// Takes one thing that happened. Whatever does not fit the phase is late, and ignored.
-    pub fn step(&mut self, input: Input, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch) {
-        let input = self.on_utility_input(input, step, spec, kept);
-        let Some(input) = input.filter(|it| !self.on_check_input(step, spec, kept, it)) else { return };
-        match input {
-            Input::Chunks { effect, chunks } => self.on_chunks(step, spec, kept, effect, chunks),
-            Input::HookFinished { effect, report } => self.on_hook(step, spec, kept, effect, &report),
-            Input::MemoryRead { effect, files } => self.on_memory_read(step, spec, kept, effect, files),
-            Input::Generated { effect, result } => self.on_generated(step, spec, kept, effect, result),
-            Input::TimerFired { effect } => self.on_timer(step, spec, kept, effect),
-            Input::Resolved { effect, result } => {
-                let standing = self.scheduler.on_resolved(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::Checked { effect, finding: said } => {
-                let standing = self.scheduler.on_checked(step, &self.tools, effect, said);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::Previewed { effect, result } => {
-                let standing = self.scheduler.on_previewed(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::Answered { question, answer } => self.on_answer(step, spec, kept, question, answer),
-            Input::TrustApplied { effect, result } => self.on_trust_applied(step, spec, kept, effect, result),
-            Input::TerminalAttached { effect, screen } => {
-                self.scheduler.report_progress(step, effect, ToolProgress::Attached { screen })
-            }
-            Input::OutputPrinted { effect, text } => {
-                self.scheduler.report_progress(step, effect, ToolProgress::Printed { text })
-            }
-            Input::Restored { .. } | Input::Diffed { .. } | Input::Checkpointed { .. } => {
-                self.on_checkpoint_store(step, spec, kept, input);
-            }
-            Input::RunEnded { effect, output, .. } => {
-                let standing = self.scheduler.on_run_ended(step, &self.tools, effect, *output);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-            Input::ElicitationRequested { elicitation, calls, request: wanted } => {
-                self.scheduler.on_elicitation(step, &self.tools, elicitation, &calls, wanted);
-            }
-            Input::ElicitationWithdrawn { elicitation } => self.scheduler.on_elicitation_withdrawn(step, elicitation),
-            Input::Prompt { .. }
-            | Input::Cancel
-            | Input::CancelPrompt(_)
-            | Input::Steer { .. }
-            | Input::SetOption(_)
-            | Input::TrustPrompt(_)
-            | Input::Notice(_)
-            | Input::BackgroundResult(_)
-            | Input::BackgroundExited(_)
-            | Input::Compared { .. }
-            | Input::ClientRewind(_)
-            | Input::Outages(_)
-            | Input::RewindConversation { .. }
-            | Input::ToolsChanged(_) => (),
+    /// Takes one thing that happened. Whatever is not waited for is late, and ignored.
+    pub fn step(&mut self, cx: &mut TurnContext<'_, '_>, input: Input) {
+        if let Some(phase) = self.phase.take() {
+            let flow = phase.step(&mut self.state, cx, input);
+            self.walk(cx, flow);
         }
     }
 
-    fn on_timer(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, effect: EffectId) {
-        match self.phase {
-            Phase::WaitingToRetry { effect: own, attempt } if own == effect => self.sample(step, spec, kept, attempt),
-            Phase::WaitingForServers { effect: own } if own == effect => self.finish_preparing(step, spec, kept),
-            Phase::DiscoveringMemory(it) if it.timer == effect => self.look_took_long(step, spec, kept),
-            _ => {
-                let standing = self.scheduler.on_timer(step, &self.tools, effect);
-                self.on_batch_status(step, spec, kept, standing);
-            }
-        }
-    }
-
-    fn on_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        question: QuestionId,
-        answer: Answer,
-    ) {
-        match &self.phase {
-            Phase::Restoring(_) => self.on_conflict_answer(step, question, &answer),
-            Phase::AskingTrust(it) if it.question == question => self.on_trust_answer(step, spec, kept, answer),
-            Phase::AskingFallback(it) if it.question == question => self.on_fallback_answer(step, spec, kept, answer),
-            Phase::AskingLoop(it) if it.question == question => self.on_loop_answer(step, spec, kept, &answer),
-            _ => self.on_call_answer(step, spec, kept, question, answer),
+    /// Goes from station to station, until something is waited for or the turn is over.
+    fn walk(&mut self, cx: &mut TurnContext<'_, '_>, mut flow: Flow) {
+        loop {
+            let station = match flow {
+                Flow::Next => self.station.next(),
+                Flow::Go(station) => Some(station),
+                Flow::Wait(phase) => {
+                    self.phase = Some(phase);
+                    return;
+                }
+                Flow::Unrelated(phase, input) => {
+                    self.phase = Some(phase);
+                    // Hooks that were told of a question, and servers that ask, do not mind what the turn waits for.
+                    let (scheduler, mut calls) = self.state.calls(cx.step);
+                    scheduler.on_input(&mut calls, input);
+                    return;
+                }
+                Flow::End(cause) => return self.finish(cx.step, &cause),
+                Flow::Report { text, rewind_to } => return self.finish_with_report(cx.step, text, rewind_to),
+            };
+            let Some(station) = station else {
+                let cause = self.state.ending.clone();
+                return self.finish(cx.step, &cause);
+            };
+            self.station = station;
+            flow = station.enter(&mut self.state, cx);
         }
     }
 
     /// Ends the turn from outside.
     pub fn end(&mut self, step: &mut Step<'_>, cause: Cause) {
-        if self.is_finished() {
-            return;
+        if let Some(mut phase) = self.phase.take() {
+            phase.leave(step);
+            self.finish(step, &cause);
         }
-        match &mut self.phase {
-            Phase::CheckingTurn(it) => it.utility.abandon(step),
-            Phase::ReadingMemory { effect, .. }
-            | Phase::WaitingForServers { effect }
-            | Phase::Sampling { effect, .. }
-            | Phase::WaitingToRetry { effect, .. } => {
-                step.start_effect(Effect::Abort { effect: *effect });
-            }
-            Phase::RunningHooks { firing, .. } => {
-                let running: Vec<EffectId> = firing.running().collect();
-                running.into_iter().for_each(|effect| _ = step.start_effect(Effect::Abort { effect }));
-            }
-            Phase::AskingUtility { utility, then } => {
-                utility.abandon(step);
-                then.leave(step);
-            }
-            Phase::AskingTrust(asked) => asked.withdraw(step),
-            Phase::AskingFallback(asked) => asked.withdraw(step),
-            Phase::AskingLoop(asked) => asked.withdraw(step),
-            Phase::ApplyingTrust { joining, .. } => joining.leave(step),
-            Phase::DiscoveringMemory(it) => it.leave(step),
-            Phase::Restoring(it) => it.withdraw(step),
-            Phase::RunningCalls | Phase::Finished => (),
-        }
-        self.finish(step, &cause);
     }
 
-    fn on_call_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        question: QuestionId,
-        answer: Answer,
-    ) {
-        let standing = self.scheduler.on_answer(step, &self.tools, question, answer);
-        self.on_batch_status(step, spec, kept, standing);
+    /// Words of the user that come while it runs: they enter with the next request.
+    pub fn steer(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
+        self.state.steering.add(step, prompt, content);
     }
 
-    fn on_batch_status(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, standing: BatchStatus) {
-        if !matches!(self.phase, Phase::RunningCalls) {
-            return;
-        }
-        match standing {
-            BatchStatus::Open => (),
-            BatchStatus::Done => self.discover(step, spec, kept),
-            BatchStatus::AskedInText(question) => self.finish(step, &Cause::AskedInText(question)),
-            BatchStatus::TurnCancelled => self.finish(step, &Cause::Cancelled),
-            BatchStatus::HookStopped(why) => self.finish(step, &Cause::HookStop(why)),
-            BatchStatus::Fatal(why) => self.finish(step, &Cause::ToolFatal(why)),
-        }
+    /// They are not wanted any more. Whether they were waiting here.
+    pub fn cancel_steering(&mut self, step: &mut Step<'_>, prompt: PromptId) -> bool {
+        self.state.steering.cancel(step, prompt)
+    }
+
+    /// The turn is over: words that the model was not told of go back.
+    pub fn reject_steering(&mut self, step: &mut Step<'_>) {
+        self.state.steering.reject(step);
     }
 
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
-        self.phase = Phase::Finished;
-        self.scheduler.cancel(step, cause.why());
+        self.state.scheduler.cancel(step, cause.why());
         let TurnEnding { reason, outcome, text, aside, error } = endings::ending(cause);
         if let Some(text) = text {
-            let message_id = MessageId::from(step.fresh_id("m"));
-            let content = vec![Part::text(text)];
-            let message = EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() };
-            let (command, stopped) = (aside.then_some(COMMAND_META), error.is_some().then_some(STOPPED));
-            let meta = command.into_iter().chain(stopped).map(|it| (it.to_owned(), true.into()));
-            step.emit_event_with(message, meta.collect());
+            let marks = aside.then_some(COMMAND_META).into_iter().chain(error.is_some().then_some(STOPPED));
+            send_message(step, Speaker::Agent, vec![Part::text(text)], &marks.collect::<Vec<_>>());
         }
-        let plugins = self.tools.hooks.plugins.clone();
+        let plugins = self.state.tools.hooks.plugins.clone();
         if let Some(content) = plugins.parts(PluginPoint::AfterAgent, PluginMoment::Turn) {
-            self.send_message(step, content);
+            send_message(step, Speaker::Agent, content, &[]);
         }
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
@@ -418,28 +212,43 @@ impl Turn {
             };
             step.emit_event_with(EventKind::Error { status, message, fatal: true }, meta);
         }
-        step.emit_event(EventKind::AgentEnd { reason });
-        let usage = step.record.turn_usage();
-        step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage });
+        self.settle(step, reason, outcome);
         _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
     }
 
-    fn send_message(&self, step: &mut Step<'_>, content: Vec<Part>) {
-        let message_id = MessageId::from(step.fresh_id("m"));
-        step.emit_event(EventKind::Message { role: Speaker::Agent, message_id, content, cuts: Vec::new() });
+    /// The one end of a command.
+    fn finish_with_report(&mut self, step: &mut Step<'_>, text: String, rewind_to: Option<MessageId>) {
+        send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
+        self.settle(step, EndReason::Completed, PromptOutcome::Stop(StopKind::EndTurn));
+        // After all that is to be said: the answer stays, as the user is to read it.
+        if let Some(to) = rewind_to {
+            step.start_effect(Effect::RewindConversation { to });
+        }
     }
 
-    /// A plugin answers for the agent.
-    fn finish_with_answer(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
-        self.send_message(step, content);
-        self.finish(step, &Cause::Completed);
+    fn settle(&mut self, step: &mut Step<'_>, reason: EndReason, outcome: PromptOutcome) {
+        step.emit_event(EventKind::AgentEnd { reason });
+        let usage = step.record.turn_usage();
+        step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage });
     }
 }
 
-fn title_of(content: &[Part]) -> Option<String> {
-    let text = joined_text(content);
-    let title = crate::base::text::first_line(&text, TITLE);
-    (!title.is_empty()).then_some(title)
+/// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
+fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
+    let configured = cx.spec.aliases.model_of(&cx.step.record.model);
+    let found = route::first_model(cx);
+    let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
+    let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
+    cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
+    if !is_fallback {
+        return (model, None);
+    }
+    let message = format!("{configured} is known not to answer now: this turn goes to {model}.");
+    cx.step.emit_event(EventKind::Error { status: Status::Unavailable, message, fatal: false });
+    let instead = (cx.step.record.model.clone(), model.to_string());
+    let to = Some(model.to_string());
+    cx.step.log(Fact::Fallback { from: configured, to, intent: None, answer: None, why });
+    (model, Some(instead))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Spec, Turn, endings::Cause, windows};
+use super::{endings::Cause, spec::TurnContext, state::TurnState, windows};
 use crate::{
     base::{
         content::joined_text,
@@ -30,53 +30,50 @@ pub(super) enum MissingRequest {
     },
 }
 
-impl Turn {
-    /// Whole, for this model: parameters of another one would be refused or do something else.
-    pub(super) fn build_request(
-        &self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        model: &str,
-        compresses: bool,
-    ) -> Result<ModelRequest, MissingRequest> {
-        let (whole, scratch) = (windows::window(step.record, spec, model), &spec.scratch);
-        // By the rule of thumb, as all sizes here are; the provider may count more or less.
-        let window = step.record.token_scale().estimated_tokens(model, whole);
-        let (compress_at, distill) = (spec.bounds.compress_at(window).filter(|_| compresses), spec.bounds.distill);
-        let distill = distill.filter(|_| compresses);
-        loop {
-            let (record, instructions) = (&*step.record, &spec.instructions);
-            let (tools, again) = (&self.tools.tools, self.retry_advice);
-            let materials = RequestMaterials {
-                record,
-                instructions,
-                tools,
-                known_tools: &spec.toolbox.known_tools,
-                retry_advice: again,
-                window,
-                scratch,
-                compress_at,
-                distill,
-            };
-            // Each need that is met leaves less that could be asked for: this ends.
-            match context::build(Arc::from(model), materials) {
-                Ok(mut request) => {
-                    spec.aliases.fill_params(&mut request, self.router.name(record, model), again.is_some());
-                    return Ok(request);
-                }
-                Err(RequestNeed::Compress { n_turns, size }) => {
-                    return Err(MissingRequest::NeedsCompression { n_turns, size });
-                }
-                Err(RequestNeed::Distill(call)) => return Err(MissingRequest::NeedsDistilling(call)),
-                Err(RequestNeed::Mask(masks)) => mask(step, masks),
-                Err(RequestNeed::Replace { n_turns, summary }) => {
-                    step.emit_notice("The conversation is longer than the model reads: its oldest part was left out.");
-                    step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
-                }
-                Err(RequestNeed::TooLarge { size, .. }) => {
-                    let size = step.record.token_scale().model_tokens(model, size);
-                    return Err(MissingRequest::Ended(Cause::TooLong { model: model.to_owned(), size, window: whole }));
-                }
+/// Whole, for this model: parameters of another one would be refused or do something else.
+pub(super) fn build_request(
+    turn: &TurnState,
+    cx: &mut TurnContext<'_, '_>,
+    model: &str,
+    compresses: bool,
+) -> Result<ModelRequest, MissingRequest> {
+    let (whole, scratch) = (windows::window(cx.step.record, cx.spec, model), &cx.spec.scratch);
+    // By the rule of thumb, as all sizes here are; the provider may count more or less.
+    let window = cx.step.record.token_scale().estimated_tokens(model, whole);
+    let (compress_at, distill) = (cx.spec.bounds.compress_at(window).filter(|_| compresses), cx.spec.bounds.distill);
+    let distill = distill.filter(|_| compresses);
+    loop {
+        let (record, instructions) = (&*cx.step.record, &cx.spec.instructions);
+        let (tools, again) = (&turn.tools.tools, turn.attempts.retry_advice);
+        let materials = RequestMaterials {
+            record,
+            instructions,
+            tools,
+            known_tools: &cx.spec.toolbox.known_tools,
+            retry_advice: again,
+            window,
+            scratch,
+            compress_at,
+            distill,
+        };
+        // Each need that is met leaves less that could be asked for: this ends.
+        match context::build(Arc::from(model), materials) {
+            Ok(mut request) => {
+                cx.spec.aliases.fill_params(&mut request, turn.router.name(record, model), again.is_some());
+                return Ok(request);
+            }
+            Err(RequestNeed::Compress { n_turns, size }) => {
+                return Err(MissingRequest::NeedsCompression { n_turns, size });
+            }
+            Err(RequestNeed::Distill(call)) => return Err(MissingRequest::NeedsDistilling(call)),
+            Err(RequestNeed::Mask(masks)) => mask(cx.step, masks),
+            Err(RequestNeed::Replace { n_turns, summary }) => {
+                cx.step.emit_notice("The conversation is longer than the model reads: its oldest part was left out.");
+                cx.step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
+            }
+            Err(RequestNeed::TooLarge { size, .. }) => {
+                let size = cx.step.record.token_scale().model_tokens(model, size);
+                return Err(MissingRequest::Ended(Cause::TooLong { model: model.to_owned(), size, window: whole }));
             }
         }
     }

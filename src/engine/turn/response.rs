@@ -13,10 +13,10 @@ use crate::{
     engine::{
         record::{Record, Step},
         routing::prices::Price,
-        scheduler::{Scheduler, Toolbox},
         turn::{
-            Spec,
             endings::{Cause, EmptyAnswer},
+            spec::Spec,
+            state::TurnState,
             windows,
         },
     },
@@ -88,7 +88,7 @@ impl Response {
     }
 
     /// Takes what one read brought. Adjacent text of a message becomes one event with its cuts.
-    pub fn take_chunks(&mut self, step: &mut Step<'_>, tools: &Toolbox, scheduler: &mut Scheduler, chunks: Vec<Chunk>) {
+    pub fn take_chunks(&mut self, turn: &mut TurnState, step: &mut Step<'_>, chunks: Vec<Chunk>) {
         let mut run: Option<TextRun> = None;
         for chunk in chunks {
             match chunk {
@@ -96,14 +96,14 @@ impl Response {
                 Chunk::Thought { text, signature: None } => self.extend(step, &mut run, true, text),
                 other => {
                     self.flush(step, &mut run);
-                    self.take_other(step, tools, scheduler, other);
+                    self.take_other(turn, step, other);
                 }
             }
         }
         self.flush(step, &mut run);
     }
 
-    fn take_other(&mut self, step: &mut Step<'_>, tools: &Toolbox, scheduler: &mut Scheduler, chunk: Chunk) {
+    fn take_other(&mut self, turn: &mut TurnState, step: &mut Step<'_>, chunk: Chunk) {
         match chunk {
             Chunk::Text { text, signature } => self.say(step, false, Part::Text { text, signature }, Vec::new()),
             Chunk::Thought { text, signature } => {
@@ -115,7 +115,8 @@ impl Response {
                 self.n_calls += 1;
                 let name = if name.trim().is_empty() { "generic_tool".to_owned() } else { name.trim().to_owned() };
                 let id = call_id(step, id, &name);
-                scheduler.propose(step, tools, ToolCall { id, name, args }, signature.as_deref());
+                let (scheduler, mut calls) = turn.calls(step);
+                scheduler.propose(&mut calls, ToolCall { id, name, args }, signature.as_deref());
             }
             Chunk::Usage(usage) => self.usage = Some(usage),
             Chunk::Finish(finish) => self.finish = Some(finish),
@@ -208,6 +209,8 @@ impl Response {
 
 /// What an answer that ended well is.
 pub enum AnswerKind {
+    /// Its calls are to be made.
+    Calls,
     Answer(Cause),
     /// It is none: one of the nine ways.
     None(EmptyAnswer),

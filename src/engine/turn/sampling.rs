@@ -1,162 +1,97 @@
 //! Sampling: sends a request to the model and reads its answer.
 
 use super::{
-    Attempt, MAX_SAMPLES, Phase, SessionScratch, Spec, Turn, compressing,
-    endings::Cause,
-    failure_recovery::FailedAttempt,
-    request_builder::{self, MissingRequest},
-    response::{AnswerKind, Response},
+    answer::{self, BufferedAnswer},
+    failure_recovery::{self, FailedAttempt},
+    flow::{Flow, Phase, Station},
+    loop_recovery,
+    response::Response,
+    spec::TurnContext,
+    state::TurnState,
 };
 use crate::{
     base::{
         ids::EffectId,
         log::Fact,
-        model::{Chunk, Failure, ModelRequest, Purpose},
+        model::{Chunk, Failure, Purpose},
     },
-    engine::{context::tokens, record::Step, step::Effect},
+    engine::{
+        context::tokens,
+        record::Step,
+        step::{Effect, Input},
+    },
 };
 
-impl Turn {
-    pub(super) fn sample(&mut self, step: &mut Step<'_>, spec: &Spec, kept: &mut SessionScratch, attempt: u32) {
-        if attempt == 1 && self.n_samples >= MAX_SAMPLES {
-            return self.finish(step, &Cause::MaxSamples(self.n_samples));
-        }
-        if let Some(cause) = self.exhausted_limit(step.record, spec).filter(|_| attempt == 1) {
-            return self.finish(step, &cause);
-        }
-        self.n_samples += u32::from(attempt == 1);
-        kept.background_results.tell(step);
-        self.take_steering(step);
-        self.tools = spec.toolbox.in_mode(step.record.mode);
-        self.ask_model(step, spec, kept, attempt, true);
-    }
+/// The model answers.
+#[derive(Debug)]
+struct Sampling {
+    effect: EffectId,
+    response: Box<Response>,
+    /// What came of it, where hooks see it first.
+    buffered: Option<BufferedAnswer>,
+}
 
-    /// `compresses`: models may be asked first how to make it shorter.
-    pub(super) fn ask_model(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        attempt: u32,
-        compresses: bool,
-    ) {
-        let why = self.select_model(step, &spec.aliases);
-        match self.build_request(step, spec, &self.model, compresses) {
-            Ok(request) if self.is_open(step.record, spec) => {
-                self.find_model(step, spec, kept, attempt, &request.contents);
-            }
-            Ok(request) => self.run_request_hooks(step, spec, kept, Attempt { attempt, why }, request),
-            Err(MissingRequest::NeedsCompression { n_turns, size }) => {
-                let old =
-                    compressing::OldContext { goal: compressing::CompressionGoal::Request { attempt }, n_turns, size };
-                self.compress(step, spec, kept, old);
-            }
-            Err(MissingRequest::NeedsDistilling(call)) => self.distill(step, spec, kept, call, attempt),
-            Err(MissingRequest::Ended(cause)) => {
-                request_builder::retract(step, &cause);
-                self.finish(step, &cause);
-            }
+pub(super) fn send_request(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    let Some(request) = turn.draft.request.take() else { return Flow::Go(Station::Model) };
+    let (model, buffered) = (request.model.clone(), BufferedAnswer::of(cx, &request));
+    let (attempt, why) = (turn.draft.attempt, std::mem::take(&mut turn.draft.why));
+    let tokens = tokens::of_request(&request);
+    cx.step.log(Fact::Attempt { model: model.to_string(), attempt, tokens, why });
+    let effect = cx.step.start_effect(Effect::Generate { purpose: Purpose::Agent, request });
+    let response = Box::new(Response::new(model, cx.spec, cx.step.record));
+    Flow::wait(Sampling { effect, response, buffered })
+}
+
+impl Phase for Sampling {
+    fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::Chunks { effect, chunks } if effect == self.effect => self.take_chunks(turn, cx, chunks),
+            Input::Generated { effect, result } if effect == self.effect => self.end(turn, cx, result),
+            other => Flow::Unrelated(self, other),
         }
     }
 
-    pub(super) fn send(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        Attempt { attempt, why }: Attempt,
-        request: ModelRequest,
-    ) {
-        let (model, held) = (request.model.clone(), Self::buffer_for_hooks(step, spec, &request));
-        let tokens = tokens::of_request(&request);
-        step.log(Fact::Attempt { model: model.to_string(), attempt, tokens, why });
-        let effect = step.start_effect(Effect::Generate { purpose: Purpose::Agent, request });
-        self.phase =
-            Phase::Sampling { effect, attempt, response: Response::new(model, spec, step.record), buffered: held };
+    fn leave(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.effect });
     }
+}
 
-    pub(super) fn on_generated(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        effect: EffectId,
-        result: Result<(), Failure>,
-    ) {
-        if !matches!(self.phase, Phase::Sampling { effect: own, .. } if own == effect) {
-            return;
-        }
-        let phase = std::mem::replace(&mut self.phase, Phase::RunningCalls);
-        let Phase::Sampling { attempt, mut response, buffered: held, .. } = phase else { return };
-        match (result, held) {
-            (Err(failure), _) => {
-                response.close(step);
-                let (shown, said) = (response.has_shown(), response.messages().to_vec());
-                self.on_attempt_failed(
-                    step,
-                    spec,
-                    kept,
-                    FailedAttempt { failure, attempt, shown, said, cause: None, nudge: None },
-                );
-            }
-            (Ok(()), Some(held)) => self.run_answer_hooks(step, spec, kept, (response, attempt), held),
-            (Ok(()), None) => self.on_model_answer(step, spec, kept, response, attempt),
-        }
-    }
-
-    /// An answer is there, and shown: its calls are made, or it was the last one.
-    pub(super) fn on_model_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        mut response: Response,
-        attempt: u32,
-    ) {
-        response.close(step);
-        if !self.scheduler.is_empty() {
-            self.answered_well(step, kept);
-            self.transcript.answer_text += response.text();
-            if let Some(cause) = self.broke(step.record, spec) {
-                return self.finish(step, &cause);
-            }
-            self.phase = Phase::RunningCalls;
-            let standing = self.scheduler.advance(step, &self.tools);
-            return self.on_batch_status(step, spec, kept, standing);
-        }
-        match response.classify_answer(self.n_samples > 1) {
-            AnswerKind::Answer(cause) => {
-                self.answered_well(step, kept);
-                self.transcript.answer_text += response.text();
-                if self.is_steered() {
-                    return self.sample(step, spec, kept, 1);
-                }
-                self.judge_speaker(step, spec, kept, cause);
-            }
-            AnswerKind::None(empty) => {
-                let (failure, nudge, shown) = (empty.failure(), empty.nudge(), response.has_shown());
-                let (said, cause) = (response.messages().to_vec(), Some(empty.cause()));
-                self.on_attempt_failed(step, spec, kept, FailedAttempt { failure, attempt, shown, said, cause, nudge });
-            }
-        }
-    }
-
-    pub(super) fn on_chunks(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        effect: EffectId,
+impl Sampling {
+    /// Where the model says the same again and again, the answer is broken off: the model would not stop.
+    fn take_chunks(
+        mut self: Box<Self>,
+        turn: &mut TurnState,
+        cx: &mut TurnContext<'_, '_>,
         chunks: Vec<Chunk>,
-    ) {
-        let Phase::Sampling { effect: own, response, buffered: held, .. } = &mut self.phase else { return };
-        match held {
-            _ if *own != effect => (),
-            Some(held) => held.chunks.extend(chunks),
-            None => {
-                let from = response.text().len();
-                response.take_chunks(step, &self.tools, &mut self.scheduler, chunks);
-                self.said_more(step, spec, kept, from);
+    ) -> Flow {
+        if let Some(buffered) = &mut self.buffered {
+            buffered.extend(chunks);
+            return Flow::Wait(self);
+        }
+        let from = self.response.text().len();
+        self.response.take_chunks(turn, cx.step, chunks);
+        let delta = self.response.text().get(from..).unwrap_or_default();
+        let found = turn.loops.repeated.record_text(delta);
+        let Some(found) = found.filter(|_| cx.spec.bounds.watches_loops) else { return Flow::Wait(self) };
+        self.leave(cx.step);
+        self.response.close(cx.step);
+        turn.drop_calls(cx.step, "the model repeats itself");
+        loop_recovery::stop_loop(turn, cx, found)
+    }
+
+    fn end(mut self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, result: Result<(), Failure>) -> Flow {
+        match (result, self.buffered) {
+            (Err(failure), _) => {
+                self.response.close(cx.step);
+                if let Some(flow) = answer::ask_plugins_instead(turn, cx, &failure) {
+                    return flow;
+                }
+                let (shown, said) = (self.response.has_shown(), self.response.messages().to_vec());
+                let failed = FailedAttempt { failure, shown, said, cause: None, nudge: None };
+                failure_recovery::recover(turn, cx, failed)
             }
+            (Ok(()), Some(buffered)) => answer::fire_answer_hooks(turn, cx, self.response, buffered),
+            (Ok(()), None) => answer::take_answer(turn, cx, *self.response),
         }
     }
 }

@@ -1,14 +1,31 @@
 //! The session's specification that turns are built from, and the scratch state between turns.
 
-use super::{Preamble, background_results::Completions, checkpoints::CheckpointState};
+use super::{background_results::Completions, checkpoints::CheckpointState, preamble::Preamble};
 use crate::{
-    base::{limits::Limits, log::Mode, path::AbsPath},
+    base::{fallback::Outage, limits::Limits, log::Mode, path::AbsPath},
     engine::{
         context::{Instructions, distillation},
+        record::Step,
         routing,
         scheduler::Toolbox,
+        step::Effect,
     },
 };
+
+/// What every part of a turn works with.
+pub struct TurnContext<'a, 's> {
+    pub step: &'a mut Step<'s>,
+    pub spec: &'a Spec,
+    pub scratch: &'a mut SessionScratch,
+}
+
+impl TurnContext<'_, '_> {
+    /// A model is left alone for as long as its failure says: all sessions hear of it.
+    pub(super) fn mark_out(&mut self, model: &str, outage: Outage) {
+        self.scratch.health.mark_out(model, outage);
+        self.step.start_effect(Effect::UpdateHealth { model: model.to_owned(), outage: Some(outage) });
+    }
+}
 
 /// What a session is built from; the same for all its turns.
 #[derive(Clone, Debug)]
@@ -58,7 +75,7 @@ pub struct MemorySources {
 /// How far a turn may go.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnBounds {
-    /// As configured. No turn goes beyond [`super::MAX_SAMPLES`].
+    /// As configured. No turn goes beyond [`super::limits::MAX_SAMPLES`].
     pub limits: Limits,
     /// Whether a model that goes round in circles is stopped.
     pub watches_loops: bool,

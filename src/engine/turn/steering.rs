@@ -1,11 +1,11 @@
 //! Steering: text that the user sends while a turn runs. It joins the next request or returns to the user.
 
-use super::{Turn, loop_recovery::LoopRecovery};
+use super::messages::send_message;
 use crate::{
     base::{
         content::Part,
-        event::{EventKind, PromptOutcome, Speaker, SteerOutcome},
-        ids::{MessageId, PromptId},
+        event::{PromptOutcome, Speaker, SteerOutcome},
+        ids::PromptId,
     },
     engine::{
         record::{STEERING_META, Step},
@@ -30,11 +30,15 @@ pub fn answer(step: &mut Step<'_>, prompt: PromptId, steered: SteerOutcome) {
 /// Why words do not reach a turn that is not there.
 pub const NO_TURN: &str = "no turn is running; send it as a prompt";
 
-impl Turn {
+impl Steering {
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// It enters with the next request.
-    pub fn steer(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
-        match self.transcript.steering.waiting.len() < MAX_WAITING {
-            true => self.transcript.steering.waiting.push((prompt, content)),
+    pub fn add(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
+        match self.waiting.len() < MAX_WAITING {
+            true => self.waiting.push((prompt, content)),
             false => {
                 let why = format!("{MAX_WAITING} such texts wait for the model already; wait for its next request");
                 answer(step, prompt, SteerOutcome::Failed(why));
@@ -43,34 +47,27 @@ impl Turn {
     }
 
     /// It is not wanted any more. Whether it was waiting here.
-    pub fn cancel_steering(&mut self, step: &mut Step<'_>, prompt: PromptId) -> bool {
-        let Some(at) = self.transcript.steering.waiting.iter().position(|(it, _)| *it == prompt) else { return false };
-        self.transcript.steering.waiting.remove(at);
+    pub fn cancel(&mut self, step: &mut Step<'_>, prompt: PromptId) -> bool {
+        let Some(at) = self.waiting.iter().position(|(it, _)| *it == prompt) else { return false };
+        self.waiting.remove(at);
         answer(step, prompt, SteerOutcome::Failed("it was cancelled".to_owned()));
         true
     }
 
-    pub(super) fn is_steered(&self) -> bool {
-        !self.transcript.steering.waiting.is_empty()
-    }
-
-    /// A request is about to be built: what waits is part of the conversation.
-    pub(super) fn take_steering(&mut self, step: &mut Step<'_>) {
-        for (prompt, content) in std::mem::take(&mut self.transcript.steering.waiting) {
-            let message_id = MessageId::from(step.fresh_id("m"));
-            let meta = serde_json::Map::from_iter([(STEERING_META.to_owned(), true.into())]);
-            step.emit_event_with(
-                EventKind::Message { role: Speaker::User, message_id, content, cuts: Vec::new() },
-                meta,
-            );
+    /// A request is about to be built: what waits is part of the conversation. Whether anything did.
+    pub fn tell(&mut self, step: &mut Step<'_>) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_told = !waiting.is_empty();
+        for (prompt, content) in waiting {
+            send_message(step, Speaker::User, content, &[STEERING_META]);
             answer(step, prompt, SteerOutcome::Injected);
-            self.loop_recovery = LoopRecovery::from(self.n_samples);
         }
+        is_told
     }
 
     /// The turn is over: nothing is lost.
-    pub fn reject_steering(&mut self, step: &mut Step<'_>) {
-        for (prompt, _) in std::mem::take(&mut self.transcript.steering.waiting) {
+    pub fn reject(&mut self, step: &mut Step<'_>) {
+        for (prompt, _) in std::mem::take(&mut self.waiting) {
             let why = "the turn ended before the model could be told; send it as a prompt".to_owned();
             answer(step, prompt, SteerOutcome::PromptRequired(why));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{SessionScratch, Turn, endings::Cause, tests::spec};
+use super::{SessionScratch, Turn, TurnContext, endings::Cause, tests::spec};
 use crate::{
     base::{
         clock::Now,
@@ -49,10 +49,10 @@ impl Talk {
     }
 
     /// The models that are asked by what happens, and `abort` for what is not waited for any more.
-    fn step(&mut self, act: impl FnOnce(&mut Option<Turn>, &mut Step<'_>, &Spec, &mut SessionScratch)) -> Vec<String> {
+    fn step(&mut self, act: impl FnOnce(&mut Option<Turn>, &mut TurnContext<'_, '_>)) -> Vec<String> {
         let mut out = StepOutput::default();
         let mut step = Step::new(&mut self.record, &mut self.serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
-        act(&mut self.turn, &mut step, &self.spec, &mut self.kept);
+        act(&mut self.turn, &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.kept });
         let mut said = Vec::new();
         for act in out.acts {
             match act {
@@ -71,19 +71,19 @@ impl Talk {
     }
 
     fn prompt(&mut self) -> Vec<String> {
-        self.step(|turn, step, spec, kept| {
-            *turn = Some(Turn::begin(step, spec, kept, PromptId(1), vec![Part::text("go")]));
+        self.step(|turn, cx| {
+            *turn = Some(Turn::begin(cx, PromptId(1), vec![Part::text("go")]));
         })
     }
 
     /// The request that is open is answered with this.
     fn answer(&mut self, chunk: Chunk) -> Vec<String> {
         let (_, effect) = self.open.pop().unwrap();
-        self.step(|turn, step, spec, kept| {
+        self.step(|turn, cx| {
             let turn = turn.as_mut().unwrap();
             let chunks = vec![chunk, Chunk::Finish(Finish::Stop)];
-            turn.step(Input::Chunks { effect, chunks }, step, spec, kept);
-            turn.step(Input::Generated { effect, result: Ok(()) }, step, spec, kept);
+            turn.step(cx, Input::Chunks { effect, chunks });
+            turn.step(cx, Input::Generated { effect, result: Ok(()) });
         })
     }
 
@@ -101,7 +101,7 @@ impl Talk {
     }
 
     fn log(&mut self, fact: Fact) {
-        self.step(|_, step, _, _| step.log(fact));
+        self.step(|_, cx| cx.step.log(fact));
     }
 }
 
@@ -130,7 +130,7 @@ fn it_holds_until_a_named_point() {
 fn cancelled_turn_aborts_its_classifier() {
     let mut talk = Talk::begin();
     talk.prompt();
-    let said = talk.step(|turn, step, _, _| turn.as_mut().unwrap().end(step, Cause::Cancelled));
+    let said = talk.step(|turn, cx| turn.as_mut().unwrap().end(cx.step, Cause::Cancelled));
     assert_eq!((said, talk.open.len()), (vec!["abort".to_owned(), "abort".to_owned()], 0));
     assert!(talk.turn.unwrap().is_finished());
 }

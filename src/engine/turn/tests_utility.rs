@@ -1,7 +1,7 @@
 //! Utility calls: their ends, their cost, and that they leave nothing open.
 
 use super::{
-    SessionScratch,
+    SessionScratch, TurnContext,
     tests::spec,
     utility_call::{UtilityCall, UtilityLimits, UtilityProgress, UtilityRequest, text_turn},
 };
@@ -45,8 +45,9 @@ fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<UtilityProgress
     let (mut record, mut serial, mut out) = (Record::new(origin), SerialNumbers::default(), StepOutput::default());
     let spec = spec("");
     let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
-    let heard = UtilityCall::ask(&mut step, &spec, kept, helper(), wish("Which?"))
-        .map(|mut it| inputs.iter().fold(UtilityProgress::Open, |_, input| it.on_input(&mut step, kept, input)));
+    let cx = &mut TurnContext { step: &mut step, spec: &spec, scratch: kept };
+    let heard = UtilityCall::ask(cx, helper(), wish("Which?"))
+        .map(|mut it| inputs.iter().fold(UtilityProgress::Open, |_, input| it.on_input(cx, input)));
     let said = out.acts.iter().map(|it| match it {
         Act::Do(id, Effect::Generate { purpose, request }) => {
             let ModelParams { temperature, max_output_tokens, .. } = request.params;

@@ -1,130 +1,116 @@
 //! The trust question about the session's folder: asked before anything else of a turn, as a pseudo call.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::{Phase, SessionScratch, Spec, Turn, pseudo_call::PseudoCallKind};
+use super::{
+    flow::{Flow, Phase},
+    pseudo_call::{PseudoCall, PseudoCallKind},
+    spec::TurnContext,
+    state::TurnState,
+};
 use crate::{
     base::{
-        ids::{CallId, EffectId, QuestionId},
+        ids::EffectId,
         log::{Answer, Fact},
-        question::Form,
         text,
         trust::TrustChoice,
     },
     engine::{
         record::Step,
-        step::{Effect, QuestionTopic, UserQuestion},
+        step::{Effect, Input, QuestionTopic},
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "trust_folder", error: "not_trusted" };
+const TRUST: PseudoCallKind = PseudoCallKind {
+    name: "trust_folder",
+    error: "not_trusted",
+    topic: |call, form| QuestionTopic::Trust { call, form },
+};
 /// Longest title, in characters.
 const TITLE: usize = 500;
 
 /// The user has it before them.
 #[derive(Debug)]
-pub(super) struct TrustQuestion {
-    pub question: QuestionId,
-    call: CallId,
+struct TrustQuestion {
+    asked: PseudoCall,
 }
 
-/// A decision that is being written down.
+/// What the user said is carried out: it is being written down.
 #[derive(Debug)]
-pub(super) struct TrustDecision {
-    call: CallId,
+struct TrustDecision {
+    effect: EffectId,
+    asked: PseudoCall,
     choice: TrustChoice,
 }
 
-pub(super) fn ask(step: &mut Step<'_>, form: Arc<Form>) -> TrustQuestion {
+pub(super) fn ask_trust(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    let Some(form) = cx.scratch.preamble.trust_form() else { return Flow::Next };
     let title = text::first_line(form.message.split_inclusive('?').next().unwrap_or_default(), TITLE);
-    let call = ASIDE.announce(step, title);
-    let question = step.new_question_id();
-    let about = QuestionTopic::Trust { call: call.clone(), form };
-    step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-    TrustQuestion { question, call }
+    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, form) })
 }
 
-impl Turn {
-    /// The user's word on the folder; what is no word is "not now".
-    pub(super) fn on_trust_answer(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        answer: Answer,
-    ) {
-        let Phase::AskingTrust(asked) = std::mem::replace(&mut self.phase, Phase::Finished) else { return };
-        // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
-        if answer != Answer::Cancelled {
-            kept.preamble.clear_trust_form();
-        }
-        match asked.answered(step, answer) {
-            Some((effect, joining)) => self.phase = Phase::ApplyingTrust { effect, joining },
-            None => self.prepare(step, spec, kept),
+impl Phase for TrustQuestion {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::Answered { question, answer } if self.asked.is_about(question) => self.take_answer(cx, answer),
+            other => Flow::Unrelated(self, other),
         }
     }
 
-    pub(super) fn on_trust_applied(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        effect: EffectId,
-        result: Result<(), String>,
-    ) {
-        if let Phase::ApplyingTrust { effect: own, joining } = &self.phase
-            && *own == effect
-        {
-            joining.end(step, result);
-            self.prepare(step, spec, kept);
-        }
+    fn leave(&mut self, step: &mut Step<'_>) {
+        self.asked.withdraw(step, "The question was withdrawn; the next prompt asks again.");
     }
 }
 
 impl TrustQuestion {
-    pub fn withdraw(&self, step: &mut Step<'_>) {
-        step.start_effect(Effect::WithdrawQuestion { question: self.question });
-        ASIDE.end(step, &self.call, "The question was withdrawn; the next prompt asks again.", true);
-    }
-
-    /// `None`: nothing changes.
-    pub fn answered(self, step: &mut Step<'_>, answer: Answer) -> Option<(EffectId, TrustDecision)> {
+    /// The user's word on the folder; what is no word is "not now".
+    fn take_answer(self, cx: &mut TurnContext<'_, '_>, answer: Answer) -> Flow {
+        // A client that withdraws may not have shown it: the next prompt asks again, this one goes on.
+        if answer != Answer::Cancelled {
+            cx.scratch.preamble.clear_trust_form();
+        }
         let chosen = match &answer {
             Answer::Accepted { content } => content.get(TrustChoice::FIELD).and_then(Value::as_str),
             _ => None,
         };
         let choice = chosen.and_then(TrustChoice::parse).unwrap_or(TrustChoice::NotNow);
-        step.log(Fact::Trust { choice, answer });
+        cx.step.log(Fact::Trust { choice, answer });
         if choice == TrustChoice::NotNow {
-            ASIDE.end(step, &self.call, "Not now: what was asked about is not used in this session.", true);
-            return None;
+            self.asked.end(cx.step, "Not now: what was asked about is not used in this session.", true);
+            return Flow::Next;
         }
-        Some((step.start_effect(Effect::ApplyTrust(choice)), TrustDecision { call: self.call, choice }))
+        let effect = cx.step.start_effect(Effect::ApplyTrust(choice));
+        Flow::wait(TrustDecision { effect, asked: self.asked, choice })
+    }
+}
+
+impl Phase for TrustDecision {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::TrustApplied { effect, result } if effect == self.effect => {
+                self.end(cx.step, result);
+                Flow::Next
+            }
+            other => Flow::Unrelated(self, other),
+        }
+    }
+
+    /// The turn is over before anybody knows: what was said is carried out all the same.
+    fn leave(&mut self, step: &mut Step<'_>) {
+        self.asked.end(step, "The turn was cancelled; `castor trust why` tells what holds.", true);
     }
 }
 
 impl TrustDecision {
-    /// The turn is over before anybody knows: what was said is carried out all the same.
-    pub fn leave(&self, step: &mut Step<'_>) {
-        ASIDE.end(step, &self.call, "The turn was cancelled; `castor trust why` tells what holds.", true);
-    }
-
-    pub fn end(&self, step: &mut Step<'_>, result: Result<(), String>) {
+    fn end(&self, step: &mut Step<'_>, result: Result<(), String>) {
         match (result, self.choice) {
             (Err(why), _) => {
-                ASIDE.end(
-                    step,
-                    &self.call,
-                    &format!("Not trusted: the decision could not be written down: {why}"),
-                    true,
-                );
+                self.asked.end(step, &format!("Not trusted: the decision could not be written down: {why}"), true);
             }
             (Ok(()), TrustChoice::Never) => {
-                ASIDE.end(step, &self.call, "Never trusted; `castor trust` takes that back.", true);
+                self.asked.end(step, "Never trusted; `castor trust` takes that back.", true);
             }
-            (Ok(()), _) => ASIDE.end(step, &self.call, "Trusted; `castor trust --revoke` takes that back.", false),
+            (Ok(()), _) => self.asked.end(step, "Trusted; `castor trust --revoke` takes that back.", false),
         }
     }
 }

@@ -4,24 +4,30 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Phase, SessionScratch, Spec, Turn, command_turn, pseudo_call::PseudoCallKind};
+use super::{
+    flow::{Flow, Phase},
+    messages::send_command_message,
+    pseudo_call::{PseudoCall, PseudoCallKind},
+    spec::{Spec, TurnContext},
+    state::TurnState,
+};
 use crate::{
     base::{
         checkpoint::{ConflictChoice, OnConflict, RestoreOrder, RestoreResult, Rewinds},
         content::Part,
         event::Speaker,
-        ids::{CallId, CheckpointId, EffectId, MessageId, QuestionId},
+        ids::{CheckpointId, EffectId, MessageId},
         log::Answer,
         path::AbsPath,
         question::{Choice, Field, FieldKind, Form},
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, Input, QuestionTopic, RewindTarget, UserQuestion},
+        step::{Effect, Input, RewindTarget},
     },
 };
 
-const ASIDE: PseudoCallKind = PseudoCallKind { name: "restore_conflicts", error: "stopped" };
+const CONFLICTS: PseudoCallKind = PseudoCallKind::fallback("restore_conflicts", "stopped");
 /// Paths that a message names.
 const NAMED: usize = 20;
 
@@ -53,7 +59,7 @@ pub struct RestoreRoute {
 
 /// A restore under way, and the user's part in it.
 #[derive(Debug)]
-pub(super) struct Restoring {
+struct Restoring {
     order: RestoreOrder,
     /// What becomes of the conversation when the files are back.
     message: Option<MessageId>,
@@ -67,7 +73,7 @@ pub(super) struct Restoring {
 enum Stage {
     Restoring(EffectId),
     Showing(EffectId),
-    Asking { question: QuestionId, call: CallId },
+    Asking(PseudoCall),
 }
 
 /// The way back to a place; `what`: whether files or words go.
@@ -97,139 +103,110 @@ pub fn restore_route(record: &Record, to: &RewindTarget, what: Rewinds) -> Resul
     Ok(RestoreRoute { undo, message })
 }
 
-impl Turn {
-    pub(super) fn begin_undo(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        wish: UndoRequest,
-    ) {
-        let is_talk = matches!(wish, UndoRequest::Rewind { what: Rewinds::Conversation, .. });
-        if !spec.toolbox.checkpoints && !is_talk {
-            return self.finish_with_report(step, CHECKPOINTS_OFF.to_owned());
-        }
-        let route = match self.wanted(step.record, &wish) {
-            Ok(it) => it,
-            Err(why) => return self.finish_with_report(step, why),
-        };
-        if route.undo.is_empty() {
-            self.finish_with_report(step, "The conversation goes back; no file was changed since.".to_owned());
-            return self.rewind(step, route.message);
-        }
-        let id = CheckpointId::from(step.fresh_id("k"));
-        let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
-        let stage = match wish {
-            UndoRequest::Diff => {
-                Stage::Showing(step.start_effect(Effect::Diff { of: order.undo.clone(), paths: None }))
-            }
-            _ => match kept.checkpoints.busy_reason() {
-                Some(why) => {
-                    let text = format!("Nothing was restored: {why}. Wait until that is over, or end it first.");
-                    return self.finish_with_report(step, text);
-                }
-                None => Stage::Restoring(step.start_effect(Effect::Restore(order.clone()))),
-            },
-        };
-        let conflicts = RestoreResult::default();
-        let back = if wish == UndoRequest::Redo { "/undo" } else { "/redo" };
-        self.phase = Phase::Restoring(Box::new(Restoring { order, message: route.message, stage, conflicts, back }));
+pub(super) fn begin_undo(cx: &mut TurnContext<'_, '_>, wish: UndoRequest) -> Flow {
+    let is_talk = matches!(wish, UndoRequest::Rewind { what: Rewinds::Conversation, .. });
+    if !cx.spec.toolbox.checkpoints && !is_talk {
+        return Flow::report(CHECKPOINTS_OFF);
     }
-
-    fn wanted(&self, record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, String> {
-        let checkpoints = record.checkpoints();
-        let route = match wish {
-            UndoRequest::Undo { turns } => RestoreRoute { undo: checkpoints.in_last_turns(*turns), message: None },
-            UndoRequest::Diff => RestoreRoute { undo: checkpoints.in_session(), message: None },
-            UndoRequest::Redo => restore_route(record, &RewindTarget::Redo, Rewinds::Files)?,
-            UndoRequest::Rewind { to, what } => {
-                route_to(record, to, *what).map_err(|why| format!("{why}; `/checkpoints` lists them."))?
-            }
-        };
-        match (route.undo.is_empty() && route.message.is_none(), wish) {
-            (true, UndoRequest::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
-            (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
-            (false, _) => Ok(route),
-        }
+    let route = match wanted(cx.step.record, &wish) {
+        Ok(it) => it,
+        Err(why) => return Flow::report(why),
+    };
+    if route.undo.is_empty() {
+        let text = "The conversation goes back; no file was changed since.".to_owned();
+        return Flow::Report { text, rewind_to: route.message };
     }
+    let id = CheckpointId::from(cx.step.fresh_id("k"));
+    let order = RestoreOrder { id, undo: route.undo, on_conflict: OnConflict::Fail, paths: None };
+    let stage = match (&wish, cx.scratch.checkpoints.busy_reason()) {
+        (UndoRequest::Diff, _) => {
+            Stage::Showing(cx.step.start_effect(Effect::Diff { of: order.undo.clone(), paths: None }))
+        }
+        (_, Some(why)) => {
+            return Flow::report(format!("Nothing was restored: {why}. Wait until that is over, or end it first."));
+        }
+        (_, None) => Stage::Restoring(cx.step.start_effect(Effect::Restore(order.clone()))),
+    };
+    let conflicts = RestoreResult::default();
+    let back = if wish == UndoRequest::Redo { "/undo" } else { "/redo" };
+    Flow::wait(Restoring { order, message: route.message, stage, conflicts, back })
+}
 
-    /// What the store of checkpoints answers.
-    pub(super) fn on_checkpoint_store(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-        input: Input,
-    ) {
-        match input {
-            Input::Restored { effect, result } => self.restored(step, spec, effect, result),
-            Input::Diffed { effect, result } => self.diffed(step, spec, effect, result),
-            Input::Checkpointed { effect, result } => {
-                let standing = self.scheduler.on_checkpoint(step, &self.tools, effect, result);
-                self.on_batch_status(step, spec, kept, standing);
+fn wanted(record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, String> {
+    let checkpoints = record.checkpoints();
+    let route = match wish {
+        UndoRequest::Undo { turns } => RestoreRoute { undo: checkpoints.in_last_turns(*turns), message: None },
+        UndoRequest::Diff => RestoreRoute { undo: checkpoints.in_session(), message: None },
+        UndoRequest::Redo => restore_route(record, &RewindTarget::Redo, Rewinds::Files)?,
+        UndoRequest::Rewind { to, what } => {
+            route_to(record, to, *what).map_err(|why| format!("{why}; `/checkpoints` lists them."))?
+        }
+    };
+    match (route.undo.is_empty() && route.message.is_none(), wish) {
+        (true, UndoRequest::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
+        (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
+        (false, _) => Ok(route),
+    }
+}
+
+impl Phase for Restoring {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match (&self.stage, input) {
+            (Stage::Restoring(own), Input::Restored { effect, result }) if *own == effect => self.restored(cx, result),
+            (Stage::Showing(own), Input::Diffed { effect, result }) if *own == effect => self.diffed(cx, result),
+            (Stage::Asking(asked), Input::Answered { question, answer }) if asked.is_about(question) => {
+                self.take_answer(cx.step, &answer)
             }
-            _ => (),
+            (_, other) => Flow::Unrelated(self, other),
         }
     }
 
+    /// A restore that has begun is carried out: half of it would be worse.
+    fn leave(&mut self, step: &mut Step<'_>) {
+        match &self.stage {
+            Stage::Asking(asked) => asked.withdraw(step, "The question was withdrawn with its turn."),
+            Stage::Showing(effect) => _ = step.start_effect(Effect::Abort { effect: *effect }),
+            Stage::Restoring(_) => (),
+        }
+    }
+}
+
+impl Restoring {
     fn restored(
-        &mut self,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        effect: EffectId,
+        mut self: Box<Self>,
+        cx: &mut TurnContext<'_, '_>,
         result: Result<(RestoreResult, Vec<String>), String>,
-    ) {
-        let Phase::Restoring(it) = &mut self.phase else { return };
-        if !matches!(it.stage, Stage::Restoring(own) if own == effect) {
-            return;
-        }
+    ) -> Flow {
         let (result, notes) = match result {
             Ok(it) => it,
-            Err(why) => return self.finish_with_report(step, format!("Nothing was restored: {why}.")),
+            Err(why) => return Flow::report(format!("Nothing was restored: {why}.")),
         };
-        if it.order.is_refused(&result) {
-            it.conflicts = result;
-            return self.ask_about_conflicts(step, spec);
+        if self.order.is_refused(&result) {
+            self.conflicts = result;
+            return self.ask_about_conflicts(cx.step, cx.spec);
         }
-        let message = it.message.take();
-        let mut words = in_words(&result, &notes, &step.record.cwd, it.back);
-        if message.is_some() {
-            words += "\nThe conversation goes back, too.";
+        let mut text = in_words(&result, &notes, &cx.step.record.cwd, self.back);
+        if self.message.is_some() {
+            text += "\nThe conversation goes back, too.";
         }
-        self.finish_with_report(step, words);
-        self.rewind(step, message);
+        Flow::Report { text, rewind_to: self.message }
     }
 
-    /// After all that is to be said: the answer stays, as the user is to read it.
-    fn rewind(&self, step: &mut Step<'_>, message: Option<MessageId>) {
-        if let Some(to) = message {
-            step.start_effect(Effect::RewindConversation { to });
-        }
-    }
-
-    fn ask_about_conflicts(&mut self, step: &mut Step<'_>, spec: &Spec) {
-        let Phase::Restoring(it) = &mut self.phase else { return };
+    fn ask_about_conflicts(mut self: Box<Self>, step: &mut Step<'_>, spec: &Spec) -> Flow {
         let cwd = &step.record.cwd;
-        let lines = in_lines(&it.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
+        let lines = in_lines(&self.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         if !spec.toolbox.interactive {
             let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
-            return self.finish_with_report(step, format!("{why}:\n{lines}"));
+            return Flow::report(format!("{why}:\n{lines}"));
         }
-        let call = ASIDE.announce(step, "Some files are not as the agent left them".to_owned());
-        let question = step.new_question_id();
-        let about = QuestionTopic::Fallback { call: call.clone(), form: form(&lines).into() };
-        step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
-        it.stage = Stage::Asking { question, call };
+        let title = "Some files are not as the agent left them".to_owned();
+        self.stage = Stage::Asking(CONFLICTS.ask(step, title, form(&lines)));
+        Flow::Wait(self)
     }
 
-    /// The user's choice about files that another program changed.
-    pub(super) fn on_conflict_answer(&mut self, step: &mut Step<'_>, question: QuestionId, answer: &Answer) {
-        let Phase::Restoring(it) = &mut self.phase else { return };
-        let Stage::Asking { question: own, call } = &it.stage else { return };
-        if *own != question {
-            return;
-        }
-        let call = call.clone();
+    /// The user's word on files that somebody else changed.
+    fn take_answer(mut self: Box<Self>, step: &mut Step<'_>, answer: &Answer) -> Flow {
+        let Stage::Asking(asked) = &self.stage else { return Flow::Wait(self) };
         let chosen = match answer {
             Answer::Accepted { content } => content.get(ConflictChoice::FIELD).and_then(Value::as_str),
             _ => None,
@@ -238,55 +215,35 @@ impl Turn {
             Some(ConflictChoice::Keep) => OnConflict::Keep,
             Some(ConflictChoice::Restore) => OnConflict::Restore,
             Some(ConflictChoice::ShowDiff) => {
-                ASIDE.end(step, &call, "Shown.", false);
-                let paths = it.conflicts.conflicts.iter().map(|it| it.path.clone()).collect();
-                it.stage =
-                    Stage::Showing(step.start_effect(Effect::Diff { of: it.order.undo.clone(), paths: Some(paths) }));
-                return;
+                asked.end(step, "Shown.", false);
+                let paths = Some(self.conflicts.conflicts.iter().map(|it| it.path.clone()).collect());
+                self.stage = Stage::Showing(step.start_effect(Effect::Diff { of: self.order.undo.clone(), paths }));
+                return Flow::Wait(self);
             }
             Some(ConflictChoice::Stop) | None => {
-                ASIDE.end(step, &call, "Nothing was restored.", true);
-                return self.finish_with_report(step, "Nothing was restored.".to_owned());
+                asked.end(step, "Nothing was restored.", true);
+                return Flow::report("Nothing was restored.");
             }
         };
-        ASIDE.end(step, &call, "Going on.", false);
-        it.order.on_conflict = on_conflict;
-        it.order.id = CheckpointId::from(step.fresh_id("k"));
-        it.stage = Stage::Restoring(step.start_effect(Effect::Restore(it.order.clone())));
+        asked.end(step, "Going on.", false);
+        self.order.on_conflict = on_conflict;
+        self.order.id = CheckpointId::from(step.fresh_id("k"));
+        self.stage = Stage::Restoring(step.start_effect(Effect::Restore(self.order.clone())));
+        Flow::Wait(self)
     }
 
     /// A diff is there: all that was wanted, or a help for the answer.
-    fn diffed(&mut self, step: &mut Step<'_>, spec: &Spec, effect: EffectId, result: Result<String, String>) {
-        let Phase::Restoring(it) = &mut self.phase else { return };
-        if !matches!(it.stage, Stage::Showing(own) if own == effect) {
-            return;
-        }
+    fn diffed(self: Box<Self>, cx: &mut TurnContext<'_, '_>, result: Result<String, String>) -> Flow {
         let text = match result {
             Ok(diff) if diff.is_empty() => "There is nothing to show.".to_owned(),
             Ok(diff) => format!("```diff\n{diff}\n```"),
             Err(why) => format!("It cannot be shown: {why}."),
         };
-        match it.conflicts.conflicts.is_empty() {
-            true => self.finish_with_report(step, text),
-            false => {
-                command_turn::send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
-                self.ask_about_conflicts(step, spec);
-            }
+        if self.conflicts.conflicts.is_empty() {
+            return Flow::report(text);
         }
-    }
-}
-
-impl Restoring {
-    /// The turn ends from outside. A restore that has begun is carried out: half of it would be worse.
-    pub fn withdraw(&self, step: &mut Step<'_>) {
-        match &self.stage {
-            Stage::Asking { question, call } => {
-                step.start_effect(Effect::WithdrawQuestion { question: *question });
-                ASIDE.end(step, call, "The question was withdrawn with its turn.", true);
-            }
-            Stage::Showing(effect) => _ = step.start_effect(Effect::Abort { effect: *effect }),
-            Stage::Restoring(_) => (),
-        }
+        send_command_message(cx.step, Speaker::Agent, vec![Part::text(text)]);
+        self.ask_about_conflicts(cx.step, cx.spec)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{SessionScratch, Spec, failure_recovery, windows};
+use super::{spec::TurnContext, windows};
 use crate::{
     base::{
         content::Part,
@@ -85,23 +85,17 @@ impl UtilityCall {
     ///
     /// # Errors
     /// In words, where it is clear that no answer would come.
-    pub fn ask(
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &SessionScratch,
-        helper: UtilityModel,
-        wish: UtilityRequest,
-    ) -> Result<Self, String> {
+    pub fn ask(cx: &mut TurnContext<'_, '_>, helper: UtilityModel, wish: UtilityRequest) -> Result<Self, String> {
         let UtilityModel { purpose, model, params } = helper;
         let UtilityRequest { system, contents, params: needed, limits } = wish;
-        if let Availability::Unavailable(cause) = kept.health.availability(&model, step.now.unix_ms) {
+        if let Availability::Unavailable(cause) = cx.scratch.health.availability(&model, cx.step.now.unix_ms) {
             return Err(format!("{model} is known not to answer now ({})", cause.as_str()));
         }
         let params = fill(&model, params, needed);
         let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
-        let (window, price) = (windows::window(step.record, spec, &model), spec.prices.of(&model));
+        let (window, price) = (windows::window(cx.step.record, cx.spec, &model), cx.spec.prices.of(&model));
         let size = tokens::of_request(&request);
-        let real = step.record.token_scale().model_tokens(&model, size);
+        let real = cx.step.record.token_scale().model_tokens(&model, size);
         if real > window {
             return Err(format!("about {real} tokens are more than the {window} that {model} reads at once"));
         }
@@ -109,43 +103,43 @@ impl UtilityCall {
             Box::new(ModelRequest { params: ModelParams { schema: None, ..request.params.clone() }, ..request.clone() })
         };
         let plain = request.params.schema.is_some().then(plain);
-        let effect = step.start_effect(Effect::Generate { purpose, request });
-        let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(limits.ms) });
+        let effect = cx.step.start_effect(Effect::Generate { purpose, request });
+        let timer = cx.step.start_effect(Effect::SetTimer { at_ms: cx.step.now.unix_ms.saturating_add(limits.ms) });
         let (said, finish, usage) = (String::new(), None, None);
         Ok(Self { purpose, model, window, size, price, limits, plain, effect, timer, said, finish, usage })
     }
 
-    pub fn on_input(&mut self, step: &mut Step<'_>, kept: &mut SessionScratch, input: &Input) -> UtilityProgress {
+    pub fn on_input(&mut self, cx: &mut TurnContext<'_, '_>, input: &Input) -> UtilityProgress {
         match input {
             Input::Chunks { effect, chunks } if *effect == self.effect => {
                 chunks.iter().for_each(|it| self.take(it));
                 if tokens::of_text(&self.said) <= self.limits.tokens {
                     return UtilityProgress::Open;
                 }
-                self.abandon(step);
+                self.abandon(cx.step);
                 UtilityProgress::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
             }
             Input::Generated { effect, result } if *effect == self.effect => {
                 if let Some(request) = result.as_ref().err().and_then(|it| self.without_shape(it)) {
-                    self.effect = step.start_effect(Effect::Generate { purpose: self.purpose, request });
+                    self.effect = cx.step.start_effect(Effect::Generate { purpose: self.purpose, request });
                     return UtilityProgress::Open;
                 }
-                step.start_effect(Effect::Abort { effect: self.timer });
-                self.bill(step);
+                cx.step.start_effect(Effect::Abort { effect: self.timer });
+                self.bill(cx.step);
                 UtilityProgress::Over(match result {
                     Ok(()) => self.answer(),
                     Err(failure) => {
-                        if let Some(it) = routing::failure::outage(failure, step.now.unix_ms) {
-                            failure_recovery::mark_out(step, kept, &self.model, it);
+                        if let Some(it) = routing::failure::outage(failure, cx.step.now.unix_ms) {
+                            cx.mark_out(&self.model, it);
                         }
-                        windows::learn_window(step, &self.model, self.size, failure);
+                        windows::learn_window(cx.step, &self.model, self.size, failure);
                         Err(format!("{} failed: {}", self.model, failure.message))
                     }
                 })
             }
             Input::TimerFired { effect } if *effect == self.timer => {
-                step.start_effect(Effect::Abort { effect: self.effect });
-                self.bill(step);
+                cx.step.start_effect(Effect::Abort { effect: self.effect });
+                self.bill(cx.step);
                 UtilityProgress::Over(Err(format!("{} did not answer within {} s", self.model, self.limits.ms / 1_000)))
             }
             _ => UtilityProgress::NotMine,

@@ -1,51 +1,53 @@
 //! A turn that waits for a utility call, and the step that follows the answer.
 
+use std::fmt::Debug;
+
 use super::{
-    Phase, SessionScratch, Spec, Turn, compressing::Compressing, distilling::Distilling, router::Routing,
-    utility_call::UtilityProgress,
+    flow::{Flow, Phase},
+    spec::TurnContext,
+    state::TurnState,
+    utility_call::{UtilityCall, UtilityProgress, UtilityRequest},
 };
-use crate::engine::{record::Step, step::Input};
+use crate::engine::{record::Step, routing::utility_models::UtilityModel, step::Input};
 
 /// What the answer is for. It may be none, with a reason: the turn goes on all the same.
-#[derive(Debug)]
-pub(super) enum AfterConsulting {
-    Compress(Compressing),
-    Distill(Distilling),
-    Route(Routing),
+pub(super) trait AfterConsulting: Debug + Send + Sized + 'static {
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow;
+
+    /// The turn ends before the answer is there.
+    fn leave(&self, _: &mut Step<'_>) {}
 }
 
-impl AfterConsulting {
-    /// The turn ends before the answer is there.
-    pub fn leave(&self, step: &mut Step<'_>) {
-        match self {
-            Self::Compress(it) => it.leave(step),
-            Self::Distill(_) | Self::Route(_) => (),
-        }
+#[derive(Debug)]
+pub(super) struct Consulting<T> {
+    pub utility: UtilityCall,
+    pub then: T,
+}
+
+/// Asks, and goes on at once where it is clear that no answer would come.
+pub(super) fn consult<T: AfterConsulting>(
+    turn: &mut TurnState,
+    cx: &mut TurnContext<'_, '_>,
+    (helper, wish): (UtilityModel, UtilityRequest),
+    then: T,
+) -> Flow {
+    match UtilityCall::ask(cx, helper, wish) {
+        Ok(utility) => Flow::wait(Consulting { utility, then }),
+        Err(why) => then.go_on(turn, cx, Err(why)),
     }
 }
 
-impl Turn {
-    /// Takes what is about the question; gives back what is not.
-    pub(super) fn on_utility_input(
-        &mut self,
-        input: Input,
-        step: &mut Step<'_>,
-        spec: &Spec,
-        kept: &mut SessionScratch,
-    ) -> Option<Input> {
-        let Phase::AskingUtility { utility, .. } = &mut self.phase else { return Some(input) };
-        let said = match utility.on_input(step, kept, &input) {
-            UtilityProgress::NotMine => return Some(input),
-            UtilityProgress::Open => return None,
-            UtilityProgress::Over(said) => said,
-        };
-        if let Phase::AskingUtility { then, .. } = std::mem::replace(&mut self.phase, Phase::Finished) {
-            match then {
-                AfterConsulting::Compress(it) => self.snapshot_said(step, spec, kept, it, said),
-                AfterConsulting::Distill(it) => self.distilled(step, spec, kept, &it, said.ok().as_deref()),
-                AfterConsulting::Route(it) => self.judge_said(step, spec, kept, it, said),
-            }
+impl<T: AfterConsulting> Phase for Consulting<T> {
+    fn step(mut self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match self.utility.on_input(cx, &input) {
+            UtilityProgress::NotMine => Flow::Unrelated(self, input),
+            UtilityProgress::Open => Flow::Wait(self),
+            UtilityProgress::Over(said) => self.then.go_on(turn, cx, said),
         }
-        None
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        self.utility.abandon(step);
+        self.then.leave(step);
     }
 }

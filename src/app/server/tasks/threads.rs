@@ -38,7 +38,7 @@ use crate::{
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, RUN_SHELL_COMMAND, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+        tool::{Access, BaseHash, RUN_SHELL_COMMAND, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
@@ -298,7 +298,6 @@ async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
     let future = async {
         match task.tool(&call.name) {
             Some(tool) => tool.preview(&call.args, &ctx).await,
-            None if task.mcp_tool(&call.name).is_some() => Ok(Preview::default()),
             None => Err(unknown(&call)),
         }
     };

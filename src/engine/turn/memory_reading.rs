@@ -1,0 +1,104 @@
+//! Memory files: read once before the first turn, and when the user asks for them; no request changes them, for
+//! prompt caches.
+
+use std::{fmt::Write, sync::Arc};
+
+use super::{
+    flow::{Flow, Phase},
+    spec::TurnContext,
+    state::TurnState,
+};
+use crate::{
+    base::{
+        ids::EffectId,
+        log::Fact,
+        memory::{Memory, MemoryFile},
+    },
+    engine::{
+        record::Step,
+        step::{Effect, Input},
+    },
+};
+
+#[derive(Debug)]
+struct ReadingMemory {
+    effect: EffectId,
+    /// The turn only shows them, whole or not, and asks no model for an answer.
+    shown: Option<bool>,
+}
+
+pub(super) fn read_at_start(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    match cx.spec.memory_sources.at_start && !cx.scratch.memory_read {
+        true => read_memory(cx.step, None),
+        false => Flow::Next,
+    }
+}
+
+/// `shown`: to show them, whole or not, and nothing else.
+pub(super) fn read_memory(step: &mut Step<'_>, shown: Option<bool>) -> Flow {
+    Flow::wait(ReadingMemory { effect: step.start_effect(Effect::ReadMemory), shown })
+}
+
+impl Phase for ReadingMemory {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::MemoryRead { effect, files } if effect == self.effect => self.take_files(cx, files),
+            other => Flow::Unrelated(self, other),
+        }
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.effect });
+    }
+}
+
+impl ReadingMemory {
+    fn take_files(&self, cx: &mut TurnContext<'_, '_>, files: Result<Arc<[MemoryFile]>, String>) -> Flow {
+        cx.scratch.memory_read = true;
+        cx.scratch.discovery_off &= self.shown.is_none();
+        let found: Vec<String> = cx.step.record.discovered_memory().map(line).collect();
+        // Who asks for it wants to have it anew.
+        let anew = self.shown.is_some() && !found.is_empty();
+        match files {
+            Ok(files) if anew || *files != *cx.step.record.memory().files() => {
+                cx.step.log(Fact::Remembered { files: files.to_vec() });
+            }
+            Ok(_) => (),
+            Err(why) => cx.step.emit_notice(&format!("The memory files could not be read: {why}")),
+        }
+        match self.shown {
+            Some(whole) => Flow::report(with(&found, in_words(cx.step.record.memory(), whole))),
+            None => Flow::Next,
+        }
+    }
+}
+
+fn in_words(memory: &Memory, whole: bool) -> String {
+    let mut res = match memory.files() {
+        [] => return "There are no memory files. castor reads `GEMINI.md` and `AGENTS.md` in `~/.castor`, in `~/.gemini`, \
+                      and from the top of the repository down to the folder of the session, where that is trusted."
+            .to_owned(),
+        files => format!("The model knows {} memory file(s), as they are now:\n", files.len()),
+    };
+    for file in memory.files() {
+        res += &line(file);
+        if whole {
+            _ = writeln!(res, "\n{}\n", file.text);
+        }
+    }
+    res
+}
+
+fn line(MemoryFile { path, tier, text }: &MemoryFile) -> String {
+    format!("- `{path}` ({}, {} bytes)\n", tier.as_str(), text.len())
+}
+
+/// `found`: files of sub-folders, each a line.
+fn with(found: &[String], text: String) -> String {
+    let text = match found {
+        [] => return text,
+        _ => text.trim_end(),
+    };
+    let found = found.concat();
+    format!("{text}\n\nOf sub-folders it was told these; when work comes there again it is told anew:\n{found}")
+}

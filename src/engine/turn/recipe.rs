@@ -1,0 +1,60 @@
+//! The recipe of a turn: every station from the prompt to the end, in order, with its function.
+
+use super::{
+    agent_hooks, build, calls,
+    flow::{Flow, Station},
+    inbox, limits, loop_recovery, memory_discovery, memory_reading, model_checks, request_hooks, route, sampling,
+    server_wait,
+    spec::TurnContext,
+    state::TurnState,
+    trust,
+};
+
+type Enter = fn(&mut TurnState, &mut TurnContext<'_, '_>) -> Flow;
+
+/// A station says [`Flow::Next`], or waits, and what it waited for says so later. Other ways are named where they leave.
+const RECIPE: &[(Station, Enter)] = &[
+    // Once for each prompt.
+    (Station::Budget, limits::check_budget),
+    (Station::BeforeRun, agent_hooks::before_run),
+    (Station::Trust, trust::ask_trust),
+    (Station::Memory, memory_reading::read_at_start),
+    (Station::Servers, server_wait::wait_for_servers),
+    (Station::Notices, server_wait::tell_notices),
+    (Station::SessionStart, agent_hooks::session_start),
+    (Station::BeforeAgent, agent_hooks::before_agent),
+    // For each request to the model. Another attempt begins at the inbox, the same one made anew at the model.
+    (Station::Limits, limits::begin_sample),
+    (Station::Inbox, inbox::take_inbox),
+    (Station::Model, route::select_model),
+    (Station::Build, build::build_draft),
+    (Station::Route, route::find_model),
+    (Station::BeforeModel, request_hooks::before_model),
+    (Station::ToolChoice, request_hooks::choose_tools),
+    (Station::Send, sampling::send_request),
+    // The answer made calls. From the last of these it goes back to the limits.
+    (Station::Calls, calls::run_calls),
+    (Station::Discovery, memory_discovery::discover_memory),
+    (Station::Repetition, loop_recovery::check_repetition),
+    (Station::Progress, model_checks::check_progress),
+    // The answer made none. What sends the agent back to work leads to the limits; else the turn ends here.
+    (Station::NextSpeaker, model_checks::check_next_speaker),
+    (Station::AfterAgent, agent_hooks::after_agent),
+];
+
+impl Station {
+    pub const FIRST: Self = Self::Budget;
+
+    /// What comes behind it; `None`: the end of the turn.
+    pub fn next(self) -> Option<Self> {
+        RECIPE.iter().map(|(it, _)| *it).skip_while(|it| *it != self).nth(1)
+    }
+
+    /// Does what is to be done there.
+    pub fn enter(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+        match RECIPE.iter().find(|(it, _)| *it == self) {
+            Some((_, enter)) => enter(turn, cx),
+            None => Flow::Next,
+        }
+    }
+}

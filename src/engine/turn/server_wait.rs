@@ -1,0 +1,52 @@
+//! Waiting for MCP servers at the start of a turn, and the notices about those that are missing.
+
+use super::{
+    flow::{Flow, Phase},
+    messages::tell_model,
+    spec::TurnContext,
+    state::TurnState,
+};
+use crate::{
+    base::ids::EffectId,
+    engine::{
+        record::Step,
+        step::{Effect, Input},
+    },
+};
+
+#[derive(Debug)]
+struct WaitingForServers {
+    /// Wakes the turn when it has waited long enough.
+    timer: EffectId,
+}
+
+pub(super) fn wait_for_servers(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    match cx.scratch.preamble.wait_until(cx.step.now.unix_ms) {
+        Some(at_ms) => Flow::wait(WaitingForServers { timer: cx.step.start_effect(Effect::SetTimer { at_ms }) }),
+        None => Flow::Next,
+    }
+}
+
+impl Phase for WaitingForServers {
+    fn step(mut self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::TimerFired { effect } if effect == self.timer => Flow::Next,
+            Input::ToolsChanged(_) if cx.scratch.preamble.wait_until(cx.step.now.unix_ms).is_none() => {
+                self.leave(cx.step);
+                Flow::Next
+            }
+            other => Flow::Unrelated(self, other),
+        }
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.timer });
+    }
+}
+
+pub(super) fn tell_notices(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    if let Some(text) = cx.scratch.preamble.take_message() {
+        tell_model(cx.step, text);
+    }
+    Flow::Next
+}

@@ -1,0 +1,95 @@
+//! State of a turn that all its phases share.
+
+use std::sync::Arc;
+
+use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
+use crate::{
+    base::model::ModelRequest,
+    engine::{
+        context::RetryAdvice,
+        record::Step,
+        routing::failure::AttemptCounts,
+        scheduler::{CallContext, Scheduler, Toolbox},
+    },
+};
+
+#[derive(Debug)]
+pub(super) struct TurnState {
+    /// How often the model was asked, attempts aside.
+    pub n_samples: u32,
+    /// The model that is asked now.
+    pub model: Arc<str>,
+    pub router: Router,
+    pub attempts: Attempts,
+    pub draft: RequestDraft,
+    pub scheduler: Scheduler,
+    /// As the current request told the model of them.
+    pub tools: Toolbox,
+    pub transcript: TurnTranscript,
+    /// What the user said meanwhile.
+    pub steering: Steering,
+    pub loops: LoopWatch,
+    /// What the turn ends with where nothing else comes up.
+    pub ending: Cause,
+}
+
+/// How the model did in this turn so far.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    pub counts: AttemptCounts,
+    /// The model has one attempt in this turn.
+    pub is_single: bool,
+    pub retry_advice: Option<RetryAdvice>,
+}
+
+/// The request that is being made.
+#[derive(Debug, Default)]
+pub(super) struct RequestDraft {
+    /// Of this sample, from 1.
+    pub attempt: u32,
+    /// Why this model is asked.
+    pub why: String,
+    pub request: Option<ModelRequest>,
+    /// No model is asked again how to make it shorter.
+    pub is_compressed: bool,
+}
+
+/// What is said in a turn as a whole; hooks are told of it.
+#[derive(Debug, Default)]
+pub(super) struct TurnTranscript {
+    /// The prompt's text.
+    pub prompt_text: String,
+    /// The agent's, so far.
+    pub answer_text: String,
+    /// A hook did not let the agent stop.
+    pub is_sent_back: bool,
+}
+
+impl TurnState {
+    pub fn new(model: Arc<str>, router: Router, tools: Toolbox, prompt_text: String) -> Self {
+        Self {
+            n_samples: 0,
+            model,
+            router,
+            attempts: Attempts::default(),
+            draft: RequestDraft::default(),
+            scheduler: Scheduler::default(),
+            tools,
+            transcript: TurnTranscript { prompt_text, ..TurnTranscript::default() },
+            steering: Steering::default(),
+            loops: LoopWatch::default(),
+            ending: Cause::Completed,
+        }
+    }
+
+    /// The calls, and what they are made with.
+    pub fn calls<'a, 's>(&'a mut self, step: &'a mut Step<'s>) -> (&'a mut Scheduler, CallContext<'a, 's>) {
+        (&mut self.scheduler, CallContext { step, tools: &self.tools })
+    }
+
+    /// The model's answer does not count, nor do its calls.
+    pub fn drop_calls(&mut self, step: &mut Step<'_>, why: &str) {
+        self.scheduler.cancel(step, why);
+        self.scheduler.clear();
+    }
+}
