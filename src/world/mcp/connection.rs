@@ -100,7 +100,7 @@ impl ServerLink {
             None => return Err(PeerError::Cancelled),
             Some(Ok(Ok(()))) => (),
             Some(Ok(Err(_))) => return Err(PeerError::Gone(why)),
-            Some(Err(_)) => return Err(PeerError::NotReady { why }),
+            Some(Err(_)) => return Err(PeerError::NotReady { why, seconds: RESTART_TIMEOUT.as_secs() }),
         }
         match self.state.borrow_and_update().clone() {
             State::Up(peer) => Ok(peer),

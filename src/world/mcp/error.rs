@@ -1,6 +1,4 @@
-//! Why a server of MCP cannot be reached, as the end of a sentence about it.
-
-use super::connection::RESTART_TIMEOUT;
+//! Errors of MCP servers, each as the end of a sentence about one.
 
 /// Why a server does not come up.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -27,8 +25,8 @@ pub(super) enum StartError {
 pub enum PeerError {
     #[error("its server is gone: {0}")]
     Gone(String),
-    #[error("its server is gone: {why}; started again, it is not ready after {} s", RESTART_TIMEOUT.as_secs())]
-    NotReady { why: String },
+    #[error("its server is gone: {why}; started again, it is not ready after {seconds} s")]
+    NotReady { why: String, seconds: u64 },
     #[error("the call was cancelled")]
     Cancelled,
 }
