@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use castor::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::{
         clock::Now,
         content::Part,

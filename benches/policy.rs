@@ -25,7 +25,7 @@ fn rules() -> RuleSet {
     }
     let (rules, warnings) = RuleSet::load(&text, Tier::User, "bench.toml");
     assert!(warnings.is_empty(), "{warnings:?}");
-    RuleSet::shipped(castor::app::session::policies::own_tools()).with(rules)
+    RuleSet::shipped(castor::app::policies::own_tools()).with(rules)
 }
 
 fn median(times: usize, run: impl FnMut()) -> std::time::Duration {
@@ -56,6 +56,6 @@ fn main() {
         let time = median(times, || _ = black_box(decide(black_box(&rules), &query)));
         println!("{time:>12.1?}  {name} ({decision:?})");
     }
-    let time = median(200, || _ = black_box(RuleSet::shipped(castor::app::session::policies::own_tools())));
+    let time = median(200, || _ = black_box(RuleSet::shipped(castor::app::policies::own_tools())));
     println!("{time:>12.1?}  shipped rules loaded");
 }

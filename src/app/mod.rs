@@ -5,5 +5,7 @@ mod errors;
 mod model;
 mod panics;
 pub mod server;
-pub mod session;
+mod session;
 pub mod settings;
+
+pub use session::policies;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use castor::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::hook::HookEvent,
     world::{models::ApiDialect, process::Groups, tools::builtins},
 };
@@ -41,8 +41,9 @@ fn places<'f>(files: &'f [(String, String)], words: &[String]) -> BTreeSet<&'f s
     let says = |text: &str, word: &str| {
         text.match_indices(word).any(|(at, _)| {
             let (before, after) = (text[..at].chars().next_back(), text[at + word.len()..].chars().next());
-            !(word.starts_with(is_word) && before.is_some_and(is_word))
-                && !(word.ends_with(is_word) && after.is_some_and(is_word))
+            let begins = word.starts_with(is_word) && before.is_some_and(is_word);
+            let goes_on = word.ends_with(is_word) && after.is_some_and(is_word);
+            !begins && !goes_on
         })
     };
     let named = files.iter().filter(|(_, text)| words.iter().any(|it| says(text, it)));

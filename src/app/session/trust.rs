@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    app::session::policies,
+    app::policies,
     base::trust::{Trust, allowed_by_trust},
     engine::step::TrustPrompt,
     wire::acp::session::SessionFolders,

@@ -9,7 +9,7 @@ use super::{
     distillation, tokens,
 };
 use crate::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::{
         content::Part,
         event::{AgentEvent, EventKind, Speaker, ToolDisplay},

@@ -19,7 +19,8 @@ pub enum SessionToolResult {
 }
 
 type SessionTool = fn(&mut Step<'_>, &Map<String, Value>) -> SessionToolResult;
-const SESSION_TOOLS: &[(&str, fn() -> ToolSpec, SessionTool)] = &[
+type SessionToolRow = (&'static str, fn() -> ToolSpec, SessionTool);
+const SESSION_TOOLS: &[SessionToolRow] = &[
     (ask_user::NAME, ask_user::spec, |_, args| {
         ask_user::form(args)
             .map_or_else(|it| SessionToolResult::Output(Box::new(ToolOutput::failed(it))), SessionToolResult::Ask)

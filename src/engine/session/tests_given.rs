@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::{
         hook::{Hook, HookEvent},
         ids::SessionId,

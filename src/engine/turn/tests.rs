@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
 use crate::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::{
         check::CheckFinding,
         checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},

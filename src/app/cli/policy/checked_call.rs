@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::tool::{RUN_SHELL_COMMAND as SHELL, ToolKind},
     engine::{
         policy::{RuleSet, current_name},

@@ -259,16 +259,16 @@ async fn converse(
 ) -> Result<String, Failure> {
     let reason = match session_start::open_session(driver, request).await? {
         Some(()) => {
-            if request.resume.is_some() {
-                if let Some(it) = list_checkpoints(driver).await {
-                    driver.screen.calls.changed.note_known(&it);
-                }
+            if request.resume.is_some()
+                && let Some(it) = list_checkpoints(driver).await
+            {
+                driver.screen.calls.changed.note_known(&it);
             }
             let reason = driver.prompt(prompt).await;
-            if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread)) {
-                if let Some(it) = list_checkpoints(driver).await {
-                    driver.screen.calls.changed.summarize(&it);
-                }
+            if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
+                && let Some(it) = list_checkpoints(driver).await
+            {
+                driver.screen.calls.changed.summarize(&it);
             }
             reason?
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, decide};
 use crate::{
-    app::session::policies::own_tools,
+    app::policies::own_tools,
     base::{
         log::{Decision, Grant, Mode},
         path::AbsPath,
