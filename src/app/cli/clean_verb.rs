@@ -71,10 +71,7 @@ fn size(folder: &AbsPath) -> io::Result<u64> {
             Err(it) => return Err(it),
         };
         for it in entries {
-            match it.is_dir {
-                true => open.push(folder.join(&it.name)),
-                false => res += it.len,
-            }
+            if it.is_dir { open.push(folder.join(&it.name)) } else { res += it.len }
         }
     }
     Ok(res)

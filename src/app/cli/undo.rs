@@ -196,10 +196,7 @@ pub fn run(
     let route = route(verb, &record, &entries)?;
     let again = matches!(verb, UndoVerb::Undo(_));
     let mut going = RewindSession { context, record: &record, checkpoints: &checkpoints, log, again };
-    let done = match route.undo.is_empty() {
-        true => Ok(true),
-        false => going.restore(route.undo, verb.on_conflict(), choose),
-    };
+    let done = if route.undo.is_empty() { Ok(true) } else { going.restore(route.undo, verb.on_conflict(), choose) };
     checkpoints.close();
     if let (true, Some(to)) = (done?, route.message) {
         entries = going.context.store.read(&id)?;

@@ -84,10 +84,7 @@ pub fn reach_models(
     names.extend(names.clone().iter().flat_map(|it| helpers.all(it, &settings.models.aliases)));
     let places = outages::service_keys(env, settings, &models.credentials, names.iter().map(String::as_str));
     models.outages.set_places(id, places);
-    let generator: Arc<dyn Generator> = match others.is_empty() {
-        true => main,
-        false => Arc::new(ModelSwitch { main, others }),
-    };
+    let generator: Arc<dyn Generator> = if others.is_empty() { main } else { Arc::new(ModelSwitch { main, others }) };
     (generator, ReachableModels { chain, helpers, trouble })
 }
 

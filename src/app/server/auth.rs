@@ -60,8 +60,5 @@ fn check_access(state: &State, given: &CredentialOverride) -> Result<(), ErrorOb
     let wanted = given.method.unwrap_or(AccessKind::ApiKey);
     let access = access::model_access(&ground.env, &settings, given);
     let access = access.map_err(|it| auth_required(&it.to_string()))?;
-    match access.kind == wanted || state.options.needs_no_access() {
-        true => Ok(()),
-        false => Err(auth_required(wanted.missing())),
-    }
+    if access.kind == wanted || state.options.needs_no_access() { Ok(()) } else { Err(auth_required(wanted.missing())) }
 }

@@ -255,10 +255,7 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
 /// # Errors
 /// For the client: the session is not open here.
 pub fn check_open(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
-    match state.sessions.contains_key(id) {
-        true => Ok(()),
-        false => Err(error::session_not_found(id.as_str())),
-    }
+    if state.sessions.contains_key(id) { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
 }
 
 /// Whether a mode may be set in a session now.

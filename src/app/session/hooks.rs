@@ -23,10 +23,7 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
-    let bound = |hook: Hook| match hook.of_project {
-        true => ground.bind_hook(hook),
-        false => hook,
-    };
+    let bound = |hook: Hook| if hook.of_project { ground.bind_hook(hook) } else { hook };
     Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)
 }
 

@@ -35,10 +35,7 @@ impl Terminals {
     pub fn register(&mut self, session: &SessionId, effect: EffectId, is_wanted: bool, result: &Value) -> Vec<Request> {
         let Some(terminal) = terminals::read_created(result) else { return Vec::new() };
         self.open.entry((session.clone(), effect)).or_default().push(terminal);
-        match is_wanted {
-            true => Vec::new(),
-            false => self.release(session, effect, TerminalEnd::Kill),
-        }
+        if is_wanted { Vec::new() } else { self.release(session, effect, TerminalEnd::Kill) }
     }
 
     /// A call is over, and so are its terminals. What the call said at its end leaves before these requests.

@@ -377,10 +377,7 @@ fn delete(context: &mut CommandContext<'_>, words: &[String], yes: bool) -> Resu
             Err(it) => failed.push(it.to_string()),
         }
     }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(CommandError::new(failed.join("\ncastor: "))),
-    }
+    if failed.is_empty() { Ok(()) } else { Err(CommandError::new(failed.join("\ncastor: "))) }
 }
 
 #[cfg(test)]

@@ -114,10 +114,7 @@ impl EditorFs {
 
 impl Fs for EditorFs {
     fn read<'a>(&'a self, path: &'a AbsPath) -> BoxFuture<'a, Result<Vec<u8>, FsError>> {
-        match self.reads && self.is_in_roots(path) {
-            true => Box::pin(self.read_buffer(path)),
-            false => self.disk.read(path),
-        }
+        if self.reads && self.is_in_roots(path) { Box::pin(self.read_buffer(path)) } else { self.disk.read(path) }
     }
 
     fn has_buffers(&self) -> bool {
