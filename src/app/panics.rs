@@ -41,10 +41,7 @@ impl FaultPoint {
     /// Only at its end: what was said once is in every later request, too.
     pub fn is_in_request(&self, request: &ModelRequest) -> bool {
         let last = request.contents.last().into_iter().flat_map(|it| it.parts());
-        let mut texts = last.filter_map(|it| match it {
-            TurnPart::Content(part) => part.as_text(),
-            _ => None,
-        });
+        let mut texts = last.filter_map(|it| if let TurnPart::Content(part) = it { part.as_text() } else { None });
         texts.any(|it| self.is_in(it))
     }
 

@@ -4,27 +4,25 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
+use super::{
+    approval_mode::ApprovalMode,
+    auth::AuthArgs,
+    clean_verb::CleanArgs,
+    config::ConfigArgs,
+    doctor::DoctorArgs,
+    exits::{self, EXIT_INPUT},
+    hooks::HooksArgs,
+    models::ModelsArgs,
+    output::{exit_code, name_stdout},
+    permissions::PermissionsArgs,
+    policy::PolicyArgs,
+    schema::SchemaArgs,
+    sessions::SessionsArgs,
+    trust::TrustArgs,
+    undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
+};
 use crate::{
-    app::{
-        cli::{
-            approval_mode::ApprovalMode,
-            auth::AuthArgs,
-            clean_verb::CleanArgs,
-            config::ConfigArgs,
-            doctor::DoctorArgs,
-            exits::{self, EXIT_INPUT},
-            hooks::HooksArgs,
-            models::ModelsArgs,
-            output::{exit_code, name_stdout},
-            permissions::PermissionsArgs,
-            policy::PolicyArgs,
-            schema::SchemaArgs,
-            sessions::SessionsArgs,
-            trust::TrustArgs,
-            undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
-        },
-        settings::{self, Flag},
-    },
+    app::settings::{self, Flag},
     base::{limits::LimitKind, sandbox::SandboxLevel},
 };
 

@@ -4,11 +4,9 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
+use super::{exits::EXIT_INPUT, folder::folder, terminal_text::escape_line};
 use crate::{
-    app::{
-        cli::{exits::EXIT_INPUT, folder::folder, terminal_text::escape_line},
-        settings::{Sources, check, explain},
-    },
+    app::settings::{Sources, check, explain},
     base::path::AbsPath,
     world::{secrets::Env, workspace::folder_config},
 };

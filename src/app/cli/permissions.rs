@@ -4,12 +4,10 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
-use crate::{
-    app::cli::{exits::EXIT_INPUT, terminal_text::escape_line},
-    world::{
-        secrets::Env,
-        workspace::{NO_HOME, castor_home, saved},
-    },
+use super::{exits::EXIT_INPUT, terminal_text::escape_line};
+use crate::world::{
+    secrets::Env,
+    workspace::{NO_HOME, castor_home, saved},
 };
 
 /// Running sessions are not told.

@@ -4,11 +4,9 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
+use super::{exits::EXIT_INPUT, terminal_text::escape_line};
 use crate::{
-    app::{
-        cli::{exits::EXIT_INPUT, terminal_text::escape_line},
-        session::policies,
-    },
+    app::session::policies,
     base::{
         path::AbsPath,
         trust::{Trust, TrustChoice, UNWATCHED, wide_folder_warning},

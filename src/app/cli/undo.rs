@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
+use super::{
+    sessions::{CommandContext, CommandError, MIN_PREFIX, find},
+    terminal_text::escape_line,
+};
 use crate::{
-    app::{
-        cli::{
-            sessions::{CommandContext, CommandError, MIN_PREFIX, find},
-            terminal_text::escape_line,
-        },
-        server::tasks::checkpoint_tasks::unified_diff,
-    },
+    app::server::tasks::checkpoint_tasks::unified_diff,
     base::{
         checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
         event::{EventKind, Location, ToolDisplay, ToolProgress},

@@ -7,11 +7,9 @@ use std::{
 
 use secrecy::ExposeSecret;
 
+use super::{access, providers};
 use crate::{
-    app::{
-        model::{access, providers},
-        settings::Settings,
-    },
+    app::settings::Settings,
     base::{fallback::Outage, ids::SessionId},
     world::secrets::Env,
 };
@@ -56,9 +54,10 @@ impl Outages {
         let same = |it: &BTreeMap<String, ServiceKey>| it.get(&model) == Some(&place);
         let others = self.places.iter().filter(|(it, places)| *it != id && same(places));
         let others = others.map(|(it, _)| it.clone()).collect();
-        match outage {
-            Some(it) => self.known.insert((place, model), it),
-            None => self.known.remove(&(place, model)),
+        if let Some(it) = outage {
+            self.known.insert((place, model), it)
+        } else {
+            self.known.remove(&(place, model))
         };
         others
     }

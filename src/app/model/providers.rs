@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use super::endpoint_checks;
 use crate::{
-    app::{
-        model::endpoint_checks,
-        settings::{Provider, Settings},
-    },
+    app::settings::{Provider, Settings},
     world::{
         http::Http,
         models::remote::{Endpoint, Remote},

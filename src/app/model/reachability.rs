@@ -4,16 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
+use super::{
+    model_factory::{ModelContext, ModelFactory},
+    outages, providers,
+};
 use crate::{
-    app::{
-        model::{
-            model_factory::{ModelContext, ModelFactory},
-            outages, providers,
-        },
-        settings::{
-            ModelSettings, Settings,
-            options::{DEMO, Options},
-        },
+    app::settings::{
+        ModelSettings, Settings,
+        options::{DEMO, Options},
     },
     base::{
         ids::SessionId,

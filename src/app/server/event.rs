@@ -19,6 +19,7 @@ use crate::{
 pub enum Event {
     /// Bytes from the client, cut anywhere.
     Stdin(Vec<u8>),
+    /// The client says no more.
     StdinClosed,
     /// This many bytes were written to the client.
     Written(usize),
@@ -29,15 +30,9 @@ pub enum Event {
     /// A timer is due.
     Timer,
     /// A task's answer, for a session.
-    Engine {
-        session: SessionId,
-        input: Input,
-    },
+    Engine { session: SessionId, input: Input },
     /// An event of an MCP server.
-    Mcp {
-        server: u64,
-        event: ServerEvent,
-    },
+    Mcp { server: u64, event: ServerEvent },
     /// A task needs a request to the editor.
     Editor(EditorRequest),
     /// A chore ended, well or not.

@@ -1,11 +1,9 @@
 //! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
 //! the simulator can turn it.
 
+use super::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, state::State, sweep};
 use crate::{
-    app::{
-        server::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, state::State, sweep},
-        session::terminals::TerminalEnd,
-    },
+    app::session::terminals::TerminalEnd,
     base::ids::SessionId,
     engine::{record::Record, step::Input},
     wire::jsonrpc::frame::Framer,

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use super::{offered_commands, state::State, tasks::Tasks};
 use crate::{
-    app::{
-        server::{offered_commands, state::State, tasks::Tasks},
-        session::mcp_servers::{ServerRequest, Stage},
-    },
+    app::session::mcp_servers::{ServerRequest, Stage},
     base::{elicitation::ElicitationSupport, ids::SessionId},
     engine::step::Input,
     wire::acp::{elicitation, updates},

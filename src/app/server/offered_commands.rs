@@ -1,9 +1,7 @@
 //! Available slash commands: tells the client about them after a session starts, and when they change.
 
-use crate::{
-    app::{server::outbox::Outbox, session::live_session::LiveSession},
-    wire::acp::updates,
-};
+use super::outbox::Outbox;
+use crate::{app::session::live_session::LiveSession, wire::acp::updates};
 
 /// Goes out after the response at hand: clients drop updates of sessions that they do not know yet.
 pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {

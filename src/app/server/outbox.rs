@@ -38,14 +38,12 @@ impl Outbox {
 
 /// Something to say: ready lines, acts of a session that are logged first, or a request.
 pub enum OutboxItem {
+    /// Ready lines.
     Lines(Vec<u8>),
+    /// Acts of a session; facts are logged first.
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
-    Answer {
-        session: SessionId,
-        request: RequestId,
-        lines: Vec<u8>,
-    },
+    Answer { session: SessionId, request: RequestId, lines: Vec<u8> },
     /// A task's request to the editor, if the task is still wanted by then.
     Editor(EditorRequest),
 }

@@ -27,23 +27,12 @@ pub enum RequestOwner {
 
 /// What an open request to the client is about.
 pub enum ClientRequest {
-    Question {
-        session: SessionId,
-        question: QuestionId,
-        shape: QuestionForm,
-    },
+    /// The engine waits for the user.
+    Question { session: SessionId, question: QuestionId, shape: QuestionForm },
     /// A task waits, until its effect is over.
-    EditorCall {
-        session: SessionId,
-        effect: EffectId,
-        reply: oneshot::Sender<Result<Value, RpcError>>,
-    },
+    EditorCall { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
     /// terminal/create: also when nobody waits any more, the terminal has to be given back.
-    Terminal {
-        session: SessionId,
-        effect: EffectId,
-        reply: oneshot::Sender<Result<Value, RpcError>>,
-    },
+    Terminal { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
     /// Whatever the answer says.
     IgnoredReply,
 }

@@ -4,10 +4,8 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{
-    app::server::{outbox::OutboxItem, pending_requests::RequestOwner, state::State},
-    wire::jsonrpc::{error, open_requests::Ticket, write},
-};
+use super::{outbox::OutboxItem, pending_requests::RequestOwner, state::State};
+use crate::wire::jsonrpc::{error, open_requests::Ticket, write};
 
 /// A handler's reply: an answer now, one later (through its ticket), or an error.
 pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;

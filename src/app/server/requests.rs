@@ -236,10 +236,7 @@ pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
     };
     let all: Vec<AgentEvent> = entries
         .into_iter()
-        .filter_map(|it| match it.fact {
-            Fact::Event { event } => Some(event),
-            _ => None,
-        })
+        .filter_map(|it| if let Fact::Event { event } = it.fact { Some(event) } else { None })
         .collect();
     let window = event_window::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
         .map_err(|it| error::invalid_params(&it))?;

@@ -3,17 +3,15 @@
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
 
+use super::{
+    flush,
+    pending_requests::RequestOwner,
+    reply::{Reply, reply_now},
+    requests,
+    state::State,
+};
 use crate::{
-    app::{
-        errors::store_error,
-        server::{
-            flush,
-            pending_requests::RequestOwner,
-            reply::{Reply, reply_now},
-            requests,
-            state::State,
-        },
-    },
+    app::errors::store_error,
     base::{
         checkpoint::{Changes, Rewinds},
         ids::{MessageId, PromptId, SessionId},

@@ -4,16 +4,14 @@ use std::{process::ExitCode, time::Duration};
 
 use tokio::sync::mpsc;
 
+use super::{
+    event_loop::{self, Inbox},
+    machine::Machine,
+    stdio::{self, Stdin},
+    tasks::{Tasks, builtins, threads::Threads},
+};
 use crate::{
-    app::{
-        server::{
-            event_loop::{self, Inbox},
-            machine::Machine,
-            stdio::{self, Stdin},
-            tasks::{Tasks, builtins, threads::Threads},
-        },
-        settings::options::Options,
-    },
+    app::settings::options::Options,
     world::{
         process::Groups,
         secrets::Env,

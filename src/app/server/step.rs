@@ -4,12 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
+use super::{outbox::OutboxItem, pending_requests, state::State};
 use crate::{
-    app::{
-        panics,
-        server::{outbox::OutboxItem, pending_requests, state::State},
-        session::place,
-    },
+    app::{panics, session::place},
     base::ids::SessionId,
     engine::step::{Input, StepOutput},
     wire::jsonrpc::{error, open_requests::Ticket, write},

@@ -1,10 +1,8 @@
 //! Sandbox confinement of a session: from settings, trust and the system's abilities.
 
+use super::host::SessionHost;
 use crate::{
-    app::{
-        session::host::SessionHost,
-        settings::{SandboxSettings, Settings},
-    },
+    app::settings::{SandboxSettings, Settings},
     base::{
         guarded_names,
         ids::SessionId,

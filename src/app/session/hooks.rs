@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::session_resources::{HookResources, SessionResources};
 use crate::{
-    app::{
-        session::session_resources::{HookResources, SessionResources},
-        settings::{self, Sources},
-    },
+    app::settings::{self, Sources},
     base::hook::{Hook, HookRun},
     engine::hooks::Hooks,
     wire::acp::session::iso_time,

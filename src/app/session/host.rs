@@ -1,9 +1,8 @@
 //! The host of a session: the process's options, client, store, models and tools that sessions are built from.
 
+use super::session_resources::SessionResources;
 use crate::{
-    app::{
-        model::model_factory::ModelFactory, session::session_resources::SessionResources, settings::options::Options,
-    },
+    app::{model::model_factory::ModelFactory, settings::options::Options},
     base::tool::ToolSpec,
     wire::acp::initialize::Client,
     world::{process::Groups, secrets::Env, store::SessionStore},

@@ -38,17 +38,13 @@ struct SharedServer {
 
 /// The stage of a server.
 pub enum Stage {
+    /// Its process starts, or a connection is made.
     Starting,
-    Ready {
-        connection: Connection,
-        tools: Arc<[ServerTool]>,
-    },
+    /// Its tools can be called.
+    Ready { connection: Connection, tools: Arc<[ServerTool]> },
     /// It is gone: why. The next call of one of its tools starts it again.
-    Down {
-        connection: Connection,
-        tools: Arc<[ServerTool]>,
-        why: String,
-    },
+    Down { connection: Connection, tools: Arc<[ServerTool]>, why: String },
+    /// It could not be reached: why.
     Lost(String),
 }
 

@@ -2,11 +2,9 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 
+use super::confinement;
 use crate::{
-    app::{
-        session::confinement,
-        settings::{Settings, options::Options},
-    },
+    app::settings::{Settings, options::Options},
     base::{
         log::Mode,
         trust::{Trust, mode_refusal},

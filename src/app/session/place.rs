@@ -2,11 +2,9 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 
+use super::{confinement, modes::allow_mode, session_resources::SessionResources};
 use crate::{
-    app::{
-        session::{confinement, modes::allow_mode, session_resources::SessionResources},
-        settings::{Flag, Settings, Sources, options::Options},
-    },
+    app::settings::{Flag, Settings, Sources, options::Options},
     base::{log::Mode, path::AbsPath},
     engine::record::Record,
     wire::{acp::session::SessionFolders, jsonrpc::error},

@@ -109,10 +109,7 @@ fn candidates<'a>(key: &'static Key, sources: Sources<'a>) -> Vec<Candidate<'a>>
 }
 
 fn candidate<'a>(key: &Key, origin: Origin<'a>, written: Cow<'a, Value>, value: Cow<'a, Value>) -> Candidate<'a> {
-    let scope = match origin {
-        Origin::File(scope, _) => Some(scope),
-        _ => None,
-    };
+    let scope = if let Origin::File(scope, _) = origin { Some(scope) } else { None };
     // Reading text as a number gives a new value; all others stay borrowed.
     let accepted = key.accept(&value, scope, written != value).map(|it| match it {
         Cow::Owned(read) => Some(read),
@@ -152,10 +149,7 @@ fn merge(how: Merge, sum: Option<Value>, next: &Value) -> Value {
         }
         // Also alone, so that repetitions within one layer go.
         (Merge::Union, sum, Value::Array(next)) => {
-            let mut res = match sum {
-                Some(Value::Array(sum)) => sum,
-                _ => Vec::new(),
-            };
+            let mut res = if let Some(Value::Array(sum)) = sum { sum } else { Vec::new() };
             for it in next {
                 if !res.contains(it) {
                     res.push(it.clone());

@@ -10,15 +10,13 @@ use std::io::{self, IsTerminal, Read, Write};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::{
+    exits::{self, EXIT_AUTH},
+    output::Output,
+    terminal_text::CleanText,
+};
 use crate::{
-    app::{
-        cli::{
-            exits::{self, EXIT_AUTH},
-            output::Output,
-            terminal_text::CleanText,
-        },
-        model::endpoint_checks::check_key,
-    },
+    app::model::endpoint_checks::check_key,
     base::path::AbsPath,
     world::{
         secrets::{Env, credentials},

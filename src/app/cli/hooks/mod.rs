@@ -10,11 +10,9 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::{exits::EXIT_INPUT, terminal_text::escape_line};
 use crate::{
-    app::{
-        cli::{exits::EXIT_INPUT, terminal_text::escape_line},
-        session::hooks,
-    },
+    app::session::hooks,
     base::{path::AbsPath, text},
     engine::hooks::Switches,
     world::{

@@ -36,15 +36,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Messages that an agent sends on its own.
 #[derive(Debug)]
 pub enum Incoming {
-    Notification {
-        method: String,
-        params: Box<RawValue>,
-    },
-    Request {
-        id: Box<RawValue>,
-        method: String,
-        params: Box<RawValue>,
-    },
+    /// No answer is wanted.
+    Notification { method: String, params: Box<RawValue> },
+    /// It waits for an answer with this id.
+    Request { id: Box<RawValue>, method: String, params: Box<RawValue> },
     /// A line that is no message, cut short.
     Noise(String),
 }

@@ -40,14 +40,8 @@ use self::{
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
 };
-use crate::{
-    app::{
-        cli::args::{AgentArgs, OutputFormat, RunArgs},
-        session::confinement,
-    },
-    base::path::AbsPath,
-    world::secrets::Env,
-};
+use super::args::{AgentArgs, OutputFormat, RunArgs};
+use crate::{app::session::confinement, base::path::AbsPath, world::secrets::Env};
 
 /// Questions and signals that may wait.
 const QUEUE: usize = 16;
@@ -114,10 +108,7 @@ pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> 
     if is_told || args.resume.is_some() {
         return None;
     }
-    match model_access() {
-        ModelReach::Some => None,
-        ModelReach::Keys(keys) => Some(keys),
-    }
+    if let ModelReach::Keys(keys) = model_access() { Some(keys) } else { None }
 }
 
 /// Why the demo answers, and what would be better.
@@ -180,10 +171,7 @@ struct PreparedRun {
 }
 
 async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
-    let folder = match &args.cwd {
-        Some(it) => context.cwd.join(it),
-        None => context.cwd,
-    };
+    let folder = if let Some(it) = &args.cwd { context.cwd.join(it) } else { context.cwd };
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
     let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
@@ -274,10 +262,7 @@ async fn converse(
         }
         None => None,
     };
-    match reason {
-        Some(reason) => Ok(reason),
-        None => Err(agent_exit_failure(driver, agent).await),
-    }
+    if let Some(reason) = reason { Ok(reason) } else { Err(agent_exit_failure(driver, agent).await) }
 }
 
 /// What the session changed in files so far, for an agent that lists it and a person that reads it.
@@ -291,10 +276,7 @@ async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
 
 /// The agent left without an answer: tells how, with what it said last.
 async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> Failure {
-    let fate = match agent {
-        Some(agent) => agent.exit_status().await,
-        None => None,
-    };
+    let fate = if let Some(agent) = agent { agent.exit_status().await } else { None };
     driver.drain_stderr().await;
     let how = fate.map_or_else(|| "closed its output".to_owned(), describe_status);
     let hint = driver.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
@@ -306,10 +288,7 @@ fn describe_status(status: ExitStatus) -> String {
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return format!("was killed by signal {signal}");
     }
-    match status.code() {
-        Some(code) => format!("exited with status {code}"),
-        None => "exited".to_owned(),
-    }
+    if let Some(code) = status.code() { format!("exited with status {code}") } else { "exited".to_owned() }
 }
 
 /// Shows how it ended, and lets go of the agent.

@@ -93,10 +93,7 @@ impl Screen {
 
     /// Ends when stdout was closed from outside.
     pub async fn closed(&self) {
-        match &self.writer {
-            Some(it) => it.closed().await,
-            None => future::pending().await,
-        }
+        if let Some(it) = &self.writer { it.closed().await } else { future::pending().await }
     }
 
     /// Ends when there is room for what could not be flushed.

@@ -11,12 +11,9 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::{exits::EXIT_INPUT, folder::folder, terminal_text};
 use crate::{
-    app::{
-        cli::{exits::EXIT_INPUT, folder::folder, sessions::export::Story, terminal_text},
-        model::chosen_model::DEFAULT_MODEL,
-        server::sessions::new_id,
-    },
+    app::{cli::sessions::export::Story, model::chosen_model::DEFAULT_MODEL, server::sessions::new_id},
     base::{
         clock::Now,
         ids::{MessageId, SessionId},

@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::export::{EndedCall, Story, StoryItem, StorySpeaker};
 use crate::{
-    app::cli::{
-        sessions::export::{EndedCall, Story, StoryItem, StorySpeaker},
-        terminal_text::clean,
-    },
+    app::cli::terminal_text::clean,
     base::{
         content::{Part, joined_text},
         text,

@@ -16,14 +16,12 @@ use secrecy::{ExposeSecret, SecretString};
 pub use broken_logins::missing;
 pub use credential_override::CredentialOverride;
 
+use super::{
+    endpoint_checks::{check_key, check_url, is_header},
+    providers,
+};
 use crate::{
-    app::{
-        model::{
-            endpoint_checks::{check_key, check_url, is_header},
-            providers,
-        },
-        settings::Settings,
-    },
+    app::settings::Settings,
     world::{
         models::gemini::Publisher,
         secrets::{Env, credentials},
@@ -141,18 +139,12 @@ pub fn model_access(env: &Env, settings: &Settings, given: &CredentialOverride) 
     let gateway = given.gateway.as_ref().filter(|_| given.method == Some(AccessKind::Gateway));
     let named = gateway.and_then(|it| it.base_url.clone());
     let is_named = named.is_some();
-    let base_url = match named {
-        Some(it) => Some(it),
-        None => env_url(env)?,
-    };
+    let base_url = if let Some(it) = named { Some(it) } else { env_url(env)? };
     let wants_key = match given.method {
         Some(it) => it == AccessKind::ApiKey,
         None => matches!(settings.models.auth_type.as_deref(), Some("gemini-api-key" | "api-key")),
     };
-    let given_key = match gateway {
-        Some(it) => it.key.clone(),
-        None => given.key.clone().filter(|_| wants_key),
-    };
+    let given_key = if let Some(it) = gateway { it.key.clone() } else { given.key.clone().filter(|_| wants_key) };
     // The environment's key and headers are for the environment's endpoint, a stored key is for the provider's own:
     // a gateway gets neither by accident.
     let may_read_store = base_url.is_none() || wants_key;

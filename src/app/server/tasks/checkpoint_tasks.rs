@@ -7,11 +7,9 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use super::{editor_client::EditorFs, effect_task::EffectTask};
 use crate::{
-    app::{
-        panics,
-        server::tasks::{editor_client::EditorFs, effect_task::EffectTask},
-    },
+    app::panics,
     base::{
         checkpoint::{Changes, CheckpointResult, Conflict, OnConflict, RestoreOrder, RestoreResult, Scope},
         fs::{Fs, FsError},

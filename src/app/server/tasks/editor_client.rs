@@ -181,24 +181,14 @@ type Answer = BoxFuture<'static, Option<Result<Value, RpcError>>>;
 /// Requests under way are kept here: a future of `next` may be dropped at any time.
 enum Phase {
     /// Until it ends, with looks in between.
-    Waiting {
-        exit: Answer,
-        look: Option<Answer>,
-        due: Option<Instant>,
-    },
+    Waiting { exit: Answer, look: Option<Answer>, due: Option<Instant> },
     /// The editor does not say when it ends: it is asked again and again.
-    Polling {
-        look: Answer,
-    },
+    Polling { look: Answer },
     /// Between two polls.
-    Resting {
-        due: Instant,
-    },
+    Resting { due: Instant },
     /// It ended: what it printed is fetched.
-    Fetching {
-        exit: Exit,
-        output: Answer,
-    },
+    Fetching { exit: Exit, output: Answer },
+    /// Nothing more comes of it.
     Over,
 }
 
@@ -315,10 +305,7 @@ impl EditorCommand {
     async fn kill(&mut self) -> String {
         self.phase = Phase::Over;
         _ = self.ask(KILL).await;
-        match snapshot(self.ask(OUTPUT).await) {
-            Ok(it) => it.text,
-            Err(_) => std::mem::take(&mut self.seen),
-        }
+        if let Ok(it) = snapshot(self.ask(OUTPUT).await) { it.text } else { std::mem::take(&mut self.seen) }
     }
 }
 
@@ -353,10 +340,7 @@ fn snapshot(answer: Option<Result<Value, RpcError>>) -> Result<Snapshot, String>
 }
 
 async fn at(due: Option<Instant>) {
-    match due {
-        Some(it) => sleep_until(it).await,
-        None => std::future::pending().await,
-    }
+    if let Some(it) = due { sleep_until(it).await } else { std::future::pending().await }
 }
 
 #[cfg(test)]

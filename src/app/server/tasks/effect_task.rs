@@ -6,17 +6,15 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    Tools,
+    editor_client::{EditorClient, EditorFs, EditorTerminal},
+    redact_output,
+};
 use crate::{
     app::{
         panics,
-        server::{
-            event::Event,
-            tasks::{
-                Tools,
-                editor_client::{EditorClient, EditorFs, EditorTerminal},
-                redact_output,
-            },
-        },
+        server::event::Event,
         session::{
             mcp_servers::McpTool,
             session_resources::{SessionResources, TerminalMode},

@@ -13,18 +13,9 @@ use std::{collections::BTreeMap, fs::File, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
+use super::{event::ListParams, traces::Traces};
 use crate::{
-    app::{
-        server::{
-            event::ListParams,
-            tasks::{
-                jobs::{EffectJob, Job, SessionSearch, Workers},
-                pending_chores::PendingChores,
-            },
-            traces::Traces,
-        },
-        session::{mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources},
-    },
+    app::session::{mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources},
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
@@ -42,6 +33,8 @@ use crate::{
         tools::{self, Builtin},
     },
 };
+use jobs::{EffectJob, Job, SessionSearch, Workers};
+use pending_chores::PendingChores;
 
 /// Built-in tools with what the model is told of them, which is made once.
 pub type Tools = Arc<[(ToolSpec, Box<dyn Builtin>)]>;

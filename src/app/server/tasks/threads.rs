@@ -12,22 +12,18 @@ use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use super::{
+    Tools, checkpoint_tasks,
+    effect_task::EffectTask,
+    jobs::{EffectJob, Job, Workers},
+    pending_chores::{self, FileWrite},
+    redact_output,
+    worker::Worker,
+};
 use crate::{
     app::{
         panics,
-        server::{
-            event::Event,
-            event_loop::unix_ms,
-            tasks::{
-                Tools, checkpoint_tasks,
-                effect_task::EffectTask,
-                jobs::{EffectJob, Job, Workers},
-                pending_chores::{self, FileWrite},
-                redact_output,
-                worker::Worker,
-            },
-            traces,
-        },
+        server::{event::Event, event_loop::unix_ms, traces},
         session::{hooks, session_resources::SessionResources},
     },
     base::{
@@ -296,10 +292,7 @@ async fn check(task: EffectTask, check: Check, groups: Groups) {
 async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
     let ctx = task.context(known);
     let future = async {
-        match task.tool(&call.name) {
-            Some(tool) => tool.preview(&call.args, &ctx).await,
-            None => Err(unknown(&call)),
-        }
+        if let Some(tool) = task.tool(&call.name) { tool.preview(&call.args, &ctx).await } else { Err(unknown(&call)) }
     };
     let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
     task.send_answer(Input::Previewed { effect: task.id, result }).await;
@@ -370,10 +363,7 @@ async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
     // Cancelling drops the future, and with it the processes.
     let work = task.catch_panic(future).instrument(span.clone());
     let report = task.cancel.run_until_cancelled(work).await;
-    let changes = match hold {
-        Some(id) => Some(checkpoint_tasks::changes(&task, id, &[]).await),
-        None => None,
-    };
+    let changes = if let Some(id) = hold { Some(checkpoint_tasks::changes(&task, id, &[]).await) } else { None };
     let Some(report) = report else {
         traces::note_error(&span, "cancelled");
         let report = HookReport { changes, ..HookReport::from_end(HookEnd::NotStarted("cancelled".to_owned())) };

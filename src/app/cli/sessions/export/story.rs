@@ -134,10 +134,7 @@ impl<'a> Story<'a> {
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
-        self.items.iter().filter_map(|it| match it {
-            StoryItem::Call(call) => Some(&**call),
-            _ => None,
-        })
+        self.items.iter().filter_map(|it| if let StoryItem::Call(call) = it { Some(&**call) } else { None })
     }
 
     pub fn n_prompts(&self) -> usize {
@@ -242,10 +239,7 @@ impl<'a> StoryBuilder<'a> {
     }
 
     fn call(&mut self, id: &CallId) -> Option<&mut Call<'a>> {
-        match self.story.items.get_mut(*self.calls.get(id)?) {
-            Some(StoryItem::Call(call)) => Some(call),
-            _ => None,
-        }
+        if let Some(StoryItem::Call(call)) = self.story.items.get_mut(*self.calls.get(id)?) { Some(call) } else { None }
     }
 
     fn note(&mut self, text: String) {
