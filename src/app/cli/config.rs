@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
-use super::{exits::EXIT_INPUT, folder::folder, terminal_text::escape_line};
+use super::{exits::EXIT_INPUT, folder::folder, output::write_warnings, terminal_text::escape_line};
 use crate::{
     app::settings::{Sources, check, explain},
     base::path::AbsPath,
@@ -46,12 +46,7 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
         writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(it))?;
     }
     warnings.extend(check(sources));
-    if !warnings.is_empty() {
-        writeln!(out, "\nWarnings:")?;
-    }
-    for it in &warnings {
-        writeln!(out, "  {it}")?;
-    }
+    write_warnings(&warnings, out)?;
     Ok(u8::from(!known))
 }
 

@@ -1,6 +1,7 @@
 //! Output of commands, and their exit code when it cannot be written.
 
 use std::{
+    fmt::Display,
     io::{self, Stdout, Write},
     process::ExitCode,
 };
@@ -29,6 +30,14 @@ impl Write for Output {
 /// An error of stdout's.
 pub fn name_stdout(it: io::Error) -> io::Error {
     io::Error::new(it.kind(), format!("the output could not be written: {it}"))
+}
+
+/// The last part of an output: a warning a line, if there are any.
+pub fn write_warnings(warnings: &[impl Display], out: &mut dyn Write) -> io::Result<()> {
+    if !warnings.is_empty() {
+        writeln!(out, "\nWarnings:")?;
+    }
+    warnings.iter().try_for_each(|it| writeln!(out, "  {it}"))
 }
 
 /// The end of a verb that wrote to [`Output`]. Whoever read may have had enough, as in `castor policy list | head`: that

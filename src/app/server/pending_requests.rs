@@ -53,15 +53,11 @@ impl ClientRequest {
 }
 
 /// Nobody waits for these any more: the client may take the question off the screen.
-pub fn withdraw(
-    outgoing: &mut OutgoingRequests<ClientRequest>,
-    is_it: impl Fn(&ClientRequest) -> bool,
-    lines: &mut Vec<u8>,
-) {
-    let ids: Vec<i64> = outgoing.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
+pub fn withdraw(open: &mut OutgoingRequests<ClientRequest>, is_it: impl Fn(&ClientRequest) -> bool, out: &mut Vec<u8>) {
+    let ids: Vec<i64> = open.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
     for id in ids {
-        outgoing.cancel(id);
-        updates::notification("$/cancel_request", &json!({ "requestId": id }), lines);
+        open.cancel(id);
+        updates::notification("$/cancel_request", &json!({ "requestId": id }), out);
     }
 }
 

@@ -230,14 +230,10 @@ pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
         event_id: Option<String>,
     }
     let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
-    let entries = match state.tasks.store.read(&it.session_id) {
-        Ok(entries) => entries,
-        Err(_) => return Err(error::session_not_found(it.session_id.as_str())),
-    };
-    let all: Vec<AgentEvent> = entries
-        .into_iter()
-        .filter_map(|it| if let Fact::Event { event } = it.fact { Some(event) } else { None })
-        .collect();
+    let missing = |_| error::session_not_found(it.session_id.as_str());
+    let entries = state.tasks.store.read(&it.session_id).map_err(missing)?;
+    let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
+    let all: Vec<AgentEvent> = entries.into_iter().filter_map(|it| event(it.fact)).collect();
     let window = event_window::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
         .map_err(|it| error::invalid_params(&it))?;
     reply_now(&json!({ "events": window }))

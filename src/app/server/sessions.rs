@@ -182,23 +182,18 @@ fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
 fn insert_session(state: &mut State, session: Session, log: SessionLog, resources: Arc<SessionResources>) {
     let id = resources.session.clone();
     let (profile, view) = client_view(state, &id, &session);
-    state
-        .sessions
-        .insert(id, LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None });
+    let live = LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None };
+    state.sessions.insert(id, live);
 }
 
 /// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.
 fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources: Arc<SessionResources>) {
-    let id = resources.session.clone();
-    let Some(mut live) = state.sessions.remove(&id) else { return };
+    let Some(mut live) = state.sessions.remove(&resources.session) else { return };
     live.session.replace_record(record);
     live.session.replace_spec(spec);
-    let (profile, view) = client_view(state, &id, &live.session);
     // Its commands are told with the answer.
     let LiveSession { session, log, .. } = live;
-    state
-        .sessions
-        .insert(id, LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None });
+    insert_session(state, session, log, resources);
 }
 
 /// How the client sees it.

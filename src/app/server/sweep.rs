@@ -13,9 +13,8 @@ use crate::{
 /// Starts the sweep. Called after what a loop turn had to say has left: nobody waits for it.
 pub fn start(store: SessionStore, env: Env, now_ms: u64) {
     // It may be ended with the process at any moment: the log of a session goes first, a later sweep finds the rest.
-    let started =
-        std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env, now_ms));
-    if let Err(it) = started {
+    let thread = std::thread::Builder::new().name("castor-sweep".to_owned()).spawn(move || sweep(&store, &env, now_ms));
+    if let Err(it) = thread {
         tracing::warn!("old sessions stay: {it}");
     }
 }

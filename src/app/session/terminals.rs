@@ -54,8 +54,7 @@ impl Terminals {
 
     /// All calls of a session are over.
     pub fn release_all(&mut self, session: &SessionId) -> Vec<Request> {
-        let effects: Vec<EffectId> =
-            self.open.keys().filter(|(it, _)| it == session).map(|(_, effect)| *effect).collect();
-        effects.into_iter().flat_map(|it| self.release(session, it, TerminalEnd::Kill)).collect()
+        let ids: Vec<EffectId> = self.open.keys().filter(|(it, _)| it == session).map(|(_, effect)| *effect).collect();
+        ids.into_iter().flat_map(|it| self.release(session, it, TerminalEnd::Kill)).collect()
     }
 }

@@ -53,34 +53,28 @@ impl KeyCheck<'_> {
     }
 }
 
-/// `lenient`: the group has members that the table does not list, so only slips of the fingers are reported.
-fn walk_group(
-    mut walk: KeyCheck<'_>,
-    prefix: &str,
-    value: &Map<String, Value>,
-    written: &Map<String, Value>,
-    lenient: bool,
-) {
+/// `open`: the group has members that the table does not list, so only slips of the fingers are reported.
+fn walk_group(mut walk: KeyCheck<'_>, prefix: &str, value: &Map<String, Value>, raw: &Map<String, Value>, open: bool) {
     for (name, value) in value.iter().filter(|(_, it)| !it.is_null()) {
         if walk.out.len() >= MAX_PER_FILE {
             return;
         }
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        let written = written.get(name).unwrap_or(value);
+        let raw = raw.get(name).unwrap_or(value);
         let row = keys::find(&path);
-        match (keys::is_group(&path), row, value, written) {
-            (true, _, Value::Object(value), Value::Object(written)) => {
-                walk_group(walk.again(), &path, value, written, lenient || row.is_some());
+        match (keys::is_group(&path), row, value, raw) {
+            (true, _, Value::Object(value), Value::Object(raw)) => {
+                walk_group(walk.again(), &path, value, raw, open || row.is_some());
             }
             (true, ..) => {
                 let counts = keys::find(keys::SANDBOX_LEVEL).filter(|it| keys::path_below(it.path, &path).is_some());
                 let fate = counts.map(|it| format!("; {} {}", it.path, fate_of(it, walk.layer))).unwrap_or_default();
                 walk.warn(&path, with_hint(format!("should be {}{fate}", KeyKind::Object.describe()), &path));
             }
-            (false, Some(row), ..) => check_row(&mut walk, row, value, written),
+            (false, Some(row), ..) => check_row(&mut walk, row, value, raw),
             (false, None, ..) => {
-                let meant = if lenient { keys::misspelt(&path) } else { None };
-                if !lenient || meant.is_some() {
+                let meant = if open { keys::misspelt(&path) } else { None };
+                if !open || meant.is_some() {
                     walk.warn(&path, with_hint("is not a setting that castor knows".to_owned(), &path));
                 }
             }

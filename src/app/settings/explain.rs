@@ -35,15 +35,9 @@ pub fn explain(path: &str, sources: Sources<'_>) -> (String, bool) {
     (explain_unknown(path, sources), false)
 }
 
-fn explain_key(
-    path: &str,
-    key: &Key,
-    candidates: &[Candidate<'_>],
-    value: Option<&Value>,
-    sources: Sources<'_>,
-) -> String {
+fn explain_key(path: &str, key: &Key, all: &[Candidate<'_>], value: Option<&Value>, sources: Sources<'_>) -> String {
     let name = last(path);
-    let hidden = SecretTexts::of(name, candidates);
+    let hidden = SecretTexts::of(name, all);
     let mut out = format!("{path} = {}\n", value.map_or("(not set)".into(), |it| hidden.display_value(name, it, it)));
     _ = writeln!(out, "  {}", key.doc);
     match key.usage {
@@ -52,9 +46,9 @@ fn explain_key(
         Usage::Unsupported(what) => _ = writeln!(out, "  It {what}."),
     }
     out.push('\n');
-    let origins: Vec<String> = candidates.iter().map(|it| it.origin.to_string()).collect();
+    let origins: Vec<String> = all.iter().map(|it| it.origin.to_string()).collect();
     let width = origins.iter().map(|it| it.chars().count()).max().unwrap_or_default();
-    for (it, origin) in candidates.iter().zip(&origins) {
+    for (it, origin) in all.iter().zip(&origins) {
         let (mark, note) = match &it.fate {
             KeyOutcome::Wins => ('*', Cow::Borrowed("  <- wins")),
             KeyOutcome::Contributes => ('+', Cow::Borrowed("")),
@@ -64,7 +58,7 @@ fn explain_key(
         let value = hidden.display_value(name, &it.written, &it.value);
         _ = writeln!(out, "  {mark} {origin:width$}  {value}{note}");
     }
-    if candidates.is_empty() {
+    if all.is_empty() {
         out.push_str("    No layer sets it.\n");
     }
     out.push_str(workspace_note(sources));

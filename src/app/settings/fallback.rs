@@ -47,10 +47,8 @@ fn policy(it: &Value) -> Result<FallbackPolicy, String> {
             Some(n.ok_or("`maxAttempts` should be a whole number, at least 1")?)
         }
     };
-    let last_resort = match members.get("isLastResort") {
-        None => false,
-        Some(it) => it.as_bool().ok_or("`isLastResort` should be true or false")?,
-    };
+    let last_resort = members.get("isLastResort").map_or(Some(false), Value::as_bool);
+    let last_resort = last_resort.ok_or("`isLastResort` should be true or false")?;
     let actions = [("prompt", FallbackAction::Ask), ("ask", FallbackAction::Ask), ("silent", FallbackAction::Silent)];
     let transitions = [("terminal", OutageTransition::Terminal), ("sticky_retry", OutageTransition::StickyRetry)];
     Ok(FallbackPolicy {

@@ -136,10 +136,9 @@ fn ask_for_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
 
 fn logout(env: &Env, home: &AbsPath) -> VerbOutcome {
     let place = credentials::place(home);
-    let mut text = match credentials::forget(home).map_err(|it| it.to_string())? {
-        true => format!("Removed the key from {place}.\n"),
-        false => format!("No key was stored in {place}.\n"),
-    };
+    let had_key = credentials::forget(home).map_err(|it| it.to_string())?;
+    let what = if had_key { "Removed the key from" } else { "No key was stored in" };
+    let mut text = format!("{what} {place}.\n");
     if let Some((name, _)) = env.first_set(VARIABLES) {
         text += &format!("Note: {name} is still set in this environment.\n");
     }

@@ -180,10 +180,8 @@ fn shown_link(link: &McpLink) -> String {
 /// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
 fn trust_words(ground: &FolderConfig) -> String {
     let unused = ground.project.file_states().filter(|(_, counts)| !counts);
-    let words = |name: &str| match ground.project.why_unused(name) {
-        Some(why) => format!("{name}, {why}"),
-        None => name.to_owned(),
-    };
+    let why = |name: &str| ground.project.why_unused(name);
+    let words = |name: &str| why(name).map_or_else(|| name.to_owned(), |why| format!("{name}, {why}"));
     let files: Vec<String> = unused.map(|(name, _)| words(name)).collect();
     let unused = if files.is_empty() { String::new() } else { format!(" (not used: {})", files.join("; ")) };
     match &ground.trust {

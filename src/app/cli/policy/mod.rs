@@ -17,6 +17,7 @@ use crate::{
             approval_mode::ApprovalMode,
             exits::{self, EXIT_INPUT},
             folder::folder,
+            output::write_warnings,
             run::failure::plain,
             terminal_text::escape_line,
         },
@@ -138,12 +139,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         writeln!(out, "\n{cwd} is not trusted: its own policies were not read.")?;
     }
     let warnings: Vec<String> = settings_rules(&ground).into_iter().chain(warnings).collect();
-    if !warnings.is_empty() {
-        writeln!(out, "\nWarnings:")?;
-    }
-    for it in &warnings {
-        writeln!(out, "  {it}")?;
-    }
+    write_warnings(&warnings, out)?;
     Ok(code)
 }
 

@@ -255,21 +255,16 @@ fn choices(params: &Value) -> Vec<Choice> {
     let options = params.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let choice = |it: &Value| {
         let id = text(it, "optionId")?;
-        Some(Choice {
-            name: text(it, "name").unwrap_or_else(|| id.clone()),
-            kind: text(it, "kind").unwrap_or_default(),
-            id,
-        })
+        let name = text(it, "name").unwrap_or_else(|| id.clone());
+        Some(Choice { id, name, kind: text(it, "kind").unwrap_or_default() })
     };
     options.iter().filter_map(choice).collect()
 }
 
 /// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.
 fn reject_once(options: &[Choice]) -> Answer {
-    match options.iter().find(|it| it.kind == "reject_once") {
-        Some(it) => Answer::Selected(it.id.clone()),
-        None => Answer::Cancelled,
-    }
+    let once = options.iter().find(|it| it.kind == "reject_once");
+    once.map_or(Answer::Cancelled, |it| Answer::Selected(it.id.clone()))
 }
 
 fn choose<'a>(line: &str, options: &'a [Choice]) -> Option<&'a Choice> {

@@ -263,10 +263,7 @@ impl Demux {
 fn plain_error(error: &RawValue) -> Value {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     let code = error.get("code").and_then(Value::as_i64).and_then(|it| i32::try_from(it).ok()).unwrap_or(-32603);
-    let message = match error.get("message").and_then(Value::as_str) {
-        Some(it) => it.to_owned(),
-        None => error.to_string(),
-    };
+    let message = error.get("message").and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_owned);
     match error.get("data") {
         Some(data) => json!({"code": code, "message": message, "data": data}),
         None => json!({"code": code, "message": message}),

@@ -99,30 +99,22 @@ impl RequestHandlers {
     }
 }
 
-async fn permission(
-    request: String,
-    params: Value,
-    questions: &mpsc::Sender<Question>,
-) -> Result<Value, ErrorObjectOwned> {
-    match ask(request, QuestionSubject::Permission(params), questions).await? {
+async fn permission(request: String, params: Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
+    match ask(request, QuestionSubject::Permission(params), to).await? {
         Answer::Selected(option) => Ok(json!({"outcome": {"outcome": "selected", "optionId": option}})),
         Answer::Cancelled | Answer::Declined | Answer::Filled(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
         Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
     }
 }
 
-async fn elicitation(
-    request: String,
-    params: &Value,
-    questions: &mpsc::Sender<Question>,
-) -> Result<Value, ErrorObjectOwned> {
+async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
     let message = params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
     // Agents ask as MCP servers do, and what those must not ask for is no more theirs.
     let about = match parse(params).map_err(|why| error(INVALID_PARAMS, &why.to_string()))? {
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
         ElicitationRequest::Page { url, .. } => QuestionSubject::Page { message, url },
     };
-    match ask(request, about, questions).await? {
+    match ask(request, about, to).await? {
         Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),
         Answer::Filled(None) => Ok(json!({"action": "accept"})),
         Answer::Declined => Ok(json!({"action": "decline"})),
@@ -131,14 +123,10 @@ async fn elicitation(
     }
 }
 
-async fn ask(
-    request: String,
-    about: QuestionSubject,
-    questions: &mpsc::Sender<Question>,
-) -> Result<Answer, ErrorObjectOwned> {
+async fn ask(request: String, about: QuestionSubject, to: &mpsc::Sender<Question>) -> Result<Answer, ErrorObjectOwned> {
     let (answer, settled) = oneshot::channel();
     let ended = || error(INTERNAL, "this client is about to leave");
-    questions.send(Question { request, about, answer }).await.map_err(|_| ended())?;
+    to.send(Question { request, about, answer }).await.map_err(|_| ended())?;
     settled.await.map_err(|_| ended())
 }
 

@@ -85,10 +85,8 @@ fn input_hint(field: &Field) -> String {
         FieldKind::Number { .. } | FieldKind::Integer { .. } => "a number".to_owned(),
         FieldKind::Text { .. } => "a line".to_owned(),
     };
-    match field.required {
-        true => format!("{what}, {DECLINE} to decline"),
-        false => format!("{what}, or nothing, {DECLINE} to decline"),
-    }
+    let or_nothing = if field.required { "" } else { ", or nothing" };
+    format!("{what}{or_nothing}, {DECLINE} to decline")
 }
 
 pub fn yes_or_no(line: &str) -> Option<bool> {

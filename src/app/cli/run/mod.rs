@@ -216,10 +216,8 @@ fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<AgentCommand, Failur
     };
     let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
     let mut words = words.into_iter();
-    match words.next() {
-        Some(program) => Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect() }),
-        None => Err(Failure::input("--agent needs a command")),
-    }
+    let program = words.next().ok_or_else(|| Failure::input("--agent needs a command"))?;
+    Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect() })
 }
 
 fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {

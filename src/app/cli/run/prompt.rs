@@ -18,11 +18,11 @@ const CUT: &str = "stdin was cut after 8 MiB";
 const SILENT: &str =
     "nothing came on stdin within half a second: it is left out. Without a prompt on the command line it is waited for";
 
+/// A text, and what is to be said of stdin when something of it was left out.
+type PromptText = (String, Option<&'static str>);
+
 /// The prompt, and what is to be said of stdin.
-pub async fn read(
-    typed: Option<&str>,
-    piped: Option<impl Read + Send + 'static>,
-) -> Result<(String, StdinNote), Failure> {
+pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>) -> Result<PromptText, Failure> {
     read_within(FIRST_BYTE, typed, piped).await
 }
 
@@ -30,7 +30,7 @@ async fn read_within(
     patience: Duration,
     typed: Option<&str>,
     piped: Option<impl Read + Send + 'static>,
-) -> Result<(String, StdinNote), Failure> {
+) -> Result<PromptText, Failure> {
     let typed = typed.filter(|it| !it.trim().is_empty());
     let (piped, cut) = match piped {
         Some(reader) => read_piped(reader, typed.map(|_| patience)).await?,
@@ -47,13 +47,7 @@ async fn read_within(
     }
 }
 
-/// Of stdin, when something of it was left out.
-type StdinNote = Option<&'static str>;
-
-async fn read_piped(
-    reader: impl Read + Send + 'static,
-    patience: Option<Duration>,
-) -> Result<(String, StdinNote), Failure> {
+async fn read_piped(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<PromptText, Failure> {
     let (to, mut chunks) = mpsc::channel::<std::io::Result<Vec<u8>>>(4);
     // A thread that may be left behind in its read.
     thread::spawn(move || read_chunks(reader, &to));

@@ -163,10 +163,8 @@ async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, F
             best = Some((at, id));
         }
     }
-    match best {
-        Some((_, id)) => Ok(Some(id.to_owned())),
-        None => Err(Failure::input(format!("no session of {cwd} to go on with"))),
-    }
+    let (_, id) = best.ok_or_else(|| Failure::input(format!("no session of {cwd} to go on with")))?;
+    Ok(Some(id.to_owned()))
 }
 
 /// What the agent lists, page by page.

@@ -45,10 +45,7 @@ async fn block<T: Send + 'static, E: ToString>(
     };
     let cancel = task.cancel.clone();
     let work = move || work(&checkpoints, &|| cancel.is_cancelled()).map_err(|it| it.to_string());
-    match tokio::task::spawn_blocking(work).await {
-        Ok(it) => it,
-        Err(it) => Err(it.to_string()),
-    }
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|it| Err(it.to_string()))
 }
 
 /// The first look at the roots. On a thread of its own: it yields to all others.
