@@ -54,10 +54,9 @@ impl Outages {
         let same = |it: &BTreeMap<String, ServiceKey>| it.get(&model) == Some(&place);
         let others = self.places.iter().filter(|(it, places)| *it != id && same(places));
         let others = others.map(|(it, _)| it.clone()).collect();
-        if let Some(it) = outage {
-            self.known.insert((place, model), it)
-        } else {
-            self.known.remove(&(place, model))
+        match outage {
+            Some(it) => self.known.insert((place, model), it),
+            None => self.known.remove(&(place, model)),
         };
         others
     }
