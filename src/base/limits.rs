@@ -101,6 +101,13 @@ impl LimitSpan {
     }
 }
 
+/// A word that sets no limit.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no limit: write requests=20, tokens=100000, seconds=600 or cost=0.5, with `session.` before it for the whole session"
+)]
+pub struct UnknownLimit(String);
+
 impl Limits {
     pub const NONE: &str = "none";
 
@@ -117,14 +124,10 @@ impl Limits {
 
     /// # Errors
     /// What is wrong with it, and how it is written.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, UnknownLimit> {
         let mut res = Self::default();
         for word in text.split([' ', ',']).filter(|it| !it.is_empty() && *it != Self::NONE) {
-            let wrong = || {
-                format!(
-                    "{word:?} is no limit: write requests=20, tokens=100000, seconds=600 or cost=0.5, with `session.` before it for the whole session"
-                )
-            };
+            let wrong = || UnknownLimit(word.to_owned());
             let (name, value) = word.split_once('=').ok_or_else(wrong)?;
             let (caps, name) = match name.strip_prefix("session.") {
                 Some(name) => (&mut res.session, name),
@@ -251,7 +254,7 @@ mod tests {
         assert_eq!(Limits::parse("").unwrap(), Limits::default());
         for text in ["requests", "requests=0", "requests=-1", "cost=0", "cost=NaN", "tokens=1.5", "money=1", "a.cost=1"]
         {
-            assert!(Limits::parse(text).unwrap_err().contains("is no limit"), "{text}");
+            assert!(Limits::parse(text).unwrap_err().to_string().contains("is no limit"), "{text}");
         }
     }
 

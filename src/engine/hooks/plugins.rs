@@ -40,6 +40,11 @@ pub enum PluginPoint {
     AfterRun,
 }
 
+/// A name that no point has.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no point {0:?}; there are {names}", names = PluginPoint::ALL.iter().map(|it| it.0).collect::<Vec<_>>().join(", "))]
+pub struct UnknownPoint(String);
+
 impl PluginPoint {
     pub const ALL: &[(&str, PluginPoint)] = &[
         ("on_user_message", Self::OnUserMessage),
@@ -58,10 +63,9 @@ impl PluginPoint {
 
     /// # Errors
     /// With the name that no point has, and those that there are.
-    pub fn parse(name: &str) -> Result<Self, String> {
+    pub fn parse(name: &str) -> Result<Self, UnknownPoint> {
         let found = Self::ALL.iter().find(|(it, _)| *it == name).map(|(_, point)| *point);
-        let names = || Self::ALL.iter().map(|(it, _)| *it).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| format!("there is no point {name:?}; there are {}", names()))
+        found.ok_or_else(|| UnknownPoint(name.to_owned()))
     }
 }
 
@@ -103,9 +107,9 @@ impl Plugins {
     ///
     /// # Errors
     /// A name that no point has.
-    pub fn new(rows: &[(&str, PluginRun)]) -> Result<Self, String> {
+    pub fn new(rows: &[(&str, PluginRun)]) -> Result<Self, UnknownPoint> {
         let rows = rows.iter().map(|(name, run)| Ok((PluginPoint::parse(name)?, *run)));
-        Ok(Self(rows.collect::<Result<Vec<_>, String>>()?.into()))
+        Ok(Self(rows.collect::<Result<Vec<_>, _>>()?.into()))
     }
 
     pub fn has(&self, point: PluginPoint) -> bool {

@@ -1,28 +1,13 @@
 //! Known keys of policy files. An unknown key is an error, because its author may have meant a limit.
 
+use super::error::RuleError;
+
 /// Of a rule, and of a safety checker beside its `checker`.
+#[rustfmt::skip]
 const RULE: &[&str] = &[
-    "allowRedirection",
-    "allow_redirection",
-    "argsPattern",
-    "commandPrefix",
-    "commandRegex",
-    "decision",
-    "denyMessage",
-    "deny_message",
-    "folder",
-    "interactive",
-    "match",
-    "mcpName",
-    "modes",
-    "not_match",
-    "opaque",
-    "priority",
-    "safety_checker",
-    "subagent",
-    "toolAnnotations",
-    "toolDigest",
-    "toolName",
+    "allowRedirection", "allow_redirection", "argsPattern", "commandPrefix", "commandRegex", "decision", "denyMessage",
+    "deny_message", "folder", "interactive", "match", "mcpName", "modes", "not_match", "opaque", "priority",
+    "safety_checker", "subagent", "toolAnnotations", "toolDigest", "toolName",
 ];
 /// What people write for themselves.
 const NOTES: &[&str] = &["comment", "description", "name", "note", "notes", "reason"];
@@ -33,7 +18,7 @@ const FILE: &[&str] = &["rule", "safety_checker"];
 ///
 /// # Errors
 /// The first that is not known: without it the rule would say more than its author did.
-pub fn check_rule(table: &toml::Table) -> Result<(), String> {
+pub fn check_rule(table: &toml::Table) -> Result<(), RuleError> {
     let odd = table.keys().find(|it| !RULE.contains(&it.as_str()) && !NOTES.contains(&it.as_str()));
     odd.map_or(Ok(()), |it| Err(strange(it, RULE)))
 }
@@ -42,18 +27,18 @@ pub fn check_rule(table: &toml::Table) -> Result<(), String> {
 ///
 /// # Errors
 /// The first such list.
-pub fn check_file(table: &toml::Table) -> Result<(), String> {
+pub fn check_file(table: &toml::Table) -> Result<(), RuleError> {
     let is_list = |it: &toml::Value| it.as_array().is_some_and(|it| it.iter().any(toml::Value::is_table));
     let odd = table.iter().find(|(key, value)| !FILE.contains(&key.as_str()) && is_list(value));
     odd.map_or(Ok(()), |(key, _)| Err(strange(key, FILE)))
 }
 
-fn strange(key: &str, known: &[&str]) -> String {
+fn strange(key: &str, known: &[&'static str]) -> RuleError {
     let ratio =
         |it: &str| similar::TextDiff::from_chars(key.to_lowercase().as_str(), it.to_lowercase().as_str()).ratio();
     let near = known.iter().map(|it| (ratio(it), *it)).max_by(|a, b| a.0.total_cmp(&b.0)).filter(|it| it.0 >= 0.6);
     match near {
-        Some((_, near)) => format!("{key} is not a key that castor knows; did you mean {near}?"),
-        None => format!("{key} is not a key that castor knows"),
+        Some((_, near)) => RuleError::MisspeltKey(key.to_owned(), near),
+        None => RuleError::UnknownKey(key.to_owned()),
     }
 }

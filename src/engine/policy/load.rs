@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use toml::Spanned;
 
 use super::{
+    error::{FileError, RuleError},
     keys,
     names::{current_name, nearest_name},
     patterns::{CommandSpelling, MatchCertainty},
@@ -54,18 +55,20 @@ impl OneOrMany {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StringOrList {
+#[serde(remote = "Decision", rename_all = "snake_case")]
+enum RawDecision {
     Allow,
     Deny,
-    AskUser,
+    #[serde(rename = "ask_user")]
+    Ask,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRule {
     tool_name: Option<OneOrMany>,
-    decision: StringOrList,
+    #[serde(with = "RawDecision")]
+    decision: Decision,
     priority: u16,
     #[serde(default)]
     modes: Vec<String>,
@@ -99,37 +102,36 @@ struct RawScope {
     command_regex: Option<String>,
 }
 
-pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), String> {
+pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), FileError> {
     let line_of = |at: usize| text.get(..at).map_or(0, |it| it.matches('\n').count() + 1);
-    let file: File = toml::from_str(text).map_err(|it| {
-        let line = it.span().map_or(0, |it| line_of(it.start));
-        format!("{}: {}", RuleSource { file: source.to_owned(), line }, it.message())
-    })?;
-    let table: toml::Table = toml::from_str(text).map_err(|it| it.message().to_owned())?;
-    keys::check_file(&table).map_err(|it| format!("{source}: {it}"))?;
-    let place = |it: &Spanned<toml::Table>| RuleSource { file: source.to_owned(), line: line_of(it.span().start) };
+    let place_in = |line: usize| RuleSource { file: source.to_owned(), line };
+    let line_of_error = |it: &toml::de::Error| it.span().map_or(0, |it| line_of(it.start));
+    let broken = |it: toml::de::Error| FileError(place_in(line_of_error(&it)), it.into());
+    let file: File = toml::from_str(text).map_err(broken)?;
+    let table: toml::Table = toml::from_str(text).map_err(broken)?;
+    keys::check_file(&table).map_err(|why| FileError(place_in(0), why))?;
+    let place = |it: &Spanned<toml::Table>| place_in(line_of(it.span().start));
     let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let mut leave_out = |what: &str, table: &toml::Table, place: &RuleSource, why: RuleError| {
+        let stand_in = broken_rule(table, tier, place);
+        let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
+        warnings.push(format!("{place}: the {what} is left out: {why}{then}"));
+        stand_in
+    };
     for table in file.rule {
         let (place, table) = (place(&table), table.into_inner());
         match read_rule(table.clone(), tier, &place) {
             Ok(it) => rules.push(it),
-            Err(why) => {
-                let stand_in = broken_rule(&table, tier, &place);
-                let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
-                warnings.push(format!("{place}: the rule is left out: {why}{then}"));
-                rules.extend(stand_in);
-            }
+            Err(why) => rules.extend(leave_out("rule", &table, &place, why)),
         }
     }
     for table in file.safety_checker {
-        let (place, table) = (place(&table), table.into_inner());
+        let (place, mut table) = (place(&table), table.into_inner());
+        // Whatever stands there: its matchers are a rule's, read as generously as those of one that restricts.
+        table.insert("decision".to_owned(), "ask_user".into());
         match checker(table.clone(), tier, &place) {
             Ok(it) => checkers.push(it),
-            Err(why) => {
-                warnings
-                    .push(format!("{place}: the checker is left out: {why}; what it may have denied is asked about"));
-                rules.extend(broken_rule(&table, tier, &place));
-            }
+            Err(why) => rules.extend(leave_out("checker", &table, &place, why)),
         }
     }
     Ok((PolicyFile { rules, checkers }, warnings))
@@ -149,14 +151,9 @@ fn broken_rule(table: &toml::Table, tier: Tier, place: &RuleSource) -> Option<Ru
     if table.get("decision").and_then(toml::Value::as_str) == Some("allow") {
         return None;
     }
-    let mut tools = match table.get("toolName") {
-        Some(toml::Value::String(it)) if !it.is_empty() => vec![it.clone()],
-        Some(toml::Value::Array(list)) => {
-            let names: Option<Vec<String>> = list.iter().map(|it| it.as_str().map(str::to_owned)).collect();
-            names.filter(|it| !it.is_empty()).unwrap_or_else(|| vec!["*".to_owned()])
-        }
-        _ => vec!["*".to_owned()],
-    };
+    let named = table.get("toolName").and_then(|it| it.clone().try_into().ok()).map(OneOrMany::into_vec);
+    let is_whole = |it: &Vec<String>| !it.is_empty() && !it.iter().any(String::is_empty);
+    let mut tools = named.filter(is_whole).unwrap_or_else(|| vec!["*".to_owned()]);
     // Whatever it calls the shell, that is what it is about.
     let for_commands = ["commandPrefix", "commandRegex"].iter().any(|it| table.contains_key(*it));
     if for_commands && !tools.iter().any(|it| it == "*" || current_name(it) == SHELL) {
@@ -167,56 +164,50 @@ fn broken_rule(table: &toml::Table, tier: Tier, place: &RuleSource) -> Option<Ru
     Some(Rule::broken(tools, tier, priority, place.clone()))
 }
 
-pub fn read_rule(table: toml::Table, tier: Tier, place: &RuleSource) -> Result<Rule, String> {
+pub fn read_rule(table: toml::Table, tier: Tier, place: &RuleSource) -> Result<Rule, RuleError> {
     // Gemini CLI drops it without a word. A rule that says more than it could be held to must not allow.
     if table.contains_key("safety_checker") && table.get("decision").and_then(toml::Value::as_str) != Some("deny") {
-        return Err("its safety_checker counts only as a [[safety_checker]] beside the rules".to_owned());
+        return Err(RuleError::Refused("its safety_checker counts only as a [[safety_checker]] beside the rules"));
     }
     keys::check_rule(&table)?;
-    let mut raw: RawRule = table.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
+    let mut raw: RawRule = table.try_into()?;
     if raw.priority > 999 {
-        return Err("priority must be 0 to 999".to_owned());
+        return Err(RuleError::Invalid("priority must be 0 to 999"));
     }
     let modes: Option<Vec<Mode>> = raw.modes.iter().map(|it| Mode::parse(it)).collect();
-    let modes = modes.ok_or("it names an unknown mode")?;
+    let modes = modes.ok_or(RuleError::Invalid("it names an unknown mode"))?;
     // Who installs an extension wants its tools, not its opinion on what needs no question.
-    if tier == Tier::Extension && (matches!(raw.decision, StringOrList::Allow) || modes.contains(&Mode::Yolo)) {
-        return Err("an extension may not allow anything, nor say anything of the mode yolo".to_owned());
+    if tier == Tier::Extension && (raw.decision == Decision::Allow || modes.contains(&Mode::Yolo)) {
+        return Err(RuleError::Refused("an extension may not allow anything, nor say anything of the mode yolo"));
     }
     let matcher = matcher(&mut raw)?;
     let tools = match (raw.tool_name, &raw.scope.mcp_name) {
         (Some(it), _) => it.into_vec(),
         (None, Some(_)) => vec!["*".to_owned()],
-        (None, None) => return Err("toolName is missing".to_owned()),
+        (None, None) => return Err(RuleError::Missing("toolName")),
     };
     if [&raw.scope.mcp_name, &raw.scope.subagent].into_iter().any(|it| it.as_deref() == Some("")) {
-        return Err("mcpName and subagent must not be empty".to_owned());
+        return Err(RuleError::Invalid("mcpName and subagent must not be empty"));
     }
-    let decision = match raw.decision {
-        StringOrList::Allow => Decision::Allow,
-        StringOrList::Deny => Decision::Deny,
-        StringOrList::AskUser => Decision::Ask,
+    check_tools(&tools, raw.decision, &matcher)?;
+    let scope = raw.scope;
+    let relative = RuleError::Invalid("folder must be an absolute path");
+    let call_pattern = CallPattern {
+        server: scope.mcp_name,
+        subagent: scope.subagent,
+        annotations: scope.tool_annotations,
+        digest: scope.tool_digest,
+        folder: scope.folder.map(|it| AbsPath::new(it).ok_or(relative)).transpose()?,
     };
-    check_tools(&tools, decision, &matcher)?;
-    let RawScope {
-        mcp_name: server,
-        subagent,
-        tool_annotations: annotations,
-        tool_digest: digest,
-        interactive,
-        folder,
-        ..
-    } = raw.scope;
-    let folder = folder.map(|it| AbsPath::new(it).ok_or("folder must be an absolute path")).transpose()?;
     let res = Rule {
-        call_pattern: CallPattern { server, subagent, annotations, digest, folder },
+        call_pattern,
         modes,
-        interactive,
+        interactive: scope.interactive,
         matcher,
         allows: AllowOptions { redirection: raw.allow_redirection, opaque: raw.opaque },
         deny_message: raw.deny_message,
         examples: Examples { matches: raw.matches, not_matches: raw.not_matches },
-        ..Rule::new(tools, decision, tier, raw.priority, place.clone())
+        ..Rule::new(tools, raw.decision, tier, raw.priority, place.clone())
     };
     // Castor's own examples are looked at by tests, not at each start.
     if tier > Tier::Default {
@@ -226,19 +217,18 @@ pub fn read_rule(table: toml::Table, tier: Tier, place: &RuleSource) -> Result<R
 }
 
 /// Whether a rule of this kind may name these tools.
-fn check_tools(tools: &[String], decision: Decision, matcher: &ArgsMatcher) -> Result<(), String> {
+fn check_tools(tools: &[String], decision: Decision, matcher: &ArgsMatcher) -> Result<(), RuleError> {
     if tools.is_empty() || tools.iter().any(String::is_empty) {
-        return Err("toolName is empty".to_owned());
+        return Err(RuleError::Invalid("toolName is empty"));
     }
     let pattern = |it: &String| it != "*" && it.ends_with('*') && !(it.starts_with("mcp_") && it.ends_with("_*"));
     if decision == Decision::Allow && tools.iter().any(pattern) {
-        return Err(
-            "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*".to_owned()
-        );
+        let why = "only rules that deny or ask may name tools by a pattern other than mcp_* and mcp_SERVER_*";
+        return Err(RuleError::Refused(why));
     }
     let for_commands = matches!(matcher, ArgsMatcher::Prefixes(_) | ArgsMatcher::Command(_));
     match for_commands && !tools.iter().all(|it| current_name(it) == SHELL) {
-        true => Err(format!("commandPrefix and commandRegex are for {SHELL} only")),
+        true => Err(RuleError::Invalid("commandPrefix and commandRegex are for run_shell_command only")),
         false => Ok(()),
     }
 }
@@ -247,14 +237,11 @@ fn check_tools(tools: &[String], decision: Decision, matcher: &ArgsMatcher) -> R
 ///
 /// # Errors
 /// The first example that is not as it says.
-pub fn check_examples(rule: &Rule) -> Result<(), String> {
-    if let Some(it) = rule.examples.matches.iter().find(|it| !fits(rule, it)) {
-        return Err(format!("it does not match its example `{it}`"));
-    }
-    match rule.examples.not_matches.iter().find(|it| fits(rule, it)) {
-        Some(it) => Err(format!("it matches `{it}`, which it should not")),
-        None => Ok(()),
-    }
+pub fn check_examples(rule: &Rule) -> Result<(), RuleError> {
+    let Examples { matches, not_matches } = &rule.examples;
+    let missed = matches.iter().find(|it| !fits(rule, it)).cloned().map(RuleError::Example);
+    let hit = || not_matches.iter().find(|it| fits(rule, it)).cloned().map(RuleError::CounterExample);
+    missed.or_else(hit).map_or(Ok(()), Err)
 }
 
 /// An example is `TOOL`, `TOOL COMMAND` or `TOOL {…}`; of a rule for the shell alone also just the command.
@@ -279,7 +266,7 @@ fn fits(rule: &Rule, example: &str) -> bool {
     }
 }
 
-fn matcher(raw: &mut RawRule) -> Result<ArgsMatcher, String> {
+fn matcher(raw: &mut RawRule) -> Result<ArgsMatcher, RuleError> {
     match (raw.scope.args_pattern.take(), raw.scope.command_prefix.take(), raw.scope.command_regex.take()) {
         (None, None, None) => Ok(ArgsMatcher::Any),
         (Some(it), None, None) => pattern(&it, |it| Regex::new(it).ok()).map(ArgsMatcher::Args),
@@ -288,19 +275,19 @@ fn matcher(raw: &mut RawRule) -> Result<ArgsMatcher, String> {
             let prefixes: Vec<Vec<String>> =
                 it.into_vec().iter().map(|it| it.split_whitespace().map(str::to_owned).collect()).collect();
             match prefixes.is_empty() || prefixes.iter().any(Vec::is_empty) {
-                true => Err("commandPrefix is empty".to_owned()),
+                true => Err(RuleError::Invalid("commandPrefix is empty")),
                 false => Ok(ArgsMatcher::Prefixes(prefixes)),
             }
         }
-        _ => Err("argsPattern, commandPrefix and commandRegex exclude each other".to_owned()),
+        _ => Err(RuleError::Invalid("argsPattern, commandPrefix and commandRegex exclude each other")),
     }
 }
 
-fn pattern<T>(written: &str, compile: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+fn pattern<T>(written: &str, compile: impl Fn(&str) -> Option<T>) -> Result<T, RuleError> {
     if written.len() > MAX_REGEX {
-        return Err(format!("its pattern is longer than {MAX_REGEX}"));
+        return Err(RuleError::LongPattern(MAX_REGEX));
     }
-    compile(written).ok_or_else(|| format!("its pattern {written:?} is not a regular expression"))
+    compile(written).ok_or_else(|| RuleError::Pattern(written.to_owned()))
 }
 
 #[derive(Deserialize)]
@@ -325,33 +312,29 @@ enum CheckerKind {
 }
 
 /// Reads one `[[safety_checker]]`.
-fn checker(mut table: toml::Table, tier: Tier, place: &RuleSource) -> Result<CheckerRule, String> {
-    let what = table.remove("checker").ok_or("checker is missing")?;
-    let raw: RawChecker = what.try_into().map_err(|it: toml::de::Error| it.message().to_owned())?;
-    // Its matchers are a rule's, read as generously as those of one that restricts.
-    table.insert("decision".to_owned(), "ask_user".into());
+fn checker(mut table: toml::Table, tier: Tier, place: &RuleSource) -> Result<CheckerRule, RuleError> {
+    let what = table.remove("checker").ok_or(RuleError::Missing("checker"))?;
+    let raw: RawChecker = what.try_into()?;
     table.entry("priority").or_insert(toml::Value::Integer(0));
     let rule = read_rule(table, tier, place)?;
     let does = match raw.kind {
         CheckerKind::InProcess if raw.name == "allowed-path" => CheckerAction::AllowedPath,
-        CheckerKind::InProcess => return Err(format!("castor has no checker {:?}", raw.name)),
-        CheckerKind::External if tier < Tier::Workspace => return Err("an extension may not name programs".to_owned()),
-        CheckerKind::External => external(&raw)?,
+        CheckerKind::InProcess => return Err(RuleError::UnknownChecker(raw.name)),
+        CheckerKind::External if tier < Tier::Workspace => {
+            return Err(RuleError::Refused("an extension may not name programs"));
+        }
+        // A relative name would be looked up in the folder of the session: whoever writes there would be the checker.
+        CheckerKind::External if !raw.name.starts_with('/') && !raw.name.starts_with("~/") => {
+            return Err(RuleError::RelativeProgram(raw.name));
+        }
+        CheckerKind::External => CheckerAction::External { program: raw.name.clone(), args: raw.args },
     };
     let timeout_ms = raw.timeout.unwrap_or(TIMEOUT_MS);
     if !(1..=MAX_TIMEOUT_MS).contains(&timeout_ms) {
-        return Err(format!("timeout must be 1 to {MAX_TIMEOUT_MS} milliseconds"));
+        return Err(RuleError::Timeout(MAX_TIMEOUT_MS));
     }
     let wants = |what: &str| raw.required_context.as_ref().is_none_or(|it| it.iter().any(|it| it == what));
     let wants = CheckerContext { environment: wants("environment"), history: wants("history") };
     let what = Arc::new(check::Checker { name: raw.name, action: does, config: raw.config, context: wants });
     Ok(CheckerRule { rule, checker: what, timeout_ms })
-}
-
-/// A relative name would be looked up in the folder of the session: whoever writes there would be the checker.
-fn external(raw: &RawChecker) -> Result<CheckerAction, String> {
-    match raw.name.starts_with('/') || raw.name.starts_with("~/") {
-        true => Ok(CheckerAction::External { program: raw.name.clone(), args: raw.args.clone() }),
-        false => Err(format!("the program {:?} is neither absolute nor below ~/", raw.name)),
-    }
 }

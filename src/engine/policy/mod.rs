@@ -4,6 +4,7 @@ mod checkers;
 mod command;
 mod danger;
 mod decide;
+mod error;
 mod explain;
 mod grants;
 mod guards;

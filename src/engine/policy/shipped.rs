@@ -1,6 +1,7 @@
 //! Built-in policy rules, and the rule set that files and settings build on them.
 
 use super::{
+    error::FileError,
     load, plans,
     rule::{Rule, Tier},
     rules::{PolicyFile, RuleSet},
@@ -31,14 +32,15 @@ impl RuleSet {
     }
 
     /// What one file says, and what is wrong with what is left out. An error: the whole file is left out.
-    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), String> {
+    pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<String>), FileError> {
         load::parse(text, tier, source)
     }
 
     /// As [`RuleSet::parse`], but a file that cannot be read at all makes everything a question: nobody knows what it
     /// would have denied.
     pub fn load(text: &str, tier: Tier, source: &str) -> (PolicyFile, Vec<String>) {
-        load::parse(text, tier, source).unwrap_or_else(|why| (vec![Rule::broken_file(tier, source)].into(), vec![why]))
+        let broken = |why: FileError| (vec![Rule::broken_file(tier, source)].into(), vec![why.to_string()]);
+        load::parse(text, tier, source).unwrap_or_else(broken)
     }
 
     /// What settings say, as rules of the user.

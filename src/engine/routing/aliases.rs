@@ -40,6 +40,15 @@ pub struct Aliases {
     own_names: BTreeSet<String>,
 }
 
+/// The reason why an alias cannot be followed.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum AliasError {
+    #[error("there is no alias {0:?}")]
+    Unknown(String),
+    #[error("its aliases extend each other in a circle, or are more than {MAX_DEPTH}")]
+    Endless,
+}
+
 /// A request whose model is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedModel<'a> {
@@ -60,16 +69,15 @@ impl<'a> WantedModel<'a> {
 
 impl Aliases {
     /// Aliases that cannot be followed are left out; the second value says why.
-    pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, String)>) {
+    pub fn new(own: BTreeMap<String, Alias>, overrides: Vec<Override>) -> (Self, Vec<(String, AliasError)>) {
         let own_names: BTreeSet<String> = own.keys().cloned().collect();
         let mut aliases = families::aliases();
         if !own.is_empty() {
             Arc::make_mut(&mut aliases).extend(own);
         }
         let mut res = Self { aliases, overrides, own_names };
-        let names: Vec<String> = res.aliases.keys().cloned().collect();
-        let broken = names.into_iter().filter_map(|it| res.chain(&it).err().map(|why| (it, why)));
-        let broken: Vec<(String, String)> = broken.collect();
+        let broken = res.aliases.keys().filter_map(|it| Some((it.clone(), res.chain(it).err()?)));
+        let broken: Vec<(String, AliasError)> = broken.collect();
         broken.iter().for_each(|(name, _)| _ = Arc::make_mut(&mut res.aliases).remove(name));
         (res, broken)
     }
@@ -110,14 +118,14 @@ impl Aliases {
     }
 
     /// From the root to the name itself.
-    fn chain(&self, name: &str) -> Result<Vec<&str>, String> {
+    fn chain(&self, name: &str) -> Result<Vec<&str>, AliasError> {
         let mut res: Vec<&str> = Vec::new();
         let mut next = Some(name);
         while let Some(name) = next {
-            let (name, alias) =
-                self.aliases.get_key_value(name).ok_or_else(|| format!("there is no alias {name:?}"))?;
+            let found = self.aliases.get_key_value(name);
+            let (name, alias) = found.ok_or_else(|| AliasError::Unknown(name.to_owned()))?;
             if res.contains(&name.as_str()) || res.len() >= MAX_DEPTH {
-                return Err(format!("its aliases extend each other in a circle, or are more than {MAX_DEPTH}"));
+                return Err(AliasError::Endless);
             }
             res.push(name);
             next = alias.extends.as_deref();

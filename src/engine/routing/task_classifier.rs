@@ -35,6 +35,17 @@ pub struct Classification {
     pub why: String,
 }
 
+/// The reason why an answer judges nothing.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum ClassifierError {
+    #[error("the {} answered no JSON object", .0.as_str())]
+    NoObject(ClassifierModel),
+    #[error("the {} chose neither flash nor pro", .0.as_str())]
+    NoClass(ClassifierModel),
+    #[error("the {} said no number from 1 to 100", .0.as_str())]
+    NoScore(ClassifierModel),
+}
+
 /// A classifier's question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassifierQuestion {
@@ -134,31 +145,27 @@ impl ClassifierModel {
     /// What its answer means.
     ///
     /// # Errors
-    /// In words: it is no such answer.
-    pub fn parse_answer(self, answer: &str, threshold: u32) -> Result<Classification, String> {
-        let it = object(answer).ok_or_else(|| format!("the {} answered no JSON object", self.as_str()))?;
-        let because = |name: &str| it.get(name).and_then(Value::as_str).map(|it| head(it.trim(), 300).to_owned());
-        match self {
+    /// It is no such answer.
+    pub fn parse_answer(self, answer: &str, threshold: u32) -> Result<Classification, ClassifierError> {
+        let it = object(answer).ok_or(ClassifierError::NoObject(self))?;
+        let because = |name: &str| it.get(name).and_then(Value::as_str).map_or("", |it| head(it.trim(), 300));
+        let (class, why) = match self {
             Self::Local | Self::Choice => {
                 let class = match it.get("model_choice").and_then(Value::as_str) {
                     Some("pro") => TaskClass::Pro,
                     Some("flash") => TaskClass::Flash,
-                    _ => return Err(format!("the {} chose neither flash nor pro", self.as_str())),
+                    _ => return Err(ClassifierError::NoClass(self)),
                 };
-                let why = because("reasoning").unwrap_or_default();
-                Ok(Classification { class, why: format!("{}: {why}", self.as_str()) })
+                (class, because("reasoning").to_owned())
             }
             Self::Score => {
                 let score = it.get("complexity_score").and_then(Value::as_f64).filter(|it| (1.0..=100.0).contains(it));
-                let score = score.ok_or_else(|| format!("the {} said no number from 1 to 100", self.as_str()))?;
+                let score = score.ok_or(ClassifierError::NoScore(self))?;
                 let class = if score >= f64::from(threshold) { TaskClass::Pro } else { TaskClass::Flash };
-                let why = because("complexity_reasoning").unwrap_or_default();
-                Ok(Classification {
-                    class,
-                    why: format!("{}: {score:.0} of 100, from {threshold} on pro: {why}", self.as_str()),
-                })
+                (class, format!("{score:.0} of 100, from {threshold} on pro: {}", because("complexity_reasoning")))
             }
-        }
+        };
+        Ok(Classification { class, why: format!("{}: {why}", self.as_str()) })
     }
 }
 
@@ -258,7 +265,7 @@ mod tests {
     #[test]
     fn what_an_answer_means() {
         let check = |judge: ClassifierModel, answer: &str, expected: Result<(TaskClass, &str), &str>| {
-            let actual = judge.parse_answer(answer, 90).map(|it| (it.class, it.why));
+            let actual = judge.parse_answer(answer, 90).map(|it| (it.class, it.why)).map_err(|it| it.to_string());
             let expected = expected.map(|(class, why)| (class, why.to_owned())).map_err(str::to_owned);
             assert_eq!(actual, expected, "{answer}");
         };

@@ -2,7 +2,7 @@
 
 use crate::{
     base::{
-        limits::{LimitSpan, LimitUsage, Limits},
+        limits::{LimitSpan, LimitUsage, Limits, UnknownLimit},
         log::Fact,
     },
     engine::{
@@ -17,7 +17,7 @@ pub fn run(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         "default" => None,
         text => match changed(turn::limits(step.record, spec), text) {
             Ok(it) => Some(it),
-            Err(why) => return why,
+            Err(why) => return why.to_string(),
         },
     };
     step.log(Fact::Limits { limits });
@@ -25,7 +25,7 @@ pub fn run(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 }
 
 /// What is named is set, what is not stays; `none` takes all of them away.
-fn changed(now: Limits, text: &str) -> Result<Limits, String> {
+fn changed(now: Limits, text: &str) -> Result<Limits, UnknownLimit> {
     let new = Limits::parse(text)?;
     if new.is_none() {
         return Ok(new);

@@ -146,7 +146,10 @@ impl CheckpointState {
                     tell_restored(step, arrivals, order, files);
                 }
             }
-            Input::Compared { effect, changes } => self.compared(step, *effect, changes.as_ref().ok()),
+            Input::Compared { effect, changes } => {
+                let changes = self.known_changes(step, arrivals, in_turn, changes);
+                self.compared(step, *effect, changes);
+            }
             _ => (),
         }
     }
@@ -252,13 +255,13 @@ impl CheckpointState {
         self.beat = BackgroundCheckpoint::Comparing { effect, id };
     }
 
-    fn compared(&mut self, step: &mut Step<'_>, effect: EffectId, changes: Option<&Changes>) {
+    fn compared(&mut self, step: &mut Step<'_>, effect: EffectId, changes: Changes) {
         let BackgroundCheckpoint::Comparing { effect: own, id } = &self.beat else { return };
         if *own != effect {
             return;
         }
-        if let Some(changes) = changes.filter(|it| !it.is_empty()) {
-            step.log(Fact::Checkpoint { id: id.clone(), call: None, changes: Some(changes.clone()) });
+        if !changes.is_empty() {
+            step.log(Fact::Checkpoint { id: id.clone(), call: None, changes: Some(changes) });
         }
         self.beat = BackgroundCheckpoint::None;
         self.keep_beating(step);

@@ -108,7 +108,8 @@ fn judge_model(turn: &TurnState, spec: &Spec, judge: ClassifierModel) -> Utility
 impl AfterConsulting for Judging {
     /// Without an answer the next strategy decides.
     fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
-        let judged = said.and_then(|it| self.judge.parse_answer(&it, cx.spec.helpers.rules.threshold));
+        let judged = said
+            .and_then(|it| self.judge.parse_answer(&it, cx.spec.helpers.rules.threshold).map_err(|it| it.to_string()));
         turn.router.judged.insert(self.judge, judged);
         Flow::Go(Station::Model)
     }

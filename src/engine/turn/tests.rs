@@ -295,6 +295,7 @@ fn input(line: &str) -> Input {
             Input::Checkpointed { effect, result }
         }
         "compared" => Input::Compared { effect, changes: Ok(changes(rest)) },
+        "incomparable" => Input::Compared { effect, changes: Err(rest.to_owned()) },
         "restored" => {
             let (conflicts, restored): (Vec<&str>, Vec<&str>) =
                 rest.split_whitespace().partition(|it| it.starts_with('!'));

@@ -89,7 +89,7 @@ fn plugins_come_in_at_every_point() {
 
 #[test]
 fn unknown_plugin_points_are_refused_by_name() {
-    let why = Plugins::new(&[("before_lunch", told)]).unwrap_err();
+    let why = Plugins::new(&[("before_lunch", told)]).unwrap_err().to_string();
     assert!(why.contains("before_lunch") && why.contains("on_model_error"), "{why}");
     for (name, point) in PluginPoint::ALL {
         assert_eq!(PluginPoint::parse(name), Ok(*point));

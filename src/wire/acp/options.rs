@@ -191,7 +191,7 @@ impl SetOptionParams {
             (SHOW_THOUGHTS, _, SessionConfigOptionValue::Boolean { value }) if offer.thinking => {
                 Ok(OptionChoice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
             }
-            (LIMITS, Some(text), _) => Limits::parse(&text).map(OptionChoice::Limits),
+            (LIMITS, Some(text), _) => Limits::parse(&text).map(OptionChoice::Limits).map_err(|it| it.to_string()),
             (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS | LIMITS), ..) => {
                 Err(format!("the option {option:?} does not take this value; choose one that it was offered with"))
             }

@@ -122,6 +122,7 @@ fn misspelled_checker_fails_closed() {
         ("toolName='read_file'\npriority=1000\nchecker={ type='external', name='/check' }", Tier::User),
         ("toolName='read_file'\nargsPattern='('\nchecker={ type='external', name='/check' }", Tier::User),
         ("checker={ type='external', name='/check' }", Tier::User),
+        ("toolName='read_file'\ndecision='allow'\nchecker={ type='external', name='check' }", Tier::User),
     ] {
         let (written, warnings) = parse(what, tier);
         assert_eq!((written.checkers.len(), warnings.len()), (0, 1), "{what}");

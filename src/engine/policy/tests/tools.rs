@@ -374,7 +374,7 @@ fn files_that_are_wrong() {
     assert!(parse("[[rule").is_err());
     assert_eq!(parse("other = 1").unwrap().0.rules.len(), 0);
     let said = parse("[[rules]]\ntoolName='a'\ndecision='deny'\npriority=1").unwrap_err();
-    assert_eq!(said, "u.toml: rules is not a key that castor knows; did you mean rule?");
+    assert_eq!(said.to_string(), "u.toml: rules is not a key that castor knows; did you mean rule?");
     let (rules, said) = parse("[[rule]]\ntoolName='a'\ndecision='deny'\npriority=1\nmode='plan'\n").unwrap();
     assert!(rules.rules[0].is_broken() && said[0].contains("mode is not a key that castor knows; did you mean modes?"));
     assert_eq!(parse("[[rule]]\ntoolName='a'\ndecision='deny'\npriority=1\ndescription='why'\n").unwrap().1.len(), 0);
