@@ -104,8 +104,12 @@ impl SessionRegister {
     /// Locks the session's file; the calls that a killed castor left in it. `None`: another process has it.
     pub fn open(store: &DirFd, session: &SessionId) -> io::Result<Option<(Self, Vec<Call>)>> {
         let mut file = store.open_or_create(b"sessions")?.open_own(session.as_str().as_bytes(), OFlags::CREATE)?;
-        if !try_lock(&file)? {
-            return Ok(None);
+        // A child that another thread starts has the lock, too, until it is its own program.
+        let mut tries = (0..20).map(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
+        while !try_lock(&file)? {
+            if tries.next().is_none() {
+                return Ok(None);
+            }
         }
         let left = read(&mut file)?.into_iter().map(|it| it.0).collect();
         let res = Self { file, calls: Vec::new() };
