@@ -75,7 +75,7 @@ const FOUND: &str = "# What the project wants you to know of the folders that we
                      over more general ones, and what the user says now wins over all of them.";
 
 /// Files as they join a conversation under way.
-pub fn found_text(files: &[MemoryFile]) -> String {
+pub fn nested_memory_text(files: &[MemoryFile]) -> String {
     in_words(FOUND, files)
 }
 

@@ -19,7 +19,7 @@ use crate::{
         tools::builtins,
         workspace::{
             folder_config::FolderConfig,
-            policies::{self, NamedPolicies, PolicyAuthor},
+            policies::{self, PolicyAuthor, PolicyPaths},
             settings::{Layers, Scope, settings_files},
         },
     },
@@ -72,7 +72,7 @@ fn rules_over(rules: RuleSet, ground: &FolderConfig) -> FolderRules {
     let layers = ground.layers();
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let mut rules = rules.with(RuleSet::from_settings(&settings::lists(sources)));
-    let (named, odd) = named_policies(&ground.env, settings::policy_paths(sources));
+    let (named, odd) = read_policy_paths(&ground.env, settings::policy_paths(sources));
     let (found, warnings) = ground.policies(&layers, &named);
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let unread = unreadable_settings(ground, &layers).into_iter().chain(settings::invalid_deny_lists(sources));
@@ -111,7 +111,7 @@ fn tier_of(scope: Scope) -> Tier {
 }
 
 /// What settings name, and what cannot be meant.
-fn named_policies(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (NamedPolicies, Vec<(Tier, String)>) {
+fn read_policy_paths(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (PolicyPaths, Vec<(Tier, String)>) {
     let home = env.get("HOME").and_then(AbsPath::new);
     let place = |it: &String| match it.strip_prefix("~/") {
         Some(rest) => home.as_ref().map(|it| it.join(rest)),
@@ -123,7 +123,7 @@ fn named_policies(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (Name
         odd.extend(strange.into_iter().map(|it| (tier, it)));
         known.iter().filter_map(place).collect()
     };
-    let res = NamedPolicies { user: places(Tier::User, user), admin: places(Tier::Admin, admin) };
+    let res = PolicyPaths { user: places(Tier::User, user), admin: places(Tier::Admin, admin) };
     (res, odd)
 }
 

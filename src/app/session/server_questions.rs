@@ -25,7 +25,7 @@ const UNCLEAR: &str = "several sessions call this server, and it cannot be known
 #[derive(Default)]
 pub struct ServerQuestions {
     open: BTreeMap<ElicitationId, OpenQuestion>,
-    pages: Vec<ShownPage>,
+    pages: Vec<OpenPage>,
     given_up: Vec<WithdrawnQuestion>,
     n_asked: u64,
 }
@@ -38,7 +38,7 @@ struct OpenQuestion {
     reply: oneshot::Sender<Reply>,
 }
 
-struct ShownPage {
+struct OpenPage {
     id: ElicitationId,
     server: u64,
     session: SessionId,
@@ -119,7 +119,7 @@ impl ServerQuestions {
             && !name.is_empty()
         {
             self.pages.retain(|it| it.server != server || it.name != *name);
-            self.pages.push(ShownPage { id: elicitation, server, session: session.clone(), name: name.clone() });
+            self.pages.push(OpenPage { id: elicitation, server, session: session.clone(), name: name.clone() });
             let n_old = self.pages.len().saturating_sub(MAX_PAGES);
             self.pages.drain(..n_old);
         }

@@ -10,15 +10,15 @@ use crate::{engine::policy::ToolLists, world::workspace::settings::Scope};
 
 /// The lists that become rules.
 pub fn lists(sources: Sources<'_>) -> ToolLists {
-    let core = NamedEntry::of("tools.core", sources);
-    let mcp_allowed = NamedEntry::of("mcp.allowed", sources);
+    let core = ListSetting::of("tools.core", sources);
+    let mcp_allowed = ListSetting::of("mcp.allowed", sources);
     ToolLists {
-        exclude: NamedEntry::of("tools.exclude", sources).all,
-        allowed: NamedEntry::of("tools.allowed", sources).all,
+        exclude: ListSetting::of("tools.exclude", sources).all,
+        allowed: ListSetting::of("tools.allowed", sources).all,
         core_allows: core.by_user,
         core: core.is_set.then_some(core.all),
-        confirm: NamedEntry::of("tools.confirmationRequired", sources).all,
-        mcp_excluded: NamedEntry::of("mcp.excluded", sources).all,
+        confirm: ListSetting::of("tools.confirmationRequired", sources).all,
+        mcp_excluded: ListSetting::of("mcp.excluded", sources).all,
         mcp_allowed: if mcp_allowed.by_user { mcp_allowed.all } else { Vec::new() },
         mcp_trusted: trusted_servers(sources),
     }
@@ -26,7 +26,7 @@ pub fn lists(sources: Sources<'_>) -> ToolLists {
 
 /// More policies, as written: the user's, an administrator's. A workspace has no say in them.
 pub fn policy_paths(sources: Sources<'_>) -> (Vec<String>, Vec<String>) {
-    (NamedEntry::of("policyPaths", sources).all, NamedEntry::of("adminPolicyPaths", sources).all)
+    (ListSetting::of("policyPaths", sources).all, ListSetting::of("adminPolicyPaths", sources).all)
 }
 
 /// Deny lists that are malformed, with their layer and place. Keys that a workspace may not set are left out.
@@ -71,14 +71,14 @@ pub fn may_save(sources: Sources<'_>) -> bool {
     get("security.enablePermanentToolApproval") && !get("security.disableAlwaysAllow")
 }
 
-struct NamedEntry {
+struct ListSetting {
     all: Vec<String>,
     is_set: bool,
     /// Another layer than the workspace has a part in it.
     by_user: bool,
 }
 
-impl NamedEntry {
+impl ListSetting {
     fn of(path: &str, sources: Sources<'_>) -> Self {
         let Some(key) = keys::find(path) else { return Self { all: Vec::new(), is_set: false, by_user: false } };
         let found = resolve::resolve(key, sources);

@@ -38,7 +38,7 @@ const KNOWN: &[(&str, ApiDialect, &str, Option<&str>)] = &[
 
 /// All that are known and those of the settings, by name.
 pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provider> {
-    let mut res: Vec<Provider> = KNOWN.iter().map(known_provider).collect();
+    let mut res: Vec<Provider> = KNOWN.iter().map(built_in_provider).collect();
     for (name, it) in get.value("providers").as_object().into_iter().flatten() {
         match provider(name, it, &res) {
             Ok(it) => {
@@ -54,7 +54,7 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provide
     res
 }
 
-fn known_provider(&(name, dialect, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
+fn built_in_provider(&(name, dialect, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
     Provider {
         name: name.to_owned(),
         dialect,
@@ -105,10 +105,10 @@ fn read_model(it: &Value) -> Option<ListedModel> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{KNOWN, ListedModel, known_provider, provider};
+    use super::{KNOWN, ListedModel, built_in_provider, provider};
 
     fn check(name: &str, it: Value, expected: &str) {
-        let all: Vec<_> = KNOWN.iter().map(known_provider).collect();
+        let all: Vec<_> = KNOWN.iter().map(built_in_provider).collect();
         let actual = match provider(name, &it, &all) {
             Ok(it) => {
                 let model = |it: &ListedModel| {

@@ -97,7 +97,7 @@ impl History {
     pub fn push_memory(&mut self, files: &[MemoryFile], len: usize) {
         let is_result = self.turns.last().is_some_and(|it| it.role() == Role::Tool);
         let turn = self.turns.len().saturating_sub(usize::from(is_result));
-        let text = memory::found_text(&self.discovered_memory.add_files(files, turn, len));
+        let text = memory::nested_memory_text(&self.discovered_memory.add_files(files, turn, len));
         self.change_turn(Role::Tool, false, |it| it.push(TurnPart::Content(Part::text(text))));
     }
 

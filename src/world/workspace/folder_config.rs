@@ -18,7 +18,7 @@ use crate::{
         secrets::Env,
         workspace::{
             Reader, Warning, castor_home, dotenv, integrity,
-            policies::{self, NamedPolicies, PolicyFile},
+            policies::{self, PolicyFile, PolicyPaths},
             project::ProjectFiles,
             settings::{self, Layers, WorkspaceFiles},
             trust,
@@ -117,7 +117,7 @@ impl FolderConfig {
     }
 
     /// The policies that count. An untrusted workspace is not even listed.
-    pub fn policies(&self, layers: &Layers, named: &NamedPolicies) -> (Vec<PolicyFile>, Vec<Warning>) {
+    pub fn policies(&self, layers: &Layers, named: &PolicyPaths) -> (Vec<PolicyFile>, Vec<Warning>) {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.with_trusted(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
     }

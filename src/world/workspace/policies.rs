@@ -36,7 +36,7 @@ pub struct PolicyFile {
 
 /// Files (`.toml`) and folders that settings name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedPolicies {
+pub struct PolicyPaths {
     /// In place of Gemini CLI's folder of the user.
     pub user: Vec<AbsPath>,
     /// Beside the system's folders, as long as those hold nothing.
@@ -74,7 +74,7 @@ impl FolderAccess<'static> {
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
-    named: &NamedPolicies,
+    named: &PolicyPaths,
     reader: Reader<'_>,
     folders: FolderAccess<'_>,
 ) -> (Vec<PolicyFile>, Vec<Warning>) {
@@ -140,7 +140,7 @@ fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
 }
 
 /// In order: of one author Gemini CLI's or what settings name, then castor's.
-fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &NamedPolicies) -> Vec<PolicyPlace> {
+fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &PolicyPaths) -> Vec<PolicyPlace> {
     let place = |author, at| PolicyPlace { author, at, is_configured: false };
     let by_name = |author, all: &[AbsPath]| -> Vec<PolicyPlace> {
         all.iter().map(|it| PolicyPlace { author, at: it.clone(), is_configured: true }).collect()
@@ -166,7 +166,7 @@ fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &NamedPolicies) 
 mod tests {
     use std::{collections::BTreeMap, io};
 
-    use super::{FolderAccess, NamedPolicies, PolicyAuthor, read};
+    use super::{FolderAccess, PolicyAuthor, PolicyPaths, read};
     use crate::{
         base::path::AbsPath,
         world::{secrets::Env, workspace::Reader},
@@ -174,14 +174,14 @@ mod tests {
 
     /// `author file` of what was read, and the warnings. A text `denied` cannot be read; `loose` paths are writable.
     fn look(files: &[(&str, &str)], loose: &[&str], workspace: Option<&str>) -> (Vec<String>, Vec<String>) {
-        look_with(files, loose, workspace, &NamedPolicies::default())
+        look_with(files, loose, workspace, &PolicyPaths::default())
     }
 
     fn look_with(
         files: &[(&str, &str)],
         loose: &[&str],
         workspace: Option<&str>,
-        named: &NamedPolicies,
+        named: &PolicyPaths,
     ) -> (Vec<String>, Vec<String>) {
         let files: BTreeMap<String, &str> = files.iter().map(|(name, text)| ((*name).to_owned(), *text)).collect();
         let reader = Reader {
@@ -240,7 +240,7 @@ mod tests {
     fn settings_name_more() {
         let all = |it: &[&str]| it.iter().filter_map(AbsPath::new).collect();
         let files = [FILES, &[("/x/one.toml", ""), ("/x/two.toml", ""), ("/adm/a.toml", "")]].concat();
-        let named = NamedPolicies { user: all(&["/x/two.toml", "/gone", "/gone.toml"]), admin: all(&["/adm"]) };
+        let named = PolicyPaths { user: all(&["/x/two.toml", "/gone", "/gone.toml"]), admin: all(&["/adm"]) };
         let (read, warnings) = look_with(&files, &[], None, &named);
         assert_eq!(
             read,
@@ -256,7 +256,7 @@ mod tests {
         );
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[2].contains("/adm: is not read: the system has policies of its own"), "{warnings:?}");
-        let named = NamedPolicies { admin: all(&["/adm", "/x/one.toml"]), ..NamedPolicies::default() };
+        let named = PolicyPaths { admin: all(&["/adm", "/x/one.toml"]), ..PolicyPaths::default() };
         let (read, warnings) = look_with(&files[2..], &["/adm"], None, &named);
         assert_eq!(read[read.len() - 2..], ["System /adm/a.toml", "System /x/one.toml"]);
         assert!(warnings.is_empty() && read[0] == "User /h/.gemini/policies/u.toml", "{read:?} {warnings:?}");

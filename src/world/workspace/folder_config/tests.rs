@@ -11,7 +11,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{policies::NamedPolicies, trust},
+        workspace::{policies::PolicyPaths, trust},
     },
 };
 
@@ -145,7 +145,7 @@ fn a_spoilt_record_admits_nothing() {
     let counts = || {
         let ground = load(&disk.env, &disk.root.join("r"));
         let layers = ground.layers();
-        let (policies, _) = ground.policies(&layers, &NamedPolicies::default());
+        let (policies, _) = ground.policies(&layers, &PolicyPaths::default());
         let said = ground.warnings.iter().any(|it| it.message.contains("cannot be used"));
         (policies.len(), layers.layers.len(), ground.doubt.is_some(), said)
     };

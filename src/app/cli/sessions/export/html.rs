@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::{
-    story::{self, Call, EndedCall, ShownContent, Story, StoryItem, StorySpeaker},
+    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker},
     time,
 };
 use crate::base::content::Part;
@@ -172,17 +172,17 @@ fn call(it: &Call<'_>, mark: &str, out: &mut String) {
     let args = serde_json::to_string_pretty(it.args).unwrap_or_default();
     write_text(out, format_args!("<pre>{}</pre>\n", Text(&args)));
     match &it.content {
-        Some(ShownContent::Diff { path, before, after }) => {
+        Some(CallContent::Diff { path, before, after }) => {
             write_text(out, format_args!("<p><code>{}</code></p>\n", Text(&path.to_string())));
             diff(&story::unified_diff(*before, after), out);
         }
-        Some(ShownContent::Terminal { text, exit }) => {
+        Some(CallContent::Terminal { text, exit }) => {
             write_text(out, format_args!("<pre>{}</pre>\n", Text(text)));
             if let Some(exit) = exit {
                 write_text(out, format_args!("<p class=\"note\">Exit code {exit}</p>\n"));
             }
         }
-        Some(ShownContent::Text(text)) => write_text(out, format_args!("<pre>{}</pre>\n", Text(text))),
+        Some(CallContent::Text(text)) => write_text(out, format_args!("<pre>{}</pre>\n", Text(text))),
         None if !it.output.is_empty() => write_text(out, format_args!("<pre>{}</pre>\n", Text(&it.output))),
         None => (),
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    story::{self, Call, EndedCall, ShownContent, Story, StoryItem, StorySpeaker},
+    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker},
     time,
 };
 use crate::base::content::Part;
@@ -92,16 +92,16 @@ fn call(it: &Call<'_>, mark: &str, out: &mut String) {
     line(out, format_args!("### Tool {}: {}{mark}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
     fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
     match &it.content {
-        Some(ShownContent::Diff { path, before, after }) => {
+        Some(CallContent::Diff { path, before, after }) => {
             line(out, format_args!("\n{}\n", span(&path.to_string())));
             fence("diff", &story::unified_diff(*before, after), out);
         }
-        Some(ShownContent::Terminal { text, exit }) => {
+        Some(CallContent::Terminal { text, exit }) => {
             let exit = exit.map(|it| format!("Exit code {it}")).unwrap_or_default();
             line(out, format_args!("\n{exit}"));
             fence("", text, out);
         }
-        Some(ShownContent::Text(text)) => {
+        Some(CallContent::Text(text)) => {
             out.push('\n');
             fence("", text, out);
         }

@@ -71,7 +71,7 @@ pub struct Call<'a> {
     pub title: &'a str,
     pub args: &'a Value,
     /// What it would have done, or did.
-    pub content: Option<ShownContent<'a>>,
+    pub content: Option<CallContent<'a>>,
     /// What the model got; what was printed, while there is nothing better.
     pub output: String,
     pub end: EndedCall<'a>,
@@ -90,7 +90,7 @@ pub enum EndedCall<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub enum ShownContent<'a> {
+pub enum CallContent<'a> {
     Text(&'a str),
     Diff { path: &'a AbsPath, before: Option<&'a str>, after: &'a str },
     Terminal { text: &'a str, exit: Option<i32> },
@@ -200,11 +200,11 @@ impl<'a> StoryBuilder<'a> {
             }
             EventKind::ToolResponse { request_id, content, display, error, .. } => {
                 let Some(call) = self.call(request_id) else { return };
-                call.content = display.as_ref().map(shown_content).or(call.content.take());
+                call.content = display.as_ref().map(call_content).or(call.content.take());
                 call.output = joined_text(content);
                 call.end = match (error, &call.content) {
                     (Some(it), _) => EndedCall::Failed(&it.message),
-                    (None, Some(ShownContent::Terminal { exit: Some(code), .. })) if *code != 0 => {
+                    (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => {
                         EndedCall::Exit(*code)
                     }
                     (None, _) => EndedCall::Succeeded,
@@ -252,17 +252,17 @@ fn progress<'a>(call: &mut Call<'a>, update: &'a ToolProgress) {
         ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
             call.title = &display.title;
         }
-        ToolProgress::Proposed { display } => call.content = Some(shown_content(display)),
+        ToolProgress::Proposed { display } => call.content = Some(call_content(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
         ToolProgress::Started { display: None } | ToolProgress::Attached { .. } => (),
     }
 }
 
-fn shown_content(it: &Display) -> ShownContent<'_> {
+fn call_content(it: &Display) -> CallContent<'_> {
     match it {
-        Display::Text { text } => ShownContent::Text(text),
-        Display::Diff { path, before, after } => ShownContent::Diff { path, before: before.as_deref(), after },
-        Display::Terminal { text, exit } => ShownContent::Terminal { text, exit: *exit },
+        Display::Text { text } => CallContent::Text(text),
+        Display::Diff { path, before, after } => CallContent::Diff { path, before: before.as_deref(), after },
+        Display::Terminal { text, exit } => CallContent::Terminal { text, exit: *exit },
     }
 }
 
