@@ -14,6 +14,7 @@ pub mod models;
 pub mod output;
 pub mod permissions;
 pub mod policy;
+pub mod render;
 pub mod run;
 pub mod schema;
 pub mod sessions;

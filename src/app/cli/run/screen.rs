@@ -13,6 +13,7 @@ use super::{
 };
 use crate::app::cli::{
     args::OutputFormat,
+    render::{ansi, text::Line},
     terminal_text::{Cleaner, clean, clean_line},
 };
 
@@ -210,6 +211,16 @@ impl Screen {
         for it in self.calls.approval_hint().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
+    }
+
+    /// Finished lines that are not the answer.
+    pub fn print_lines(&mut self, lines: &[Line]) {
+        let mut text = String::new();
+        for it in lines {
+            ansi::paint(it, self.look.color, &mut text);
+            text.push('\n');
+        }
+        self.write_stderr(text);
     }
 
     /// Gives what was collected to the writer, or keeps it when there is no room.

@@ -1,0 +1,5 @@
+//! Rendering of a conversation: events in, styled lines out, for terminals and pages. Nothing in here reads or writes.
+
+pub mod ansi;
+pub mod text;
+pub mod wrap;
