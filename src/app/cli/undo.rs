@@ -272,9 +272,8 @@ fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::Re
             undo: checkpoints.in_last_turns(args.turns_and_session().0.unwrap_or(1)),
             message: None,
         },
-        UndoVerb::Redo(_) => {
-            undo::restore_route(record, &RewindTarget::Redo, Rewinds::Files).map_err(CommandError::new)?
-        }
+        UndoVerb::Redo(_) => undo::restore_route(record, &RewindTarget::Redo, Rewinds::Files)
+            .map_err(|why| CommandError::new(why.to_string()))?,
         UndoVerb::Rewind(RewindArgs { to, what, .. }) => {
             let to = to.as_deref().unwrap_or_default();
             let route = undo::route_to(record, to, what.unwrap_or_default());
