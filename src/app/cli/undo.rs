@@ -214,7 +214,7 @@ fn label(it: &SessionSummary) -> String {
 fn last_changed(context: &CommandContext<'_>, verb: &UndoVerb) -> Result<SessionSummary, CommandError> {
     // A rewind may have taken all prompts away, and can be taken back.
     for it in context.store.list(Some(context.cwd))?.into_iter().take(MAX_SEARCHED) {
-        let entries = context.store.read(&it.id).unwrap_or_default();
+        let entries = context.store.read(&it.id)?;
         let Some(record) = Record::replay(&entries) else { continue };
         let talks = matches!(verb, UndoVerb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
         if !talks && lacks_checkpoint(&entries, &record) {
