@@ -12,7 +12,7 @@ use super::{
     rules::RuleSet,
     safe,
     shell::{self, CommandRole, Script, ShellCommand, ShellLine, ShellWord, WordKind},
-    verdict::{PartialVerdict, Verdict, unasked_denial},
+    verdict::{Denier, PartialVerdict, Verdict, unasked_denial},
 };
 use crate::base::log::{Decision, Grant, Mode};
 
@@ -239,6 +239,7 @@ impl<'a> LineJudge<'a> {
         match self.query.mode == Mode::Yolo || !self.query.interactive {
             true => Some(PartialVerdict {
                 deny_message: Some(unasked_denial(&why)),
+                denier: Denier::Nobody,
                 ..PartialVerdict::new(Decision::Deny, why)
             }),
             false => Some(PartialVerdict::ask(why)),

@@ -1,10 +1,13 @@
 //! The table of endings: why a turn stopped, and what user, client and log are told.
 
-use crate::base::{
-    event::{EndReason, PromptOutcome, Status, StopKind},
-    limits::{LimitKind, LimitSpan, ReachedLimit},
-    model::{Details, Failure, FailureKind},
-    text::end_sentence,
+use crate::{
+    base::{
+        event::{EndReason, PromptOutcome, Status, StopKind},
+        limits::{LimitKind, LimitSpan, ReachedLimit},
+        model::{Details, Failure, FailureKind},
+        text::end_sentence,
+    },
+    engine::scheduler::CancelReason,
 };
 
 /// Why a turn stopped.
@@ -134,6 +137,18 @@ impl EmptyAnswer {
 
 impl Cause {
     /// For calls that end with the turn.
+    pub fn cancel_reason(&self) -> CancelReason {
+        let for_person = match self {
+            Self::AskedInText(_) => "the turn waits for your answer",
+            Self::Deferred { .. } => "you try again later",
+            Self::Limit(_) | Self::NoPrice(_) => "the turn reached a limit of yours",
+            Self::Cancelled => "you cancelled the turn",
+            _ => self.why(),
+        };
+        CancelReason::new(self.why(), for_person)
+    }
+
+    /// In a few words.
     pub fn why(&self) -> &'static str {
         match self {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",

@@ -18,6 +18,7 @@ use crate::{
             failure_class::classify,
             health::Availability,
         },
+        scheduler::CancelReason,
         step::{Effect, Input},
         turn::{
             endings::{self, Cause},
@@ -33,7 +34,7 @@ use crate::{
 const FALLBACK: PseudoCallKind = PseudoCallKind::fallback("model_fallback", "model_unavailable");
 
 /// Why calls of such an answer end.
-pub(super) const BROKE_OFF: &str = "the model's answer broke off";
+pub(super) const BROKE_OFF: CancelReason = CancelReason::same("the model's answer broke off");
 
 /// An attempt that is over.
 pub(super) struct FailedAttempt {

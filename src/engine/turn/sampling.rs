@@ -18,6 +18,7 @@ use crate::{
     engine::{
         context::tokens,
         record::Step,
+        scheduler::CancelReason,
         step::{Effect, Input},
     },
 };
@@ -75,7 +76,7 @@ impl Sampling {
         let Some(found) = found.filter(|_| cx.spec.bounds.watches_loops) else { return Flow::Wait(self) };
         self.leave(cx.step);
         self.response.close(cx.step);
-        turn.drop_calls(cx.step, "the model repeats itself");
+        turn.drop_calls(cx.step, CancelReason::same("the model repeats itself"));
         loop_recovery::stop_loop(turn, cx, found)
     }
 
