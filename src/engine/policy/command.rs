@@ -235,7 +235,7 @@ impl<'a> LineJudge<'a> {
         }
         let denies = |it: &Rule| it.decision == Decision::Deny && it.is_specific() && it.applies(self.query);
         let hidden = self.line.why_opaque().filter(|_| self.rules.iter().any(denies))?;
-        let why = format!("nobody can tell what the line runs: {hidden}; some commands are denied");
+        let why = format!("castor cannot tell what the line runs: {hidden}; some commands are denied");
         match self.query.mode == Mode::Yolo || !self.query.interactive {
             true => Some(PartialVerdict {
                 deny_message: Some(unasked_denial(&why)),

@@ -107,7 +107,7 @@ impl Verdict {
 }
 
 pub fn unasked_denial(why: &str) -> String {
-    format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
+    format!("This needs an approval ({why}), and nobody can be asked in this session.")
 }
 
 /// A decision on its way, with its reason.

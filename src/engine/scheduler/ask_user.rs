@@ -189,7 +189,7 @@ pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
             ToolOutput::told("User dismissed ask_user dialog without answering.", "You closed the question.")
         }
         Answer::Unfit { why } => failed(
-            &format!("The client's answer does not fit the question: {why}. The user's answer is not known."),
+            &format!("The client's answer does not fit the question: {why}. No answer reached castor."),
             &format!("Your answer did not reach the model: it does not fit the question ({why})."),
         ),
         Answer::InText => ToolOutput::told(

@@ -66,7 +66,6 @@ pub enum EmptyAnswer {
     /// The limit was reached before there was anything to see.
     MaxTokens,
     /// The provider's word for it.
-    Safety(String),
     Recitation(String),
     Blocked(String),
 }
@@ -81,7 +80,6 @@ impl EmptyAnswer {
             Self::MalformedCall => "MALFORMED_FUNCTION_CALL",
             Self::UnexpectedCall => "UNEXPECTED_TOOL_CALL",
             Self::MaxTokens => "MAX_TOKENS_EXCEEDED",
-            Self::Safety(_) => "SAFETY_BLOCKED",
             Self::Recitation(_) => "RECITATION_BLOCKED",
             Self::Blocked(_) => "OTHER_BLOCKED",
         }
@@ -114,7 +112,7 @@ impl EmptyAnswer {
     pub fn cause(self) -> Cause {
         match self {
             Self::MaxTokens => Cause::MaxTokens,
-            Self::Safety(word) | Self::Recitation(word) => Cause::Safety(word),
+            Self::Recitation(word) => Cause::Safety(word),
             other => Cause::Empty(other),
         }
     }
@@ -127,7 +125,7 @@ impl EmptyAnswer {
             Self::MalformedCall => "The model tried to call a tool but its call was malformed.",
             Self::UnexpectedCall => "The model tried to call a tool that it was not offered.",
             Self::MaxTokens => "The model reached its limit before it said anything.",
-            Self::Safety(word) | Self::Recitation(word) | Self::Blocked(word) => {
+            Self::Recitation(word) | Self::Blocked(word) => {
                 return format!("The model stopped without an answer ({word}).");
             }
         };
@@ -193,6 +191,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::MaxTokens),
         Cause::Safety(word) => TurnEnding {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
+            error: Some((Status::InvalidArgument, "ANSWER_REFUSED")),
             ..stop(EndReason::Refusal, StopKind::Refusal)
         },
         // No answer is a failure: who runs castor in a script must not take it for one.
@@ -204,9 +203,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
             TurnEnding { text, ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
         Cause::Loop(why) => TurnEnding {
-            text: Some(format!(
-                "Stopped, for the model went round in circles: {why}. Tell it what to do in another way."
-            )),
+            text: Some(format!("Stopped, because the model repeats itself: {why}. Tell it what to do in another way.")),
             error: Some((Status::Aborted, "LOOP_DETECTED")),
             ..stop(EndReason::Failed, StopKind::EndTurn)
         },
@@ -255,7 +252,7 @@ fn limit(reached: &ReachedLimit) -> TurnEnding {
     };
     let then = match span {
         LimitSpan::Turn => "Send a prompt such as \"go on\" to continue.",
-        LimitSpan::Session => "It answers no prompt any more, unless the limit is raised.",
+        LimitSpan::Session => "The session answers no more prompts until you raise the limit.",
     };
     let key = format!("limits.{}.{}", span.name(), what.name());
     let flag = match span {

@@ -177,7 +177,7 @@ pub(super) fn note_standing(turn: &mut TurnState, cx: &TurnContext<'_, '_>) {
 fn ask(step: &mut Step<'_>, doubt: FallbackDoubt) -> Flow {
     let FallbackDoubt { why, from, to, until, .. } = &doubt;
     let wait = until.as_ref().map(|(_, it)| it.as_str());
-    let form = fallback::question(format!("{why} How to go on?"), from, to.as_deref(), wait);
+    let form = fallback::question(format!("{why} How should castor continue?"), from, to.as_deref(), wait);
     let asked = FALLBACK.ask(step, format!("{from} does not answer"), form);
     Flow::wait(RecoveryQuestion { asked, doubt })
 }
@@ -239,7 +239,7 @@ impl RecoveryQuestion {
             }
             _ => {
                 asked.end(cx.step, "Stopped.", true);
-                let why = format!("{why} Prompt again to go on, or choose another model.");
+                let why = format!("{why} Prompt again to continue, or choose another model.");
                 Flow::End(Cause::ModelError { failure, why })
             }
         }

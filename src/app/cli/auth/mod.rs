@@ -19,6 +19,7 @@ use crate::{
     app::model::endpoint_checks::check_key,
     base::path::AbsPath,
     world::{
+        models::remote::origin::key_end,
         secrets::{Env, credentials},
         workspace,
     },
@@ -26,8 +27,6 @@ use crate::{
 
 /// More than any key has, in bytes.
 const MAX_KEY: u64 = 16 << 10;
-/// Of shorter keys not even the end is shown.
-const MIN_SHOWN: usize = 16;
 
 /// Acts on the stored key.
 #[derive(Args, Clone, Debug)]
@@ -151,8 +150,7 @@ fn end_of(key: &SecretString) -> String {
 }
 
 fn last_four(key: &SecretString) -> Option<&str> {
-    let key = key.expose_secret();
-    key.get(key.len().checked_sub(4)?..).filter(|_| key.len() >= MIN_SHOWN)
+    key_end(key.expose_secret())
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Home {
 
 const NOTHING: &str = "41 gemini-api-key  not configured\ngateway         not configured\n\
                        vertex-ai       not configured\nopenai          not configured\nanthropic       not configured\n\
-                       openrouter      not configured\n\nNo API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started; OPENAI_API_KEY, ANTHROPIC_API_KEY and OPENROUTER_API_KEY are for models such as openai/NAME. `castor acp --model demo` works without one.";
+                       openrouter      not configured\n\nNo API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or try `castor run -m demo`.";
 
 #[test]
 fn login_status_logout() {
