@@ -172,7 +172,7 @@ impl PartialVerdict {
             (_, false) => Self {
                 deny_message: Some(unasked_denial("no rule speaks of it")),
                 denier: Denier::Nobody,
-                ..Self::new(Decision::Deny, "no rule, and nobody can be asked")
+                ..Self::new(Decision::Deny, "no rule allows it")
             },
         }
     }

@@ -3,12 +3,13 @@
 use crate::{
     base::{
         log::Mode,
+        text,
         tool::{ToolError, ToolOutput},
     },
     engine::policy::{Denier, Verdict},
 };
 
-/// Why calls end before they were done, in two texts that follow "because".
+/// Why calls end before they were done: for the model a few words, for the person a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelReason {
     pub for_model: &'static str,
@@ -16,22 +17,17 @@ pub struct CancelReason {
 }
 
 impl CancelReason {
-    pub const USER: Self = Self::new("the user cancelled the turn", "you cancelled the turn");
+    pub const USER: Self = Self::new("the user cancelled the turn", "Cancelled by you.");
     const EARLIER: Self =
-        Self::new("an earlier call was refused by the user", "you did not allow an earlier call of the same answer");
+        Self::new("an earlier call was refused by the user", "Not run, because you did not allow an earlier call.");
 
     pub const fn new(for_model: &'static str, for_person: &'static str) -> Self {
         Self { for_model, for_person }
     }
 
-    /// The same for both.
-    pub const fn same(why: &'static str) -> Self {
-        Self::new(why, why)
-    }
-
     pub(super) fn output(self) -> ToolOutput {
         let for_model = format!("[Operation Cancelled] Reason: {}", self.for_model);
-        ToolOutput::stopped("cancelled", for_model, format!("Cancelled, because {}.", self.for_person))
+        ToolOutput::stopped("cancelled", for_model, self.for_person)
     }
 }
 
@@ -94,6 +90,7 @@ fn for_model(said: &str) -> String {
 }
 
 fn denied_by_rule(rule: &str, said: &str) -> String {
+    let said = text::end_sentence(said);
     let gap = if said.is_empty() { "" } else { " " };
     format!("A rule denies this: {rule}.{gap}{said} `castor policy check` shows how castor decides.")
 }
@@ -133,4 +130,61 @@ pub(super) fn changed_badly_by_hook(error: &ToolError) -> ToolOutput {
         for_model,
         format!("A hook changed the arguments, and the tool refuses them: {why}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        CancelReason, blocked_by_hook, denied, hidden, refused, stopped_by_hook, unanswered, withheld_by_hook,
+    };
+    use crate::{
+        base::{content::joined_text, log::Mode, tool::ToolOutput},
+        engine::policy::{Denier, Verdict},
+    };
+
+    /// The model reads `for_model`, the person `for_person`.
+    fn check(output: ToolOutput, for_model: &str, for_person: &str) {
+        let error = output.error.unwrap();
+        assert_eq!((joined_text(&output.content).as_str(), error.message.as_str()), (for_model, for_person));
+    }
+
+    #[test]
+    fn the_model_and_the_person_read_texts_of_their_own() {
+        let no = "The user said no to this call. Do not try it in another way; ask what to do.";
+        check(refused(None), no, "Not allowed by you.");
+        check(refused(Some("A hook asks: sure?")), &format!("{no} A hook asks: sure?"), "Not allowed by you.");
+        let cancelled = "[Operation Cancelled] Reason: the user cancelled the turn";
+        check(CancelReason::USER.output(), cancelled, "Cancelled by you.");
+        check(
+            hidden("p.toml:1: ls", ""),
+            "Tool execution denied by policy.",
+            "A rule denies this: p.toml:1: ls. \
+            `castor policy check` shows how castor decides.",
+        );
+        check(stopped_by_hook("w"), "Agent execution stopped by hook: w", "A hook stopped the turn: w");
+        check(blocked_by_hook("w"), "Tool execution blocked: w", "A hook blocked this call: w");
+        check(withheld_by_hook("w"), "Tool result blocked: w", "The call ran. A hook withheld its result: w");
+        let person = unanswered().error.unwrap().message;
+        assert!(person.starts_with("Your client could not ask"), "{person}");
+    }
+
+    #[test]
+    fn a_denial_says_what_denies() {
+        let said = |denier, mode, interactive| {
+            let verdict = Verdict::denied(denier, "p.toml:12: ls".to_owned(), "Why.".to_owned());
+            let output = denied(&verdict, mode, interactive);
+            assert_eq!(joined_text(&output.content), "Tool execution denied by policy. Why.");
+            output.error.unwrap().message
+        };
+        let rule = "A rule denies this: p.toml:12: ls. Why. `castor policy check` shows how castor decides.";
+        assert_eq!(said(Denier::Rule, Mode::Yolo, true), rule);
+        assert_eq!(said(Denier::Checker, Mode::Default, true), "A safety checker denies this: p.toml:12: ls");
+        let plan = "Plan mode changes nothing. To allow this, accept the plan or choose another mode.";
+        assert_eq!(said(Denier::Mode, Mode::Plan, true), plan);
+        let nobody = said(Denier::Nobody, Mode::Default, false);
+        assert!(nobody.starts_with("This needs an approval (p.toml:12: ls), and nobody can be asked."), "{nobody}");
+        assert!(
+            said(Denier::Mode, Mode::Default, false).starts_with("This needs an approval, and nobody can be asked.")
+        );
+    }
 }

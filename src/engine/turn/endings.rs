@@ -137,11 +137,19 @@ impl Cause {
     /// For calls that end with the turn.
     pub fn cancel_reason(&self) -> CancelReason {
         let for_person = match self {
-            Self::AskedInText(_) => "the turn waits for your answer",
-            Self::Deferred { .. } => "you try again later",
-            Self::Limit(_) | Self::NoPrice(_) => "the turn reached a limit of yours",
-            Self::Cancelled => "you cancelled the turn",
-            _ => self.why(),
+            Self::AskedInText(_) => "Cancelled, because the turn waits for your answer.",
+            Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => {
+                "Cancelled, because the turn is over."
+            }
+            Self::ModelError { .. } => "Cancelled, because the model failed.",
+            Self::Deferred { .. } => "Cancelled, because you try again later.",
+            Self::TooLong { .. } => "Cancelled, because the conversation is too long for the model.",
+            Self::Limit(_) | Self::NoPrice(_) => "Cancelled, because the turn reached a limit of yours.",
+            Self::MaxSamples(_) => "Cancelled, because the turn reached its limit of model calls.",
+            Self::Loop(_) => "Cancelled, because the model repeats itself.",
+            Self::Cancelled => return CancelReason::USER,
+            Self::ToolFatal(_) => "Cancelled, because another call failed for good.",
+            Self::HookStop(_) | Self::HookBlock(_) => "Cancelled, because a hook ended the turn.",
         };
         CancelReason::new(self.why(), for_person)
     }

@@ -34,7 +34,8 @@ use crate::{
 const FALLBACK: PseudoCallKind = PseudoCallKind::fallback("model_fallback", "model_unavailable");
 
 /// Why calls of such an answer end.
-pub(super) const BROKE_OFF: CancelReason = CancelReason::same("the model's answer broke off");
+pub(super) const BROKE_OFF: CancelReason =
+    CancelReason::new("the model's answer broke off", "Cancelled, because the model's answer broke off.");
 
 /// An attempt that is over.
 pub(super) struct FailedAttempt {

@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+const REPEATS: CancelReason =
+    CancelReason::new("the model repeats itself", "Cancelled, because the model repeats itself.");
+
 /// The model answers.
 #[derive(Debug)]
 struct Sampling {
@@ -76,7 +79,7 @@ impl Sampling {
         let Some(found) = found.filter(|_| cx.spec.bounds.watches_loops) else { return Flow::Wait(self) };
         self.leave(cx.step);
         self.response.close(cx.step);
-        turn.drop_calls(cx.step, CancelReason::same("the model repeats itself"));
+        turn.drop_calls(cx.step, REPEATS);
         loop_recovery::stop_loop(turn, cx, found)
     }
 

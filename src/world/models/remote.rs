@@ -121,6 +121,12 @@ impl Remote {
         Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new() }
     }
 
+    /// With other words about where its address and key come from.
+    pub fn with_origin(mut self, origin: EndpointOrigin) -> Self {
+        self.endpoint.origin = origin;
+        self
+    }
+
     /// Models are asked for as `NAME/MODEL`, which the service knows as `MODEL`.
     pub fn with_prefix(self, name: &str) -> Self {
         Self { prefix: format!("{name}/"), ..self }

@@ -14,7 +14,7 @@ pub struct EndpointOrigin {
     pub address: Option<String>,
     /// The key, as `the key in GEMINI_API_KEY`; `None`: no key is sent.
     pub key: Option<String>,
-    /// How to change the key, in a sentence.
+    /// How to change the key, in a sentence; empty: nothing is said of the key.
     pub change: String,
 }
 
@@ -22,7 +22,7 @@ impl EndpointOrigin {
     /// What to look at after `failure`; empty where its message says it. `key` is the key itself.
     pub fn advice(&self, failure: &Failure, key: &str) -> String {
         match (failure.kind, failure.status) {
-            (FailureKind::Auth, Some(_)) => self.key_advice(key),
+            (FailureKind::Auth, Some(_)) if !self.change.is_empty() => self.key_advice(key),
             (FailureKind::Garbage, _) => self.address_advice(),
             _ => String::new(),
         }
@@ -34,7 +34,7 @@ impl EndpointOrigin {
             (Some(it), None) => format!("castor sent {it}."),
             (Some(it), Some(end)) => format!("castor sent {it}, which ends in …{end}."),
         };
-        format!("{sent} {}", self.change).trim_end().to_owned()
+        format!("{sent} {}", self.change)
     }
 
     fn address_advice(&self) -> String {
@@ -77,7 +77,9 @@ mod tests {
         );
         check(own(), FailureKind::Auth, None, "AIzaSyabcdefgcBad", "");
         check(own(), FailureKind::Status, Some(404), "AIzaSyabcdefgcBad", "");
-        check(EndpointOrigin::default(), FailureKind::Auth, Some(401), "", "castor sent no key.");
+        let keyless = EndpointOrigin { key: None, ..own() };
+        check(keyless, FailureKind::Auth, Some(401), "", "castor sent no key. Set another there.");
+        check(EndpointOrigin::default(), FailureKind::Auth, Some(401), "AIzaSyabcdefgcBad", "");
         let address = EndpointOrigin { address: Some("GOOGLE_GEMINI_BASE_URL".to_owned()), ..own() };
         check(address, FailureKind::Garbage, Some(404), "", "Check GOOGLE_GEMINI_BASE_URL.");
     }
