@@ -168,7 +168,7 @@ pub fn run(
     if let UndoVerb::Undo(UndoArgs { turns: Some(word), .. }) = verb
         && (word.len() < MIN_PREFIX && word.parse() == Ok(0_u64))
     {
-        let why = format!("{word}: castor undo takes back the last turn; give 1 or more, or a session's id");
+        let why = format!("{word}: castor undo undoes the last turn; give a number from 1, or a session's id");
         return Err(CommandError::input(why));
     }
     let (id, guessed) = match verb.session() {
@@ -219,7 +219,7 @@ fn last_changed(context: &CommandContext<'_>, verb: &UndoVerb) -> Result<Session
         let talks = matches!(verb, UndoVerb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
         if !talks && lacks_checkpoint(&entries, &record) {
             let why = format!("nothing was held of what session {} did last: {CHECKPOINTS_OFF}", label(&it));
-            let how = "To take back what another one did, name it; `castor sessions list` has them";
+            let how = "To undo turns of another session, name it; `castor sessions list` lists them";
             return Err(CommandError::new(format!("{why}. {how}")));
         }
         if (talks && it.has_prompts) || !record.checkpoints().is_empty() {
@@ -285,7 +285,7 @@ fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::Re
         true if lacks_checkpoint(entries, record) => {
             Err(CommandError::new(format!("nothing was held: {CHECKPOINTS_OFF}")))
         }
-        true => Err(CommandError::new("there is nothing to take back: no file was changed since")),
+        true => Err(CommandError::new("there is nothing to undo: no file has changed since")),
         false => Ok(route),
     }
 }

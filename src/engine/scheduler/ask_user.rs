@@ -193,16 +193,23 @@ fn plain(text: &str, what: &'static str) -> Result<String, CallError> {
 
 /// What the model gets; `None`: this ends the turn.
 pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
-    let failed = |text: &str| ToolOutput::failed(ToolError::new("cancelled", text));
+    let failed = |for_model: &str, for_person: &str| ToolOutput::stopped("cancelled", for_model, for_person);
     Some(match answer {
         Answer::Accepted { content } => answers(form, content),
-        Answer::Declined => ToolOutput::text("The user chose not to answer. Go on without an answer, or stop."),
-        Answer::Dismissed => ToolOutput::text("User dismissed ask_user dialog without answering."),
-        Answer::Unfit { why } => {
-            failed(&format!("The client's answer does not fit the question: {why}. The user's answer is not known."))
+        Answer::Declined => ToolOutput::told(
+            "The user chose not to answer. Go on without an answer, or stop.",
+            "You chose not to answer.",
+        ),
+        Answer::Dismissed => {
+            ToolOutput::told("User dismissed ask_user dialog without answering.", "You closed the question.")
         }
-        Answer::InText => ToolOutput::text(
+        Answer::Unfit { why } => failed(
+            &format!("The client's answer does not fit the question: {why}. No answer reached castor."),
+            &format!("Your answer did not reach the model: it does not fit the question ({why})."),
+        ),
+        Answer::InText => ToolOutput::told(
             "The client cannot show questions, so the user was asked in a message. Their next message is the answer.",
+            "Your client cannot show questions. Your next message is the answer.",
         ),
         Answer::Cancelled => return None,
         Answer::Unable
@@ -210,9 +217,10 @@ pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
         | Answer::AllowSession
         | Answer::AllowAlways
         | Answer::AllowAuto
-        | Answer::Reject => {
-            failed("The client could not ask the user. Go on without an answer, or ask in your message.")
-        }
+        | Answer::Reject => failed(
+            "The client could not ask the user. Go on without an answer, or ask in your message.",
+            "Your client could not show the question.",
+        ),
     })
 }
 

@@ -219,7 +219,7 @@ impl Restoring {
         let cwd = &step.record.cwd;
         let lines = in_lines(&self.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         if !spec.toolbox.interactive {
-            let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
+            let why = "castor restored nothing: these files are not as the agent left them, and nobody can be asked";
             return Flow::report(format!("{why}:\n{lines}"));
         }
         let title = "Some files are not as the agent left them".to_owned();
