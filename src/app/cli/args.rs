@@ -1,8 +1,13 @@
 //! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use super::{
     approval_mode::ApprovalMode,
@@ -18,8 +23,10 @@ use super::{
     policy::PolicyArgs,
     schema::SchemaArgs,
     sessions::SessionsArgs,
+    terminal_text,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
+    usage_hints,
 };
 use crate::{
     app::settings::{self, Flag},
@@ -35,7 +42,7 @@ Examples:
   castor sessions export latest -o it.html   that session as a page";
 
 #[derive(Debug, Parser)]
-#[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: CliVerb,
@@ -181,6 +188,9 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Do not read stdin, even if it is a pipe
+    #[arg(long)]
+    pub no_stdin: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -198,7 +208,16 @@ pub enum OutputFormat {
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let argv: Vec<OsString> = argv.into_iter().collect();
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
+    if argv.len() < 2 && io::stdout().is_terminal() {
+        let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
+        return Err(exit_code(printed.map_err(name_stdout).map(|()| 0)));
+    }
+    let words: Vec<String> = argv.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     Cli::try_parse_from(argv).map_err(|error| {
+        if let Some(hint) = usage_hints::find_hint(&error, &words) {
+            eprintln!("castor: {}", terminal_text::clean(&hint));
+            return ExitCode::from(EXIT_INPUT);
+        }
         let printed = error.print();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => exit_code(printed.map_err(name_stdout).map(|()| 0)),

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::{exits::EXIT_INPUT, folder::folder, output::write_warnings, terminal_text::escape_line};
 use crate::{
-    app::settings::{Sources, check, explain},
+    app::settings::{Sources, check, explain, set_values},
     base::path::AbsPath,
     world::{secrets::Env, workspace::folder_config},
 };
@@ -15,11 +15,17 @@ use crate::{
 #[derive(Args, Clone, Debug)]
 pub struct ConfigArgs {
     #[command(subcommand)]
-    pub verb: ConfigVerb,
+    pub verb: Option<ConfigVerb>,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum ConfigVerb {
+    /// Lists each setting that is set, with its value and where that comes from
+    List {
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<String>,
+    },
     /// Prints each layer of a setting and the one that wins
     Explain {
         /// A dotted path, such as model.name, or a group, such as security
@@ -32,15 +38,19 @@ pub enum ConfigVerb {
 
 /// Returns the exit code: 0, 1 for a setting that castor does not know, 42 for a folder that is not there.
 pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
-    let ConfigVerb::Explain { key, cwd: dir } = &args.verb;
-    let folder = match folder(cwd, dir.as_ref()) {
+    let (key, dir) = match &args.verb {
+        Some(ConfigVerb::Explain { key, cwd }) => (Some(key), cwd.as_ref()),
+        Some(ConfigVerb::List { cwd }) => (None, cwd.as_ref()),
+        None => (None, None),
+    };
+    let folder = match folder(cwd, dir) {
         Ok(it) => it,
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
     let ground = folder_config::load(env, &folder);
     let (layers, changes, mut warnings) = (ground.layers(), ground.project.changes(), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
-    let (text, known) = explain(key, sources);
+    let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;
     for it in &changes {
         writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(it))?;
@@ -48,6 +58,11 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     warnings.extend(check(sources));
     write_warnings(&warnings, out)?;
     Ok(u8::from(!known))
+}
+
+/// A line for each setting that is set.
+fn list(sources: Sources<'_>) -> String {
+    set_values(sources).iter().map(|it| format!("{it}\n")).collect()
 }
 
 #[cfg(test)]
@@ -102,6 +117,11 @@ mod tests {
         );
         let (text, _) = castor_config(&["explain", "providers"], &env(""), root);
         assert!(text.contains("MY_API_KEY") && !text.contains("canary1"), "{text}");
+        let (text, code) = castor_config(&["list"], &env(""), root);
+        let from = format!("}}  <- {} (user)\n", root.join("h/.gemini/settings.json"));
+        assert!(text.contains("\nproviders = {\"a\":{") && text.contains(&from), "{text}");
+        assert!(!text.contains("canary1") && code == 0, "{text}");
+        assert_eq!(castor_config(&[], &env(""), root), (text, 0));
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);

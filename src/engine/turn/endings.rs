@@ -175,7 +175,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         Cause::AskedInText(question) => {
             TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
-        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::MaxTokens),
+        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::OutputLimit),
         Cause::Safety(word) => TurnEnding {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
             ..stop(EndReason::Refusal, StopKind::Refusal)
