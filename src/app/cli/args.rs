@@ -42,7 +42,7 @@ Examples:
   castor sessions export latest -o it.html   that session as a page";
 
 #[derive(Debug, Parser)]
-#[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES)]
+#[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: CliVerb,
@@ -172,7 +172,7 @@ pub struct DocsArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(after_help = exits::help("run"))]
 pub struct RunArgs {
-    /// What to ask; piped stdin goes before it, or stands for it
+    /// What to ask; @FILE attaches a file; piped stdin goes before it, or stands for it
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
@@ -206,7 +206,12 @@ pub enum OutputFormat {
 
 /// The command line, or the exit code once help, version or the usage error was printed.
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    let argv: Vec<OsString> = argv.into_iter().collect();
+    let mut argv: Vec<OsString> = argv.into_iter().collect();
+    // `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
+    if argv.get(1).is_some_and(|it| it == "help") {
+        argv.remove(1);
+        argv.push("--help".into());
+    }
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     if argv.len() < 2 && io::stdout().is_terminal() {
         let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
@@ -311,11 +316,21 @@ mod tests {
     #[test]
     fn help_fits_a_screen() {
         let mut command = Cli::command();
-        assert!(command.render_help().to_string().lines().count() <= 28);
+        assert!(command.render_help().to_string().lines().count() <= 30);
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
-            assert!(help.lines().count() <= 28, "{help}");
+            assert!(help.lines().count() <= 30, "{help}");
         }
+    }
+
+    #[test]
+    fn help_is_a_verb_too() {
+        let exit = |line: &str| format!("{:?}", super::parse(line.split(' ').map(Into::into)).unwrap_err());
+        for line in ["castor help", "castor help run", "castor help sessions list"] {
+            assert_eq!(exit(line), exit("castor --help"), "{line}");
+        }
+        assert_eq!(exit("castor help no-such-verb"), exit("castor no-such-verb"));
+        assert_ne!(exit("castor help"), exit("castor no-such-verb"));
     }
 
     #[test]

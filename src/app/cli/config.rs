@@ -11,6 +11,10 @@ use crate::{
     world::{secrets::Env, workspace::folder_config},
 };
 
+/// How [`set_values`] calls the layer of the defaults.
+const DEFAULT: &str = "default";
+const HINT: &str = "All else is the default: `castor config explain KEY` shows it.\n";
+
 /// Asks about settings.
 #[derive(Args, Clone, Debug)]
 pub struct ConfigArgs {
@@ -20,7 +24,7 @@ pub struct ConfigArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum ConfigVerb {
-    /// Lists each setting that is set, with its value and where that comes from
+    /// Lists the settings that are not the defaults, and where each comes from
     List {
         /// The folder of the session [default: the current one]
         #[arg(long, value_name = "DIR")]
@@ -60,9 +64,10 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     Ok(u8::from(!known))
 }
 
-/// A line for each setting that is set.
+/// A line for each setting that a file, a variable or a flag sets.
 fn list(sources: Sources<'_>) -> String {
-    set_values(sources).iter().map(|it| format!("{it}\n")).collect()
+    let set = set_values(sources).into_iter().filter(|it| it.source != DEFAULT);
+    set.map(|it| format!("{it}\n")).collect::<String>() + HINT
 }
 
 #[cfg(test)]
@@ -118,8 +123,9 @@ mod tests {
         let (text, _) = castor_config(&["explain", "providers"], &env(""), root);
         assert!(text.contains("MY_API_KEY") && !text.contains("canary1"), "{text}");
         let (text, code) = castor_config(&["list"], &env(""), root);
-        let from = format!("}}  <- {} (user)\n", root.join("h/.gemini/settings.json"));
-        assert!(text.contains("\nproviders = {\"a\":{") && text.contains(&from), "{text}");
+        let from = format!("}}  <- default + {} (user)\n", root.join("h/.gemini/settings.json"));
+        assert!(text.starts_with("providers = {\"a\":{") && text.contains(&from), "{text}");
+        assert!(text.contains(super::HINT), "{text}");
         assert!(!text.contains("canary1") && code == 0, "{text}");
         assert_eq!(castor_config(&[], &env(""), root), (text, 0));
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);

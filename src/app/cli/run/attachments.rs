@@ -104,6 +104,8 @@ impl AttachmentFolder {
             _ => self.cwd.join(name),
         };
         let real = disk::real_path(&path).ok()?;
+        // The real path of what is not there is known, too.
+        disk::metadata(&real).ok()?;
         Some((path, real))
     }
 

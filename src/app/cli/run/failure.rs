@@ -43,7 +43,7 @@ const EXITS: [(Exit, u8, &str, &str, &str); 12] = [
     (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit", "a limit"),
     (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
     (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "the folder is not trusted"),
-    (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "a call needed an approval, and nobody could be asked"),
+    (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "nobody could be asked for an approval"),
     (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
     (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
     (Exit::Unread, 0, "", "", ""),
