@@ -207,11 +207,7 @@ pub enum OutputFormat {
 /// The command line, or the exit code once help, version or the usage error was printed.
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let mut argv: Vec<OsString> = argv.into_iter().collect();
-    // `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
-    if argv.get(1).is_some_and(|it| it == "help") {
-        argv.remove(1);
-        argv.push("--help".into());
-    }
+    expand_help(&mut argv);
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     if argv.len() < 2 && io::stdout().is_terminal() {
         let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
@@ -233,6 +229,14 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
             _ => ExitCode::from(EXIT_INPUT),
         }
     })
+}
+
+/// `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
+fn expand_help(argv: &mut Vec<OsString>) {
+    if argv.get(1).is_some_and(|it| it == "help") {
+        argv.remove(1);
+        argv.push("--help".into());
+    }
 }
 
 /// Editors show the end of stderr of an agent that does not start: what is wrong is said there once more.
@@ -325,12 +329,16 @@ mod tests {
 
     #[test]
     fn help_is_a_verb_too() {
-        let exit = |line: &str| format!("{:?}", super::parse(line.split(' ').map(Into::into)).unwrap_err());
-        for line in ["castor help", "castor help run", "castor help sessions list"] {
-            assert_eq!(exit(line), exit("castor --help"), "{line}");
+        for (line, expected) in [
+            ("castor help", "castor --help"),
+            ("castor help run", "castor run --help"),
+            ("castor help sessions list", "castor sessions list --help"),
+            ("castor run help", "castor run help"),
+        ] {
+            let mut argv: Vec<_> = line.split(' ').map(Into::into).collect();
+            super::expand_help(&mut argv);
+            assert_eq!(argv.join(" ".as_ref()), expected);
         }
-        assert_eq!(exit("castor help no-such-verb"), exit("castor no-such-verb"));
-        assert_ne!(exit("castor help"), exit("castor no-such-verb"));
     }
 
     #[test]
