@@ -43,7 +43,7 @@ fn first_sentence(message: &str) -> String {
     let end = ["? ", ". "].iter().filter_map(|it| line.find(it)).min();
     match end.and_then(|it| line.get(..=it)) {
         Some(sentence) => sentence.to_owned(),
-        None => line,
+        None => line.trim_end_matches(':').to_owned(),
     }
 }
 
