@@ -10,6 +10,7 @@ pub mod failure;
 pub mod form;
 pub mod local_servers;
 pub mod prompt;
+pub mod report;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
