@@ -174,7 +174,12 @@ pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
     step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(StopKind::EndTurn), usage: None });
+    step.start_effect(Effect::AnswerPrompt {
+        prompt,
+        outcome: PromptOutcome::Stop(StopKind::EndTurn),
+        usage: None,
+        stats: None,
+    });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {

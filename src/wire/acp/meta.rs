@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{
     ids::{CallId, MessageId},
+    money::Money,
     path::AbsPath,
+    prompt_stats::PromptStats,
 };
 
 /// One member for each place of the protocol; what stands in `_meta` there.
@@ -30,6 +32,8 @@ pub struct MetaPlaces {
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
+    /// The answer to session/prompt, and `data` of its error.
+    prompt_answer: Option<PromptAnswerMeta>,
     /// A tool_call or tool_call_update.
     tool_call: Option<CallMeta>,
     /// A notice, or a thought in its place.
@@ -81,6 +85,8 @@ struct OwnClientMeta {
     events: Option<bool>,
     /// True: what a rewind takes away is told as `_castor/session/rewound`.
     rewind: Option<bool>,
+    /// True: the answer to a prompt says what models and tools took for it.
+    stats: Option<bool>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -161,6 +167,40 @@ struct TraceMeta {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
+}
+
+/// What a prompt took.
+#[derive(Serialize, JsonSchema)]
+pub struct PromptAnswerMeta {
+    pub castor: OwnPromptAnswerMeta,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+pub struct OwnPromptAnswerMeta {
+    /// Of this prompt. Absent where a model's price is not known, or no model answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostMeta>,
+    /// To clients with `_meta.castor.stats`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Box<PromptStats>>,
+}
+
+/// An amount of money.
+#[derive(Serialize, JsonSchema)]
+pub struct CostMeta {
+    pub amount: Money,
+    /// ISO 4217.
+    pub currency: &'static str,
+}
+
+impl PromptAnswerMeta {
+    /// `None`: there is nothing to say. `wants_stats`: the client asked for them.
+    pub fn new(stats: Option<Box<PromptStats>>, wants_stats: bool) -> Option<Self> {
+        let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
+        let stats = stats.filter(|_| wants_stats);
+        let is_empty = cost.is_none() && stats.is_none();
+        (!is_empty).then(|| Self { castor: OwnPromptAnswerMeta { cost, stats } })
+    }
 }
 
 /// Of a call, what is older than the protocol's own fields, and terminals that the client draws.

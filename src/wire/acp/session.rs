@@ -21,7 +21,7 @@ use crate::{
         path::AbsPath,
     },
     wire::acp::{
-        meta::ForkMeta,
+        meta::{ForkMeta, PromptAnswerMeta},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -238,8 +238,8 @@ pub fn fork_response(session: &SessionId, offer: &OfferedOptions, chosen: &Chose
         .config_options(options::config_options(offer, chosen))
 }
 
-/// `usage`: what the models took for it.
-pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
+/// `usage`: what the models took for it; `meta`: the same by model.
+pub fn prompt_response(stop: StopKind, usage: Option<Usage>, meta: Option<&PromptAnswerMeta>) -> PromptResponse {
     let stop = match stop {
         StopKind::EndTurn => StopReason::EndTurn,
         StopKind::MaxTokens => StopReason::MaxTokens,
@@ -252,7 +252,8 @@ pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
         let res = acp::Usage::new(total, input, output).thought_tokens(some(thought));
         res.cached_read_tokens(some(cached)).cached_write_tokens(some(written))
     });
-    PromptResponse::new(stop).usage(usage)
+    let meta = meta.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned());
+    PromptResponse::new(stop).usage(usage).meta(meta)
 }
 
 /// What became of words for a running turn.

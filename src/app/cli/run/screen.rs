@@ -84,8 +84,9 @@ impl Screen {
         }
     }
 
-    pub fn is_text(&self) -> bool {
-        self.look.format == OutputFormat::Text
+    /// Whether all that is said are events.
+    pub fn has_events(&self) -> bool {
+        self.look.format == OutputFormat::Events
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
@@ -200,8 +201,8 @@ impl Screen {
         }
         match self.look.format {
             OutputFormat::Json => {
-                let object = self.report.to_json(&RunEnd { session, end, took }, self.buffer.join(), &self.calls);
-                self.batch.push(OutputPiece::Out(format!("{object}\n")));
+                let object = self.report.finish(&RunEnd { session, end, took }, self.buffer.join(), &self.calls);
+                self.batch.push(OutputPiece::Out(object.to_line()));
             }
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");

@@ -67,7 +67,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": request.interactive, "events": request.events}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "stats": true}},
         },
     })
 }
