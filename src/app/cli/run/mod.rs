@@ -12,6 +12,7 @@ pub mod form;
 pub mod local_servers;
 mod media;
 pub mod prompt;
+pub mod report;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
@@ -21,6 +22,8 @@ pub mod turn;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_report;
 
 use std::{
     io::{self, IsTerminal},
@@ -283,12 +286,14 @@ async fn converse(
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.note_known(&it);
+                driver.screen.report.note_known(&it);
             }
             let reason = driver.prompt(blocks).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.summarize(&it);
+                driver.screen.report.take_changes(&it);
             }
             reason?
         }
@@ -298,9 +303,9 @@ async fn converse(
     driver.screen.calls.approval_hint().map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
 }
 
-/// What the session changed in files so far, for an agent that lists it and a person that reads it.
+/// What the session changed in files so far, for an agent that lists it and an output that says it.
 async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+    if !driver.screen.calls.changed.is_listed || driver.screen.has_events() {
         return None;
     }
     let params = json!({ "sessionId": driver.session });
