@@ -10,6 +10,7 @@ pub mod failure;
 pub mod form;
 pub mod local_servers;
 pub mod prompt;
+pub mod resume_choice;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
@@ -179,6 +180,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
     };
     let piped = (!context.stdin_is_terminal).then(io::stdin);
+    resume_choice::settle(args, &cwd)?;
     let (prompt, left_out) = prompt::read(args.prompt.as_deref(), piped).await?;
     if let Some(it) = left_out {
         screen.note(it);

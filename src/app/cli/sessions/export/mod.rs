@@ -1,9 +1,10 @@
 //! Session export as Markdown, HTML or JSON, from the session's facts.
 
+mod answer;
 mod html;
 mod markdown;
+mod spending;
 mod story;
-mod time;
 
 pub use html::html;
 pub use markdown::markdown;
@@ -11,6 +12,7 @@ pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
 
 use serde_json::json;
 
+use super::time;
 use crate::base::log::Entry;
 
 /// The word by which castor knows its own exports again.
