@@ -77,11 +77,7 @@ fn choose_on_terminal(context: &mut CommandContext<'_>, args: &mut RunArgs) -> R
 }
 
 /// Lets the user choose among the latest sessions, and asks for the prompt if there is none yet.
-fn choose(
-    context: &mut CommandContext<'_>,
-    args: &mut RunArgs,
-    ask: &mut AskLine<'_>,
-) -> Result<String, CommandError> {
+fn choose(context: &mut CommandContext<'_>, args: &mut RunArgs, ask: &mut AskLine<'_>) -> Result<String, CommandError> {
     let (ids, lines) = list::choices(context, N_CHOICES)?;
     if ids.is_empty() {
         let why = format!("no session of {}; `castor sessions list --all` has those of other folders", context.cwd);

@@ -6,7 +6,10 @@ use super::{
     failure::{Exit, Failure},
     turn::Driver,
 };
-use crate::app::{cli::sessions::ids::{MIN_ID, is_named}, settings::options::DEMO};
+use crate::app::{
+    cli::sessions::ids::{MIN_ID, is_named},
+    settings::options::DEMO,
+};
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;

@@ -1,6 +1,7 @@
 //! Short ids of sessions: the end of an id, as long as it takes to be unique. All ids of a day begin with the same
 //! characters, so that their beginnings say little.
 
+use super::export::plain_title;
 use crate::app::cli::terminal_text::clean_line;
 
 /// Fewest characters by which a session may be named. Numbers of turns have fewer.
@@ -64,7 +65,7 @@ pub fn ambiguity(word: &str, candidates: &[Candidate]) -> String {
     let width = |of: fn(&Candidate) -> &str| shown.iter().map(|it| of(it).chars().count()).max().unwrap_or_default();
     let (ids, times) = (width(|it| &it.short), width(|it| &it.when));
     for it in shown {
-        let title = it.title.as_deref().map(|it| clean_line(it, MAX_TITLE)).unwrap_or_default();
+        let title = it.title.as_deref().map(|it| clean_line(&plain_title(it), MAX_TITLE)).unwrap_or_default();
         let (id, when) = (clean_line(&it.short, MAX_TITLE), &it.when);
         res += format!("\n  {id:ids$}  {when:times$}  {title}").trim_end();
     }
@@ -84,15 +85,16 @@ mod tests {
     fn the_end_of_an_id_is_as_long_as_it_must_be() {
         let ids = [
             "01a20986-9c3b-714f-a2a1-7c2e1df75157",
-            "01a20986-9c3b-714f-a2a1-7c2e1df85157",
+            "01a20986-9c3b-714f-a2a1-7c2e1ef75157",
             "01a20986-9c3b-714f-a2a1-7c2e00000001",
-            "f7515-7",
+            "01a20986-9c3b-714f-a2a1-7c2e11112222",
+            "12222-is-how-this-begins",
             "session-a",
             "b",
         ];
         let short = ShortIds::new(ids);
         let found = ids.map(|it| short.short(it));
-        assert_eq!(found, ["f75157", "f85157", "00001", "f7515-7", "ion-a", "b"]);
+        assert_eq!(found, ["df75157", "ef75157", "00001", "112222", "egins", "ion-a", "b"]);
         for (id, word) in ids.iter().zip(found) {
             assert_eq!(ids.iter().filter(|it| is_named(it, word)).count(), 1, "{id} {word}");
         }

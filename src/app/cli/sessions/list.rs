@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::{CommandContext, CommandError, ids::ShortIds, time};
+use super::{CommandContext, CommandError, export::plain_title, ids::ShortIds, time};
 use crate::{
     app::cli::{
         render::{
@@ -23,8 +23,11 @@ use crate::{
 /// Sessions that a table shows unless told otherwise.
 pub const DEFAULT_ROWS: usize = 20;
 /// Columns that a title has at least, before other columns give way to it.
-const MIN_TITLE: usize = 16;
+const MIN_TITLE: usize = 20;
 const MAX_MODEL: usize = 24;
+/// The same on a narrow terminal.
+const SHORT_MODEL: usize = 18;
+const NARROW: usize = 100;
 const MAX_FOLDER: usize = 32;
 /// Characters of a title that are looked at.
 const MAX_TITLE: usize = 400;
@@ -204,7 +207,7 @@ fn table(
             push_cell(&mut line, it.cells.get(at).map_or("", String::as_str), it, it.style);
         }
         let (title, style) = match (&row.summary.title, row.summary.has_prompts) {
-            (Some(title), _) => (clean_line(title, MAX_TITLE), Style::PLAIN),
+            (Some(title), _) => (clean_line(&plain_title(title), MAX_TITLE), Style::PLAIN),
             (None, true) => ("(no title)".to_owned(), Style::DIM),
             (None, false) => ("(nothing was asked)".to_owned(), Style::DIM),
         };
@@ -216,8 +219,10 @@ fn table(
 
 fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortIds, with_folder: bool) -> Vec<Column> {
     let cells = |of: &dyn Fn(&ListedSession) -> String| rows.iter().map(of).collect();
-    let n_turns = |it: &ListedSession| format!("{}{}", it.details.prompts.len(), if it.details.is_partial { "+" } else { "" });
-    let model = |it: &ListedSession| it.details.model.as_deref().map(|it| cut(&clean_line(it, MAX_TITLE), MAX_MODEL));
+    let n_turns =
+        |it: &ListedSession| format!("{}{}", it.details.prompts.len(), if it.details.is_partial { "+" } else { "" });
+    let max_model = if context.look.width < NARROW { SHORT_MODEL } else { MAX_MODEL };
+    let model = |it: &ListedSession| it.details.model.as_deref().map(|it| cut(&clean_line(it, MAX_TITLE), max_model));
     let cost = |it: &ListedSession| it.details.cost.map(|it| it.in_words()).unwrap_or_else(|| "-".to_owned());
     let column = |heading, cells, style| Column { heading, cells, style, is_number: false, is_needed: false };
     let when = |it: &ListedSession| time::ago(it.summary.updated_ms, context.now.unix_ms, &context.look.zone);
@@ -228,7 +233,8 @@ fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortId
     ];
     if with_folder {
         let home = context.look.home.as_ref();
-        let folder = |it: &ListedSession| cut_start(&clean_line(&in_home(&it.summary.cwd, home), MAX_TITLE), MAX_FOLDER);
+        let folder =
+            |it: &ListedSession| cut_start(&clean_line(&in_home(&it.summary.cwd, home), MAX_TITLE), MAX_FOLDER);
         res.push(column("FOLDER", cells(&folder), Style::DIM));
     }
     res.push(Column { is_number: true, ..column("COST", cells(&cost), Style::PLAIN) });

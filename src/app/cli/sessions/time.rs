@@ -74,7 +74,8 @@ mod tests {
         let (now, zone) = (1_700_000_000_000, TimeZone::UTC);
         let words = [0, 59, 60, 3_599, 7_200, 90_000, 180_000, 30 * 86_400, 31 * 86_400];
         let words = words.map(|seconds| ago(now - seconds * 1_000, now, &zone));
-        let expected = "just now, just now, 1 min ago, 59 min ago, 2 h ago, 1 day ago, 2 days ago, 30 days ago, 2023-10-14";
+        let expected =
+            "just now, just now, 1 min ago, 59 min ago, 2 h ago, 1 day ago, 2 days ago, 30 days ago, 2023-10-14";
         assert_eq!(words.join(", "), expected);
         assert_eq!(ago(now + 5_000, now, &zone), "just now", "clocks differ");
         let durations = [0, 1_250, 12_000, 200_000, 7_500_000].map(duration);

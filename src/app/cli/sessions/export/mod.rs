@@ -8,7 +8,7 @@ mod story;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
+pub use story::{EndedCall, Story, StoryItem, StorySpeaker, plain_title};
 
 use serde_json::json;
 

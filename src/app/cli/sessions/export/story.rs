@@ -351,7 +351,8 @@ impl<'a> StoryBuilder<'a> {
     }
 
     fn count(&mut self, path: &Path, turn: usize, [added, removed]: [u64; 2]) {
-        let path = path.strip_prefix(self.story.head.cwd.as_path()).unwrap_or(path);
+        let inside = path.strip_prefix(self.story.head.cwd.as_path()).ok().filter(|it| !it.as_os_str().is_empty());
+        let path = inside.unwrap_or(path);
         let file = self.story.changes.entry(path.to_owned()).or_default();
         file.added += added;
         file.removed += removed;

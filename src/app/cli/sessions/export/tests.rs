@@ -1,5 +1,6 @@
 //! Exports: they are complete, and no text leaves its place.
 
+use expect_test::expect_file;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
@@ -122,7 +123,7 @@ fn markdown_keeps_everything_in_its_place() {
             Some(_) => (),
             None if ticks >= 3 => fence = Some(ticks),
             // Outside of blocks: quoted, in a span, or with every mark escaped.
-            None if line.starts_with('#') => (),
+            None if line.starts_with('>') || line.starts_with('#') => (),
             None => {
                 let outside: String = line.split('`').step_by(2).collect();
                 assert!(!outside.replace("\\<", "").contains('<') || line.contains("``"), "{line}");
@@ -141,6 +142,110 @@ fn plain_answers_stay_as_they_are() {
     assert!(text.contains("\nUse `x`:\n\n```rust\nlet a = 1;\n```\n"), "{text}");
     assert!(text.contains("\n> Use `x`:\n>\n> ```rust\n"), "{text}");
     assert!(text.contains("````\nUse `x`:\n\n```rust\n"), "{text}");
+}
+
+/// A log that a castor wrote: edits, a plan, commands, refusals, a failure.
+const RICH: &str = include_str!("../../../../../tests/data/logs/v1-rich.jsonl");
+
+fn entries_of(lines: &str) -> Vec<Entry> {
+    lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[test]
+fn a_session_as_a_document() {
+    let entries = entries_of(RICH);
+    let story = Story::new(&entries).unwrap();
+    expect_file!["golden/rich.md"].assert_eq(&markdown(&story));
+    let page = html(&story);
+    check_tags(&page);
+    let (_, body) = page.split_once("<body>\n").unwrap();
+    expect_file!["golden/rich.html"].assert_eq(body);
+}
+
+#[test]
+fn screenshot_source() {
+    let entries = entries_of(&std::fs::read_to_string("/tmp/L-demo.jsonl").unwrap());
+    let story = Story::new(&entries).unwrap();
+    std::fs::write("/tmp/L-demo.html", html(&story)).unwrap();
+    std::fs::write("/tmp/L-demo.md", markdown(&story)).unwrap();
+}
+
+/// The plan of the protocol leaves cancelled tasks out, an export does not. A turn has its own tokens, cost and time.
+#[test]
+fn turns_have_their_figures() {
+    let event = |at: u64, mut kind: Value| {
+        for (key, value) in [("id", json!("s-0")), ("streamId", json!("s")), ("timestamp", json!(at))] {
+            kind[key] = value;
+        }
+        json!({"at": at, "fact": "event", "event": kind})
+    };
+    let user = |at, id| {
+        event(
+            at,
+            json!({"type": "message", "role": "user", "messageId": id,
+        "content": [{"type": "text", "text": "# go\n\nnow"}]}),
+        )
+    };
+    let usage = |at, cost: Option<f64>| {
+        event(
+            at,
+            json!({"type": "usage", "model": "m", "input": 1000, "output": 10,
+        "cached": 0, "thought": 20, "total": 1030, "size": 9, "cost": cost}),
+        )
+    };
+    let todos = json!([{"description": "a", "status": "completed"}, {"description": "b", "status": "cancelled"}]);
+    let facts = [
+        json!({"at": 1, "fact": "created", "version": 1, "castor": "0", "session": "s", "cwd": "/w", "roots": ["/w"],
+            "mode": "default", "model": "m"}),
+        event(1_000, json!({"type": "agent_start"})),
+        user(1_000, "m1"),
+        // Steering is part of the turn.
+        user(2_000, "m2"),
+        event(
+            2_000,
+            json!({"type": "tool_request", "requestId": "c", "name": "write_todos", "args": {"todos": todos},
+            "display": {"title": "WriteTodos", "kind": "think"}}),
+        ),
+        event(
+            2_000,
+            json!({"type": "custom", "kind": "plan",
+            "data": {"entries": [{"content": "a", "status": "completed"}]}}),
+        ),
+        usage(3_000, Some(0.5)),
+        event(5_500, json!({"type": "agent_end", "reason": "completed"})),
+        json!({"at": 5_600, "fact": "checkpoint", "id": "k", "call": "c", "changes": {"n_files": 1, "added": 3,
+            "removed": 1, "files": [{"path": "/w/a.rs", "change": "modified", "added": 3, "removed": 1}]}}),
+        user(90_000_000, "m3"),
+        usage(90_000_000, None),
+    ];
+    let entries: Vec<Entry> = facts
+        .into_iter()
+        .map(|it| serde_json::from_value(it.clone()).unwrap_or_else(|e| panic!("{e}: {it}")))
+        .collect();
+    let story = Story::new(&entries).unwrap();
+    assert_eq!(story.turns.len(), 2);
+    assert!(story.items.iter().any(|it| matches!(it, StoryItem::Plan(tasks) if tasks.contains(&("cancelled", "b")))));
+    let page = html(&story);
+    for words in [
+        "<span>4.5 s</span><span>1.0k in, 30 out</span><span>$0.50</span>",
+        "<dd>2,000 in, 60 out (40 thoughts)</dd>",
+        "<dd>at least $0.50</dd>",
+        "<code>a.rs</code></td><td class=\"count plus\">+3</td><td class=\"count minus\">−1</td><td><a href=\"#turn-1\">1</a>",
+        "<p class=\"day\">Friday, 2 January 1970</p>",
+        "<li class=\"cancelled\">☒ b</li>",
+        "<span class=\"what\">go</span>",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(page.matches("class=\"day\"").count(), 2, "{page}");
+    let text = markdown(&story);
+    for words in [
+        "- `a.rs` +3 −1 (turn 1)",
+        "\n## Turn 1\n\n*1970-01-01 00:00 · 4.5 s · 1,000 in, 30 out (20 thoughts) · $0.50*",
+        "- [ ] b (cancelled)",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 #[test]
@@ -172,10 +277,12 @@ fn export_marks_rewound_turns() {
     let n = marks.len() - 2;
     assert!(n > 10 && marks[..n].iter().all(|it| *it) && !marks[n] && !marks[n + 1], "{marks:?}");
     assert_eq!((story.head.title, story.head.model, story.head.spent.usage.total), (None, "t", 7));
-    for (text, heading) in [(markdown(&story), "\n## "), (html(&story), "<h2>")] {
-        assert_eq!(text.matches("(rewound)").count(), n, "{text}");
-        assert_eq!(text.matches(heading).count(), 4, "{text}");
-    }
+    let text = markdown(&story);
+    assert!(text.contains("\n## Turn 1 (rewound)\n") && text.contains("\n## Turn 2\n"), "{text}");
+    assert_eq!(text.matches("(rewound)").count(), n - 2 + 1, "each item but the messages, and the turn: {text}");
+    let page = html(&story);
+    assert!(page.contains(">Turn 1 (rewound)</a>") && page.contains(">Turn 2</a>"), "{page}");
+    assert!(page.matches(" away\"").count() >= n, "{page}");
 }
 
 #[test]

@@ -54,9 +54,22 @@ fn filled() -> Bed {
         let prompts: &[&str] = &["why is add() wrong?", "and now the parser"];
         Session { id, cwd: here.clone(), ago_minutes, model, title, cost: None, prompts }
     };
-    let first = session("01a20986-9c3b-714f-a2a1-7c2e1df75157", 3, "gemini-2.5-flash", "Fix **add()** in the calculator, then test it");
+    let first = session(
+        "01a20986-9c3b-714f-a2a1-7c2e1df75157",
+        3,
+        "gemini-2.5-flash",
+        "Fix **add()** in the calculator, then test it",
+    );
     write(&bed, &Session { cost: Some(0.0213), ..first });
-    write(&bed, &session("01a20986-1111-714f-a2a1-000000f85157", 150, "anthropic/claude-sonnet-4.5-2026", "日本語のタイトルは長いので切る必要がある場合があります"));
+    write(
+        &bed,
+        &session(
+            "01a20986-1111-714f-a2a1-000000f85157",
+            150,
+            "anthropic/claude-sonnet-4.5-2026",
+            "日本語のタイトルは長いので切る必要がある場合があります",
+        ),
+    );
     let evil = session("01a20986-2222-714f-a2a1-00000000abcd", 60 * 24 * 40, "demo", "Evil\u{1b}[2J \u{202e}title");
     write(&bed, &Session { prompts: &["x"], cost: Some(1.5), ..evil });
     let other = session("01a20986-3333-714f-a2a1-00000000ffff", 60 * 30, "demo", "Elsewhere");
@@ -74,17 +87,84 @@ fn check(width: usize, color: bool, words: &[&str], expected: Expect) {
 
 #[test]
 fn the_table_fits_the_terminal() {
-    check(40, false, &[], expect![[""]]);
-    check(80, false, &[], expect![[""]]);
-    check(120, false, &[], expect![[""]]);
-    check(120, false, &["--all"], expect![[""]]);
-    check(60, true, &["-n", "1"], expect![[""]]);
+    check(
+        40,
+        false,
+        &[],
+        expect![[r#"
+        ID     WHEN        TITLE
+        75157  3 min ago   Fix **add()** in the…
+        85157  2 h ago     日本語のタイトルは長…
+        0abcd  2023-10-05  Evil title
+    "#]],
+    );
+    check(
+        80,
+        false,
+        &[],
+        expect![[r#"
+        ID     WHEN           COST  MODEL                     TURNS  TITLE
+        75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix **add()** in t…
+        85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは…
+        0abcd  2023-10-05    $1.50  demo                          1  Evil title
+    "#]],
+    );
+    check(
+        120,
+        false,
+        &[],
+        expect![[r#"
+        ID     WHEN           COST  MODEL                     TURNS  TITLE
+        75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix **add()** in the calculator, then test it
+        85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは長いので切る必要がある場合があります
+        0abcd  2023-10-05    $1.50  demo                          1  Evil title
+    "#]],
+    );
+    check(
+        120,
+        false,
+        &["--all"],
+        expect![[r#"
+        ID     WHEN        FOLDER                               COST  MODEL                     TURNS  TITLE
+        75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix **add()** in the cal…
+        85157  2 h ago     ~/w                                     -  anthropic/claude-sonnet…      2  日本語のタイトルは長いの…
+        0ffff  1 day ago   …ts/of/somebody/with/a/long/path        -  demo                          2  Elsewhere
+        0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil title
+    "#]],
+    );
+    check(
+        60,
+        true,
+        &["-n", "1"],
+        expect![[r#"
+        ^[1mID^[0m     ^[1mWHEN^[0m          ^[1mCOST^[0m  ^[1mTITLE^[0m
+        ^[36m75157^[0m  ^[2m3 min ago^[0m  $0.0213  Fix **add()** in the calculator,…
+        ^[2m… 2 more: -n 0 shows all^[0m
+    "#]],
+    );
 }
 
 #[test]
 fn search_looks_into_titles_and_prompts() {
-    check(80, false, &["--search", "CALCULATOR"], expect![[""]]);
-    check(60, false, &["--search", "the parser", "-n", "1"], expect![[""]]);
+    check(
+        80,
+        false,
+        &["--search", "CALCULATOR"],
+        expect![[r#"
+        ID     WHEN          COST  MODEL             TURNS  TITLE
+        75157  3 min ago  $0.0213  gemini-2.5-flash      2  Fix **add()** in the calcul…
+    "#]],
+    );
+    check(
+        60,
+        false,
+        &["--search", "the parser", "-n", "1"],
+        expect![[r#"
+        ID     WHEN          COST  TITLE
+        75157  3 min ago  $0.0213  Fix **add()** in the calculator,…
+        … 1 more: -n 0 shows all
+    "#]],
+    );
     let said = filled().castor(&["list", "--search", "no such words"]).unwrap();
     assert!(said.starts_with("No session of ") && said.contains("says \"no such words\""), "{said}");
 }
@@ -118,6 +198,15 @@ fn short_ids_name_their_sessions() {
     }
     let (why, code) = bed.castor(&["show", "01a20986"]).unwrap_err();
     assert_eq!(code, 42);
-    expect![[""]].assert_eq(&why);
-    assert_eq!(bed.castor(&["delete", "f85157", "--yes"]).unwrap(), "Removed session 01a20986-1111-714f-a2a1-000000f85157\n");
+    expect![[r#"
+        01a20986 names 4 sessions; use one of these ids:
+          75157  3 min ago   Fix **add()** in the calculator, then test it
+          85157  2 h ago     日本語のタイトルは長いので切る必要がある場合があります
+          0ffff  1 day ago   Elsewhere
+          0abcd  2023-10-05  Evil title"#]]
+    .assert_eq(&why);
+    assert_eq!(
+        bed.castor(&["delete", "f85157", "--yes"]).unwrap(),
+        "Removed session 01a20986-1111-714f-a2a1-000000f85157\n"
+    );
 }

@@ -3,8 +3,9 @@
 use super::{
     super::{
         super::time,
-        story::{self, Call, CallContent, EndedCall, count_lines},
+        story::{self, Call, CallContent, EndedCall},
     },
+    diff::diff,
     escape::{Text, put},
 };
 use crate::base::{path::AbsPath, tool::ToolKind};
@@ -20,15 +21,15 @@ pub fn write_call(it: &Call<'_>, is_away: bool, cwd: &AbsPath, out: &mut String)
     let away = if is_away { " away" } else { "" };
     match &it.content {
         Some(CallContent::Diff { path, before, after }) => {
-            let diff = story::unified_diff(*before, after);
-            let open = if diff.lines().count() > MAX_OPEN_DIFF { "" } else { " open" };
+            let path = path.as_path().strip_prefix(cwd.as_path()).unwrap_or(path.as_path()).display().to_string();
+            let diff = diff(*before, after, &path);
+            let open = if diff.n_lines > MAX_OPEN_DIFF { "" } else { " open" };
             put(out, format_args!("<details class=\"call edit{away}\"{open}>\n<summary>"));
-            let path = path.as_path().strip_prefix(cwd.as_path()).unwrap_or(path.as_path());
-            let [added, removed] = count_lines(*before, after);
+            let (added, removed) = (diff.added, diff.removed);
             let count = format!("<span class=\"plus\">+{added}</span> <span class=\"minus\">−{removed}</span>");
-            write_heading(it, &path.display().to_string(), &count, out);
+            write_heading(it, &path, &count, out);
             out.push_str("</summary>\n");
-            write_diff(&diff, out);
+            out.push_str(&diff.html);
             write_failure(it, out);
             out.push_str("</details>\n");
         }
@@ -104,19 +105,4 @@ pub fn write_output(text: &str, out: &mut String) {
         put(out, format_args!("<pre>{}</pre></details>\n", Text(head)));
     }
     put(out, format_args!("<pre>{}</pre>\n", Text(tail)));
-}
-
-fn write_diff(text: &str, out: &mut String) {
-    out.push_str("<pre class=\"diff\">");
-    for line in text.lines() {
-        let class = match line.as_bytes().first() {
-            Some(b'+') => "add",
-            Some(b'-') => "del",
-            Some(b'@') => "hunk",
-            _ => "same",
-        };
-        // The line end stays within, for those who copy.
-        put(out, format_args!("<span class=\"{class}\">{}\n</span>", Text(line)));
-    }
-    out.push_str("</pre>\n");
 }

@@ -1,6 +1,8 @@
 //! Session export as one HTML page. All text is escaped, no script can run in it, and it needs no other file.
 
 mod call;
+mod code;
+mod diff;
 mod escape;
 mod prose;
 
@@ -8,8 +10,9 @@ use jiff::tz::TimeZone;
 
 use self::{
     call::write_call,
+    code::write_code,
     escape::{Text, put},
-    prose::{write_code, write_prose},
+    prose::write_prose,
 };
 use super::{
     super::time,
@@ -74,7 +77,10 @@ fn write_outline(story: &Story<'_>, out: &mut String) {
         let what = if what.is_empty() { "(no prompt)" } else { &what };
         let (number, took) = (nth + 1, took(turn).unwrap_or_default());
         put(out, format_args!("<li><a href=\"#turn-{number}\"><span class=\"n\">{number}</span>"));
-        put(out, format_args!("<span class=\"what\">{}</span><span class=\"took\">{took}</span></a></li>\n", Text(what)));
+        put(
+            out,
+            format_args!("<span class=\"what\">{}</span><span class=\"took\">{took}</span></a></li>\n", Text(what)),
+        );
     }
     out.push_str("</ol>\n</nav>\n");
 }
@@ -111,7 +117,10 @@ fn write_changes(story: &Story<'_>, out: &mut String) {
     if story.changes.is_empty() {
         return;
     }
-    put(out, format_args!("<section class=\"changes\">\n<h2>Changed files ({})</h2>\n<div><table>\n", story.changes.len()));
+    put(
+        out,
+        format_args!("<section class=\"changes\">\n<h2>Changed files ({})</h2>\n<div><table>\n", story.changes.len()),
+    );
     out.push_str("<tr><th>File</th><th>Added</th><th>Removed</th><th>Turns</th></tr>\n");
     for (path, file) in &story.changes {
         let links = file.turns.iter().map(|it| format!("<a href=\"#turn-{it}\">{it}</a>"));
@@ -131,7 +140,10 @@ struct Page<'a> {
 impl Page<'_> {
     fn write_turn(&self, nth: usize, turn: &Turn, out: &mut String) {
         let number = nth + 1;
-        put(out, format_args!("<section class=\"turn\" id=\"turn-{number}\">\n<h2><a href=\"#turn-{number}\">Turn {number}"));
+        put(
+            out,
+            format_args!("<section class=\"turn\" id=\"turn-{number}\">\n<h2><a href=\"#turn-{number}\">Turn {number}"),
+        );
         let is_away = self.story.is_rewound(turn.first);
         put(out, format_args!("{}</a>", if is_away { " (rewound)" } else { "" }));
         let spent = &turn.spent;
@@ -188,7 +200,8 @@ fn write_message(who: StorySpeaker, away: &str, parts: &[Part], out: &mut String
             write_thought(thought, away, out);
         }
     }
-    let is_said = |it: &Part| !matches!(it, Part::Thought { .. }) && !it.as_text().is_some_and(|it| it.trim().is_empty());
+    let is_said =
+        |it: &Part| !matches!(it, Part::Thought { .. }) && !it.as_text().is_some_and(|it| it.trim().is_empty());
     if !parts.iter().any(is_said) {
         return;
     }

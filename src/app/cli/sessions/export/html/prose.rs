@@ -2,7 +2,10 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
-use super::escape::{Text, printable_text, put};
+use super::{
+    code::write_code,
+    escape::{Text, printable_text},
+};
 
 /// Schemes that a link may have.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
@@ -15,12 +18,6 @@ pub fn write_prose(text: &str, out: &mut String) {
         filter.push(event);
     }
     html::push_html(out, filter.events.into_iter());
-}
-
-/// A block of code, in colours where its language is known.
-pub fn write_code(language: &str, code: &str, out: &mut String) {
-    _ = language;
-    put(out, format_args!("<pre><code>{}</code></pre>\n", Text(code)));
 }
 
 /// Events of Markdown that cannot do harm in a page.
@@ -70,7 +67,12 @@ impl<'a> SafeEvents<'a> {
             Tag::HtmlBlock => self.events.push(Event::Start(Tag::Paragraph)),
             Tag::Heading { level, .. } => {
                 let level = below(level);
-                self.events.push(Event::Start(Tag::Heading { level, id: None, classes: Vec::new(), attrs: Vec::new() }));
+                self.events.push(Event::Start(Tag::Heading {
+                    level,
+                    id: None,
+                    classes: Vec::new(),
+                    attrs: Vec::new(),
+                }));
             }
             Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. } => {
                 self.open_link(link_type, &dest_url);
@@ -165,7 +167,18 @@ mod tests {
             [v](VBScript:x) ![p](https://track/me.png) ![q](file:///etc/passwd) [h](HTTPS://ok) [r](/w/a.rs)\n\n\
             [\"](<http://a\" onclick=\"x>)\n\n```\"><script>\n</pre><script>\n```\n\u{1b}[31m";
         let page = html(text);
-        for word in ["<img", "<b", "<script", "javascript:", "data:text", "VBScript", "file:", "href=\"/w", "\" onclick", "\u{1b}"] {
+        for word in [
+            "<img",
+            "<b",
+            "<script",
+            "javascript:",
+            "data:text",
+            "VBScript",
+            "file:",
+            "href=\"/w",
+            "\" onclick",
+            "\u{1b}",
+        ] {
             assert!(!page.contains(word), "{word}: {page}");
         }
         assert!(page.contains("href=\"https://track/me.png\"") && page.contains("href=\"HTTPS://ok\""), "{page}");
