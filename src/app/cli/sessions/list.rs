@@ -13,7 +13,7 @@ use crate::{
             ansi::paint,
             text::{Color, Line, Style},
         },
-        terminal_text::clean_line,
+        terminal_text::{clean_line, escape_line},
     },
     base::{ids::SessionId, path::AbsPath},
     wire::acp::session::iso_time,
@@ -109,7 +109,8 @@ pub fn choices(context: &CommandContext<'_>, n: usize) -> Result<(Vec<SessionId>
 }
 
 fn nothing_found(query: &ListQuery) -> String {
-    match (&query.search, &query.cwd) {
+    let cwd = query.cwd.as_ref().map(|it| escape_line(&it.to_string()));
+    match (&query.search, cwd) {
         (Some(words), Some(cwd)) => format!("No session of {cwd} says {words:?}; --all searches those of all folders"),
         (Some(words), None) => format!("No session says {words:?}"),
         (None, Some(cwd)) => format!("No session of {cwd}; --all lists those of all folders"),
@@ -234,7 +235,7 @@ fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortId
     if with_folder {
         let home = context.look.home.as_ref();
         let folder =
-            |it: &ListedSession| cut_start(&clean_line(&in_home(&it.summary.cwd, home), MAX_TITLE), MAX_FOLDER);
+            |it: &ListedSession| cut_start(&escape_line(&in_home(&it.summary.cwd, home)), MAX_FOLDER);
         res.push(column("FOLDER", cells(&folder), Style::DIM));
     }
     res.push(Column { is_number: true, ..column("COST", cells(&cost), Style::PLAIN) });

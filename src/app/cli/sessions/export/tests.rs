@@ -214,7 +214,7 @@ fn turns_have_their_figures() {
         usage(3_000, Some(0.5)),
         event(5_500, json!({"type": "agent_end", "reason": "completed"})),
         json!({"at": 5_600, "fact": "checkpoint", "id": "k", "call": "c", "changes": {"n_files": 1, "added": 3,
-            "removed": 1, "files": [{"path": "/w/a.rs", "change": "modified", "added": 3, "removed": 1}]}}),
+            "removed": 1, "files": [{"path": "/w/a.rs", "change": "changed", "added": 3, "removed": 1}]}}),
         user(90_000_000, "m3"),
         usage(90_000_000, None),
     ];

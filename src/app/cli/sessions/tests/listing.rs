@@ -92,55 +92,55 @@ fn the_table_fits_the_terminal() {
         false,
         &[],
         expect![[r#"
-        ID     WHEN        TITLE
-        75157  3 min ago   Fix **add()** in the…
-        85157  2 h ago     日本語のタイトルは長…
-        0abcd  2023-10-05  Evil title
-    "#]],
+            ID     WHEN        TITLE
+            75157  3 min ago   Fix add()  in the ca…
+            85157  2 h ago     日本語のタイトルは長…
+            0abcd  2023-10-05  Evil title
+        "#]],
     );
     check(
         80,
         false,
         &[],
         expect![[r#"
-        ID     WHEN           COST  MODEL                     TURNS  TITLE
-        75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix **add()** in t…
-        85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは…
-        0abcd  2023-10-05    $1.50  demo                          1  Evil title
-    "#]],
+            ID     WHEN           COST  MODEL               TURNS  TITLE
+            75157  3 min ago   $0.0213  gemini-2.5-flash        2  Fix add()  in the calcul…
+            85157  2 h ago           -  anthropic/claude-…      2  日本語のタイトルは長いの…
+            0abcd  2023-10-05    $1.50  demo                    1  Evil title
+        "#]],
     );
     check(
         120,
         false,
         &[],
         expect![[r#"
-        ID     WHEN           COST  MODEL                     TURNS  TITLE
-        75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix **add()** in the calculator, then test it
-        85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは長いので切る必要がある場合があります
-        0abcd  2023-10-05    $1.50  demo                          1  Evil title
-    "#]],
+            ID     WHEN           COST  MODEL                     TURNS  TITLE
+            75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix add()  in the calculator, then test it
+            85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは長いので切る必要がある場合があります
+            0abcd  2023-10-05    $1.50  demo                          1  Evil title
+        "#]],
     );
     check(
         120,
         false,
         &["--all"],
         expect![[r#"
-        ID     WHEN        FOLDER                               COST  MODEL                     TURNS  TITLE
-        75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix **add()** in the cal…
-        85157  2 h ago     ~/w                                     -  anthropic/claude-sonnet…      2  日本語のタイトルは長いの…
-        0ffff  1 day ago   …ts/of/somebody/with/a/long/path        -  demo                          2  Elsewhere
-        0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil title
-    "#]],
+            ID     WHEN        FOLDER                               COST  MODEL                     TURNS  TITLE
+            75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix add()  in the calcul…
+            85157  2 h ago     ~/w                                     -  anthropic/claude-sonnet…      2  日本語のタイトルは長いの…
+            0ffff  1 day ago   …ts/of/somebody/with/a/long/path        -  demo                          2  Elsewhere
+            0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil title
+        "#]],
     );
     check(
         60,
         true,
         &["-n", "1"],
         expect![[r#"
-        ^[1mID^[0m     ^[1mWHEN^[0m          ^[1mCOST^[0m  ^[1mTITLE^[0m
-        ^[36m75157^[0m  ^[2m3 min ago^[0m  $0.0213  Fix **add()** in the calculator,…
-        ^[2m… 2 more: -n 0 shows all^[0m
-    "#]],
+            ^[1mID^[0m     ^[1mWHEN^[0m          ^[1mCOST^[0m  ^[1mTITLE^[0m
+            ^[36m75157^[0m  ^[2m3 min ago^[0m  $0.0213  Fix add()  in the calculator, th…
+            ^[2m… 2 more: -n 0 shows all^[0m
+        "#]],
     );
 }
 
@@ -151,19 +151,19 @@ fn search_looks_into_titles_and_prompts() {
         false,
         &["--search", "CALCULATOR"],
         expect![[r#"
-        ID     WHEN          COST  MODEL             TURNS  TITLE
-        75157  3 min ago  $0.0213  gemini-2.5-flash      2  Fix **add()** in the calcul…
-    "#]],
+            ID     WHEN          COST  MODEL             TURNS  TITLE
+            75157  3 min ago  $0.0213  gemini-2.5-flash      2  Fix add()  in the calculato…
+        "#]],
     );
     check(
         60,
         false,
         &["--search", "the parser", "-n", "1"],
         expect![[r#"
-        ID     WHEN          COST  TITLE
-        75157  3 min ago  $0.0213  Fix **add()** in the calculator,…
-        … 1 more: -n 0 shows all
-    "#]],
+            ID     WHEN          COST  TITLE
+            75157  3 min ago  $0.0213  Fix add()  in the calculator, th…
+            … 1 more: -n 0 shows all
+        "#]],
     );
     let said = filled().castor(&["list", "--search", "no such words"]).unwrap();
     assert!(said.starts_with("No session of ") && said.contains("says \"no such words\""), "{said}");
@@ -200,7 +200,7 @@ fn short_ids_name_their_sessions() {
     assert_eq!(code, 42);
     expect![[r#"
         01a20986 names 4 sessions; use one of these ids:
-          75157  3 min ago   Fix **add()** in the calculator, then test it
+          75157  3 min ago   Fix add()  in the calculator, then test it
           85157  2 h ago     日本語のタイトルは長いので切る必要がある場合があります
           0ffff  1 day ago   Elsewhere
           0abcd  2023-10-05  Evil title"#]]
