@@ -234,8 +234,7 @@ fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortId
     ];
     if with_folder {
         let home = context.look.home.as_ref();
-        let folder =
-            |it: &ListedSession| cut_start(&escape_line(&in_home(&it.summary.cwd, home)), MAX_FOLDER);
+        let folder = |it: &ListedSession| cut_start(&escape_line(&in_home(&it.summary.cwd, home)), MAX_FOLDER);
         res.push(column("FOLDER", cells(&folder), Style::DIM));
     }
     res.push(Column { is_number: true, ..column("COST", cells(&cost), Style::PLAIN) });

@@ -8,7 +8,8 @@ use super::{
     super::time,
     answer::{embed, longest_run},
     spending::Spending,
-    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker, Turn, plain_title},
+    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker, Turn},
+    title::plain_title,
 };
 use crate::base::content::Part;
 
@@ -135,9 +136,12 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
     };
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
     let took = it.took_ms.filter(|it| *it >= 100).map(|it| format!(", {}", time::duration(it))).unwrap_or_default();
-    let title: String = it.title.chars().take(MAX_TITLE).collect();
+    let title: String = it.about().chars().take(MAX_TITLE).collect();
     line(out, format_args!("\n**Tool** {}: {} *({end}{answer}{took})*{mark}\n", span(it.name), span(&title)));
+    // Of a refused call the log has only words for the model.
+    let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diff { .. }));
     match &it.content {
+        _ if !shows_result => fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out),
         Some(CallContent::Diff { path, before, after }) => {
             let path = path.as_path();
             line(out, format_args!("{}\n", span(&path.display().to_string())));
@@ -147,7 +151,10 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
         Some(CallContent::Text(text)) => write_result(it, text, out),
         None => write_result(it, &it.output, out),
     }
-    if let EndedCall::Failed(why) = it.end {
+    if let EndedCall::Failed(why) = it.end
+        && !it.is_refused()
+        && why.trim() != it.output.trim()
+    {
         out.push('\n');
         quoted("**Failed.** ", why, out);
     }

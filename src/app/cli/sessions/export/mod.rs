@@ -5,10 +5,12 @@ mod html;
 mod markdown;
 mod spending;
 mod story;
+mod title;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use story::{EndedCall, Story, StoryItem, StorySpeaker, plain_title};
+pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
+pub use title::plain_title;
 
 use serde_json::json;
 

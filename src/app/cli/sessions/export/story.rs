@@ -5,7 +5,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulldown_cmark::{Event, Options, Parser};
 use serde_json::Value;
 
 use super::spending::Spending;
@@ -17,7 +16,7 @@ use crate::base::{
     log::{Answer, Entry, Fact, Mode},
     path::AbsPath,
     rewind,
-    tool::{Display, ToolKind},
+    tool::{Display, ToolError, ToolKind},
 };
 
 /// A session, told.
@@ -271,17 +270,9 @@ impl<'a> StoryBuilder<'a> {
                 }
             }
             EventKind::ToolResponse { request_id, content, display, error, .. } => {
-                let Some(call) = self.call(request_id) else { return };
-                call.content = display.as_ref().map(call_content).or(call.content.take());
-                call.output = joined_text(content);
-                call.took_ms = call.started_ms.map(|it| at_ms.saturating_sub(it));
-                call.end = match (error, &call.content) {
-                    (Some(it), _) => EndedCall::Failed(&it.message),
-                    (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => {
-                        EndedCall::Exit(*code)
-                    }
-                    (None, _) => EndedCall::Succeeded,
-                };
+                if let Some(call) = self.call(request_id) {
+                    call.end(at_ms, joined_text(content), display.as_ref(), error.as_ref());
+                }
             }
             EventKind::Usage { usage, cost, .. } => {
                 self.story.head.spent.add(usage, *cost);
@@ -386,6 +377,30 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn end(&mut self, at_ms: u64, output: String, display: Option<&'a Display>, error: Option<&'a ToolError>) {
+        self.content = display.map(call_content).or(self.content.take());
+        self.output = output;
+        self.took_ms = self.started_ms.map(|it| at_ms.saturating_sub(it));
+        self.end = match (error, &self.content) {
+            (Some(it), _) => EndedCall::Failed(&it.message),
+            (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => EndedCall::Exit(*code),
+            (None, _) => EndedCall::Succeeded,
+        };
+    }
+
+    /// Its title, without the tool's name in other letters.
+    pub fn about(&self) -> &'a str {
+        let letters = |it: &str| it.chars().filter(|it| *it != '_').collect::<String>().to_lowercase();
+        match self.title.split_once(' ') {
+            Some((first, rest)) if letters(first) == letters(self.name) => rest,
+            _ => self.title,
+        }
+    }
+
+    pub fn is_refused(&self) -> bool {
+        matches!((&self.answer, self.end), (Some(Answer::Reject), EndedCall::Failed(_)))
+    }
+
     /// The call set the plan, which the story has as an item of its own.
     pub fn is_plan(&self) -> bool {
         self.name == PLAN_TOOL && self.end == EndedCall::Succeeded
@@ -463,19 +478,6 @@ pub(super) fn count_lines(before: Option<&str>, after: &str) -> [u64; 2] {
     let diff = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
     let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count() as u64;
     [count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete)]
-}
-
-/// A title without the marks of Markdown.
-pub fn plain_title(text: &str) -> String {
-    let mut res = String::new();
-    for event in Parser::new_ext(text.trim(), Options::ENABLE_STRIKETHROUGH) {
-        match event {
-            Event::Text(it) | Event::Code(it) | Event::Html(it) | Event::InlineHtml(it) => res.push_str(&it),
-            Event::SoftBreak | Event::HardBreak | Event::End(_) if !res.ends_with(' ') => res.push(' '),
-            _ => (),
-        }
-    }
-    res.trim().to_owned()
 }
 
 /// Changed lines with three lines around them.

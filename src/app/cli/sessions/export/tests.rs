@@ -170,9 +170,8 @@ fn screenshot_source() {
     std::fs::write("/tmp/L-demo.md", markdown(&story)).unwrap();
 }
 
-/// The plan of the protocol leaves cancelled tasks out, an export does not. A turn has its own tokens, cost and time.
-#[test]
-fn turns_have_their_figures() {
+/// Two turns of two days: the first has a steering message, a plan, a price and a change, the second none of them.
+fn two_turns() -> Vec<Entry> {
     let event = |at: u64, mut kind: Value| {
         for (key, value) in [("id", json!("s-0")), ("streamId", json!("s")), ("timestamp", json!(at))] {
             kind[key] = value;
@@ -218,10 +217,13 @@ fn turns_have_their_figures() {
         user(90_000_000, "m3"),
         usage(90_000_000, None),
     ];
-    let entries: Vec<Entry> = facts
-        .into_iter()
-        .map(|it| serde_json::from_value(it.clone()).unwrap_or_else(|e| panic!("{e}: {it}")))
-        .collect();
+    facts.into_iter().map(|it| serde_json::from_value(it.clone()).unwrap_or_else(|e| panic!("{e}: {it}"))).collect()
+}
+
+/// The plan of the protocol leaves cancelled tasks out, an export does not. A turn has its own tokens, cost and time.
+#[test]
+fn turns_have_their_figures() {
+    let entries = two_turns();
     let story = Story::new(&entries).unwrap();
     assert_eq!(story.turns.len(), 2);
     assert!(story.items.iter().any(|it| matches!(it, StoryItem::Plan(tasks) if tasks.contains(&("cancelled", "b")))));

@@ -35,15 +35,18 @@ pub fn write_call(it: &Call<'_>, is_away: bool, cwd: &AbsPath, out: &mut String)
         }
         _ if it.kind == ToolKind::Execute || is_failed(it) => {
             put(out, format_args!("<div class=\"call{away}\">\n<p class=\"head\">"));
-            write_heading(it, it.title, "", out);
+            write_heading(it, it.about(), "", out);
             out.push_str("</p>\n");
-            write_output(output(it), out);
-            write_failure(it, out);
+            // Of a refused call the log has only words for the model.
+            if !it.is_refused() {
+                write_output(output(it), out);
+                write_failure(it, out);
+            }
             out.push_str("</div>\n");
         }
         _ => {
             put(out, format_args!("<details class=\"call{away}\">\n<summary>"));
-            write_heading(it, it.title, "", out);
+            write_heading(it, it.about(), "", out);
             out.push_str("</summary>\n");
             let args = serde_json::to_string_pretty(it.args).unwrap_or_default();
             put(out, format_args!("<pre class=\"args\">{}</pre>\n", Text(&args)));
@@ -72,7 +75,7 @@ fn write_heading(it: &Call<'_>, about: &str, count: &str, out: &mut String) {
         EndedCall::Unknown => ("?", "dim", Some("no end is known".to_owned())),
         EndedCall::Succeeded => ("✓", "good", None),
         EndedCall::Exit(code) => ("✗", "bad", Some(format!("exit code {code}"))),
-        EndedCall::Failed(_) => ("✗", "bad", Some("failed".to_owned())),
+        EndedCall::Failed(_) => ("✗", "bad", Some("failed".to_owned()).filter(|_| !it.is_refused())),
     };
     let answer = it.answer.as_ref().map(|it| story::answer(it).to_owned());
     let took = it.took_ms.filter(|it| *it >= 100).map(time::duration);
@@ -82,8 +85,10 @@ fn write_heading(it: &Call<'_>, about: &str, count: &str, out: &mut String) {
 }
 
 fn write_failure(it: &Call<'_>, out: &mut String) {
-    let EndedCall::Failed(why) = it.end else { return };
-    if why.trim() != output(it).trim() {
+    if let EndedCall::Failed(why) = it.end
+        && !it.is_refused()
+        && why.trim() != output(it).trim()
+    {
         put(out, format_args!("<p class=\"bad text\">{}</p>\n", Text(why)));
     }
 }

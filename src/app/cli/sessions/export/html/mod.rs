@@ -17,7 +17,8 @@ use self::{
 use super::{
     super::time,
     spending::{Spending, compact},
-    story::{Story, StoryItem, StorySpeaker, Turn, plain_title},
+    story::{Story, StoryItem, StorySpeaker, Turn},
+    title::plain_title,
 };
 use crate::base::{content::Part, text};
 
@@ -27,6 +28,8 @@ const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"
 const MAX_PROMPT: usize = 30;
 /// Characters of a prompt in the outline, and of a thought's title.
 const MAX_TITLE: usize = 120;
+/// Facts that need more room.
+const WIDE: [&str; 3] = ["Tokens", "Folder", "Session"];
 const NO_TITLE: &str = "A session of castor";
 
 const HEAD: &str = r#"<!doctype html>
@@ -107,7 +110,8 @@ fn write_facts(story: &Story<'_>, zone: &TimeZone, out: &mut String) {
     out.push_str("<dl class=\"facts\">\n");
     for (name, value) in facts {
         if let Some(value) = value {
-            put(out, format_args!("<div><dt>{name}</dt><dd>{}</dd></div>\n", Text(&value)));
+            let class = if WIDE.contains(&name) { " class=\"wide\"" } else { "" };
+            put(out, format_args!("<div{class}><dt>{name}</dt><dd>{}</dd></div>\n", Text(&value)));
         }
     }
     out.push_str("</dl>\n");
