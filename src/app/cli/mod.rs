@@ -141,7 +141,7 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    let look = CommandLook::of_process();
+    let look = CommandLook::of_process(&Env::from_process());
     exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask, look }))
 }
 
@@ -176,7 +176,7 @@ fn undo(verb: &undo::UndoVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut choose = sessions::read_terminal;
     let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
-    let look = CommandLook::of_process();
+    let look = CommandLook::of_process(&Env::from_process());
     exit_with(undo::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask: None, look }, choose))
 }
 

@@ -29,6 +29,7 @@ use crate::{
     engine::record::Fork,
     world::{
         checkpoints, disk,
+        secrets::Env,
         store::{
             SessionStore, SessionSummary, StoreError,
             import::{self, ImportDefaults, ImportOutcome},
@@ -195,8 +196,8 @@ impl Default for CommandLook {
 }
 
 impl CommandLook {
-    pub fn of_process() -> Self {
-        let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    pub fn of_process(env: &Env) -> Self {
+        let variable = |name: &str| env.get(name).map(str::to_owned);
         Self {
             width: terminal_width().unwrap_or(DEFAULT_WIDTH),
             color: wants_color(io::stdout().is_terminal(), variable),

@@ -162,14 +162,6 @@ fn a_session_as_a_document() {
     expect_file!["golden/rich.html"].assert_eq(body);
 }
 
-#[test]
-fn screenshot_source() {
-    let entries = entries_of(&std::fs::read_to_string("/tmp/L-demo.jsonl").unwrap());
-    let story = Story::new(&entries).unwrap();
-    std::fs::write("/tmp/L-demo.html", html(&story)).unwrap();
-    std::fs::write("/tmp/L-demo.md", markdown(&story)).unwrap();
-}
-
 /// Two turns of two days: the first has a steering message, a plan, a price and a change, the second none of them.
 fn two_turns() -> Vec<Entry> {
     let event = |at: u64, mut kind: Value| {

@@ -36,15 +36,15 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     if word.contains(char::is_whitespace) {
         return Err(Failure::input(taken_for_id(&word)));
     }
-    let look = CommandLook::of_process();
     if args.agent.is_some() {
         return match word.is_empty() {
             true => Err(Failure::input("-r needs the id of a session, or latest, where --agent names another agent")),
             false => Ok(()),
         };
     }
-    let home = workspace::castor_home(&Env::from_process());
-    let store = SessionStore::new(home.ok_or_else(|| Failure::input(workspace::NO_HOME))?);
+    let env = Env::from_process();
+    let look = CommandLook::of_process(&env);
+    let store = SessionStore::new(workspace::castor_home(&env).ok_or_else(|| Failure::input(workspace::NO_HOME))?);
     let mut out = Vec::new();
     let has_prompt = args.prompt.is_some() || look.is_piped;
     let now = Now { unix_ms: unix_ms(), seed: 0 };
