@@ -113,7 +113,7 @@ async fn resume_session(
             }
         }
         short if is_castor(agent) && short.len() < MIN_ID => {
-            let why = "an id needs its first";
+            let why = "an id needs";
             return Err(Failure::input(format!(
                 "{short} is too short: {why} {MIN_ID} characters at least; `castor sessions list --all` has all"
             )));
