@@ -63,8 +63,10 @@ fn all_is_well() {
     );
     assert_eq!(it["version"], env!("CARGO_PKG_VERSION"));
     assert!(it["settings"]["files"][0].as_str().unwrap().ends_with("settings.json (user)"), "{it:#}");
-    let values = it["settings"]["values"].to_string();
-    assert!(values.contains(r#"model.name = \"gemini-2.5-pro\""#), "{values}");
+    let values = &it["settings"]["values"];
+    let model = values.as_array().unwrap().iter().find(|it| it["key"] == "model.name").unwrap();
+    assert_eq!(model["value"], "gemini-2.5-pro");
+    assert!(model["source"].as_str().unwrap().ends_with("settings.json (user)"), "{model}");
     assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
     assert_eq!(it["mcpServers"], json!([]), "the only one is excluded");

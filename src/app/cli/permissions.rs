@@ -23,6 +23,8 @@ pub struct PermissionsArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum PermissionsVerb {
+    /// Lists them, as without a verb
+    List,
     /// Takes one back, by its number in the list, or all
     Revoke {
         /// A number, or `all`
@@ -87,6 +89,7 @@ mod tests {
         let one = PersistentGrant { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
         saved::add(&home, &home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
+        assert_eq!(say(&["list"]), say(&[]));
         let write = Grant::Write { folder: home.join("out") };
         saved::save_grant(&home, &home.join("w"), &write, true).unwrap();
         assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));

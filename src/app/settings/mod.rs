@@ -35,7 +35,7 @@ mod retention;
 mod schema;
 
 pub use check::{check, ignored_of_workspace};
-pub use explain::explain;
+pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;

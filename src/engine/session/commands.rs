@@ -168,13 +168,27 @@ pub fn run_command(
 
 /// A turn of castor's own: what was typed, and what it says.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl FnOnce(&mut Step<'_>) -> String) {
+    answer_with(step, prompt, content, (StopKind::EndTurn, say));
+}
+
+/// Answers a prompt that looks like a command, and is none.
+pub fn refuse_command(step: &mut Step<'_>, prompt: PromptId, content: &[Part], why: String) {
+    answer_with(step, prompt, content, (StopKind::UnknownCommand, |_: &mut Step<'_>| why));
+}
+
+fn answer_with(
+    step: &mut Step<'_>,
+    prompt: PromptId,
+    content: &[Part],
+    (stop, say): (StopKind, impl FnOnce(&mut Step<'_>) -> String),
+) {
     let stream = StreamId::from(step.fresh_id("s"));
     step.begin_stream(stream);
     send_command_message(step, Speaker::User, content.to_vec());
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
     step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(StopKind::EndTurn), usage: None });
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(stop), usage: None });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {

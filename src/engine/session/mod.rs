@@ -254,7 +254,7 @@ impl Session {
                 continue;
             }
             if let Some(why) = commands::suggest_command(&content, &self.spec) {
-                commands::answer(&mut step, prompt, &content, |_| why);
+                commands::refuse_command(&mut step, prompt, &content, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };

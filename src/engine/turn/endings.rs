@@ -196,7 +196,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         Cause::AskedInText(question) => {
             TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
-        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::MaxTokens),
+        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::OutputLimit),
         Cause::Safety(word) => TurnEnding {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
             error: Some((Status::InvalidArgument, "ANSWER_REFUSED")),

@@ -22,7 +22,7 @@ impl Report {
         });
         section(&mut out, "Handshake with itself, on the demo model", steps);
         section(&mut out, "Settings files", self.settings.files.iter().cloned());
-        section(&mut out, "Settings", self.settings.values.iter().cloned());
+        section(&mut out, "Settings", self.settings.values.iter().map(ToString::to_string));
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys));
         section(&mut out, "Model", [self.model_in_words()].into_iter());

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     failure::{Exit, Failure},
+    prompt::PromptCapabilities,
     turn::Driver,
 };
 use crate::app::{
@@ -32,7 +33,10 @@ pub struct SessionRequest {
 }
 
 /// Opens the session that `request` asks for. `Ok(None)`: the agent is gone.
-pub async fn open_session(driver: &mut Driver, request: &SessionRequest) -> Result<Option<()>, Failure> {
+pub async fn open_session(
+    driver: &mut Driver,
+    request: &SessionRequest,
+) -> Result<Option<PromptCapabilities>, Failure> {
     let Some(agent) = driver.ask("initialize", initialize_params(request)).await? else { return Ok(None) };
     let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
@@ -52,7 +56,7 @@ pub async fn open_session(driver: &mut Driver, request: &SessionRequest) -> Resu
         Some(which) => resume_session(driver, request, which, &agent).await?,
     };
     let Some(session) = opened else { return Ok(None) };
-    set_up(driver, request, &session).await
+    Ok(set_up(driver, request, &session).await?.map(|()| PromptCapabilities::read(&agent)))
 }
 
 fn is_castor(agent: &Value) -> bool {
@@ -70,7 +74,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": request.interactive, "events": request.events}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true}},
         },
     })
 }

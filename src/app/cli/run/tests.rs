@@ -34,6 +34,7 @@ use super::{
     conclude, converse, demo_notes,
     failure::Exit,
     needs_demo,
+    prompt::{Attachment, Prompt},
     screen::{Screen, ScreenStyle},
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
@@ -73,6 +74,7 @@ struct Case {
     look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
+    attachments: Vec<Attachment>,
 }
 
 const OPENING: &str = r#"
@@ -125,8 +127,9 @@ async fn play(case: Case, script: &str) -> Seen {
     let mut driver =
         Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
+    let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
     let run = async {
-        let end = converse(&mut driver, &request, "hello", None).await;
+        let end = converse(&mut driver, &request, prompt, None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));
