@@ -7,6 +7,7 @@ mod change_summary;
 pub mod child;
 pub mod client;
 pub mod client_requests;
+pub mod earlier_session;
 pub mod failure;
 pub mod form;
 pub mod local_servers;
@@ -186,6 +187,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let folder = if let Some(it) = &args.cwd { context.cwd.join(it) } else { context.cwd };
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    earlier_session::settle(args, &cwd)?;
     let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
         let why = "its name is not UTF-8, which the protocol needs";
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
