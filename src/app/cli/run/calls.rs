@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{change_summary::ChangeSummary, report::CallCounts};
+use super::change_summary::ChangeSummary;
 use crate::app::cli::terminal_text::clean_line;
 
 const MAX_TITLE: usize = 200;
@@ -21,6 +23,17 @@ pub enum CallNote {
     Noted(String),
     /// With the reason, where there is one.
     Failed(String),
+}
+
+/// Calls as they were shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallCounts {
+    pub total: usize,
+    pub completed: u64,
+    pub failed: u64,
+    /// Of the failed ones: nobody could be asked for an approval.
+    pub unasked: u64,
 }
 
 #[derive(Debug, Default)]

@@ -1,9 +1,10 @@
 //! Failures of `castor run`: exit codes as Gemini CLI's, and the errors that lead to them.
 
 use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::report::RunError;
 use crate::app::cli::terminal_text::clean;
 
 /// Exit codes.
@@ -32,6 +33,18 @@ pub enum Exit {
 pub struct Failure {
     pub exit: Exit,
     pub message: String,
+}
+
+/// A failure in Gemini CLI's form.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunError {
+    /// Gemini CLI's name, such as `FatalTurnLimitedError`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub message: String,
+    /// The exit code.
+    pub code: u8,
 }
 
 /// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error, what it means where help has to say so)

@@ -10,7 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{calls::CallTracker, failure::Failure};
+use super::{
+    calls::{CallCounts, CallTracker},
+    failure::{Failure, RunError},
+};
 use crate::base::{
     checkpoint::{ChangeKind, FileChange},
     prompt_stats::{DecisionStats, PromptStats, TokenStats, ToolTally},
@@ -39,17 +42,6 @@ impl RunOutput {
         // No map in it has keys that are not texts.
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunError {
-    /// Gemini CLI's name, such as `FatalTurnLimitedError`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub message: String,
-    /// The exit code.
-    pub code: u8,
 }
 
 /// As Gemini CLI counts them.
@@ -171,17 +163,6 @@ pub struct ContextFill {
     pub size: u64,
 }
 
-/// Calls as they were shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CallCounts {
-    pub total: usize,
-    pub completed: u64,
-    pub failed: u64,
-    /// Of the failed ones: nobody could be asked for an approval.
-    pub unasked: u64,
-}
-
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedFiles {
@@ -195,7 +176,7 @@ pub struct ChangedFiles {
 
 /// Facts for the report, as they come in.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct RunReport {
     context: Option<ContextFill>,
     session_cost: Option<Cost>,
     cost: Option<Cost>,
@@ -227,7 +208,7 @@ struct Checkpoint {
     files: Vec<FileChange>,
 }
 
-impl Report {
+impl RunReport {
     /// A `usage_update`.
     pub fn take_usage(&mut self, update: &Value) {
         self.context = ContextFill::deserialize(update).ok().or(self.context);

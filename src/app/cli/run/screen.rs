@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     calls::{CallNote, CallTracker},
     failure::Failure,
-    report::{Report, RunEnd},
+    report::{RunEnd, RunReport},
     text_buffer::TextBuffer,
 };
 use crate::app::cli::{
@@ -53,7 +53,7 @@ pub struct Screen {
     message: Option<String>,
     at_line_start: bool,
     pub calls: CallTracker,
-    pub report: Report,
+    pub report: RunReport,
     events: u64,
 }
 
@@ -79,7 +79,7 @@ impl Screen {
             message: None,
             at_line_start: true,
             calls: CallTracker::default(),
-            report: Report::default(),
+            report: RunReport::default(),
             events: 0,
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     calls::CallTracker,
-    report::{Report, RunEnd},
+    report::{RunEnd, RunReport},
     tests::{check, plain},
 };
 use crate::app::cli::args::OutputFormat;
@@ -94,7 +94,7 @@ fn json_tells_of_failures() {
 #[test]
 fn changes_of_one_file_are_one() {
     let file = |path: &str, change: &str| json!({"path": path, "change": change, "added": 2, "removed": 1});
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     report.note_known(&json!({"checkpoints": [{"id": "k1", "files": [file("/w/old", "added")]}]}));
     report.take_changes(&json!({"checkpoints": [
         {"id": "k1", "files": [file("/w/old", "added")]},
