@@ -81,7 +81,7 @@ enum TurnEvent {
     Handled,
     /// What became of words of the user's.
     Steered(String),
-    /// What waits to be shown can be flushed.
+    /// What waits to be shown can be flushed, or a draw is due.
     Room,
     Answer(Result<Value, Error>),
 }
@@ -107,11 +107,13 @@ impl Driver {
     /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
     pub async fn prompt(&mut self, text: &str) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
+        self.screen.start_turn();
         let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
         self.asker.listen(self.steering.is_possible);
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
         let Some(answer) = answer? else { return Ok(None) };
+        self.screen.set_prompt_answer(&answer);
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
@@ -138,18 +140,21 @@ impl Driver {
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
                 Some(it) = self.steering.next() => TurnEvent::Steered(it),
-                () = self.screen.room() => TurnEvent::Room,
                 Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
                 Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)
                 }
                 it = &mut answer => TurnEvent::Answer(it),
+                () = self.screen.room() => TurnEvent::Room,
             };
             match wake {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
                 other => self.handle_event(other).await?,
             }
             self.steer();
+            if !self.asker.is_asking() {
+                self.screen.release();
+            }
             self.screen.flush();
         }
     }
@@ -261,6 +266,7 @@ impl Driver {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
+        self.screen.set_cancelling();
         self.cancel().await;
         Ok(())
     }
