@@ -69,6 +69,8 @@ pub struct TurnView {
     calls: CallList,
     plan: PlanView,
     waiting: Waiting,
+    /// Bytes of the answer since its finished lines were asked for.
+    unread: usize,
 }
 
 impl TurnView {
@@ -81,6 +83,7 @@ impl TurnView {
             calls: CallList::default(),
             plan: PlanView::default(),
             waiting: Waiting::default(),
+            unread: 0,
         }
     }
 
@@ -151,9 +154,9 @@ impl TurnView {
         std::mem::take(&mut self.finished)
     }
 
-    /// Finished lines that nobody took yet.
-    pub fn waiting_lines(&self) -> usize {
-        self.finished.len()
+    /// Finished lines that were not taken yet, and bytes of which nothing was asked yet.
+    pub fn backlog(&self) -> (usize, usize) {
+        (self.finished.len(), self.unread)
     }
 
     /// When the live region changes by itself, at the soonest; `None`: never.
@@ -223,6 +226,7 @@ impl TurnView {
             }
             return;
         }
+        self.unread += chunk.len();
         match &mut self.text {
             OpenText::Answer { stream, message: old } if old.is_none() || message.is_none_or(|it| old.as_deref() == Some(it)) => {
                 return stream.push(chunk);
@@ -289,6 +293,7 @@ impl TurnView {
     }
 
     fn pull_answer(&mut self) {
+        self.unread = 0;
         if let OpenText::Answer { stream, .. } = &mut self.text {
             let lines = stream.take_finished();
             self.emit(lines, LineKind::Answer);

@@ -227,9 +227,7 @@ impl Screen {
         self.end.took = took;
         // Only castor's own sessions are known to be there later.
         self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);
-        if let Some(line) = self.end.line() {
-            self.print_lines(&[Line::default(), line]);
-        }
+        self.output.print_end(&self.end);
     }
 
     /// Gives what was collected to the writer, or keeps it when there is no room.

@@ -11,6 +11,7 @@
 //! ```
 
 mod resume;
+mod screens;
 mod steering;
 
 use std::{
@@ -236,7 +237,7 @@ fn text_is_streamed_and_tool_calls_go_to_stderr() {
 < result {"stopReason":"end_turn"}"#,
     );
     assert_eq!(seen.out, "Let me look.\nDo\u{1b}[1mne\n");
-    assert_eq!(seen.err, "● ls\n✓ ls\n✗ rm x\n");
+    assert_eq!(seen.err, "▸ thought  hm\n✓ ls\n✗ rm x  failed\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -260,7 +261,7 @@ fn headless_run_denies_questions_once() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "● touch a\ncastor: not allowed, as nobody is here to ask: touch a\n");
+    assert_eq!(seen.err, "castor: not allowed, as nobody is here to ask: touch a\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -271,7 +272,7 @@ fn terminal_run_asks_the_user() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(Case { typed: Some("1"), ..Case::default() }, &script);
-    assert_eq!(seen.err, "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
+    assert_eq!(seen.err, "? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
 }
 
 #[test]

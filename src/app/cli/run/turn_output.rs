@@ -10,9 +10,11 @@ use crate::app::cli::{
     args::OutputFormat,
     render::{
         ansi,
+        end_line::TurnEnd,
         painter::Painter,
         text::Line,
         view::{FinishedLine, LineKind, TurnView, ViewOptions},
+        wrap::wrap,
     },
     terminal_text::{clean, clean_line},
 };
@@ -21,8 +23,9 @@ use crate::app::cli::{
 const DRAW_PERIOD: Duration = Duration::from_millis(17);
 /// Between two draws in which only time passed.
 const SPIN_PERIOD: Duration = Duration::from_millis(100);
-/// Lines that may wait for a terminal that takes nothing.
-const MAX_WAITING: usize = 2_000;
+/// Lines, and bytes of the answer, that may wait for a terminal that takes nothing.
+const MAX_LINES: usize = 2_000;
+const MAX_BYTES: usize = 256 * 1024;
 /// Without a terminal lines are as long as they are.
 const UNLIMITED: usize = 100_000;
 
@@ -218,7 +221,8 @@ impl TurnOutput {
 
     /// So much waits that nothing more should be read.
     pub fn is_full(&self) -> bool {
-        self.view.waiting_lines() > MAX_WAITING
+        let (lines, bytes) = self.view.backlog();
+        lines > MAX_LINES || bytes > MAX_BYTES
     }
 
     /// What is to be written now. `can_draw`: the terminal took what was drawn before.
@@ -242,6 +246,15 @@ impl TurnOutput {
         let text = self.answer.end().to_owned();
         self.write_stdout(text);
         self.panel.clear();
+    }
+
+    /// The end line, below everything.
+    pub fn print_end(&mut self, end: &TurnEnd) {
+        if let Some(line) = end.line() {
+            let gap = if self.style.stderr_is_terminal { vec![Line::default()] } else { Vec::new() };
+            let width = self.view.options.width;
+            self.print_lines(&[gap, wrap(&line, width, "  ")].concat());
+        }
     }
 
     /// The rest, whatever was drawn when; the cursor stands below it.

@@ -39,10 +39,6 @@ pub fn whole(text: &str, width: usize) -> Vec<Line> {
     res
 }
 
-pub fn count_lines(text: &str) -> usize {
-    unfence(text).lines().count()
-}
-
 /// The output in a fence, without the fence and what an agent says behind it; other text as it is.
 pub fn unfence(text: &str) -> &str {
     let ticks = text.len() - text.trim_start_matches('`').len();

@@ -34,10 +34,6 @@ impl PlanView {
         self.entries.iter().filter(|it| !old.contains(it)).map(line).collect()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     pub fn lines(&self) -> Vec<Line> {
         self.entries.iter().map(line).collect()
     }
