@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(wrapped("use --all-targets, please.", 13, ""), ["use", "--all-targets", ", please."]);
         assert_eq!(wrapped("call f(x), then", 9, ""), ["call", "f(x),", "then"]);
         assert_eq!(wrapped("日本。語", 6, ""), ["日本。", "語"]);
-        assert_eq!(wrapped("日本。語", 5, ""), ["日", "本。語"]);
+        assert_eq!(wrapped("日本。語", 5, ""), ["日", "本。", "語"]);
         assert_eq!(wrapped("👩‍👩‍👧‍👦👩‍👩‍👧‍👦 ok", 4, ""), ["👩‍👩‍👧‍👦👩‍👩‍👧‍👦", "ok"]);
     }
 
