@@ -184,6 +184,9 @@ impl CallView {
 
     /// The turn is over, and nothing was heard of its end.
     pub fn unfinished(&self, cwd: &str, width: usize) -> Vec<Line> {
+        if !self.is_running() {
+            return Vec::new();
+        }
         let mut line = Line::new("✗ ", Style::color(Color::Red));
         line.push(&self.label(cwd), Style::PLAIN);
         line.push("  interrupted", Style::color(Color::Red));
