@@ -177,7 +177,8 @@ impl TurnView {
         let room = room.saturating_sub(calls.len());
         let plan = self.plan.live(width, room.min(PLAN_ROWS));
         let tail = match &self.text {
-            OpenText::Answer { stream, .. } => stream.tail(),
+            // The terminal may be narrower than it was when the answer began.
+            OpenText::Answer { stream, .. } => stream.tail().iter().flat_map(|it| wrap(it, width, "")).collect(),
             _ => Vec::new(),
         };
         let mut res: Vec<Line> = Vec::new();

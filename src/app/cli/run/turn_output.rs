@@ -151,7 +151,8 @@ impl TurnOutput {
 impl TurnOutput {
     /// A remark of our own.
     pub fn note(&mut self, line: &str) {
-        self.print_lines(&[Line::plain(&format!("castor: {line}"))]);
+        let line = Line::plain(&format!("castor: {line}"));
+        self.print_lines(&wrap(&line, self.view.options.width, "  "));
     }
 
     /// A line of the agent's stderr.
@@ -251,9 +252,7 @@ impl TurnOutput {
     /// The end line, below everything.
     pub fn print_end(&mut self, end: &TurnEnd) {
         if let Some(line) = end.line() {
-            let gap = if self.style.stderr_is_terminal { vec![Line::default()] } else { Vec::new() };
-            let width = self.view.options.width;
-            self.print_lines(&[gap, wrap(&line, width, "  ")].concat());
+            self.print_lines(&wrap(&line, self.view.options.width, "  "));
         }
     }
 

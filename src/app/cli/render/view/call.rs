@@ -26,6 +26,7 @@ use crate::{
 const MAX_LABEL: usize = 200;
 /// Bytes of a content that are kept while a call runs: its end.
 const MAX_KEPT: usize = 64 * 1024;
+const MAX_FENCE: usize = 100;
 /// Last lines of a command's output that are shown while it runs.
 pub const LIVE_LINES: usize = 8;
 
@@ -203,14 +204,15 @@ pub fn relative(path: &str, cwd: &str) -> String {
     }
 }
 
-/// Long texts keep their end.
+/// Long texts keep their end, and the fence that they begin with.
 fn shorten(content: &Value) -> Value {
     let mut res = content.clone();
     for it in res.as_array_mut().into_iter().flatten() {
         if let Some(Value::String(it)) = it.pointer_mut("/content/text")
             && it.len() > MAX_KEPT
         {
-            *it = text::tail(it, MAX_KEPT).to_owned();
+            let fence = it.lines().next().filter(|it| it.starts_with("```") && it.len() < MAX_FENCE);
+            *it = format!("{}\n{}", fence.unwrap_or_default(), text::tail(it, MAX_KEPT));
         }
     }
     res

@@ -245,6 +245,7 @@ fn play(scenario: &str, columns: usize, colored: bool) -> Stage {
     let setting = |name: &str| steps().find_map(|it| it.strip_prefix(name)).map(str::trim);
     let rows = setting("rows ").map_or(50, |it| it.parse().unwrap());
     let mut stage = Stage::new(setting("mode ").unwrap_or("live"), columns, rows, colored);
+    stage.flush();
     steps().for_each(|it| stage.act(it));
     stage
 }
