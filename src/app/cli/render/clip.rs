@@ -26,7 +26,7 @@ pub fn clip(line: &Line, width: usize) -> Line {
 
 /// `line` and behind it `end`, which is never cut; in one row.
 pub fn with_end(mut line: Line, end: Line, width: usize) -> Line {
-    if end.spans.is_empty() {
+    if end.width() == 0 {
         return clip(&line, width);
     }
     let room = width.saturating_sub(end.width() + 2);

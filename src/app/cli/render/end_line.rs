@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn the_end_says_what_was_spent() {
-        let usage = json!({"inputTokens": 42_100, "cachedReadTokens": 34_200, "outputTokens": 2_000, "thoughtTokens": 1_100});
+        let usage =
+            json!({"inputTokens": 42_100, "cachedReadTokens": 34_200, "outputTokens": 2_000, "thoughtTokens": 1_100});
         let mut end = TurnEnd {
             changes: Some("3 files +12 −4".to_owned()),
             usage: Some(usage),

@@ -33,6 +33,8 @@ pub struct ViewOptions {
     pub width: usize,
     /// False: the answer goes elsewhere, such as into a pipe.
     pub shows_answer: bool,
+    /// Answer and work stand on one terminal: a blank line is between them.
+    pub shares_terminal: bool,
     /// There is a live region: calls keep their order, and the plan is shown once at the end.
     pub is_live: bool,
 }
@@ -54,9 +56,14 @@ pub enum LineKind {
 /// Text that is still coming.
 enum OpenText {
     Nothing,
-    Answer { stream: MarkdownStream, message: Option<String> },
+    Answer {
+        stream: MarkdownStream,
+        message: Option<String>,
+    },
     /// It is shown elsewhere.
-    Elsewhere { since: Duration },
+    Elsewhere {
+        since: Duration,
+    },
     Thought(ThoughtView),
 }
 
@@ -187,7 +194,7 @@ impl TurnView {
             if lines.is_empty() {
                 continue;
             }
-            if last.is_some_and(|it| it != kind) && self.options.shows_answer {
+            if last.is_some_and(|it| it != kind) && self.options.shares_terminal {
                 res.push(Line::default());
             }
             last = Some(kind);
@@ -229,7 +236,9 @@ impl TurnView {
         }
         self.unread += chunk.len();
         match &mut self.text {
-            OpenText::Answer { stream, message: old } if old.is_none() || message.is_none_or(|it| old.as_deref() == Some(it)) => {
+            OpenText::Answer { stream, message: old }
+                if old.is_none() || message.is_none_or(|it| old.as_deref() == Some(it)) =>
+            {
                 return stream.push(chunk);
             }
             _ => (),
@@ -309,7 +318,7 @@ impl TurnView {
         if lines.is_empty() {
             return;
         }
-        if self.last.is_some_and(|it| it != kind) && self.options.shows_answer {
+        if self.last.is_some_and(|it| it != kind) && self.options.shares_terminal {
             self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Work });
         }
         self.last = Some(kind);

@@ -46,7 +46,11 @@ use super::{
     args::{AgentArgs, OutputFormat, RunArgs},
     render::ansi::wants_color,
 };
-use crate::{app::session::confinement, base::path::AbsPath, world::secrets::Env};
+use crate::{
+    app::{session::confinement, settings::options::DEMO},
+    base::path::AbsPath,
+    world::secrets::Env,
+};
 
 /// Questions and signals that may wait.
 const QUEUE: usize = 16;
@@ -158,6 +162,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         }
     };
     screen.set_cwd(&prepared.request.cwd);
+    // Nothing is paid for these, so there is nothing unknown about the cost.
+    screen.end.is_free = args.agent_args.script.is_fake() || args.agent_args.model.as_deref() == Some(DEMO);
     let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {

@@ -74,6 +74,7 @@ impl TurnOutput {
         let options = ViewOptions {
             width: UNLIMITED,
             shows_answer: style.stdout_is_terminal && is_text,
+            shares_terminal: style.stdout_is_terminal && style.stderr_is_terminal,
             is_live: style.is_live,
             ..ViewOptions::default()
         };

@@ -28,7 +28,8 @@ impl PlanView {
     /// Takes the whole plan anew; gives lines of the entries that are new or have another status.
     pub fn update(&mut self, update: &Value) -> Vec<Line> {
         let entries = update.get("entries").and_then(Value::as_array).into_iter().flatten();
-        let text = |it: &Value, key: &str| clean_line(it.get(key).and_then(Value::as_str).unwrap_or_default(), MAX_TEXT);
+        let text =
+            |it: &Value, key: &str| clean_line(it.get(key).and_then(Value::as_str).unwrap_or_default(), MAX_TEXT);
         let entry = |it: &Value| PlanEntry { text: text(it, "content"), status: text(it, "status") };
         let old = std::mem::replace(&mut self.entries, entries.take(MAX_ENTRIES).map(entry).collect());
         self.entries.iter().filter(|it| !old.contains(it)).map(line).collect()

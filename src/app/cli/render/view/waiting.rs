@@ -74,7 +74,10 @@ impl Waiting {
         };
         let mut line = Line::new(&format!("{} ", self.spinner(now)), Style::color(Color::Cyan));
         line.push(words, Style::DIM);
-        let took = words::duration(waited).map(|it| format!("{it} · ")).unwrap_or_default();
-        Some(with_end(line, Line::new(&format!("{took}{hint}"), Style::DIM), width))
+        let took = words::duration(waited).unwrap_or_default();
+        let gap = if took.is_empty() { "" } else { " · " };
+        let whole = Line::new(&format!("{took}{gap}{hint}"), Style::DIM);
+        let has_room = line.width() + whole.width() + 2 <= width;
+        Some(with_end(line, if has_room { whole } else { Line::new(&took, Style::DIM) }, width))
     }
 }

@@ -234,7 +234,8 @@ fn style_name(cell: &vt100::Cell) -> String {
         }
         vt100::Color::Rgb(..) => "rgb".to_owned(),
     };
-    let marks = [(cell.bold(), "bold"), (cell.dim(), "dim"), (cell.italic(), "italic"), (cell.underline(), "underline")];
+    let marks =
+        [(cell.bold(), "bold"), (cell.dim(), "dim"), (cell.italic(), "italic"), (cell.underline(), "underline")];
     let words: Vec<&str> = marks.iter().filter_map(|it| it.0.then_some(it.1)).chain([color.as_str()]).collect();
     let name = words.join(" ").trim().to_owned();
     if name.is_empty() { name } else { format!("{{{name}}}") }
