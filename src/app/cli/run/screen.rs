@@ -207,10 +207,16 @@ impl Screen {
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
             }
+            // A program that reads lines must learn why there are none.
+            OutputFormat::Events if self.events == 0 => {
+                let object = self.report(session, end, took);
+                self.output.write_stdout(format!("{object}\n"));
+            }
             _ => (),
         }
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
-        for it in self.calls.approval_hint().iter().chain(failure.map(|it| &it.message)) {
+        let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
+        for it in hint.iter().chain(failure.map(|it| &it.message)) {
             self.note(it);
         }
         if self.is_text() {
@@ -228,6 +234,11 @@ impl Screen {
         // Only castor's own sessions are known to be there later.
         self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);
         self.output.print_end(&self.end);
+    }
+
+    /// What would have been the answer, if it was not shown yet.
+    pub fn take_answer(&mut self) -> String {
+        self.output.answer.take_all()
     }
 
     /// Gives what was collected to the writer, or keeps it when there is no room.

@@ -35,6 +35,7 @@ use super::{
     conclude, converse, demo_notes,
     failure::Exit,
     needs_demo,
+    prompt::{Attachment, Prompt},
     screen::{Screen, ScreenStyle},
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
@@ -74,6 +75,7 @@ struct Case {
     look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
+    attachments: Vec<Attachment>,
 }
 
 const OPENING: &str = r#"
@@ -126,8 +128,9 @@ async fn play(case: Case, script: &str) -> Seen {
     let mut driver =
         Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
+    let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
     let run = async {
-        let end = converse(&mut driver, &request, "hello", None).await;
+        let end = converse(&mut driver, &request, prompt, None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));
@@ -261,7 +264,7 @@ fn headless_run_denies_questions_once() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "castor: not allowed, as nobody is here to ask: touch a\n");
+    assert_eq!(seen.err, "castor: denied, because nobody can be asked: touch a\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -294,7 +297,7 @@ fn forms_and_pages_are_answered_on_a_terminal() {
         "{nobody}\n> answer {{\"id\":\"7\",\"result\":{{\"action\":\"decline\"}}}}\n< result {{\"stopReason\":\"end_turn\"}}"
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "castor: not answered, as nobody is here to ask\n");
+    assert_eq!(seen.err, "castor: not answered, because nobody can be asked\n");
 }
 
 #[test]
