@@ -34,6 +34,8 @@ pub const LIVE_LINES: usize = 8;
 pub struct CallView {
     pub id: String,
     fields: Map<String, Value>,
+    /// The end of what came piece by piece.
+    printed: String,
     started: Duration,
     ended: Duration,
     /// A plan came while it ran: the list says what it did.
@@ -42,7 +44,7 @@ pub struct CallView {
 
 impl CallView {
     pub fn new(id: &str, now: Duration) -> Self {
-        Self { id: id.to_owned(), fields: Map::new(), started: now, ended: now, is_plan: false }
+        Self { id: id.to_owned(), fields: Map::new(), printed: String::new(), started: now, ended: now, is_plan: false }
     }
 
     /// Takes a `tool_call` or `tool_call_update`: a field that is absent or null stays as it was.
@@ -52,6 +54,12 @@ impl CallView {
         for (key, it) in fields.filter(|(key, it)| *key != "sessionUpdate" && !it.is_null()) {
             let kept = if key == "content" { shorten(it) } else { it.clone() };
             self.fields.insert(key.clone(), kept);
+        }
+        if let Some(piece) = update.pointer("/_meta/terminal_output/data").and_then(Value::as_str) {
+            self.printed.push_str(piece);
+            if self.printed.len() > 2 * MAX_KEPT {
+                self.printed = text::tail(&self.printed, MAX_KEPT).to_owned();
+            }
         }
         // What comes before is the model's and the user's time.
         if self.is_running() && !was_running {
@@ -74,6 +82,16 @@ impl CallView {
 
     pub fn contents(&self) -> &[Value] {
         self.fields.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What a command printed, as far as it is known: a content is a whole, pieces are not.
+    pub fn printed(&self) -> &str {
+        let mut texts = self.contents().iter().filter_map(text_block);
+        match (self.printed.is_empty(), texts.clone().find(|it| it.starts_with("```"))) {
+            (_, Some(fenced)) => fenced,
+            (true, None) => texts.next().unwrap_or_default(),
+            (false, None) => &self.printed,
+        }
     }
 
     pub fn is_over(&self) -> bool {
@@ -151,10 +169,8 @@ impl CallView {
         let took = words::duration(now.saturating_sub(self.started)).filter(|_| self.is_running());
         let took = took.map(|it| Line::new(&it, Style::DIM)).unwrap_or_default();
         let mut res = vec![with_end(line, took, width)];
-        if self.is_command()
-            && let Some(it) = self.contents().iter().find_map(text_block)
-        {
-            res.extend(command_output::last_lines(it, rows.min(LIVE_LINES), width));
+        if self.is_command() {
+            res.extend(command_output::last_lines(self.printed(), rows.min(LIVE_LINES), width));
         }
         res
     }

@@ -90,7 +90,7 @@ impl CallResult {
     }
 
     fn show_command(&mut self, call: &CallView, width: usize) {
-        let output = call.contents().iter().find_map(text_block).unwrap_or_default();
+        let output = call.printed();
         let output = if output.starts_with(NO_OUTPUT) { "" } else { output };
         let code = call.output("exitCode").or_else(|| call.output("exit_code")).and_then(Value::as_i64);
         let signal = call.output("signal").and_then(Value::as_str);

@@ -8,6 +8,7 @@
 //! thought …          a piece of a thought          notice …        of castor
 //! + c1 {…}           a new call                    ~ c1 {…}        more of a call
 //! out c1 …           a running command's output    count c1 N      its output is N lines
+//! piece c1 …         the same, only what is new
 //! note … | log …     castor's own remark, a line of the agent's log
 //! panel …            what the user is asked        panel           nothing any more
 //! ask …              a question as text, as it was before panels   answered
@@ -114,6 +115,11 @@ impl Stage {
             "out" => {
                 let (id, text) = text.split_once(' ').unwrap();
                 self.print(id, text);
+            }
+            "piece" => {
+                let (id, data) = text.split_once(' ').unwrap();
+                let update = json!({"status": "in_progress", "_meta": {"terminal_output": {"data": data}}});
+                self.call("tool_call_update", &format!("{id} {update}"));
             }
             "count" => {
                 let (id, n) = text.split_once(' ').unwrap();
