@@ -123,7 +123,7 @@ async fn play(case: Case, script: &str) -> Seen {
     };
     let user = User { signals: user, keys, sees: err.clone() };
     let mut driver =
-        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
+        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing, "/w"));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let run = async {
         let end = converse(&mut driver, &request, "hello", None).await;

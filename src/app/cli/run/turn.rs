@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{TerminalAsker, TypedLine},
+    ask::{TerminalAsker, Typed},
     child::StderrTail,
     client::{Incoming, Peer},
     client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
     failure::{self, Exit, Failure},
     screen::Screen,
     steering::Steering,
+    terminal,
 };
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
@@ -75,7 +76,7 @@ enum TurnEvent {
     Unread,
     GiveUp,
     Question(Question),
-    Typed(TypedLine),
+    Typed(Typed),
     Log(String),
     Incoming(Incoming),
     Handled,
@@ -111,6 +112,7 @@ impl Driver {
         self.asker.listen(self.steering.is_possible);
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
+        self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
@@ -150,7 +152,15 @@ impl Driver {
                 other => self.handle_event(other).await?,
             }
             self.steer();
+            self.show_questions();
             self.screen.flush();
+        }
+    }
+
+    fn show_questions(&mut self) {
+        self.screen.print_lines(&self.asker.take_lines());
+        if self.asker.takes_keys() {
+            self.screen.set_panel(self.asker.panel(terminal::columns()));
         }
     }
 
@@ -186,6 +196,7 @@ impl Driver {
     }
 
     fn finish_request(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
+        self.show_questions();
         // The demultiplexer had passed these on before it passed on the answer.
         while let Ok(it) = self.sources.incoming.try_recv() {
             self.incoming(it);
@@ -257,7 +268,7 @@ impl Driver {
         if signal == UserSignal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
         }
-        if self.asker.is_asking() {
+        if self.asker.is_asking() && !self.asker.takes_keys() {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");

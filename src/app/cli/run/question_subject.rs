@@ -1,0 +1,196 @@
+//! The subject of a question: the command, diff or text that would be approved, cut to what fits on a screen.
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::app::cli::{
+    render::text::{Color, Line, Style},
+    terminal_text::{clean, clean_line},
+};
+
+/// Lines of a diff or of other content that a question shows at once.
+const MAX_LINES: usize = 20;
+/// The most lines that are ever shown of one text.
+const MAX_WHOLE: usize = 5_000;
+/// Characters of the subject in a record.
+const MAX_SHORT: usize = 60;
+const MAX_TITLE: usize = 300;
+/// The longest text whose diff is worked out; beyond that only its size is shown.
+const MAX_DIFF_BYTES: usize = 1 << 20;
+
+/// What a question says before it is answered.
+#[derive(Debug, Default, PartialEq)]
+pub struct QuestionText {
+    /// A few words for the record.
+    pub short: String,
+    /// For the scrollback.
+    pub lines: Vec<Line>,
+    /// All of a text that was cut, for a look at it.
+    pub cut: Vec<Line>,
+    /// Why it is asked.
+    pub reasons: Vec<String>,
+}
+
+impl QuestionText {
+    /// A message that is the question itself.
+    pub fn of_message(message: &str) -> Self {
+        let message = clean(message);
+        let mut lines = message.trim().lines();
+        let first = lines.next().unwrap_or_default();
+        let mut res = Self { short: clean_line(first, MAX_SHORT), ..Self::default() };
+        res.lines.push(heading(first));
+        let rest: Vec<Line> = lines.map(|it| Line::plain(&format!("  {it}"))).collect();
+        res.push_at_most(rest, MAX_WHOLE);
+        res
+    }
+
+    /// What goes to the scrollback; the rest stays for the panel.
+    pub fn without_reasons(&mut self) -> Self {
+        Self { short: self.short.clone(), lines: std::mem::take(&mut self.lines), ..Self::default() }
+    }
+
+    /// A tool call that waits for approval. Paths are seen from `cwd`.
+    pub fn of_call(call: &Value, cwd: &str) -> Self {
+        let text = |key: &str| call.get(key).and_then(Value::as_str);
+        let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let texts: Vec<&str> = content.iter().filter_map(|it| it.pointer("/content/text")?.as_str()).collect();
+        let Some(title) = text("title") else {
+            return Self::of_message(texts.first().copied().unwrap_or("a tool call"));
+        };
+        let title = clean_line(title, MAX_TITLE);
+        let diffs: Vec<&Value> =
+            content.iter().filter(|it| it.get("type").and_then(Value::as_str) == Some("diff")).collect();
+        let mut res = match (call.pointer("/rawInput/command").and_then(Value::as_str), diffs.as_slice()) {
+            (Some(command), []) => Self::of_command(&title, command),
+            (_, []) => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
+            (_, diffs) => Self::of_diffs(diffs, cwd),
+        };
+        for it in texts {
+            res.push_text(it);
+        }
+        res
+    }
+
+    /// The command in whole, once: a title that only repeats it is left out.
+    fn of_command(title: &str, command: &str) -> Self {
+        let words = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
+        let command = clean(command);
+        let is_title = words(&command).starts_with(words(title).trim_end_matches('…').trim_end());
+        let mut lines = command.trim_end().lines();
+        let mut res = Self::default();
+        if is_title {
+            let first = lines.next().unwrap_or_default();
+            res.short = clean_line(first, MAX_SHORT);
+            res.lines.push(heading(first));
+        } else {
+            res.short = clean_line(title, MAX_SHORT);
+            res.lines.push(heading(title));
+        }
+        let mark = if is_title { "  " } else { "  $ " };
+        let rest = lines.map(|it| Line::new(&format!("{mark}{it}"), Style::BOLD)).collect();
+        res.push_at_most(rest, MAX_WHOLE);
+        res
+    }
+
+    fn of_diffs(diffs: &[&Value], cwd: &str) -> Self {
+        let views: Vec<(String, DiffView)> = diffs.iter().map(|it| file_diff(it, cwd)).collect();
+        let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.1.added, sum.1 + it.1.removed));
+        let short = match views.as_slice() {
+            [(name, _)] => name.clone(),
+            more => format!("edit {} files", more.len()),
+        };
+        let mut head = heading(&short);
+        head.push(&format!("  +{added}"), Style::color(Color::Green));
+        head.push(&format!(" −{removed}"), Style::color(Color::Red));
+        let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![head], ..Self::default() };
+        let mut body = Vec::new();
+        let is_one = views.len() == 1;
+        for (name, view) in views {
+            if !is_one {
+                body.push(Line::new(&format!("  {name}"), Style::BOLD));
+            }
+            body.extend(view.lines);
+        }
+        res.push_cut(body);
+        res
+    }
+
+    /// One line says why it is asked; more are content to look at.
+    fn push_text(&mut self, text: &str) {
+        let text = clean(text);
+        let text = text.trim();
+        match text.lines().count() {
+            0 => (),
+            1 => self.reasons.push(text.to_owned()),
+            _ => self.push_cut(text.lines().map(|it| Line::plain(&format!("  {it}"))).collect()),
+        }
+    }
+
+    fn push_cut(&mut self, lines: Vec<Line>) {
+        if lines.len() > MAX_LINES + 1 {
+            let more = lines.len() - MAX_LINES;
+            self.lines.extend(lines.iter().take(MAX_LINES).cloned());
+            self.lines.push(Line::new(&format!("  … {more} more lines"), Style::DIM));
+            self.cut.extend(lines.into_iter().take(MAX_WHOLE));
+            return;
+        }
+        self.lines.extend(lines);
+    }
+
+    fn push_at_most(&mut self, lines: Vec<Line>, most: usize) {
+        let more = lines.len().saturating_sub(most);
+        self.lines.extend(lines.into_iter().take(most));
+        if more > 0 {
+            self.lines.push(Line::new(&format!("  … {more} more lines"), Style::DIM));
+        }
+    }
+}
+
+fn heading(text: &str) -> Line {
+    let mut line = Line::new("? ", Style { bold: true, ..Style::color(Color::Yellow) });
+    line.push(text, Style::BOLD);
+    line
+}
+
+struct DiffView {
+    added: usize,
+    removed: usize,
+    lines: Vec<Line>,
+}
+
+/// What is done to which file, and its diff.
+fn file_diff(it: &Value, cwd: &str) -> (String, DiffView) {
+    let text = |key: &str| it.get(key).and_then(Value::as_str);
+    let (path, new) = (text("path").unwrap_or_default(), text("newText").unwrap_or_default());
+    let verb = if text("oldText").is_some() { "edit" } else { "create" };
+    let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
+    let name = format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE));
+    (name, diff(text("oldText").unwrap_or_default(), new))
+}
+
+fn diff(old: &str, new: &str) -> DiffView {
+    let mut view = DiffView { added: 0, removed: 0, lines: Vec::new() };
+    if old.len() + new.len() > MAX_DIFF_BYTES {
+        view.lines.push(Line::plain(&format!("  {} bytes become {} bytes", old.len(), new.len())));
+        return view;
+    }
+    let diff = TextDiff::from_lines(old, new);
+    for (at, hunk) in diff.grouped_ops(3).iter().enumerate() {
+        if at > 0 {
+            view.lines.push(Line::new("  ⋮", Style::DIM));
+        }
+        for change in hunk.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (mark, style) = match change.tag() {
+                ChangeTag::Equal => (' ', Style::PLAIN),
+                ChangeTag::Insert => ('+', Style::color(Color::Green)),
+                ChangeTag::Delete => ('-', Style::color(Color::Red)),
+            };
+            view.added += usize::from(mark == '+');
+            view.removed += usize::from(mark == '-');
+            let number = change.new_index().or(change.old_index()).map_or(0, |it| it + 1);
+            let text = change.value().trim_end_matches(['\n', '\r']);
+            view.lines.push(Line::new(&format!("  {number:>4} {mark}{text}"), style));
+        }
+    }
+    view
+}
