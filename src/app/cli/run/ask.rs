@@ -15,7 +15,7 @@ use super::{
     keys::{Key, KeyDecoder},
     line_editor::LineEditor,
     question::QuestionKind,
-    question_subject::QuestionText,
+    question_subject::{QuestionPlace, QuestionText},
     terminal::{self, KeyTerminal, TypedBytes},
 };
 use crate::app::cli::{
@@ -26,6 +26,7 @@ use crate::app::cli::{
     terminal_text::clean_line,
 };
 
+const DEFAULT_WIDTH: usize = 80;
 const MAX_TITLE: usize = 300;
 const MAX_URL: usize = 4_096;
 const MAX_WITHDRAWN: usize = 64;
@@ -82,6 +83,8 @@ pub struct TerminalAsker {
     typing: Keyboard,
     /// Paths are shown as they are seen from here.
     cwd: String,
+    /// Columns of the screen.
+    width: usize,
     waiting: VecDeque<Pending>,
     /// Requests that were taken back before their question got here: it comes by way of a handler's task.
     withdrawn: VecDeque<String>,
@@ -111,6 +114,7 @@ impl TerminalAsker {
         Self {
             typing,
             cwd: cwd.to_owned(),
+            width: DEFAULT_WIDTH,
             waiting: VecDeque::new(),
             withdrawn: VecDeque::new(),
             answered: 0,
@@ -148,7 +152,8 @@ impl TerminalAsker {
     }
 
     /// What stands at the bottom of the screen.
-    pub fn panel(&self, width: usize) -> Vec<Line> {
+    pub fn panel(&mut self, width: usize) -> Vec<Line> {
+        self.width = width;
         if !self.takes_keys() {
             return Vec::new();
         }
@@ -190,7 +195,7 @@ impl TerminalAsker {
                     _ = question.answer.send(Answer::Cancelled);
                     return String::new();
                 }
-                let mut text = QuestionText::of_call(call, &self.cwd);
+                let mut text = QuestionText::of_call(call, &QuestionPlace { cwd: &self.cwd, width: self.width });
                 let shown = text.without_reasons();
                 (QuestionKind::Approval(ApprovalQuestion::new(text, options, self.listens)), shown)
             }

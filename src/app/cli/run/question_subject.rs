@@ -1,10 +1,12 @@
 //! The subject of a question: the command, diff or text that would be approved, cut to what fits on a screen.
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use crate::app::cli::{
-    render::text::{Color, Line, Style},
+    render::{
+        diff::{DiffView, diff},
+        text::{Color, Line, Span, Style},
+    },
     terminal_text::{clean, clean_line},
 };
 
@@ -15,8 +17,15 @@ const MAX_WHOLE: usize = 5_000;
 /// Characters of the subject in a record.
 const MAX_SHORT: usize = 60;
 const MAX_TITLE: usize = 300;
-/// The longest text whose diff is worked out; beyond that only its size is shown.
-const MAX_DIFF_BYTES: usize = 1 << 20;
+/// Columns that a diff is indented by.
+const INDENT: &str = "  ";
+
+/// Where a question is shown.
+pub struct QuestionPlace<'a> {
+    /// Paths are seen from here.
+    pub cwd: &'a str,
+    pub width: usize,
+}
 
 /// What a question says before it is answered.
 #[derive(Debug, Default, PartialEq)]
@@ -49,8 +58,8 @@ impl QuestionText {
         Self { short: self.short.clone(), lines: std::mem::take(&mut self.lines), ..Self::default() }
     }
 
-    /// A tool call that waits for approval. Paths are seen from `cwd`.
-    pub fn of_call(call: &Value, cwd: &str) -> Self {
+    /// A tool call that waits for approval.
+    pub fn of_call(call: &Value, place: &QuestionPlace<'_>) -> Self {
         let text = |key: &str| call.get(key).and_then(Value::as_str);
         let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let texts: Vec<&str> = content.iter().filter_map(|it| it.pointer("/content/text")?.as_str()).collect();
@@ -63,7 +72,7 @@ impl QuestionText {
         let mut res = match (call.pointer("/rawInput/command").and_then(Value::as_str), diffs.as_slice()) {
             (Some(command), []) => Self::of_command(&title, command),
             (_, []) => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
-            (_, diffs) => Self::of_diffs(diffs, cwd),
+            (_, diffs) => Self::of_diffs(diffs, place),
         };
         for it in texts {
             res.push_text(it);
@@ -92,26 +101,26 @@ impl QuestionText {
         res
     }
 
-    fn of_diffs(diffs: &[&Value], cwd: &str) -> Self {
-        let views: Vec<(String, DiffView)> = diffs.iter().map(|it| file_diff(it, cwd)).collect();
-        let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.1.added, sum.1 + it.1.removed));
-        let short = match views.as_slice() {
-            [(name, _)] => name.clone(),
+    fn of_diffs(diffs: &[&Value], place: &QuestionPlace<'_>) -> Self {
+        let short = match diffs {
+            [one] => edit_name(one, place.cwd),
             more => format!("edit {} files", more.len()),
         };
+        let limit = MAX_LINES / diffs.len().max(1);
+        let views: Vec<DiffView> = diffs.iter().map(|it| file_diff(it, Some(limit), place.width)).collect();
+        let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
         let mut head = heading(&short);
         head.push(&format!("  +{added}"), Style::color(Color::Green));
         head.push(&format!(" −{removed}"), Style::color(Color::Red));
         let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![head], ..Self::default() };
-        let mut body = Vec::new();
-        let is_one = views.len() == 1;
-        for (name, view) in views {
-            if !is_one {
-                body.push(Line::new(&format!("  {name}"), Style::BOLD));
+        let is_cut = views.iter().any(|it| it.hidden > 0);
+        for (it, view) in diffs.iter().zip(views) {
+            let name = (diffs.len() > 1).then(|| Line::new(&format!("  {}", edit_name(it, place.cwd)), Style::BOLD));
+            res.lines.extend(name.iter().cloned().chain(view.lines));
+            if is_cut {
+                res.cut.extend(name.into_iter().chain(file_diff(it, Some(MAX_WHOLE), place.width).lines));
             }
-            body.extend(view.lines);
         }
-        res.push_cut(body);
         res
     }
 
@@ -152,45 +161,20 @@ fn heading(text: &str) -> Line {
     line
 }
 
-struct DiffView {
-    added: usize,
-    removed: usize,
-    lines: Vec<Line>,
+/// What is done to which file.
+fn edit_name(it: &Value, cwd: &str) -> String {
+    let path = it.get("path").and_then(Value::as_str).unwrap_or_default();
+    let verb = if it.get("oldText").is_some_and(Value::is_string) { "edit" } else { "create" };
+    let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
+    format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE))
 }
 
-/// What is done to which file, and its diff.
-fn file_diff(it: &Value, cwd: &str) -> (String, DiffView) {
+fn file_diff(it: &Value, limit: Option<usize>, width: usize) -> DiffView {
     let text = |key: &str| it.get(key).and_then(Value::as_str);
     let (path, new) = (text("path").unwrap_or_default(), text("newText").unwrap_or_default());
-    let verb = if text("oldText").is_some() { "edit" } else { "create" };
-    let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
-    let name = format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE));
-    (name, diff(text("oldText").unwrap_or_default(), new))
-}
-
-fn diff(old: &str, new: &str) -> DiffView {
-    let mut view = DiffView { added: 0, removed: 0, lines: Vec::new() };
-    if old.len() + new.len() > MAX_DIFF_BYTES {
-        view.lines.push(Line::plain(&format!("  {} bytes become {} bytes", old.len(), new.len())));
-        return view;
-    }
-    let diff = TextDiff::from_lines(old, new);
-    for (at, hunk) in diff.grouped_ops(3).iter().enumerate() {
-        if at > 0 {
-            view.lines.push(Line::new("  ⋮", Style::DIM));
-        }
-        for change in hunk.iter().flat_map(|op| diff.iter_changes(op)) {
-            let (mark, style) = match change.tag() {
-                ChangeTag::Equal => (' ', Style::PLAIN),
-                ChangeTag::Insert => ('+', Style::color(Color::Green)),
-                ChangeTag::Delete => ('-', Style::color(Color::Red)),
-            };
-            view.added += usize::from(mark == '+');
-            view.removed += usize::from(mark == '-');
-            let number = change.new_index().or(change.old_index()).map_or(0, |it| it + 1);
-            let text = change.value().trim_end_matches(['\n', '\r']);
-            view.lines.push(Line::new(&format!("  {number:>4} {mark}{text}"), style));
-        }
+    let mut view = diff(path, text("oldText"), new, limit, width.saturating_sub(INDENT.len()));
+    for line in &mut view.lines {
+        line.spans.insert(0, Span::new(INDENT, Style::PLAIN));
     }
     view
 }

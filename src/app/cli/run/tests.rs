@@ -271,7 +271,7 @@ fn terminal_run_asks_the_user() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(Case { typed: Some("1"), ..Case::default() }, &script);
-    assert_eq!(seen.err, "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
+    assert_eq!(seen.err, "● touch a\n? touch a\n  y) Allow\n  n) Reject\n  y, n: ");
 }
 
 #[test]
