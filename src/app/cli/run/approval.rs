@@ -7,7 +7,7 @@ use super::{
     keys::Key,
     line_editor::LineEditor,
     menu::{Menu, MenuOption},
-    question_subject::QuestionText,
+    question_subject::{QuestionText, heading},
 };
 use crate::app::cli::render::{
     text::{Color, Line, Style},
@@ -54,11 +54,13 @@ pub struct ApprovalQuestion {
     /// The agent takes words beside the answer.
     takes_words: bool,
     shows_help: bool,
+    /// All of a long text was shown, so that its name has left the screen.
+    is_far: bool,
 }
 
 impl ApprovalQuestion {
     pub fn new(text: QuestionText, options: Vec<MenuOption>, takes_words: bool) -> Self {
-        Self { text, menu: Menu::new(options), why: None, takes_words, shows_help: false }
+        Self { text, menu: Menu::new(options), why: None, takes_words, shows_help: false, is_far: false }
     }
 
     pub fn key(&mut self, key: &Key) -> QuestionStep {
@@ -75,6 +77,7 @@ impl ApprovalQuestion {
             Key::Char('?') => self.shows_help = !self.shows_help,
             Key::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
             Key::Char('d' | 'D') if !self.text.cut.is_empty() => {
+                self.is_far = true;
                 return QuestionStep::Show(std::mem::take(&mut self.text.cut));
             }
             _ => (),
@@ -111,12 +114,16 @@ impl ApprovalQuestion {
 
     pub fn draw(&self, width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
+        if self.is_far {
+            lines.extend(wrap(&heading(&self.text.short), width, "  "));
+        }
         for it in &self.text.reasons {
             lines.extend(wrap(&Line::new(&format!("  {it}"), Style::color(Color::Yellow)), width, "  "));
         }
         if let Some(editor) = &self.why {
             lines.extend(wrap(&editor.draw("  no, because › "), width, "    "));
-            lines.push(Line::new("  enter answers no and tells the agent why · esc goes back", Style::DIM));
+            let hint = Line::new("  enter answers no and tells the agent why · esc goes back", Style::DIM);
+            lines.extend(wrap(&hint, width, "  "));
             return lines;
         }
         lines.extend(self.menu.draw(width));

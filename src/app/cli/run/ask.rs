@@ -171,8 +171,11 @@ impl TerminalAsker {
             false => "finish your line first: enter sends it, esc drops it".to_owned(),
         };
         let count = self.answered + self.waiting.len();
-        if count > 1 {
+        if count > 1 && !hint.is_empty() {
             hint = format!("{} of {count} · {hint}", self.answered + 1);
+        }
+        if hint.is_empty() {
+            return lines;
         }
         lines.extend(wrap(&Line::new(&format!("  {hint}"), Style::DIM), width, "  "));
         lines

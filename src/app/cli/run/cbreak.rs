@@ -129,9 +129,10 @@ impl CbreakMode {
 
     /// Ctrl-Z gives the terminal back before it stops us; the return takes it again.
     fn follow_job_control(self: Arc<Self>) {
-        let (Ok(mut stop), Ok(mut go_on)) =
-            (signal(SignalKind::from_raw(Signal::SIGTSTP as i32)), signal(SignalKind::from_raw(Signal::SIGCONT as i32)))
-        else {
+        let (Ok(mut stop), Ok(mut go_on)) = (
+            signal(SignalKind::from_raw(Signal::SIGTSTP as i32)),
+            signal(SignalKind::from_raw(Signal::SIGCONT as i32)),
+        ) else {
             return;
         };
         tokio::spawn(async move {

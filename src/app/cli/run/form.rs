@@ -149,6 +149,7 @@ impl FormInProgress {
         if *key == Key::Esc {
             return FormEvent::Declined;
         }
+        self.error = None;
         let Some(value) = self.input_value(key) else { return FormEvent::Open(String::new()) };
         let Some(field) = self.form.fields.get(self.at) else {
             return if value == Value::Bool(true) { FormEvent::Done(Map::new()) } else { FormEvent::Declined };
@@ -233,18 +234,25 @@ impl FormInProgress {
         more.map_or_else(|| name.to_owned(), |it| format!("{name} ({it})"))
     }
 
+    /// The label where it adds something: the message of one choice asks already.
+    fn heading(&self, field: &Field) -> Option<String> {
+        let label = clean_line(&self.label(field), MAX_LABEL);
+        let message = &self.form.message;
+        let is_plan = self.form.fields.iter().any(|it| it.name == PLAN_FEEDBACK);
+        let asks = is_plan || self.form.fields.len() == 1 && message.contains('?');
+        if label == clean_line(message, MAX_LABEL) || asks && matches!(self.input, FieldInput::Menu(_)) {
+            return None;
+        }
+        match self.form.fields.len() {
+            count @ 2.. if !is_plan => Some(format!("{}/{count} {label}", self.at + 1)),
+            _ => Some(label),
+        }
+    }
+
     pub fn draw(&self, width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
-        let field = self.form.fields.get(self.at);
-        if let Some(field) = field {
-            let number = match self.form.fields.len() {
-                1 => String::new(),
-                count => format!("{}/{count} ", self.at + 1),
-            };
-            let label = clean_line(&self.label(field), MAX_LABEL);
-            if label != clean_line(&self.form.message, MAX_LABEL) || !number.is_empty() {
-                lines.extend(wrap(&Line::new(&format!("  {number}{label}"), Style::BOLD), width, "  "));
-            }
+        if let Some(label) = self.form.fields.get(self.at).and_then(|it| self.heading(it)) {
+            lines.extend(wrap(&Line::new(&format!("  {label}"), Style::BOLD), width, "  "));
         }
         match &self.input {
             FieldInput::Menu(menu) => lines.extend(menu.draw(width)),

@@ -260,7 +260,8 @@ mod tests {
     /// Whatever comes, in whatever pieces: the same keys, no controls among them, and the decoder finds back.
     #[test]
     fn any_bytes_give_the_same_keys_in_any_pieces() {
-        let alphabet: Vec<&[u8]> = table().iter().map(|it| it.0).chain([&b"\x1b["[..], b"\x1bO", b"\xf0\x9f"]).collect();
+        let alphabet: Vec<&[u8]> =
+            table().iter().map(|it| it.0).chain([&b"\x1b["[..], b"\x1bO", b"\xf0\x9f"]).collect();
         let mut seed = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = move |below: usize| {
             seed ^= seed << 13;

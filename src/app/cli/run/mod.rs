@@ -152,7 +152,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
             return exit_after_write(screen.finish().await, exit);
         }
     };
-    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
+    let asker =
+        TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {
         Ok(it) => it,

@@ -155,7 +155,8 @@ impl QuestionText {
     }
 }
 
-fn heading(text: &str) -> Line {
+/// A question's first line.
+pub fn heading(text: &str) -> Line {
     let mut line = Line::new("? ", Style { bold: true, ..Style::color(Color::Yellow) });
     line.push(text, Style::BOLD);
     line

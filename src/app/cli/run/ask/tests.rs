@@ -148,7 +148,9 @@ fn because(why: &str, mut call: Value) -> Value {
 #[test]
 fn a_command_is_allowed_by_one_key() {
     let call = because("its output goes outside the workspace: ~/notes", command("echo x > ~/notes"));
-    check(&format!("{}\nkeys q\nkeys y", permission(call)), expect![[r#"
+    check(
+        &format!("{}\nkeys q\nkeys y", permission(call)),
+        expect![[r#"
         > ask {"toolCall":{"title":"echo x > ~/not
         ? echo x > ~/notes
             |   its output goes outside the workspace: ~/notes
@@ -169,13 +171,16 @@ fn a_command_is_allowed_by_one_key() {
         > keys y
         ? echo x > ~/notes  allowed once
         => 1 Selected("allow_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn enter_takes_the_safe_option_until_an_arrow_moves() {
     let call = narrow(command("git push --force"));
-    check(&format!("{call}\nkeys ENTER"), expect![[r#"
+    check(
+        &format!("{call}\nkeys ENTER"),
+        expect![[r#"
         > ask {"toolCall":{"title":"git push --for
         ? git push --force
             |   y  Allow
@@ -184,8 +189,11 @@ fn enter_takes_the_safe_option_until_an_arrow_moves() {
         > keys ENTER
         ? git push --force  rejected
         => 1 Selected("reject_once")
-    "#]]);
-    check(&format!("{call}\nkeys UP\nkeys ENTER"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{call}\nkeys UP\nkeys ENTER"),
+        expect![[r#"
         > ask {"toolCall":{"title":"git push --for
         ? git push --force
             |   y  Allow
@@ -198,8 +206,11 @@ fn enter_takes_the_safe_option_until_an_arrow_moves() {
         > keys ENTER
         ? git push --force  allowed once
         => 1 Selected("allow_once")
-    "#]]);
-    check(&format!("{call}\nkeys ESC"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{call}\nkeys ESC"),
+        expect![[r#"
         > ask {"toolCall":{"title":"git push --for
         ? git push --force
             |   y  Allow
@@ -208,13 +219,16 @@ fn enter_takes_the_safe_option_until_an_arrow_moves() {
         > keys ESC
         ? git push --force  rejected
         => 1 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn nothing_is_marked_where_nothing_is_safe() {
     let ask = r#"ask {"toolCall":{"title":"deploy"},"options":[{"optionId":"x","name":"Always","kind":"allow_always"},{"optionId":"z","name":"Never","kind":"reject_always"}]}"#;
-    check(&format!("{ask}\nkeys ENTER\nkeys ESC"), expect![[r#"
+    check(
+        &format!("{ask}\nkeys ENTER\nkeys ESC"),
+        expect![[r#"
         > ask {"toolCall":{"title":"deploy"},"opti
         ? deploy
             |   a  Always
@@ -227,37 +241,53 @@ fn nothing_is_marked_where_nothing_is_safe() {
         > keys ESC
         ? deploy  rejected
         => 1 Cancelled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn each_option_has_a_key_and_a_digit() {
     let call = permission(command("touch a"));
     for (key, expected) in [
-        ("a", expect![[r#"
+        (
+            "a",
+            expect![[r#"
             ? touch a  allowed for this session
             => 1 Selected("allow_session")
-        "#]]),
-        ("s", expect![[r#"
+        "#]],
+        ),
+        (
+            "s",
+            expect![[r#"
             ? touch a  allowed for this and future sessions
             => 1 Selected("allow_always_save")
-        "#]]),
-        ("M", expect![[r#"
+        "#]],
+        ),
+        (
+            "M",
+            expect![[r#"
             ? touch a  allowed; the mode is auto now
             => 1 Selected("allow_auto")
-        "#]]),
-        ("5", expect![[r#"
+        "#]],
+        ),
+        (
+            "5",
+            expect![[r#"
             ? touch a  rejected
             => 1 Selected("reject_once")
-        "#]]),
-        ("6", expect![[r#"
+        "#]],
+        ),
+        (
+            "6",
+            expect![[r#"
                 |   y  Allow
                 |   a  Allow edits of files in the workspace for this session
                 |   s  Allow write_file of this file in future sessions, too
                 |   m  Allow this, and all that is confined (mode auto)
                 | › n  Reject
                 |   esc no · ? keys
-        "#]]),
+        "#]],
+        ),
     ] {
         let mut desk = Desk::new(80);
         desk.step(&call);
@@ -271,7 +301,10 @@ fn each_option_has_a_key_and_a_digit() {
 
 #[test]
 fn a_command_of_several_lines_is_shown_once() {
-    check_at(40, &narrow(command("set -e\nmake a-target-with-a-name-that-is-longer-than-the-screen\nls")), expect![[r#"
+    check_at(
+        40,
+        &narrow(command("set -e\nmake a-target-with-a-name-that-is-longer-than-the-screen\nls")),
+        expect![[r#"
         > ask {"toolCall":{"title":"set -e\nmake a
         ? set -e
           make a-target-with-a-name-that-is-longer-than-the-screen
@@ -279,9 +312,12 @@ fn a_command_of_several_lines_is_shown_once() {
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
-    "#]]);
+    "#]],
+    );
     let call = json!({"title": "clean up", "rawInput": {"command": "rm -rf build\nls"}});
-    check(&narrow(call), expect![[r#"
+    check(
+        &narrow(call),
+        expect![[r#"
         > ask {"toolCall":{"title":"clean up","raw
         ? clean up
           $ rm -rf build
@@ -289,7 +325,8 @@ fn a_command_of_several_lines_is_shown_once() {
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -297,7 +334,9 @@ fn an_edit_shows_its_diff() {
     let diff = json!({"title": "calc.py: a - b => a + b", "content": [
         {"type": "diff", "path": "/w/src/calc.py", "oldText": "one\na - b\n", "newText": "one\na\u{1b}[2J + b\n"},
     ]});
-    check(&format!("{}\nkeys a", permission(diff)), expect![[r#"
+    check(
+        &format!("{}\nkeys a", permission(diff)),
+        expect![[r#"
         > ask {"toolCall":{"title":"calc.py: a - b
         ? edit src/calc.py  +1 −1
           1   one
@@ -312,14 +351,18 @@ fn an_edit_shows_its_diff() {
         > keys a
         ? edit src/calc.py  allowed for this session
         => 1 Selected("allow_session")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_long_diff_is_cut_and_shown_whole_on_demand() {
     let text: String = (1..=30).map(|it| format!("line {it}\n")).collect();
-    let diff = json!({"title": "Writing to new.txt", "content": [{"type": "diff", "path": "/w/new.txt", "newText": text}]});
-    check(&format!("{}\nkeys d\nkeys d\nkeys y", narrow(diff)), expect![[r#"
+    let diff =
+        json!({"title": "Writing to new.txt", "content": [{"type": "diff", "path": "/w/new.txt", "newText": text}]});
+    check(
+        &format!("{}\nkeys d\nkeys d\nkeys y", narrow(diff)),
+        expect![[r#"
         > ask {"toolCall":{"title":"Writing to new
         ? create new.txt  +30 −0
            1 + line 1
@@ -377,23 +420,28 @@ fn a_long_diff_is_cut_and_shown_whole_on_demand() {
           28 + line 28
           29 + line 29
           30 + line 30
+            | ? create new.txt
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
         > keys d
+            | ? create new.txt
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
         > keys y
         ? create new.txt  allowed once
         => 1 Selected("allow_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_no_can_say_why() {
     let ask = narrow(command("rm -rf src"));
-    check(&format!("steer\n{ask}\nkeys w\nkeys use trashxBACK\nkeys ENTER"), expect![[r#"
+    check(
+        &format!("steer\n{ask}\nkeys w\nkeys use trashxBACK\nkeys ENTER"),
+        expect![[r#"
         > steer
         > ask {"toolCall":{"title":"rm -rf src","r
         ? rm -rf src
@@ -404,17 +452,18 @@ fn a_no_can_say_why() {
         > keys w
             |   no, because ›
             |   enter answers no and tells the agent why · esc goes back
-            | 
         > keys use trashxBACK
             |   no, because › use trash
             |   enter answers no and tells the agent why · esc goes back
-            | 
         > keys ENTER
         ? rm -rf src  rejected: use trash
         => 1 Selected("reject_once")
         => to the agent: use trash
-    "#]]);
-    check(&format!("steer\n{ask}\nkeys w\nkeys ESC\nkeys y"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("steer\n{ask}\nkeys w\nkeys ESC\nkeys y"),
+        expect![[r#"
         > steer
         > ask {"toolCall":{"title":"rm -rf src","r
         ? rm -rf src
@@ -425,7 +474,6 @@ fn a_no_can_say_why() {
         > keys w
             |   no, because ›
             |   enter answers no and tells the agent why · esc goes back
-            | 
         > keys ESC
             |   y  Allow
             | › n  Reject
@@ -434,8 +482,11 @@ fn a_no_can_say_why() {
         > keys y
         ? rm -rf src  allowed once
         => 1 Selected("allow_once")
-    "#]]);
-    check(&format!("steer\n{ask}\nkeys w\nkeys ENTER"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("steer\n{ask}\nkeys w\nkeys ENTER"),
+        expect![[r#"
         > steer
         > ask {"toolCall":{"title":"rm -rf src","r
         ? rm -rf src
@@ -446,13 +497,15 @@ fn a_no_can_say_why() {
         > keys w
             |   no, because ›
             |   enter answers no and tells the agent why · esc goes back
-            | 
         > keys ENTER
         ? rm -rf src  rejected
         => 1 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
     // This agent takes no words.
-    check(&format!("{ask}\nkeys w"), expect![[r#"
+    check(
+        &format!("{ask}\nkeys w"),
+        expect![[r#"
         > ask {"toolCall":{"title":"rm -rf src","r
         ? rm -rf src
             |   y  Allow
@@ -462,12 +515,15 @@ fn a_no_can_say_why() {
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn help_explains_the_keys() {
-    check(&format!("{}\nkeys ?\nkeys ?", narrow(command("ls"))), expect![[r#"
+    check(
+        &format!("{}\nkeys ?\nkeys ?", narrow(command("ls"))),
+        expect![[r#"
         > ask {"toolCall":{"title":"ls","rawInput"
         ? ls
             |   y  Allow
@@ -485,13 +541,16 @@ fn help_explains_the_keys() {
             |   y  Allow
             | › n  Reject
             |   esc no · ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn questions_wait_for_their_turn() {
     let [a, b, c] = ["a", "b", "c"].map(|it| narrow(command(it)));
-    check(&format!("{a}\n{b}\n{c}\nkeys y\nwithdraw 2\nkeys n"), expect![[r#"
+    check(
+        &format!("{a}\n{b}\n{c}\nkeys y\nwithdraw 2\nkeys n"),
+        expect![[r#"
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
             |   y  Allow
@@ -522,8 +581,11 @@ fn questions_wait_for_their_turn() {
         > keys n
         ? c  rejected
         => 3 Selected("reject_once")
-    "#]]);
-    check(&format!("{a}\n{b}\ncancel"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{a}\n{b}\ncancel"),
+        expect![[r#"
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
             |   y  Allow
@@ -537,13 +599,16 @@ fn questions_wait_for_their_turn() {
         ? a  cancelled
         => 1 Cancelled
         => 2 Cancelled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn two_questions_share_no_keystroke() {
     let [a, b] = ["a", "b"].map(|it| narrow(command(it)));
-    check(&format!("{a}\n{b}\nkeys yy\nlate y\nkeys n"), expect![[r#"
+    check(
+        &format!("{a}\n{b}\nkeys yy\nlate y\nkeys n"),
+        expect![[r#"
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
             |   y  Allow
@@ -567,13 +632,16 @@ fn two_questions_share_no_keystroke() {
         > keys n
         ? b  rejected
         => 2 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_was_typed_before_is_no_answer() {
     let ask = narrow(command("a"));
-    check(&format!("early y\n{ask}\nkeys n"), expect![[r#"
+    check(
+        &format!("early y\n{ask}\nkeys n"),
+        expect![[r#"
         > early y
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
@@ -583,9 +651,12 @@ fn what_was_typed_before_is_no_answer() {
         > keys n
         ? a  rejected
         => 1 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
     // Words for the agent stay theirs, and the question waits until they are sent.
-    check(&format!("steer\nkeys use \nearly tab\n{ask}\nkeys y\nkeys ENTERy\nkeys y"), expect![[r#"
+    check(
+        &format!("steer\nkeys use \nearly tab\n{ask}\nkeys y\nkeys ENTERy\nkeys y"),
+        expect![[r#"
         > steer
         > keys use
             | › use
@@ -614,8 +685,11 @@ fn what_was_typed_before_is_no_answer() {
         > keys y
         ? a  allowed once
         => 1 Selected("allow_once")
-    "#]]);
-    check(&format!("steer\nkeys no\n{ask}\nkeys ESC\nkeys y"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("steer\nkeys no\n{ask}\nkeys ESC\nkeys y"),
+        expect![[r#"
         > steer
         > keys no
             | › no
@@ -634,13 +708,16 @@ fn what_was_typed_before_is_no_answer() {
         > keys y
         ? a  allowed once
         => 1 Selected("allow_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_paste_answers_nothing() {
     let ask = narrow(command("a"));
-    check(&format!("{ask}\nkeys ESC[200~yENTERyESC[201~\nkeys n"), expect![[r#"
+    check(
+        &format!("{ask}\nkeys ESC[200~yENTERyESC[201~\nkeys n"),
+        expect![[r#"
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
             |   y  Allow
@@ -653,9 +730,12 @@ fn a_paste_answers_nothing() {
         > keys n
         ? a  rejected
         => 1 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
     // It began before the question came, and its end comes after.
-    check(&format!("early ESC[200~y\n{ask}\nkeys yESC[201~\nkeys n"), expect![[r#"
+    check(
+        &format!("early ESC[200~y\n{ask}\nkeys yESC[201~\nkeys n"),
+        expect![[r#"
         > early ESC[200~y
         > ask {"toolCall":{"title":"a","rawInput":
         ? a
@@ -669,12 +749,15 @@ fn a_paste_answers_nothing() {
         > keys n
         ? a  rejected
         => 1 Selected("reject_once")
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn words_for_the_agent_are_edited() {
-    check("steer\nkeys use tabz\nkeys BACKs\nkeys ENTER\nkeys  ENTER\nkeys ESC", expect![[r#"
+    check(
+        "steer\nkeys use tabz\nkeys BACKs\nkeys ENTER\nkeys  ENTER\nkeys ESC",
+        expect![[r#"
         > steer
         > keys use tabz
             | › use tabz
@@ -685,19 +768,21 @@ fn words_for_the_agent_are_edited() {
         => to the agent: use tabs
         > keys  ENTER
         > keys ESC
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn trust_has_letters_and_a_safe_default() {
     let form = r#"form {"message":"Do you trust the folder /w?\n- .castor/settings.json\nThey would start:\n- MCP server ours","requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Trust","oneOf":[{"const":"trust_folder","title":"Trust this folder"},{"const":"trust_parent","title":"Trust everything in /"},{"const":"not_now","title":"Not now"},{"const":"never","title":"Never"}]}},"required":["decision"]}}"#;
-    check(&format!("{form}\nkeys ENTER"), expect![[r#"
+    check(
+        &format!("{form}\nkeys ENTER"),
+        expect![[r#"
         > form {"message":"Do you trust the folder
         ? Do you trust the folder /w?
           - .castor/settings.json
           They would start:
           - MCP server ours
-            |   Trust
             |   y  Trust this folder
             |   a  Trust everything in /
             | › n  Not now
@@ -706,14 +791,16 @@ fn trust_has_letters_and_a_safe_default() {
         > keys ENTER
         ? Do you trust the folder /w?  Not now
         => 1 Filled(Some({"decision": String("not_now")}))
-    "#]]);
-    check(&format!("{form}\nkeys y"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{form}\nkeys y"),
+        expect![[r#"
         > form {"message":"Do you trust the folder
         ? Do you trust the folder /w?
           - .castor/settings.json
           They would start:
           - MCP server ours
-            |   Trust
             |   y  Trust this folder
             |   a  Trust everything in /
             | › n  Not now
@@ -722,14 +809,16 @@ fn trust_has_letters_and_a_safe_default() {
         > keys y
         ? Do you trust the folder /w?  Trust this folder
         => 1 Filled(Some({"decision": String("trust_folder")}))
-    "#]]);
-    check(&format!("{form}\nkeys ESC"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{form}\nkeys ESC"),
+        expect![[r#"
         > form {"message":"Do you trust the folder
         ? Do you trust the folder /w?
           - .castor/settings.json
           They would start:
           - MCP server ours
-            |   Trust
             |   y  Trust this folder
             |   a  Trust everything in /
             | › n  Not now
@@ -738,7 +827,8 @@ fn trust_has_letters_and_a_safe_default() {
         > keys ESC
         ? Do you trust the folder /w?  not answered
         => 1 Declined
-    "#]]);
+    "#]],
+    );
 }
 
 const FORM: &str = r#"form {"message":"The agent has 4 questions.","requestedSchema":{"type":"object","properties":{
@@ -751,16 +841,18 @@ const FORM: &str = r#"form {"message":"The agent has 4 questions.","requestedSch
 fn a_form_asks_field_by_field() {
     let form = FORM.replace('\n', "");
     let keys = "keys ENTER\nkeys 2\nkeys ENTER\nkeys 1\nkeys 2\nkeys UPSPACE\nkeys ENTER\nkeys xENTER\nkeys BACKabcENTER\nkeys y";
-    check(&format!("{form}\n{keys}"), expect![[r#"
+    check(
+        &format!("{form}\n{keys}"),
+        expect![[r#"
         > form {"message":"The agent has 4 questio
         ? The agent has 4 questions.
             |   1/4 Which database?
-            |   1  SQLite
+            |   1  SQLite  one file
             |   2  Postgres
             |   esc declines
         > keys ENTER
             |   1/4 Which database?
-            |   1  SQLite
+            |   1  SQLite  one file
             |   2  Postgres
             |   esc declines
         > keys 2
@@ -778,19 +870,16 @@ fn a_form_asks_field_by_field() {
             |   2/4 Which parts?
             | › 1  [x] API
             |   2  [ ] Page
-            |   that has too few choices
             |   digits or space mark · enter sends · esc declines
         > keys 2
             |   2/4 Which parts?
             |   1  [x] API
             | › 2  [x] Page
-            |   that has too few choices
             |   digits or space mark · enter sends · esc declines
         > keys UPSPACE
             |   2/4 Which parts?
             | › 1  [ ] API
             |   2  [x] Page
-            |   that has too few choices
             |   digits or space mark · enter sends · esc declines
         > keys ENTER
             |   3/4 What name?
@@ -809,12 +898,15 @@ fn a_form_asks_field_by_field() {
         > keys y
         ? The agent has 4 questions.  Postgres · Page · abc · yes
         => 1 Filled(Some({"0": String("p"), "1": Array [String("b")], "2": String("abc"), "3": Bool(true)}))
-    "#]]);
-    check(&format!("{form}\nkeys 1\nkeys ESC"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{form}\nkeys 1\nkeys ESC"),
+        expect![[r#"
         > form {"message":"The agent has 4 questio
         ? The agent has 4 questions.
             |   1/4 Which database?
-            |   1  SQLite
+            |   1  SQLite  one file
             |   2  Postgres
             |   esc declines
         > keys 1
@@ -825,18 +917,20 @@ fn a_form_asks_field_by_field() {
         > keys ESC
         ? The agent has 4 questions.  not answered
         => 1 Declined
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_accepted_plan_is_not_asked_about_again() {
     let form = r#"form {"message":"Review the plan plan.md:\n\n1. Write hello.txt.","requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"The plan","oneOf":[{"const":"default","title":"Accept, and ask before each change"},{"const":"edit","title":"Change the plan"},{"const":"reject","title":"Reject, and stay in plan mode"}]},"feedback":{"type":"string","title":"What should be different (leave it empty if you accept)"}},"required":["decision"]}}"#;
-    check(&format!("{form}\nkeys 1"), expect![[r#"
+    check(
+        &format!("{form}\nkeys 1"),
+        expect![[r#"
         > form {"message":"Review the plan plan.md
         ? Review the plan plan.md:
 
           1. Write hello.txt.
-            |   1/2 The plan
             |   1  Accept, and ask before each change
             |   e  Change the plan
             | › n  Reject, and stay in plan mode
@@ -844,49 +938,56 @@ fn an_accepted_plan_is_not_asked_about_again() {
         > keys 1
         ? Review the plan plan.md:  Accept, and ask before each change
         => 1 Filled(Some({"decision": String("default")}))
-    "#]]);
-    check(&format!("{form}\nkeys e\nkeys with testsENTER"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{form}\nkeys e\nkeys with testsENTER"),
+        expect![[r#"
         > form {"message":"Review the plan plan.md
         ? Review the plan plan.md:
 
           1. Write hello.txt.
-            |   1/2 The plan
             |   1  Accept, and ask before each change
             |   e  Change the plan
             | › n  Reject, and stay in plan mode
             |   esc declines
         > keys e
-            |   2/2 What should be different
+            |   What should be different
             |   ›
             |   enter skips · esc declines
         > keys with testsENTER
         ? Review the plan plan.md:  Change the plan · with tests
         => 1 Filled(Some({"decision": String("edit"), "feedback": String("with tests")}))
-    "#]]);
-    check(&format!("{form}\nkeys n\nkeys ENTER"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{form}\nkeys n\nkeys ENTER"),
+        expect![[r#"
         > form {"message":"Review the plan plan.md
         ? Review the plan plan.md:
 
           1. Write hello.txt.
-            |   1/2 The plan
             |   1  Accept, and ask before each change
             |   e  Change the plan
             | › n  Reject, and stay in plan mode
             |   esc declines
         > keys n
-            |   2/2 What should be different
+            |   What should be different
             |   ›
             |   enter skips · esc declines
         > keys ENTER
         ? Review the plan plan.md:  Reject, and stay in plan mode
         => 1 Filled(Some({"decision": String("reject")}))
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_page_is_opened_by_the_user() {
     let page = r#"form {"mode":"url","message":"Sign in to the server.","url":"https://example.org/login?a=1","elicitationId":"e"}"#;
-    check(&format!("{page}\nkeys y"), expect![[r#"
+    check(
+        &format!("{page}\nkeys y"),
+        expect![[r#"
         > form {"mode":"url","message":"Sign in to
         ? Sign in to the server.
             |   https://example.org/login?a=1
@@ -896,8 +997,11 @@ fn a_page_is_opened_by_the_user() {
         > keys y
         ? Sign in to the server.  opened
         => 1 Filled(None)
-    "#]]);
-    check(&format!("{page}\nkeys ENTER"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("{page}\nkeys ENTER"),
+        expect![[r#"
         > form {"mode":"url","message":"Sign in to
         ? Sign in to the server.
             |   https://example.org/login?a=1
@@ -907,13 +1011,16 @@ fn a_page_is_opened_by_the_user() {
         > keys ENTER
         ? Sign in to the server.  not opened
         => 1 Declined
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn fields_without_need_are_skipped_by_enter() {
     let form = r#"form {"message":"More?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer","title":"How many?","default":7,"maximum":9},"t":{"type":"string","title":"Note"},"b":{"type":"boolean","title":"Sure?","default":false}}}}"#;
-    check(&format!("{form}\nkeys 1ENTER\nkeys BACKENTER\nkeys ENTER\nkeys ENTER"), expect![[r#"
+    check(
+        &format!("{form}\nkeys 1ENTER\nkeys BACKENTER\nkeys ENTER\nkeys ENTER"),
+        expect![[r#"
         > form {"message":"More?","requestedSchema
         ? More?
             |   1/3 How many?
@@ -936,7 +1043,8 @@ fn fields_without_need_are_skipped_by_enter() {
         > keys ENTER
         ? More?  7 · no
         => 1 Filled(Some({"n": Number(7), "b": Bool(false)}))
-    "#]]);
+    "#]],
+    );
 }
 
 mod without_keys {
