@@ -1,8 +1,8 @@
-//! Questions on a terminal: keys in; scrollback, panel and answers out.
+//! Questions on a terminal: keys in; scrollback, panel and answers out. The scenarios are in `scenarios`.
 
 use std::fmt::Write;
 
-use expect_test::{Expect, expect};
+use expect_test::expect_file;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -16,25 +16,37 @@ use crate::{
     world::mcp::elicitation::parse,
 };
 
+const LASTING: &[(&str, &str)] = &[
+    ("allow_session", "Allow edits of files in the workspace for this session"),
+    ("allow_always_save", "Allow write_file of this file in future sessions, too"),
+    ("allow_auto", "Allow this, and all that is confined (mode auto)"),
+];
+
 /// A terminal with single keys, and what is seen on it.
 struct Desk {
     asker: TerminalAsker,
     typed: mpsc::Sender<TypedBytes>,
     open: Vec<(String, oneshot::Receiver<Answer>)>,
-    seen: String,
     width: usize,
 }
 
 impl Desk {
-    fn new(width: usize) -> Self {
+    fn new() -> Self {
         let (typed, keys) = mpsc::channel(64);
         let asker = TerminalAsker::new(Keyboard::Keys(KeyInput::new(keys, None)), "/w");
-        Self { asker, typed, open: Vec::new(), seen: String::new(), width }
+        Self { asker, typed, open: Vec::new(), width: 80 }
     }
 
     fn step(&mut self, step: &str) {
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         match verb {
+            "columns" => self.width = rest.parse().unwrap(),
+            "command" => {
+                let command = rest.replace("\\n", "\n");
+                self.approve(&json!({"title": command, "rawInput": {"command": command}}), &[]);
+            }
+            "call" => self.approve(&serde_json::from_str(rest).unwrap(), &[]),
+            "session" => self.approve(&serde_json::from_str(rest).unwrap(), LASTING),
             "steer" => self.asker.listen(true),
             "ask" => {
                 let params: Value = serde_json::from_str(rest).unwrap();
@@ -82,969 +94,76 @@ impl Desk {
         TypedBytes { discards: input.discards, bytes, is_pause: false }
     }
 
-    fn show(&mut self) {
-        let width = self.width;
+    /// As castor asks about a call.
+    fn approve(&mut self, call: &Value, lasting: &[(&str, &str)]) {
+        let mut options = vec![json!({"optionId": "allow_once", "name": "Allow", "kind": "allow_once"})];
+        let lasting = lasting.iter().map(|(id, name)| json!({"optionId": id, "name": name, "kind": "allow_always"}));
+        options.extend(lasting);
+        options.push(json!({"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}));
+        self.ask(QuestionSubject::Permission(json!({"toolCall": call, "options": options})), call);
+    }
+
+    fn show(&mut self) -> String {
+        let mut seen = String::new();
         for it in self.asker.take_lines() {
-            _ = writeln!(self.seen, "{}", it.text().trim_end());
+            _ = writeln!(seen, "{}", it.text().trim_end());
         }
-        for it in self.asker.panel(width) {
-            assert!(it.width() <= width, "{}", it.text());
-            _ = writeln!(self.seen, "    | {}", it.text().trim_end());
+        for it in self.asker.panel(self.width) {
+            assert!(it.width() <= self.width, "{}", it.text());
+            _ = writeln!(seen, "    | {}", it.text().trim_end());
         }
         for (request, settled) in &mut self.open {
             if let Ok(it) = settled.try_recv() {
-                _ = writeln!(self.seen, "=> {request} {it:?}");
+                _ = writeln!(seen, "=> {request} {it:?}");
             }
         }
         for it in self.asker.take_steering() {
-            _ = writeln!(self.seen, "=> to the agent: {it}");
+            _ = writeln!(seen, "=> to the agent: {it}");
         }
+        seen
     }
 }
 
-fn check(script: &str, expected: Expect) {
-    check_at(80, script, expected);
-}
-
-fn check_at(width: usize, script: &str, expected: Expect) {
-    let mut desk = Desk::new(width);
-    for step in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
-        let shown: String = step.chars().take(40).collect();
-        _ = writeln!(desk.seen, "> {}", if step.starts_with("keys") { step } else { &shown });
-        desk.step(step);
-        desk.show();
+/// Plays a file: `#` names a scenario with a new desk, `>` is a step, all else is what was seen.
+fn check(name: &str) {
+    let file = expect_file![format!("scenarios/{name}.txt")];
+    let (mut desk, mut seen) = (Desk::new(), String::new());
+    for line in file.data().lines() {
+        if line.starts_with('#') {
+            desk = Desk::new();
+        } else if let Some(step) = line.strip_prefix("> ") {
+            desk.step(step);
+        } else {
+            continue;
+        }
+        seen += &format!("{line}\n{}", desk.show());
     }
-    expected.assert_eq(&desk.seen);
-}
-
-fn permission(call: Value) -> String {
-    let options = json!([
-        {"optionId": "allow_once", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "allow_session", "name": "Allow edits of files in the workspace for this session", "kind": "allow_always"},
-        {"optionId": "allow_always_save", "name": "Allow write_file of this file in future sessions, too", "kind": "allow_always"},
-        {"optionId": "allow_auto", "name": "Allow this, and all that is confined (mode auto)", "kind": "allow_always"},
-        {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
-    ]);
-    format!("ask {}", json!({"toolCall": call, "options": options}))
-}
-
-fn narrow(call: Value) -> String {
-    let options = json!([
-        {"optionId": "allow_once", "name": "Allow", "kind": "allow_once"},
-        {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
-    ]);
-    format!("ask {}", json!({"toolCall": call, "options": options}))
-}
-
-fn command(command: &str) -> Value {
-    json!({"title": command, "rawInput": {"command": command}})
-}
-
-fn because(why: &str, mut call: Value) -> Value {
-    call["content"] = json!([{"type": "content", "content": {"type": "text", "text": why}}]);
-    call
+    file.assert_eq(&seen);
 }
 
 #[test]
-fn a_command_is_allowed_by_one_key() {
-    let call = because("its output goes outside the workspace: ~/notes", command("echo x > ~/notes"));
-    check(
-        &format!("{}\nkeys q\nkeys y", permission(call)),
-        expect![[r#"
-        > ask {"toolCall":{"title":"echo x > ~/not
-        ? echo x > ~/notes
-            |   its output goes outside the workspace: ~/notes
-            |   y  Allow
-            |   a  Allow edits of files in the workspace for this session
-            |   s  Allow write_file of this file in future sessions, too
-            |   m  Allow this, and all that is confined (mode auto)
-            | › n  Reject
-            |   esc no · ? keys
-        > keys q
-            |   its output goes outside the workspace: ~/notes
-            |   y  Allow
-            |   a  Allow edits of files in the workspace for this session
-            |   s  Allow write_file of this file in future sessions, too
-            |   m  Allow this, and all that is confined (mode auto)
-            | › n  Reject
-            |   esc no · ? keys
-        > keys y
-        ? echo x > ~/notes  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
+fn keys_answer() {
+    check("keys");
 }
 
 #[test]
-fn enter_takes_the_safe_option_until_an_arrow_moves() {
-    let call = narrow(command("git push --force"));
-    check(
-        &format!("{call}\nkeys ENTER"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"git push --for
-        ? git push --force
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys ENTER
-        ? git push --force  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-    check(
-        &format!("{call}\nkeys UP\nkeys ENTER"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"git push --for
-        ? git push --force
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys UP
-            | › y  Allow
-            |   n  Reject
-            |   esc no · ? keys
-        > keys ENTER
-        ? git push --force  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
-    check(
-        &format!("{call}\nkeys ESC"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"git push --for
-        ? git push --force
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys ESC
-        ? git push --force  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-}
-
-#[test]
-fn nothing_is_marked_where_nothing_is_safe() {
-    let ask = r#"ask {"toolCall":{"title":"deploy"},"options":[{"optionId":"x","name":"Always","kind":"allow_always"},{"optionId":"z","name":"Never","kind":"reject_always"}]}"#;
-    check(
-        &format!("{ask}\nkeys ENTER\nkeys ESC"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"deploy"},"opti
-        ? deploy
-            |   a  Always
-            |   x  Never
-            |   esc no · ? keys
-        > keys ENTER
-            |   a  Always
-            |   x  Never
-            |   esc no · ? keys
-        > keys ESC
-        ? deploy  rejected
-        => 1 Cancelled
-    "#]],
-    );
-}
-
-#[test]
-fn each_option_has_a_key_and_a_digit() {
-    let call = permission(command("touch a"));
-    for (key, expected) in [
-        (
-            "a",
-            expect![[r#"
-            ? touch a  allowed for this session
-            => 1 Selected("allow_session")
-        "#]],
-        ),
-        (
-            "s",
-            expect![[r#"
-            ? touch a  allowed for this and future sessions
-            => 1 Selected("allow_always_save")
-        "#]],
-        ),
-        (
-            "M",
-            expect![[r#"
-            ? touch a  allowed; the mode is auto now
-            => 1 Selected("allow_auto")
-        "#]],
-        ),
-        (
-            "5",
-            expect![[r#"
-            ? touch a  rejected
-            => 1 Selected("reject_once")
-        "#]],
-        ),
-        (
-            "6",
-            expect![[r#"
-                |   y  Allow
-                |   a  Allow edits of files in the workspace for this session
-                |   s  Allow write_file of this file in future sessions, too
-                |   m  Allow this, and all that is confined (mode auto)
-                | › n  Reject
-                |   esc no · ? keys
-        "#]],
-        ),
-    ] {
-        let mut desk = Desk::new(80);
-        desk.step(&call);
-        desk.show();
-        desk.seen.clear();
-        desk.step(&format!("keys {key}"));
-        desk.show();
-        expected.assert_eq(&desk.seen);
-    }
-}
-
-#[test]
-fn a_command_of_several_lines_is_shown_once() {
-    check_at(
-        40,
-        &narrow(command("set -e\nmake a-target-with-a-name-that-is-longer-than-the-screen\nls")),
-        expect![[r#"
-        > ask {"toolCall":{"title":"set -e\nmake a
-        ? set -e
-          make a-target-with-a-name-that-is-longer-than-the-screen
-          ls
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-    "#]],
-    );
-    let call = json!({"title": "clean up", "rawInput": {"command": "rm -rf build\nls"}});
-    check(
-        &narrow(call),
-        expect![[r#"
-        > ask {"toolCall":{"title":"clean up","raw
-        ? clean up
-          $ rm -rf build
-          $ ls
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-    "#]],
-    );
-}
-
-#[test]
-fn an_edit_shows_its_diff() {
-    let diff = json!({"title": "calc.py: a - b => a + b", "content": [
-        {"type": "diff", "path": "/w/src/calc.py", "oldText": "one\na - b\n", "newText": "one\na\u{1b}[2J + b\n"},
-    ]});
-    check(
-        &format!("{}\nkeys a", permission(diff)),
-        expect![[r#"
-        > ask {"toolCall":{"title":"calc.py: a - b
-        ? edit src/calc.py  +1 −1
-          1   one
-          2 - a - b
-          2 + a[2J + b
-            |   y  Allow
-            |   a  Allow edits of files in the workspace for this session
-            |   s  Allow write_file of this file in future sessions, too
-            |   m  Allow this, and all that is confined (mode auto)
-            | › n  Reject
-            |   esc no · ? keys
-        > keys a
-        ? edit src/calc.py  allowed for this session
-        => 1 Selected("allow_session")
-    "#]],
-    );
-}
-
-#[test]
-fn a_long_diff_is_cut_and_shown_whole_on_demand() {
-    let text: String = (1..=30).map(|it| format!("line {it}\n")).collect();
-    let diff =
-        json!({"title": "Writing to new.txt", "content": [{"type": "diff", "path": "/w/new.txt", "newText": text}]});
-    check(
-        &format!("{}\nkeys d\nkeys d\nkeys y", narrow(diff)),
-        expect![[r#"
-        > ask {"toolCall":{"title":"Writing to new
-        ? create new.txt  +30 −0
-           1 + line 1
-           2 + line 2
-           3 + line 3
-           4 + line 4
-           5 + line 5
-           6 + line 6
-           7 + line 7
-           8 + line 8
-           9 + line 9
-          10 + line 10
-          11 + line 11
-          12 + line 12
-          13 + line 13
-          14 + line 14
-          15 + line 15
-          16 + line 16
-          17 + line 17
-          18 + line 18
-          19 + line 19
-          20 + line 20
-          … 10 more lines
-            |   y  Allow
-            | › n  Reject
-            |   esc no · d shows all · ? keys
-        > keys d
-           1 + line 1
-           2 + line 2
-           3 + line 3
-           4 + line 4
-           5 + line 5
-           6 + line 6
-           7 + line 7
-           8 + line 8
-           9 + line 9
-          10 + line 10
-          11 + line 11
-          12 + line 12
-          13 + line 13
-          14 + line 14
-          15 + line 15
-          16 + line 16
-          17 + line 17
-          18 + line 18
-          19 + line 19
-          20 + line 20
-          21 + line 21
-          22 + line 22
-          23 + line 23
-          24 + line 24
-          25 + line 25
-          26 + line 26
-          27 + line 27
-          28 + line 28
-          29 + line 29
-          30 + line 30
-            | ? create new.txt
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys d
-            | ? create new.txt
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys y
-        ? create new.txt  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
+fn subjects_are_shown_whole_and_once() {
+    check("subjects");
 }
 
 #[test]
 fn a_no_can_say_why() {
-    let ask = narrow(command("rm -rf src"));
-    check(
-        &format!("steer\n{ask}\nkeys w\nkeys use trashxBACK\nkeys ENTER"),
-        expect![[r#"
-        > steer
-        > ask {"toolCall":{"title":"rm -rf src","r
-        ? rm -rf src
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        > keys w
-            |   no, because ›
-            |   enter answers no and tells the agent why · esc goes back
-        > keys use trashxBACK
-            |   no, because › use trash
-            |   enter answers no and tells the agent why · esc goes back
-        > keys ENTER
-        ? rm -rf src  rejected: use trash
-        => 1 Selected("reject_once")
-        => to the agent: use trash
-    "#]],
-    );
-    check(
-        &format!("steer\n{ask}\nkeys w\nkeys ESC\nkeys y"),
-        expect![[r#"
-        > steer
-        > ask {"toolCall":{"title":"rm -rf src","r
-        ? rm -rf src
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        > keys w
-            |   no, because ›
-            |   enter answers no and tells the agent why · esc goes back
-        > keys ESC
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        > keys y
-        ? rm -rf src  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
-    check(
-        &format!("steer\n{ask}\nkeys w\nkeys ENTER"),
-        expect![[r#"
-        > steer
-        > ask {"toolCall":{"title":"rm -rf src","r
-        ? rm -rf src
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        > keys w
-            |   no, because ›
-            |   enter answers no and tells the agent why · esc goes back
-        > keys ENTER
-        ? rm -rf src  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-    // This agent takes no words.
-    check(
-        &format!("{ask}\nkeys w"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"rm -rf src","r
-        ? rm -rf src
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys w
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-    "#]],
-    );
+    check("reasons");
 }
 
 #[test]
-fn help_explains_the_keys() {
-    check(
-        &format!("{}\nkeys ?\nkeys ?", narrow(command("ls"))),
-        expect![[r#"
-        > ask {"toolCall":{"title":"ls","rawInput"
-        ? ls
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys ?
-            |   y  Allow
-            | › n  Reject
-            |   A letter or a digit answers at once. Arrows move, and enter takes the marked
-            |   option.
-            |   Esc says no. Ctrl-C cancels the turn.
-            |   What was typed before a question appears never answers it.
-            |   esc no · ? keys
-        > keys ?
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-    "#]],
-    );
+fn nothing_answers_another_question() {
+    check("queue");
 }
 
 #[test]
-fn questions_wait_for_their_turn() {
-    let [a, b, c] = ["a", "b", "c"].map(|it| narrow(command(it)));
-    check(
-        &format!("{a}\n{b}\n{c}\nkeys y\nwithdraw 2\nkeys n"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > ask {"toolCall":{"title":"b","rawInput":
-            |   y  Allow
-            | › n  Reject
-            |   1 of 2 · esc no · ? keys
-        > ask {"toolCall":{"title":"c","rawInput":
-            |   y  Allow
-            | › n  Reject
-            |   1 of 3 · esc no · ? keys
-        > keys y
-        ? a  allowed once
-        ? b
-            |   y  Allow
-            | › n  Reject
-            |   2 of 3 · esc no · ? keys
-        => 1 Selected("allow_once")
-        > withdraw 2
-        ? b  no longer asked
-        ? c
-            |   y  Allow
-            | › n  Reject
-            |   3 of 3 · esc no · ? keys
-        => 2 Withdrawn
-        > keys n
-        ? c  rejected
-        => 3 Selected("reject_once")
-    "#]],
-    );
-    check(
-        &format!("{a}\n{b}\ncancel"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > ask {"toolCall":{"title":"b","rawInput":
-            |   y  Allow
-            | › n  Reject
-            |   1 of 2 · esc no · ? keys
-        > cancel
-        ? a  cancelled
-        => 1 Cancelled
-        => 2 Cancelled
-    "#]],
-    );
-}
-
-#[test]
-fn two_questions_share_no_keystroke() {
-    let [a, b] = ["a", "b"].map(|it| narrow(command(it)));
-    check(
-        &format!("{a}\n{b}\nkeys yy\nlate y\nkeys n"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > ask {"toolCall":{"title":"b","rawInput":
-            |   y  Allow
-            | › n  Reject
-            |   1 of 2 · esc no · ? keys
-        > keys yy
-        ? a  allowed once
-        ? b
-            |   y  Allow
-            | › n  Reject
-            |   2 of 2 · esc no · ? keys
-        => 1 Selected("allow_once")
-        > late y
-            |   y  Allow
-            | › n  Reject
-            |   2 of 2 · esc no · ? keys
-        > keys n
-        ? b  rejected
-        => 2 Selected("reject_once")
-    "#]],
-    );
-}
-
-#[test]
-fn what_was_typed_before_is_no_answer() {
-    let ask = narrow(command("a"));
-    check(
-        &format!("early y\n{ask}\nkeys n"),
-        expect![[r#"
-        > early y
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys n
-        ? a  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-    // Words for the agent stay theirs, and the question waits until they are sent.
-    check(
-        &format!("steer\nkeys use \nearly tab\n{ask}\nkeys y\nkeys ENTERy\nkeys y"),
-        expect![[r#"
-        > steer
-        > keys use
-            | › use
-        > early tab
-            | › use
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            | › usetab
-            |   finish your line first: enter sends it, esc drops it
-        > keys y
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            | › usetaby
-            |   finish your line first: enter sends it, esc drops it
-        > keys ENTERy
-        › usetaby
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        => to the agent: usetaby
-        > keys y
-        ? a  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
-    check(
-        &format!("steer\nkeys no\n{ask}\nkeys ESC\nkeys y"),
-        expect![[r#"
-        > steer
-        > keys no
-            | › no
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            | › no
-            |   finish your line first: enter sends it, esc drops it
-        > keys ESC
-            |   y  Allow
-            | › n  Reject
-            |   w  Reject, and say why
-            |   esc no · ? keys
-        > keys y
-        ? a  allowed once
-        => 1 Selected("allow_once")
-    "#]],
-    );
-}
-
-#[test]
-fn a_paste_answers_nothing() {
-    let ask = narrow(command("a"));
-    check(
-        &format!("{ask}\nkeys ESC[200~yENTERyESC[201~\nkeys n"),
-        expect![[r#"
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys ESC[200~yENTERyESC[201~
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys n
-        ? a  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-    // It began before the question came, and its end comes after.
-    check(
-        &format!("early ESC[200~y\n{ask}\nkeys yESC[201~\nkeys n"),
-        expect![[r#"
-        > early ESC[200~y
-        > ask {"toolCall":{"title":"a","rawInput":
-        ? a
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys yESC[201~
-            |   y  Allow
-            | › n  Reject
-            |   esc no · ? keys
-        > keys n
-        ? a  rejected
-        => 1 Selected("reject_once")
-    "#]],
-    );
-}
-
-#[test]
-fn words_for_the_agent_are_edited() {
-    check(
-        "steer\nkeys use tabz\nkeys BACKs\nkeys ENTER\nkeys  ENTER\nkeys ESC",
-        expect![[r#"
-        > steer
-        > keys use tabz
-            | › use tabz
-        > keys BACKs
-            | › use tabs
-        > keys ENTER
-        › use tabs
-        => to the agent: use tabs
-        > keys  ENTER
-        > keys ESC
-    "#]],
-    );
-}
-
-#[test]
-fn trust_has_letters_and_a_safe_default() {
-    let form = r#"form {"message":"Do you trust the folder /w?\n- .castor/settings.json\nThey would start:\n- MCP server ours","requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Trust","oneOf":[{"const":"trust_folder","title":"Trust this folder"},{"const":"trust_parent","title":"Trust everything in /"},{"const":"not_now","title":"Not now"},{"const":"never","title":"Never"}]}},"required":["decision"]}}"#;
-    check(
-        &format!("{form}\nkeys ENTER"),
-        expect![[r#"
-        > form {"message":"Do you trust the folder
-        ? Do you trust the folder /w?
-          - .castor/settings.json
-          They would start:
-          - MCP server ours
-            |   y  Trust this folder
-            |   a  Trust everything in /
-            | › n  Not now
-            |   x  Never
-            |   esc declines
-        > keys ENTER
-        ? Do you trust the folder /w?  Not now
-        => 1 Filled(Some({"decision": String("not_now")}))
-    "#]],
-    );
-    check(
-        &format!("{form}\nkeys y"),
-        expect![[r#"
-        > form {"message":"Do you trust the folder
-        ? Do you trust the folder /w?
-          - .castor/settings.json
-          They would start:
-          - MCP server ours
-            |   y  Trust this folder
-            |   a  Trust everything in /
-            | › n  Not now
-            |   x  Never
-            |   esc declines
-        > keys y
-        ? Do you trust the folder /w?  Trust this folder
-        => 1 Filled(Some({"decision": String("trust_folder")}))
-    "#]],
-    );
-    check(
-        &format!("{form}\nkeys ESC"),
-        expect![[r#"
-        > form {"message":"Do you trust the folder
-        ? Do you trust the folder /w?
-          - .castor/settings.json
-          They would start:
-          - MCP server ours
-            |   y  Trust this folder
-            |   a  Trust everything in /
-            | › n  Not now
-            |   x  Never
-            |   esc declines
-        > keys ESC
-        ? Do you trust the folder /w?  not answered
-        => 1 Declined
-    "#]],
-    );
-}
-
-const FORM: &str = r#"form {"message":"The agent has 4 questions.","requestedSchema":{"type":"object","properties":{
-"0":{"type":"string","title":"Which database?","oneOf":[{"const":"s","title":"SQLite","description":"one file"},{"const":"p","title":"Postgres"}]},
-"1":{"type":"array","title":"Which parts?","items":{"anyOf":[{"const":"a","title":"API"},{"const":"b","title":"Page"}]},"minItems":1},
-"2":{"type":"string","title":"What name?","minLength":2},
-"3":{"type":"boolean","title":"Tests?"}},"required":["0","1","2","3"]}}"#;
-
-#[test]
-fn a_form_asks_field_by_field() {
-    let form = FORM.replace('\n', "");
-    let keys = "keys ENTER\nkeys 2\nkeys ENTER\nkeys 1\nkeys 2\nkeys UPSPACE\nkeys ENTER\nkeys xENTER\nkeys BACKabcENTER\nkeys y";
-    check(
-        &format!("{form}\n{keys}"),
-        expect![[r#"
-        > form {"message":"The agent has 4 questio
-        ? The agent has 4 questions.
-            |   1/4 Which database?
-            |   1  SQLite  one file
-            |   2  Postgres
-            |   esc declines
-        > keys ENTER
-            |   1/4 Which database?
-            |   1  SQLite  one file
-            |   2  Postgres
-            |   esc declines
-        > keys 2
-            |   2/4 Which parts?
-            | › 1  [ ] API
-            |   2  [ ] Page
-            |   digits or space mark · enter sends · esc declines
-        > keys ENTER
-            |   2/4 Which parts?
-            | › 1  [ ] API
-            |   2  [ ] Page
-            |   that has too few choices
-            |   digits or space mark · enter sends · esc declines
-        > keys 1
-            |   2/4 Which parts?
-            | › 1  [x] API
-            |   2  [ ] Page
-            |   digits or space mark · enter sends · esc declines
-        > keys 2
-            |   2/4 Which parts?
-            |   1  [x] API
-            | › 2  [x] Page
-            |   digits or space mark · enter sends · esc declines
-        > keys UPSPACE
-            |   2/4 Which parts?
-            | › 1  [ ] API
-            |   2  [x] Page
-            |   digits or space mark · enter sends · esc declines
-        > keys ENTER
-            |   3/4 What name?
-            |   ›
-            |   enter sends · esc declines
-        > keys xENTER
-            |   3/4 What name?
-            |   › x
-            |   that has too few characters
-            |   enter sends · esc declines
-        > keys BACKabcENTER
-            |   4/4 Tests?
-            |   y  Yes
-            |   n  No
-            |   esc declines
-        > keys y
-        ? The agent has 4 questions.  Postgres · Page · abc · yes
-        => 1 Filled(Some({"0": String("p"), "1": Array [String("b")], "2": String("abc"), "3": Bool(true)}))
-    "#]],
-    );
-    check(
-        &format!("{form}\nkeys 1\nkeys ESC"),
-        expect![[r#"
-        > form {"message":"The agent has 4 questio
-        ? The agent has 4 questions.
-            |   1/4 Which database?
-            |   1  SQLite  one file
-            |   2  Postgres
-            |   esc declines
-        > keys 1
-            |   2/4 Which parts?
-            | › 1  [ ] API
-            |   2  [ ] Page
-            |   digits or space mark · enter sends · esc declines
-        > keys ESC
-        ? The agent has 4 questions.  not answered
-        => 1 Declined
-    "#]],
-    );
-}
-
-#[test]
-fn an_accepted_plan_is_not_asked_about_again() {
-    let form = r#"form {"message":"Review the plan plan.md:\n\n1. Write hello.txt.","requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"The plan","oneOf":[{"const":"default","title":"Accept, and ask before each change"},{"const":"edit","title":"Change the plan"},{"const":"reject","title":"Reject, and stay in plan mode"}]},"feedback":{"type":"string","title":"What should be different (leave it empty if you accept)"}},"required":["decision"]}}"#;
-    check(
-        &format!("{form}\nkeys 1"),
-        expect![[r#"
-        > form {"message":"Review the plan plan.md
-        ? Review the plan plan.md:
-
-          1. Write hello.txt.
-            |   1  Accept, and ask before each change
-            |   e  Change the plan
-            | › n  Reject, and stay in plan mode
-            |   esc declines
-        > keys 1
-        ? Review the plan plan.md:  Accept, and ask before each change
-        => 1 Filled(Some({"decision": String("default")}))
-    "#]],
-    );
-    check(
-        &format!("{form}\nkeys e\nkeys with testsENTER"),
-        expect![[r#"
-        > form {"message":"Review the plan plan.md
-        ? Review the plan plan.md:
-
-          1. Write hello.txt.
-            |   1  Accept, and ask before each change
-            |   e  Change the plan
-            | › n  Reject, and stay in plan mode
-            |   esc declines
-        > keys e
-            |   What should be different
-            |   ›
-            |   enter skips · esc declines
-        > keys with testsENTER
-        ? Review the plan plan.md:  Change the plan · with tests
-        => 1 Filled(Some({"decision": String("edit"), "feedback": String("with tests")}))
-    "#]],
-    );
-    check(
-        &format!("{form}\nkeys n\nkeys ENTER"),
-        expect![[r#"
-        > form {"message":"Review the plan plan.md
-        ? Review the plan plan.md:
-
-          1. Write hello.txt.
-            |   1  Accept, and ask before each change
-            |   e  Change the plan
-            | › n  Reject, and stay in plan mode
-            |   esc declines
-        > keys n
-            |   What should be different
-            |   ›
-            |   enter skips · esc declines
-        > keys ENTER
-        ? Review the plan plan.md:  Reject, and stay in plan mode
-        => 1 Filled(Some({"decision": String("reject")}))
-    "#]],
-    );
-}
-
-#[test]
-fn a_page_is_opened_by_the_user() {
-    let page = r#"form {"mode":"url","message":"Sign in to the server.","url":"https://example.org/login?a=1","elicitationId":"e"}"#;
-    check(
-        &format!("{page}\nkeys y"),
-        expect![[r#"
-        > form {"mode":"url","message":"Sign in to
-        ? Sign in to the server.
-            |   https://example.org/login?a=1
-            |   y  I have opened it
-            | › n  Do not open it
-            |   esc declines
-        > keys y
-        ? Sign in to the server.  opened
-        => 1 Filled(None)
-    "#]],
-    );
-    check(
-        &format!("{page}\nkeys ENTER"),
-        expect![[r#"
-        > form {"mode":"url","message":"Sign in to
-        ? Sign in to the server.
-            |   https://example.org/login?a=1
-            |   y  I have opened it
-            | › n  Do not open it
-            |   esc declines
-        > keys ENTER
-        ? Sign in to the server.  not opened
-        => 1 Declined
-    "#]],
-    );
-}
-
-#[test]
-fn fields_without_need_are_skipped_by_enter() {
-    let form = r#"form {"message":"More?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer","title":"How many?","default":7,"maximum":9},"t":{"type":"string","title":"Note"},"b":{"type":"boolean","title":"Sure?","default":false}}}}"#;
-    check(
-        &format!("{form}\nkeys 1ENTER\nkeys BACKENTER\nkeys ENTER\nkeys ENTER"),
-        expect![[r#"
-        > form {"message":"More?","requestedSchema
-        ? More?
-            |   1/3 How many?
-            |   › 7
-            |   enter sends · esc declines
-        > keys 1ENTER
-            |   1/3 How many?
-            |   › 71
-            |   that is too large
-            |   enter sends · esc declines
-        > keys BACKENTER
-            |   2/3 Note
-            |   ›
-            |   enter skips · esc declines
-        > keys ENTER
-            |   3/3 Sure?
-            |   y  Yes
-            | › n  No
-            |   esc declines
-        > keys ENTER
-        ? More?  7 · no
-        => 1 Filled(Some({"n": Number(7), "b": Bool(false)}))
-    "#]],
-    );
+fn forms_are_filled_by_keys() {
+    check("forms");
 }
 
 mod without_keys {
@@ -1089,7 +208,10 @@ mod without_keys {
         let (first, mut one) = question("1", options());
         let (second, mut two) = question("2", options());
         let (third, mut three) = question("3", options());
-        let shown = asker.ask(first, &because("danger", json!({"title": "A"})));
+        let shown = asker.ask(
+            first,
+            &json!({"title": "A", "content": [{"type": "content", "content": {"type": "text", "text": "danger"}}]}),
+        );
         assert_eq!(shown, "? A\n  danger\n  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ");
         assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
         assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
