@@ -55,6 +55,20 @@ impl KeyInput {
         Self { typed, decoder: KeyDecoder::default(), terminal, discards: 0 }
     }
 
+    async fn next(&mut self) -> Typed {
+        let resumed = async {
+            match &self.terminal {
+                Some(it) => it.resumed().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            it = self.typed.recv() => it.map_or(Typed::End, Typed::Bytes),
+            () = resumed => Typed::Resumed,
+        }
+    }
+
     /// What was typed so far, and is no answer to what comes up now.
     fn discard(&mut self) -> Vec<Key> {
         let mut keys = Vec::new();
@@ -75,6 +89,8 @@ impl KeyInput {
 pub enum Typed {
     Line(String),
     Bytes(TypedBytes),
+    /// The user came back after a stop, to a screen with other things on it.
+    Resumed,
     /// There is nothing more to listen to.
     End,
 }
@@ -223,7 +239,7 @@ impl TerminalAsker {
         let is_wanted = self.listens || !self.waiting.is_empty();
         match &mut self.typing {
             Keyboard::Lines(lines) if is_wanted => lines.recv().await.map_or(Typed::End, Typed::Line),
-            Keyboard::Keys(keys) if is_wanted => keys.typed.recv().await.map_or(Typed::End, Typed::Bytes),
+            Keyboard::Keys(keys) if is_wanted => keys.next().await,
             _ => future::pending().await,
         }
     }
@@ -233,6 +249,7 @@ impl TerminalAsker {
         match typed {
             Typed::Line(line) => return self.line(line),
             Typed::Bytes(bytes) => self.bytes(&bytes),
+            Typed::Resumed => self.lines.extend(self.waiting.front().into_iter().flat_map(|it| it.text.lines.clone())),
             Typed::End if self.waiting.is_empty() => self.listens = false,
             Typed::End => {
                 self.settle(0, Settled::new(Answer::Cancelled, "not answered"));

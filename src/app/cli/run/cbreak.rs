@@ -16,7 +16,10 @@ use nix::{
         termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
     },
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::Notify,
+};
 
 const PASTE_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
@@ -25,6 +28,7 @@ const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 pub struct CbreakMode {
     terminal: File,
     state: Mutex<CbreakState>,
+    resumed: Notify,
 }
 
 enum CbreakState {
@@ -40,7 +44,7 @@ impl CbreakMode {
     /// When there is no terminal, or it has no such mode.
     pub fn start(terminal: File) -> io::Result<Arc<Self>> {
         tcgetattr(&terminal)?;
-        let mode = Arc::new(Self { terminal, state: Mutex::new(CbreakState::Off) });
+        let mode = Arc::new(Self { terminal, state: Mutex::new(CbreakState::Off), resumed: Notify::new() });
         mode.enter();
         let (to_restore, previous) = (mode.clone(), panic::take_hook());
         panic::set_hook(Box::new(move |info| {
@@ -84,6 +88,12 @@ impl CbreakMode {
             _ = (&self.terminal).write_all(PASTE_ON);
         }
         self.enter();
+        self.resumed.notify_one();
+    }
+
+    /// Ends when the user came back after a stop.
+    pub async fn resumed(&self) {
+        self.resumed.notified().await;
     }
 
     fn set(&self, before: &Termios) -> nix::Result<()> {

@@ -69,11 +69,19 @@ impl QuestionText {
         let title = clean_line(title, MAX_TITLE);
         let diffs: Vec<&Value> =
             content.iter().filter(|it| it.get("type").and_then(Value::as_str) == Some("diff")).collect();
-        let mut res = match (call.pointer("/rawInput/command").and_then(Value::as_str), diffs.as_slice()) {
-            (Some(command), []) => Self::of_command(&title, command),
-            (_, []) => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
-            (_, diffs) => Self::of_diffs(diffs, place),
+        let command = call.pointer("/rawInput/command").and_then(Value::as_str);
+        let is_edit = command.is_none() && text("kind") == Some("edit") && !diffs.is_empty();
+        let mut res = match command {
+            Some(command) => Self::of_command(&title, command),
+            None if is_edit => Self::of_edit(&diffs, place),
+            None => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
         };
+        if !is_edit {
+            res.push_diffs(&diffs, true, place);
+        }
+        if text("kind") == Some("other") {
+            res.push_arguments(call.get("rawInput"));
+        }
         for it in texts {
             res.push_text(it);
         }
@@ -101,27 +109,48 @@ impl QuestionText {
         res
     }
 
-    fn of_diffs(diffs: &[&Value], place: &QuestionPlace<'_>) -> Self {
+    /// A call that only edits: its diffs say all.
+    fn of_edit(diffs: &[&Value], place: &QuestionPlace<'_>) -> Self {
         let short = match diffs {
             [one] => edit_name(one, place.cwd),
             more => format!("edit {} files", more.len()),
         };
+        let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![heading(&short)], ..Self::default() };
+        let (added, removed) = res.push_diffs(diffs, diffs.len() > 1, place);
+        if let Some(head) = res.lines.first_mut() {
+            head.push(&format!("  +{added}"), Style::color(Color::Green));
+            head.push(&format!(" −{removed}"), Style::color(Color::Red));
+        }
+        res
+    }
+
+    /// Gives how many lines come and go.
+    fn push_diffs(&mut self, diffs: &[&Value], with_names: bool, place: &QuestionPlace<'_>) -> (usize, usize) {
         let limit = MAX_LINES / diffs.len().max(1);
         let views: Vec<DiffView> = diffs.iter().map(|it| file_diff(it, Some(limit), place.width)).collect();
         let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
-        let mut head = heading(&short);
-        head.push(&format!("  +{added}"), Style::color(Color::Green));
-        head.push(&format!(" −{removed}"), Style::color(Color::Red));
-        let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![head], ..Self::default() };
         let is_cut = views.iter().any(|it| it.hidden > 0);
         for (it, view) in diffs.iter().zip(views) {
-            let name = (diffs.len() > 1).then(|| Line::new(&format!("  {}", edit_name(it, place.cwd)), Style::BOLD));
-            res.lines.extend(name.iter().cloned().chain(view.lines));
+            let name = with_names.then(|| Line::new(&format!("  {}", edit_name(it, place.cwd)), Style::BOLD));
+            self.lines.extend(name.iter().cloned().chain(view.lines));
             if is_cut {
-                res.cut.extend(name.into_iter().chain(file_diff(it, Some(MAX_WHOLE), place.width).lines));
+                self.cut.extend(name.into_iter().chain(file_diff(it, Some(MAX_WHOLE), place.width).lines));
             }
         }
-        res
+        (added, removed)
+    }
+
+    /// What a tool of others gets: its title does not say.
+    fn push_arguments(&mut self, arguments: Option<&Value>) {
+        let members = arguments.and_then(Value::as_object).into_iter().flatten();
+        let lines = members.flat_map(|(name, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = clean(&format!("{name}: {text}"));
+            // Only a name stands that far to the left.
+            let indents = std::iter::once("  ").chain(std::iter::repeat("      "));
+            indents.zip(text.lines()).map(|(indent, it)| Line::plain(&format!("{indent}{it}"))).collect::<Vec<_>>()
+        });
+        self.push_cut(lines.collect());
     }
 
     /// One line says why it is asked; more are content to look at.

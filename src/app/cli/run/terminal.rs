@@ -66,6 +66,11 @@ impl KeyTerminal {
         // After the flush: what is read with the new number was typed after it.
         self.discards.fetch_add(1, Ordering::SeqCst) + 1
     }
+
+    /// Ends when the user came back after a stop.
+    pub async fn resumed(&self) {
+        self.mode.resumed().await;
+    }
 }
 
 impl Drop for KeyTerminal {
