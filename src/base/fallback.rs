@@ -84,8 +84,8 @@ pub fn question(message: String, model: &str, other: Option<&str>, wait: Option<
         (Intent::RetryOnce, None, _) => Some(format!("Try {model} again now")),
         (Intent::RetryAlways, Some(other), _) => Some(format!("Go on with {other} in this session")),
         (Intent::Wait, _, Some(wait)) => Some(format!("Wait {wait}, then go on with {model}")),
-        (Intent::RetryLater, ..) => Some("End the turn, try again later".to_owned()),
-        (Intent::Stop, ..) => Some("Stop".to_owned()),
+        (Intent::RetryLater, ..) => Some("End the turn without an error, and try again later".to_owned()),
+        (Intent::Stop, ..) => Some("End the turn with this error".to_owned()),
         (Intent::RetryAlways, None, _) | (Intent::Wait, _, None) => None,
     };
     let option = |intent: &Intent| {
