@@ -151,8 +151,8 @@ impl Driver {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
                 other => self.handle_event(other).await?,
             }
-            self.steer();
             self.show_questions();
+            self.steer();
             self.screen.flush();
         }
     }
