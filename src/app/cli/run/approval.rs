@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     client_requests::Answer,
-    keys::Key,
+    keys::KeyPress,
     line_editor::LineEditor,
     menu::{Menu, MenuOption},
     question_subject::{QuestionText, heading},
@@ -63,20 +63,20 @@ impl ApprovalQuestion {
         Self { text, menu: Menu::new(options), why: None, takes_words, shows_help: false, is_far: false }
     }
 
-    pub fn key(&mut self, key: &Key) -> QuestionStep {
+    pub fn key(&mut self, key: &KeyPress) -> QuestionStep {
         if self.why.is_some() {
             return self.key_of_reason(key);
         }
-        if *key == Key::Esc {
+        if *key == KeyPress::Esc {
             return QuestionStep::Settled(Settled::new(reject_once(self.menu.options()), "rejected"));
         }
         if let Some(at) = self.menu.key(key) {
             return self.choose(at);
         }
         match key {
-            Key::Char('?') => self.shows_help = !self.shows_help,
-            Key::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
-            Key::Char('d' | 'D') if !self.text.cut.is_empty() => {
+            KeyPress::Char('?') => self.shows_help = !self.shows_help,
+            KeyPress::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
+            KeyPress::Char('d' | 'D') if !self.text.cut.is_empty() => {
                 self.is_far = true;
                 return QuestionStep::Show(std::mem::take(&mut self.text.cut));
             }
@@ -85,11 +85,11 @@ impl ApprovalQuestion {
         QuestionStep::Open
     }
 
-    fn key_of_reason(&mut self, key: &Key) -> QuestionStep {
+    fn key_of_reason(&mut self, key: &KeyPress) -> QuestionStep {
         let Some(editor) = &mut self.why else { return QuestionStep::Open };
         match key {
-            Key::Esc => self.why = None,
-            Key::Enter => {
+            KeyPress::Esc => self.why = None,
+            KeyPress::Enter => {
                 let words = editor.take().trim().to_owned();
                 let answer = reject_once(self.menu.options());
                 return QuestionStep::Settled(match words.as_str() {

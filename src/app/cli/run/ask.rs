@@ -12,7 +12,7 @@ use super::{
     approval::{self, ApprovalQuestion, QuestionStep, Settled, reject_once},
     client_requests::{Answer, Question, QuestionSubject},
     form::FormInProgress,
-    keys::{Key, KeyDecoder},
+    keys::{KeyDecoder, KeyPress},
     line_editor::LineEditor,
     question::QuestionKind,
     question_subject::{QuestionPlace, QuestionText},
@@ -70,7 +70,7 @@ impl KeyInput {
     }
 
     /// What was typed so far, and is no answer to what comes up now.
-    fn discard(&mut self) -> Vec<Key> {
+    fn discard(&mut self) -> Vec<KeyPress> {
         let mut keys = Vec::new();
         while let Ok(it) = self.typed.try_recv() {
             keys.extend(self.decoder.decode(&it.bytes));
@@ -286,7 +286,7 @@ impl TerminalAsker {
     }
 
     /// A key for the line that is typed, or else for the question.
-    fn key(&mut self, key: &Key) {
+    fn key(&mut self, key: &KeyPress) {
         let Some(first) = self.waiting.front_mut().filter(|_| self.editor.is_empty()) else {
             self.edit(key);
             // The line is done, and its last key is no answer.
@@ -306,11 +306,11 @@ impl TerminalAsker {
     }
 
     /// A key for the line to the agent.
-    fn edit(&mut self, key: &Key) {
+    fn edit(&mut self, key: &KeyPress) {
         match key {
             _ if !self.listens => (),
-            Key::Esc => self.editor = LineEditor::default(),
-            Key::Enter => {
+            KeyPress::Esc => self.editor = LineEditor::default(),
+            KeyPress::Enter => {
                 let line = self.editor.take();
                 if !line.trim().is_empty() {
                     let mut shown = Line::new("› ", Style::BOLD);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    keys::Key,
+    keys::KeyPress,
     line_editor::LineEditor,
     menu::{Menu, MenuOption},
 };
@@ -145,8 +145,8 @@ impl FormInProgress {
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: &Key) -> FormEvent {
-        if *key == Key::Esc {
+    pub fn key(&mut self, key: &KeyPress) -> FormEvent {
+        if *key == KeyPress::Esc {
             return FormEvent::Declined;
         }
         self.error = None;
@@ -171,12 +171,12 @@ impl FormInProgress {
     }
 
     /// What a key answers with, if it ends the field: `null` for nothing.
-    fn input_value(&mut self, key: &Key) -> Option<Value> {
+    fn input_value(&mut self, key: &KeyPress) -> Option<Value> {
         let field = self.form.fields.get(self.at);
         let several = field.is_some_and(|it| matches!(it.kind, FieldKind::Choices { .. }));
         match &mut self.input {
             FieldInput::Line(editor) => match key {
-                Key::Enter => {
+                KeyPress::Enter => {
                     let text = editor.text().trim();
                     Some(if text.is_empty() { Value::Null } else { text.into() })
                 }
@@ -189,10 +189,10 @@ impl FormInProgress {
                 menu.key(key);
                 let chosen: Vec<&str> = menu.checked().map(|it| it.id.as_str()).collect();
                 let nothing = chosen.is_empty() && field.is_some_and(|it| !it.required);
-                (*key == Key::Enter).then(|| if nothing { Value::Null } else { chosen.into() })
+                (*key == KeyPress::Enter).then(|| if nothing { Value::Null } else { chosen.into() })
             }
             FieldInput::Menu(menu) => {
-                let skips = *key == Key::Enter && menu.is_open() && field.is_some_and(|it| !it.required);
+                let skips = *key == KeyPress::Enter && menu.is_open() && field.is_some_and(|it| !it.required);
                 let chosen = menu.key(key).and_then(|at| menu.get(at));
                 let is_bool = field.is_none_or(|it| matches!(it.kind, FieldKind::Bool));
                 match chosen {

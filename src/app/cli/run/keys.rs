@@ -9,7 +9,7 @@ const MAX_PASTE: usize = 1 << 20;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     Char(char),
     /// A control key by its letter, such as `u` for Ctrl-U.
     Ctrl(char),
@@ -54,7 +54,7 @@ enum DecoderState {
 }
 
 impl KeyDecoder {
-    pub fn decode(&mut self, bytes: &[u8]) -> Vec<Key> {
+    pub fn decode(&mut self, bytes: &[u8]) -> Vec<KeyPress> {
         let mut keys = Vec::new();
         for byte in bytes {
             self.push(*byte, &mut keys);
@@ -63,11 +63,11 @@ impl KeyDecoder {
     }
 
     /// Nothing more came for a while: an escape that stands alone is the key. A paste stays open.
-    pub fn pause(&mut self) -> Option<Key> {
+    pub fn pause(&mut self) -> Option<KeyPress> {
         match self.state {
             DecoderState::Escape => {
                 self.state = DecoderState::Ground;
-                Some(Key::Esc)
+                Some(KeyPress::Esc)
             }
             DecoderState::Paste(_) => None,
             _ => {
@@ -81,14 +81,14 @@ impl KeyDecoder {
         matches!(self.state, DecoderState::Paste(_))
     }
 
-    fn push(&mut self, byte: u8, keys: &mut Vec<Key>) {
+    fn push(&mut self, byte: u8, keys: &mut Vec<KeyPress>) {
         self.state = match mem::take(&mut self.state) {
             DecoderState::Ground => ground(byte, keys),
             DecoderState::Escape => match byte {
                 b'[' => DecoderState::Sequence(Vec::new()),
                 b'O' => DecoderState::Single,
                 0x1b => {
-                    keys.push(Key::Esc);
+                    keys.push(KeyPress::Esc);
                     DecoderState::Escape
                 }
                 // Alt with a key: it means nothing here, and least of all the key alone.
@@ -105,22 +105,22 @@ impl KeyDecoder {
     }
 }
 
-fn ground(byte: u8, keys: &mut Vec<Key>) -> DecoderState {
+fn ground(byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
     match byte {
         0x1b => return DecoderState::Escape,
-        b'\r' | b'\n' => keys.push(Key::Enter),
-        b'\t' => keys.push(Key::Tab),
-        0x08 | 0x7f => keys.push(Key::Backspace),
+        b'\r' | b'\n' => keys.push(KeyPress::Enter),
+        b'\t' => keys.push(KeyPress::Tab),
+        0x08 | 0x7f => keys.push(KeyPress::Backspace),
         0 => (),
-        0x01..=0x1a => keys.push(Key::Ctrl(char::from(byte - 1 + b'a'))),
-        b' '..=b'~' => keys.push(Key::Char(char::from(byte))),
+        0x01..=0x1a => keys.push(KeyPress::Ctrl(char::from(byte - 1 + b'a'))),
+        b' '..=b'~' => keys.push(KeyPress::Char(char::from(byte))),
         0xc2..=0xf4 => return DecoderState::Character(vec![byte]),
         _ => (),
     }
     DecoderState::Ground
 }
 
-fn character(mut bytes: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState {
+fn character(mut bytes: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
     if !(0x80..=0xbf).contains(&byte) {
         // It broke off here.
         return ground(byte, keys);
@@ -128,7 +128,7 @@ fn character(mut bytes: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState 
     bytes.push(byte);
     match std::str::from_utf8(&bytes) {
         Ok(text) => {
-            keys.extend(text.chars().filter(|it| !it.is_control()).map(Key::Char));
+            keys.extend(text.chars().filter(|it| !it.is_control()).map(KeyPress::Char));
             DecoderState::Ground
         }
         Err(error) if error.error_len().is_none() => DecoderState::Character(bytes),
@@ -136,7 +136,7 @@ fn character(mut bytes: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState 
     }
 }
 
-fn sequence(mut parameters: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState {
+fn sequence(mut parameters: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
     match byte {
         0x1b => DecoderState::Escape,
         b' '..=b'?' => {
@@ -158,12 +158,12 @@ fn sequence(mut parameters: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderSt
     }
 }
 
-fn paste(mut text: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState {
+fn paste(mut text: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
     text.push(byte);
     if text.ends_with(PASTE_END) {
         text.truncate(text.len() - PASTE_END.len());
         text.truncate(MAX_PASTE);
-        keys.push(Key::Paste(String::from_utf8_lossy(&text).into_owned()));
+        keys.push(KeyPress::Paste(String::from_utf8_lossy(&text).into_owned()));
         return DecoderState::Ground;
     }
     // The end of a paste that is too long is looked for in the last bytes only.
@@ -173,63 +173,69 @@ fn paste(mut text: Vec<u8>, byte: u8, keys: &mut Vec<Key>) -> DecoderState {
     DecoderState::Paste(text)
 }
 
-fn letter_key(byte: u8) -> Option<Key> {
+fn letter_key(byte: u8) -> Option<KeyPress> {
     Some(match byte {
-        b'A' => Key::Up,
-        b'B' => Key::Down,
-        b'C' => Key::Right,
-        b'D' => Key::Left,
-        b'H' => Key::Home,
-        b'F' => Key::End,
-        b'M' => Key::Enter,
-        b'Z' => Key::BackTab,
+        b'A' => KeyPress::Up,
+        b'B' => KeyPress::Down,
+        b'C' => KeyPress::Right,
+        b'D' => KeyPress::Left,
+        b'H' => KeyPress::Home,
+        b'F' => KeyPress::End,
+        b'M' => KeyPress::Enter,
+        b'Z' => KeyPress::BackTab,
         _ => return None,
     })
 }
 
-fn number_key(parameters: &[u8]) -> Option<Key> {
+fn number_key(parameters: &[u8]) -> Option<KeyPress> {
     let number = parameters.split(|it| *it == b';').next()?;
     Some(match number {
-        b"1" | b"7" => Key::Home,
-        b"4" | b"8" => Key::End,
-        b"3" => Key::Delete,
-        b"5" => Key::PageUp,
-        b"6" => Key::PageDown,
+        b"1" | b"7" => KeyPress::Home,
+        b"4" | b"8" => KeyPress::End,
+        b"3" => KeyPress::Delete,
+        b"5" => KeyPress::PageUp,
+        b"6" => KeyPress::PageDown,
         _ => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, KeyDecoder, MAX_PASTE, PASTE_END};
+    use super::{KeyDecoder, KeyPress, MAX_PASTE, PASTE_END};
 
-    fn decode(bytes: &[u8]) -> Vec<Key> {
+    fn decode(bytes: &[u8]) -> Vec<KeyPress> {
         let mut decoder = KeyDecoder::default();
         let mut keys = decoder.decode(bytes);
         keys.extend(decoder.pause());
         keys
     }
 
-    fn paste(text: &str) -> Key {
-        Key::Paste(text.to_owned())
+    fn paste(text: &str) -> KeyPress {
+        KeyPress::Paste(text.to_owned())
     }
 
-    fn table() -> Vec<(&'static [u8], Vec<Key>)> {
+    fn table() -> Vec<(&'static [u8], Vec<KeyPress>)> {
         vec![
-            (b"yN 1", vec![Key::Char('y'), Key::Char('N'), Key::Char(' '), Key::Char('1')]),
-            ("é漢🚀".as_bytes(), vec![Key::Char('é'), Key::Char('漢'), Key::Char('🚀')]),
-            (b"\r\n\t\x7f\x08", vec![Key::Enter, Key::Enter, Key::Tab, Key::Backspace, Key::Backspace]),
-            (b"\x15\x17\x04\x00", vec![Key::Ctrl('u'), Key::Ctrl('w'), Key::Ctrl('d')]),
-            (b"\x1b", vec![Key::Esc]),
-            (b"\x1b\x1b", vec![Key::Esc, Key::Esc]),
+            (b"yN 1", vec![KeyPress::Char('y'), KeyPress::Char('N'), KeyPress::Char(' '), KeyPress::Char('1')]),
+            ("é漢🚀".as_bytes(), vec![KeyPress::Char('é'), KeyPress::Char('漢'), KeyPress::Char('🚀')]),
+            (
+                b"\r\n\t\x7f\x08",
+                vec![KeyPress::Enter, KeyPress::Enter, KeyPress::Tab, KeyPress::Backspace, KeyPress::Backspace],
+            ),
+            (b"\x15\x17\x04\x00", vec![KeyPress::Ctrl('u'), KeyPress::Ctrl('w'), KeyPress::Ctrl('d')]),
+            (b"\x1b", vec![KeyPress::Esc]),
+            (b"\x1b\x1b", vec![KeyPress::Esc, KeyPress::Esc]),
             (b"\x1by", vec![]),
-            (b"\x1b[A\x1b[B\x1b[C\x1b[D", vec![Key::Up, Key::Down, Key::Right, Key::Left]),
-            (b"\x1bOA\x1bOH\x1b[1;5A", vec![Key::Up, Key::Home, Key::Up]),
-            (b"\x1b[5~\x1b[6~\x1b[3~\x1b[Z", vec![Key::PageUp, Key::PageDown, Key::Delete, Key::BackTab]),
-            (b"\x1b[15~\x1b[?1;2cy", vec![Key::Char('y')]),
-            (b"\x1b[200~y\nn\x1b[A\x1b[201~x", vec![paste("y\nn\u{1b}[A"), Key::Char('x')]),
-            (b"\xc3y\xffz\xed\xa0\x80", vec![Key::Char('y'), Key::Char('z')]),
-            ("\u{9b}y".as_bytes(), vec![Key::Char('y')]),
+            (b"\x1b[A\x1b[B\x1b[C\x1b[D", vec![KeyPress::Up, KeyPress::Down, KeyPress::Right, KeyPress::Left]),
+            (b"\x1bOA\x1bOH\x1b[1;5A", vec![KeyPress::Up, KeyPress::Home, KeyPress::Up]),
+            (
+                b"\x1b[5~\x1b[6~\x1b[3~\x1b[Z",
+                vec![KeyPress::PageUp, KeyPress::PageDown, KeyPress::Delete, KeyPress::BackTab],
+            ),
+            (b"\x1b[15~\x1b[?1;2cy", vec![KeyPress::Char('y')]),
+            (b"\x1b[200~y\nn\x1b[A\x1b[201~x", vec![paste("y\nn\u{1b}[A"), KeyPress::Char('x')]),
+            (b"\xc3y\xffz\xed\xa0\x80", vec![KeyPress::Char('y'), KeyPress::Char('z')]),
+            ("\u{9b}y".as_bytes(), vec![KeyPress::Char('y')]),
         ]
     }
 
@@ -254,7 +260,7 @@ mod tests {
         assert!(decoder.is_in_paste() && decoder.pause().is_none() && decoder.is_in_paste());
         assert_eq!(decoder.decode(b"y\x1b[201~"), [paste("yyyy")]);
         let long = [b"\x1b[200~".as_slice(), &vec![b'a'; 3 * MAX_PASTE], PASTE_END, b"n"].concat();
-        assert_eq!(decoder.decode(&long), [paste(&"a".repeat(MAX_PASTE)), Key::Char('n')]);
+        assert_eq!(decoder.decode(&long), [paste(&"a".repeat(MAX_PASTE)), KeyPress::Char('n')]);
     }
 
     /// Whatever comes, in whatever pieces: the same keys, no controls among them, and the decoder finds back.
@@ -286,11 +292,11 @@ mod tests {
                 rest = more;
             }
             assert_eq!(keys, expected, "{}", bytes.escape_ascii());
-            assert!(!keys.iter().any(|it| matches!(it, Key::Char(it) if it.is_control())));
+            assert!(!keys.iter().any(|it| matches!(it, KeyPress::Char(it) if it.is_control())));
             // Out of a paste and of any sequence, a key is a key again.
             whole.decode(PASTE_END);
             whole.pause();
-            assert_eq!(whole.decode(b"q"), [Key::Char('q')], "{}", bytes.escape_ascii());
+            assert_eq!(whole.decode(b"q"), [KeyPress::Char('q')], "{}", bytes.escape_ascii());
         }
     }
 }

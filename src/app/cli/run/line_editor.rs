@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::keys::Key;
+use super::keys::KeyPress;
 use crate::app::cli::{
     render::text::{Line, Style},
     terminal_text::clean_line,
@@ -39,20 +39,20 @@ impl LineEditor {
     }
 
     /// Takes a key of editing; other keys change nothing.
-    pub fn key(&mut self, key: &Key) {
+    pub fn key(&mut self, key: &KeyPress) {
         match key {
-            Key::Char(it) => self.insert(&it.to_string()),
+            KeyPress::Char(it) => self.insert(&it.to_string()),
             // One line stays one line.
-            Key::Paste(text) => self.insert(&clean_line(text, MAX_TEXT)),
-            Key::Backspace => self.remove(self.left()..self.cursor),
-            Key::Delete | Key::Ctrl('d') => self.remove(self.cursor..self.right()),
-            Key::Ctrl('u') => self.remove(0..self.cursor),
-            Key::Ctrl('k') => self.remove(self.cursor..self.text.len()),
-            Key::Ctrl('w') => self.remove(self.word_start()..self.cursor),
-            Key::Left | Key::Ctrl('b') => self.cursor = self.left(),
-            Key::Right | Key::Ctrl('f') => self.cursor = self.right(),
-            Key::Home | Key::Ctrl('a') => self.cursor = 0,
-            Key::End | Key::Ctrl('e') => self.cursor = self.text.len(),
+            KeyPress::Paste(text) => self.insert(&clean_line(text, MAX_TEXT)),
+            KeyPress::Backspace => self.remove(self.left()..self.cursor),
+            KeyPress::Delete | KeyPress::Ctrl('d') => self.remove(self.cursor..self.right()),
+            KeyPress::Ctrl('u') => self.remove(0..self.cursor),
+            KeyPress::Ctrl('k') => self.remove(self.cursor..self.text.len()),
+            KeyPress::Ctrl('w') => self.remove(self.word_start()..self.cursor),
+            KeyPress::Left | KeyPress::Ctrl('b') => self.cursor = self.left(),
+            KeyPress::Right | KeyPress::Ctrl('f') => self.cursor = self.right(),
+            KeyPress::Home | KeyPress::Ctrl('a') => self.cursor = 0,
+            KeyPress::End | KeyPress::Ctrl('e') => self.cursor = self.text.len(),
             _ => (),
         }
     }
@@ -102,7 +102,7 @@ impl LineEditor {
 #[cfg(test)]
 mod tests {
     use super::LineEditor;
-    use crate::app::cli::run::keys::{Key, KeyDecoder};
+    use crate::app::cli::run::keys::{KeyDecoder, KeyPress};
 
     fn typed(bytes: &str) -> String {
         let mut editor = LineEditor::default();
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn an_endless_line_ends() {
         let mut editor = LineEditor::default();
-        editor.key(&Key::Paste("a".repeat(9_999)));
-        editor.key(&Key::Paste("漢".to_owned()));
+        editor.key(&KeyPress::Paste("a".repeat(9_999)));
+        editor.key(&KeyPress::Paste("漢".to_owned()));
         assert_eq!(editor.take().len(), 9_999);
         assert!(editor.is_empty());
     }

@@ -1,6 +1,6 @@
 //! Menu: options that are chosen by letter, digit or arrows.
 
-use super::keys::Key;
+use super::keys::KeyPress;
 use crate::app::cli::{
     render::{
         text::{Color, Line, Style},
@@ -112,28 +112,28 @@ impl Menu {
     }
 
     /// Takes a key; gives the option that it chooses.
-    pub fn key(&mut self, key: &Key) -> Option<usize> {
+    pub fn key(&mut self, key: &KeyPress) -> Option<usize> {
         match (key, &mut self.checked) {
-            (Key::Up, _) => self.step(false),
-            (Key::Down, _) => self.step(true),
-            (Key::Enter, None) => return self.highlighted,
-            (Key::Char(' '), Some(checked)) => toggle(checked, self.highlighted),
-            (Key::Char(_), Some(_)) => {
+            (KeyPress::Up, _) => self.step(false),
+            (KeyPress::Down, _) => self.step(true),
+            (KeyPress::Enter, None) => return self.highlighted,
+            (KeyPress::Char(' '), Some(checked)) => toggle(checked, self.highlighted),
+            (KeyPress::Char(_), Some(_)) => {
                 let at = self.named_by(key);
                 self.highlighted = at.or(self.highlighted);
                 if let Some(checked) = &mut self.checked {
                     toggle(checked, at);
                 }
             }
-            (Key::Char(_), None) => return self.named_by(key),
+            (KeyPress::Char(_), None) => return self.named_by(key),
             _ => (),
         }
         None
     }
 
     /// The option with the letter or digit, the letter first.
-    fn named_by(&self, key: &Key) -> Option<usize> {
-        let Key::Char(it) = key else { return None };
+    fn named_by(&self, key: &KeyPress) -> Option<usize> {
+        let KeyPress::Char(it) = key else { return None };
         let letter = it.to_ascii_lowercase();
         let by_letter = self.options.iter().position(|it| it.letter == Some(letter));
         let digit = it.to_digit(10).and_then(|it| usize::try_from(it).ok()?.checked_sub(1));
@@ -150,7 +150,7 @@ impl Menu {
         };
         let mut chars = word.chars();
         match (chars.next(), chars.next()) {
-            (Some(it), None) if !it.is_ascii_digit() => self.named_by(&Key::Char(it)),
+            (Some(it), None) if !it.is_ascii_digit() => self.named_by(&KeyPress::Char(it)),
             _ => word.parse::<usize>().ok()?.checked_sub(1).filter(|it| *it < self.options.len()),
         }
     }

@@ -3,7 +3,6 @@
 pub mod approval;
 pub mod ask;
 pub mod calls;
-mod cbreak;
 mod change_summary;
 pub mod child;
 pub mod client;

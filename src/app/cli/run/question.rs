@@ -4,7 +4,7 @@ use super::{
     approval::{ApprovalQuestion, QuestionStep, Settled},
     client_requests::Answer,
     form::{FormEvent, FormInProgress},
-    keys::Key,
+    keys::KeyPress,
     menu::{Menu, MenuOption},
 };
 use crate::app::cli::render::{text::Line, wrap::wrap};
@@ -24,7 +24,7 @@ impl QuestionKind {
         Self::Page(Menu::new(vec![opened, MenuOption::new("not_now", "Do not open it")]), url)
     }
 
-    pub fn key(&mut self, key: &Key) -> QuestionStep {
+    pub fn key(&mut self, key: &KeyPress) -> QuestionStep {
         match self {
             Self::Approval(it) => it.key(key),
             Self::Form(form) => {
@@ -32,7 +32,7 @@ impl QuestionKind {
                 settle_form(form, event).unwrap_or(QuestionStep::Open)
             }
             Self::Page(menu, _) => match (key, menu.key(key)) {
-                (Key::Esc, _) | (_, Some(1)) => settle(Answer::Declined, "not opened"),
+                (KeyPress::Esc, _) | (_, Some(1)) => settle(Answer::Declined, "not opened"),
                 (_, Some(_)) => settle(Answer::Filled(None), "opened"),
                 _ => QuestionStep::Open,
             },

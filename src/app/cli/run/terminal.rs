@@ -17,7 +17,7 @@ use nix::{
 };
 use tokio::sync::mpsc;
 
-use super::cbreak::{CbreakMode, is_in_front, open_terminal, wait_readable};
+use crate::world::process::cbreak::{CbreakMode, is_in_front, open_terminal, wait_readable};
 
 /// Lines or pieces that may wait.
 const QUEUE: usize = 64;
