@@ -376,7 +376,7 @@ fn git_that_cannot_write_its_settings_is_offered_them() {
     let config = fs::read_to_string(repo.join(".git/config")).unwrap();
     assert!(config.contains("[remote \"r\"]") && !repo.join(".git/hooks/evil").exists(), "{config}");
     let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
-    assert!(asked.is_empty() && told.contains("<<done>>") && told.contains("The sandbox blocked writing"), "{told}");
+    assert!(asked.is_empty() && told.contains("<<done>>") && told.contains("kept this command from writing"), "{told}");
 }
 
 /// People, watchers and models saw folders there that nobody had made.

@@ -422,9 +422,9 @@ impl TerminalAsker {
 fn refuse(question: Question, call: &Value) -> String {
     let QuestionSubject::Permission(params) = question.about else {
         _ = question.answer.send(Answer::Declined);
-        return "castor: not answered, as nobody is here to ask\n".to_owned();
+        return "castor: not answered, because nobody can be asked\n".to_owned();
     };
     let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
     _ = question.answer.send(reject_once(&approval::options(&params)));
-    format!("castor: not allowed, as nobody is here to ask: {title}\n")
+    format!("castor: denied, because nobody can be asked: {title}\n")
 }
