@@ -43,6 +43,7 @@ mod memory;
 mod model_server;
 mod outgrown;
 mod providers;
+mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;

@@ -104,6 +104,11 @@ impl TurnView {
         self.waiting.set_asking(is_asking, now);
     }
 
+    /// The user was shown what this call would do.
+    pub fn note_asked(&mut self, id: &str) {
+        self.calls.note_asked(id);
+    }
+
     /// Ctrl-C was pressed.
     pub fn set_cancelling(&mut self) {
         self.waiting.is_cancelling = true;

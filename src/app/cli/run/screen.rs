@@ -28,6 +28,8 @@ use crate::app::cli::{
 const QUEUE: usize = 16;
 /// Where the terminal does not tell.
 const USUAL_SIZE: TerminalSize = (80, 24);
+/// How long the size of the terminal is believed.
+const SIZE_PERIOD: Duration = Duration::from_millis(15);
 
 pub struct Screen {
     output: TurnOutput,
@@ -35,6 +37,8 @@ pub struct Screen {
     written: oneshot::Receiver<io::Result<()>>,
     batch: Vec<OutputPiece>,
     started: Instant,
+    /// With the time at which it was so.
+    size: Option<(TerminalSize, Duration)>,
     pub calls: CallTracker,
     usage: Option<Value>,
     events: u64,
@@ -58,6 +62,7 @@ impl Screen {
             written,
             batch: Vec::new(),
             started: Instant::now(),
+            size: None,
             calls: CallTracker::default(),
             usage: None,
             events: 0,
@@ -152,7 +157,10 @@ impl Screen {
     }
 
     /// What is known about the call of a permission request.
-    pub fn call(&self, tool_call: &Value) -> Value {
+    pub fn call(&mut self, tool_call: &Value) -> Value {
+        if let Some(id) = tool_call.get("toolCallId").and_then(Value::as_str) {
+            self.output.note_asked(id);
+        }
         self.calls.merge_fields(tool_call)
     }
 
@@ -171,9 +179,9 @@ impl Screen {
         self.output.write_stderr(text);
     }
 
-    /// A question that was written as text has its answer.
-    pub fn release(&mut self) {
-        self.output.release();
+    /// Whether a question waits for its answer: nothing else is waited for then.
+    pub fn set_asking(&mut self, is_asking: bool) {
+        self.output.set_asking(is_asking, self.started.elapsed());
     }
 
     /// Finished lines that are not the answer.
@@ -183,17 +191,21 @@ impl Screen {
 
     /// What the user is asked or types; it stands below everything else.
     pub fn set_panel(&mut self, lines: Vec<Line>) {
-        self.output.set_panel(lines, self.started.elapsed());
+        self.output.set_panel(lines);
     }
 
     /// Columns of the terminal that is drawn on.
-    pub fn width(&self) -> usize {
+    pub fn width(&mut self) -> usize {
         self.size().0
     }
 
-    fn size(&self) -> TerminalSize {
-        let style = self.output.style;
-        if style.is_live || style.stdout_is_terminal { terminal_size() } else { USUAL_SIZE }
+    /// It is asked for anew for each draw, not for each chunk.
+    fn size(&mut self) -> TerminalSize {
+        let (style, now) = (self.output.style, self.started.elapsed());
+        if (style.is_live || style.stdout_is_terminal) && self.size.is_none_or(|it| now - it.1 >= SIZE_PERIOD) {
+            self.size = Some((terminal_size(), now));
+        }
+        self.size.map_or(USUAL_SIZE, |it| it.0)
     }
 
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
@@ -243,9 +255,10 @@ impl Screen {
 
     /// Gives what was collected to the writer, or keeps it when there is no room.
     pub fn flush(&mut self) {
+        let size = self.size();
         let Some(writer) = &self.writer else { return };
         let is_idle = writer.capacity() == QUEUE && self.batch.is_empty();
-        let (now, size) = (self.started.elapsed(), self.size());
+        let now = self.started.elapsed();
         self.batch.extend(self.output.take_pieces(now, size, is_idle));
         if self.batch.is_empty() {
             return;

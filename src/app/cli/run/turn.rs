@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{TerminalAsker, TypedLine},
+    ask::{TerminalAsker, Typed},
     child::StderrTail,
     client::{Incoming, Peer},
     client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
@@ -75,7 +75,7 @@ enum TurnEvent {
     Unread,
     GiveUp,
     Question(Question),
-    Typed(TypedLine),
+    Typed(Typed),
     Log(String),
     Incoming(Incoming),
     Handled,
@@ -112,6 +112,7 @@ impl Driver {
         self.asker.listen(self.steering.is_possible);
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
+        self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
         self.screen.set_prompt_answer(&answer);
         for it in self.steering.remaining_outcomes().await {
@@ -153,11 +154,18 @@ impl Driver {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
                 other => self.handle_event(other).await?,
             }
+            self.show_questions();
             self.steer();
-            if !self.asker.is_asking() {
-                self.screen.release();
-            }
             self.screen.flush();
+        }
+    }
+
+    fn show_questions(&mut self) {
+        self.screen.print_lines(&self.asker.take_lines());
+        self.screen.set_asking(self.asker.is_asking());
+        if self.asker.takes_keys() {
+            let width = self.screen.width();
+            self.screen.set_panel(self.asker.panel(width));
         }
     }
 
@@ -193,6 +201,7 @@ impl Driver {
     }
 
     fn finish_request(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
+        self.show_questions();
         // The demultiplexer had passed these on before it passed on the answer.
         while let Ok(it) = self.sources.incoming.try_recv() {
             self.incoming(it);
@@ -264,7 +273,7 @@ impl Driver {
         if signal == UserSignal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
         }
-        if self.asker.is_asking() {
+        if self.asker.is_asking() && !self.asker.takes_keys() {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");

@@ -70,7 +70,6 @@ pub struct TurnOutput {
 impl TurnOutput {
     pub fn new(style: ScreenStyle) -> Self {
         let is_text = style.format == OutputFormat::Text;
-        let style = ScreenStyle { is_live: style.is_live && is_text, ..style };
         let options = ViewOptions {
             width: UNLIMITED,
             shows_answer: style.stdout_is_terminal && is_text,
@@ -101,7 +100,9 @@ impl TurnOutput {
     }
 
     pub fn start(&mut self, now: Duration) {
-        self.view.start(now);
+        if self.is_text() {
+            self.view.start(now);
+        }
     }
 
     pub fn set_cancelling(&mut self) {
@@ -167,14 +168,16 @@ impl TurnOutput {
 
     /// Finished lines that are not the answer.
     pub fn print_lines(&mut self, lines: &[Line]) {
+        if lines.is_empty() {
+            return;
+        }
         self.view.add_lines(lines.to_vec());
         self.is_stale = true;
     }
 
     /// What the user is asked or types; it stands below everything else.
-    pub fn set_panel(&mut self, lines: Vec<Line>, now: Duration) {
+    pub fn set_panel(&mut self, lines: Vec<Line>) {
         if lines != self.panel {
-            self.view.set_asking(!lines.is_empty(), now);
             self.panel = lines;
             self.is_stale = true;
         }
@@ -182,9 +185,14 @@ impl TurnOutput {
 
     /// Text for stdout as it is.
     pub fn write_stdout(&mut self, text: String) {
-        if !text.is_empty() {
-            self.pieces.push(OutputPiece::Out(text));
+        if text.is_empty() {
+            return;
         }
+        if self.style.is_live && self.style.stdout_is_terminal {
+            self.draw_finished(self.view.options.width);
+            self.is_stale = true;
+        }
+        self.pieces.push(OutputPiece::Out(text));
     }
 
     /// Text for stderr as it is, such as a question: on a line of its own below what is finished.
@@ -201,10 +209,18 @@ impl TurnOutput {
         self.pieces.push(OutputPiece::Err(text));
     }
 
-    /// A question that was written as text has its answer: drawing goes on.
-    pub fn release(&mut self) {
-        self.is_stale |= self.is_held;
-        self.is_held = false;
+    /// Whether a question waits for its answer. One that was written as text is not drawn over until then.
+    pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
+        self.view.set_asking(is_asking, now);
+        if !is_asking {
+            self.is_stale |= self.is_held;
+            self.is_held = false;
+        }
+    }
+
+    /// The user is shown what this call would do: its diff need not be shown again.
+    pub fn note_asked(&mut self, id: &str) {
+        self.view.note_asked(id);
     }
 }
 

@@ -40,11 +40,21 @@ pub struct CallView {
     ended: Duration,
     /// A plan came while it ran: the list says what it did.
     pub is_plan: bool,
+    /// The user saw its diff with the question.
+    pub was_asked: bool,
 }
 
 impl CallView {
     pub fn new(id: &str, now: Duration) -> Self {
-        Self { id: id.to_owned(), fields: Map::new(), printed: String::new(), started: now, ended: now, is_plan: false }
+        Self {
+            id: id.to_owned(),
+            fields: Map::new(),
+            printed: String::new(),
+            started: now,
+            ended: now,
+            is_plan: false,
+            was_asked: false,
+        }
     }
 
     /// Takes a `tool_call` or `tool_call_update`: a field that is absent or null stays as it was.

@@ -38,6 +38,10 @@ impl CallList {
         self.calls.iter_mut().filter(|it| it.text("kind") == "think").for_each(|it| it.is_plan = true);
     }
 
+    pub fn note_asked(&mut self, id: &str) {
+        self.calls.iter_mut().filter(|it| it.id == id).for_each(|it| it.was_asked = true);
+    }
+
     pub fn has_open(&self) -> bool {
         self.calls.iter().any(|it| !it.is_over())
     }

@@ -77,10 +77,13 @@ impl CallResult {
             let path = relative(text("path").unwrap_or_default(), cwd);
             let view = diff(&path, text("oldText"), text("newText").unwrap_or_default(), Some(DIFF_LINES), width - 2);
             (added, removed) = (added + view.added, removed + view.removed);
+            if call.was_asked {
+                continue;
+            }
             if contents.len() > 1 {
                 self.below.push(Line::new(&format!("  {path}"), Style::BOLD));
             }
-            self.below.extend(view.lines.iter().map(|it| indent(it)));
+            self.below.extend(view.lines.iter().map(indent));
         }
         self.words.extend(changed_lines(added as u64, removed as u64));
         if let Some(lines) = call.output("fuzzyLines").and_then(Value::as_str) {

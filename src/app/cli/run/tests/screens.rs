@@ -11,7 +11,8 @@
 //! piece c1 …         the same, only what is new
 //! note … | log …     castor's own remark, a line of the agent's log
 //! panel …            what the user is asked        panel           nothing any more
-//! ask …              a question as text, as it was before panels   answered
+//! ask …              a question as text            answered         by a line
+//! asked c1           the question showed the diff
 //! resize 30x20       the user does that            cancel          Ctrl-C
 //! {…}                another session/update        show            here a screen is kept
 //! end {…}            the turn is over: usage, cost, changes, took in seconds, resume
@@ -130,12 +131,17 @@ impl Stage {
             "log" => self.output.agent_log(&text),
             "panel" => {
                 let lines = text.lines().map(Line::plain).collect();
-                self.output.set_panel(lines, self.now);
+                self.output.set_panel(lines);
+                self.output.set_asking(!text.is_empty(), self.now);
             }
-            "ask" => self.output.write_stderr(text),
+            "ask" => {
+                self.output.set_asking(true, self.now);
+                self.output.write_stderr(text);
+            }
+            "asked" => self.output.note_asked(rest),
             "answered" => {
                 self.terminal.process(b"1\r\n");
-                self.output.release();
+                self.output.set_asking(false, self.now);
             }
             "resize" => {
                 let (columns, rows) = rest.split_once('x').unwrap();
