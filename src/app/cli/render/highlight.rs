@@ -115,6 +115,8 @@ impl Token {
     }
 }
 
+/// syntect's own set lacks TypeScript, TOML, Kotlin, Swift and Dockerfiles. Loading this one takes 2 ms and 3 MB; each
+/// syntax compiles its expressions as they are used.
 fn syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::change_summary::ChangeSummary;
+use super::{change_summary::ChangeSummary, report::CallCounts};
 
 /// How castor says that a call was denied only because there is no user at hand.
 const NOBODY_ASKED: &str = "nobody can be asked";
@@ -59,10 +59,9 @@ impl CallTracker {
         ))
     }
 
-    pub fn stats(&self) -> Value {
-        // Those that nobody could be asked about have failed, too.
-        let Self { completed, failed, unasked, .. } = self;
-        json!({"total": self.known.len(), "completed": completed, "failed": failed, "unasked": unasked})
+    pub fn counts(&self) -> CallCounts {
+        let Self { completed, failed, unasked, .. } = *self;
+        CallCounts { total: self.known.len(), completed, failed, unasked }
     }
 }
 
@@ -81,7 +80,7 @@ fn is_over(call: &Map<String, Value>) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::CallTracker;
+    use super::{CallCounts, CallTracker};
 
     #[test]
     fn each_call_counts_once() {
@@ -94,7 +93,7 @@ mod tests {
         let content = json!([{"type": "content", "content": {"type": "text", "text": long}}]);
         calls.update(&json!({"toolCallId": "l", "title": "long", "status": "failed", "content": content}));
         calls.update(&json!({"title": "no id"}));
-        assert_eq!(calls.stats(), json!({"total": 2, "completed": 1, "failed": 1, "unasked": 1}));
+        assert_eq!(calls.counts(), CallCounts { total: 2, completed: 1, failed: 1, unasked: 1 });
         let hint = calls.approval_hint().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use tokio::{
     sync::{mpsc, oneshot},
     time,
@@ -16,6 +16,7 @@ pub use super::turn_output::ScreenStyle;
 use super::{
     calls::CallTracker,
     failure::Failure,
+    report::{Report, RunEnd},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
 };
 use crate::app::cli::{
@@ -40,7 +41,7 @@ pub struct Screen {
     /// With the time at which it was so.
     size: Option<(TerminalSize, Duration)>,
     pub calls: CallTracker,
-    usage: Option<Value>,
+    pub report: Report,
     events: u64,
     pub end: TurnEnd,
 }
@@ -64,7 +65,7 @@ impl Screen {
             started: Instant::now(),
             size: None,
             calls: CallTracker::default(),
-            usage: None,
+            report: Report::default(),
             events: 0,
             end: TurnEnd::default(),
         }
@@ -72,6 +73,11 @@ impl Screen {
 
     pub fn is_text(&self) -> bool {
         self.output.is_text()
+    }
+
+    /// Whether all that is said are events.
+    pub fn has_events(&self) -> bool {
+        self.output.style.format == OutputFormat::Events
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
@@ -134,7 +140,7 @@ impl Screen {
     pub fn update(&mut self, update: &Value) {
         match update.get("sessionUpdate").and_then(Value::as_str) {
             Some("tool_call" | "tool_call_update") => self.calls.update(update),
-            Some("usage_update") => self.usage = Some(update.clone()),
+            Some("usage_update") => self.report.take_usage(update),
             _ => (),
         }
         self.output.update(update, self.started.elapsed());
@@ -212,19 +218,17 @@ impl Screen {
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         self.output.end(self.started.elapsed());
         match self.output.style.format {
-            OutputFormat::Json => {
-                let object = self.report(session, end, took);
-                self.output.write_stdout(format!("{object}\n"));
-            }
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
             }
-            // A program that reads lines must learn why there are none.
-            OutputFormat::Events if self.events == 0 => {
-                let object = self.report(session, end, took);
-                self.output.write_stdout(format!("{object}\n"));
+            OutputFormat::Events if self.events > 0 => (),
+            // A program that reads events must learn why there are none.
+            OutputFormat::Events | OutputFormat::Json => {
+                let answer = self.output.answer.take_all();
+                let object = self.report.finish(&RunEnd { session, end, took }, answer, &self.calls);
+                self.output.write_stdout(object.to_line());
             }
-            _ => (),
+            OutputFormat::Text => (),
         }
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
         let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
@@ -281,30 +285,6 @@ impl Screen {
             _ = writer.send(std::mem::take(&mut self.batch)).await;
         }
         self.written.await.unwrap_or(Ok(()))
-    }
-}
-
-impl Screen {
-    fn report(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
-        let usage = self.usage.take().unwrap_or_default();
-        let number = |key: &str| usage.get(key).cloned().unwrap_or(Value::Null);
-        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let response = self.output.answer.take_all();
-        let mut object = json!({
-            "session_id": session,
-            "response": response,
-            "stop_reason": end.as_ref().ok(),
-            "stats": {
-                "tokens": {"used": number("used"), "size": number("size")},
-                "tool_calls": self.calls.stats(),
-                "duration_ms": millis,
-            },
-        });
-        let members = object.as_object_mut();
-        if let (Some(members), Err(failure)) = (members, end) {
-            members.insert("error".to_owned(), failure.to_json());
-        }
-        object
     }
 }
 

@@ -63,14 +63,14 @@ impl Shared {
 }
 
 /// What a run showed, and its exit code.
-struct Seen {
-    out: String,
-    err: String,
-    exit: u8,
+pub(super) struct Seen {
+    pub out: String,
+    pub err: String,
+    pub exit: u8,
 }
 
 #[derive(Default)]
-struct Case {
+pub(super) struct Case {
     request: SessionRequest,
     look: ScreenStyle,
     /// What the user types on the terminal.
@@ -90,12 +90,12 @@ const ASKING: &str = r#"
 < ask 7 session/request_permission {"sessionId":"s1","toolCall":{"toolCallId":"c"},"options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]}
 "#;
 
-fn plain(format: OutputFormat) -> Case {
+pub(super) fn plain(format: OutputFormat) -> Case {
     Case { look: ScreenStyle { format, ..ScreenStyle::default() }, ..Case::default() }
 }
 
 /// Plays `script` after the usual opening.
-fn check(case: Case, script: &str) -> Seen {
+pub(super) fn check(case: Case, script: &str) -> Seen {
     check_whole(case, &format!("{OPENING}{script}"))
 }
 
@@ -257,6 +257,30 @@ fn escape_sequences_do_not_reach_a_terminal() {
     assert_eq!(seen.out, "ab\n");
 }
 
+/// On a live terminal everything is drawn on stderr, and nothing is left of what was only for the moment.
+#[test]
+fn live_terminal_shows_calls_and_the_answer() {
+    let look =
+        ScreenStyle { stdout_is_terminal: true, stderr_is_terminal: true, is_live: true, ..ScreenStyle::default() };
+    let seen = check(
+        Case { look, ..Case::default() },
+        r#"
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"make","kind":"execute","status":"in_progress"}
+shown make
+< update {"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"**Do"}}
+shown Do
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"ne** now."}}
+< result {"stopReason":"end_turn","usage":{"inputTokens":1000,"outputTokens":20}}"#,
+    );
+    let mut terminal = vt100::Parser::new(24, 80, 0);
+    terminal.process(seen.err.as_bytes());
+    let screen = terminal.screen().contents();
+    assert_eq!(screen.trim_end(), "✓ make\n\nDone now.\n\n1.0 k in 20 out · cost unknown");
+    assert_eq!((seen.out.as_str(), seen.exit), ("", 0));
+    assert!(seen.err.matches("\u{1b}[?2026h").count() >= 3, "{:?}", seen.err);
+}
+
 #[test]
 fn headless_run_denies_questions_once() {
     let script = format!(
@@ -331,40 +355,6 @@ fn the_second_interrupt_quits() {
     assert_eq!(seen.exit, 130);
     let seen = check_whole(plain(OutputFormat::Text), "> initialize {}\nsignal");
     assert_eq!(seen.exit, 130);
-}
-
-#[test]
-fn json_is_one_object() {
-    let seen = check(
-        plain(OutputFormat::Json),
-        r#"
-< update {"sessionUpdate":"agent_message_chunk","messageId":"a","content":{"type":"text","text":"One"}}
-< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"ls","status":"completed"}
-< update {"sessionUpdate":"agent_message_chunk","messageId":"b","content":{"type":"text","text":"two"}}
-< update {"sessionUpdate":"usage_update","used":12,"size":100}
-< result {"stopReason":"end_turn"}"#,
-    );
-    assert_eq!(
-        serde_json::from_str::<Value>(&seen.out).unwrap(),
-        json!({
-            "session_id": "s1", "response": "One\ntwo", "stop_reason": "end_turn",
-            "stats": {
-                "tokens": {"used": 12, "size": 100},
-                "tool_calls": {"total": 1, "completed": 1, "failed": 0, "unasked": 0},
-                "duration_ms": 0,
-            },
-        })
-    );
-    assert_eq!(seen.err, "");
-}
-
-#[test]
-fn json_tells_of_failures() {
-    let seen = check(plain(OutputFormat::Json), r#"< result {"stopReason":"max_turn_requests"}"#);
-    let object: Value = serde_json::from_str(&seen.out).unwrap();
-    assert_eq!(seen.exit, 53);
-    assert_eq!((&object["error"]["code"], &object["error"]["type"]), (&json!(53), &json!("FatalTurnLimitedError")));
-    assert_eq!(object["stop_reason"], Value::Null);
 }
 
 #[test]
