@@ -4,6 +4,7 @@
 //! that run, the plan, and what is waited for. `castor run` shows it on stdout and stderr; a chat can show it as well.
 
 mod call;
+mod call_lines;
 mod calls;
 mod command_output;
 mod plan;

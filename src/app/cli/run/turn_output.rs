@@ -1,4 +1,4 @@
-//! What a turn of `castor run` writes to stdout and stderr, and when: a live region on a terminal, plain lines elsewhere.
+//! Output of a turn on stdout and stderr: a live region on a terminal, plain lines elsewhere.
 //! It knows the time and the terminal's size only as arguments.
 
 use std::time::Duration;

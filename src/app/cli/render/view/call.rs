@@ -1,24 +1,12 @@
-//! One tool call in the view: its fields so far, what it does in a few words, its lines while it runs and at its end.
+//! One tool call in the view: its fields so far, and what it does in a few words.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{
-    command_output,
-    result::{self, Mark},
-    text_block,
-};
+use super::text_block;
 use crate::{
-    app::cli::{
-        render::{
-            clip::with_end,
-            text::{Color, Line, Style},
-            words,
-            wrap::wrap,
-        },
-        terminal_text::clean_line,
-    },
+    app::cli::{render::words, terminal_text::clean_line},
     base::text,
 };
 
@@ -27,8 +15,6 @@ const MAX_LABEL: usize = 200;
 /// Bytes of a content that are kept while a call runs: its end.
 const MAX_KEPT: usize = 64 * 1024;
 const MAX_FENCE: usize = 100;
-/// Last lines of a command's output that are shown while it runs.
-pub const LIVE_LINES: usize = 8;
 
 #[derive(Debug)]
 pub struct CallView {
@@ -116,8 +102,18 @@ impl CallView {
         self.text("kind") == "execute"
     }
 
-    fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.text("status") == "in_progress"
+    }
+
+    /// How long it runs, in words; `None`: not yet, or not for a second.
+    pub fn run_time(&self, now: Duration) -> Option<String> {
+        words::duration(now.saturating_sub(self.started)).filter(|_| self.is_running())
+    }
+
+    /// How long it ran, from its start to its end.
+    pub fn took(&self) -> Option<String> {
+        words::duration(self.ended.saturating_sub(self.started))
     }
 
     /// What it does, in one wording from its start to its end.
@@ -167,57 +163,6 @@ impl CallView {
     fn title(&self) -> String {
         let title = self.text("title");
         if title.is_empty() { self.id.clone() } else { title.replace('`', "") }
-    }
-}
-
-impl CallView {
-    /// While it runs: one line, then the end of its output.
-    pub fn live(&self, cwd: &str, spinner: &str, now: Duration, size: (usize, usize)) -> Vec<Line> {
-        let (width, rows) = size;
-        let mut line = Line::new(&format!("{spinner} "), Style::color(Color::Cyan));
-        line.push(&self.label(cwd), Style::PLAIN);
-        let took = words::duration(now.saturating_sub(self.started)).filter(|_| self.is_running());
-        let took = took.map(|it| Line::new(&it, Style::DIM)).unwrap_or_default();
-        let mut res = vec![with_end(line, took, width)];
-        if self.is_command() {
-            res.extend(command_output::last_lines(self.printed(), rows.min(LIVE_LINES), width));
-        }
-        res
-    }
-
-    /// At its end: one line with its result, and below it what a person wants to see at once.
-    pub fn finished(&self, cwd: &str, width: usize) -> Vec<Line> {
-        if self.is_plan && !self.is_failed() {
-            return Vec::new();
-        }
-        let result = result::of(self, cwd, width);
-        let (mark, color) = match result.mark {
-            Mark::Done => ("✓ ", Color::Green),
-            Mark::Failed => ("✗ ", Color::Red),
-            Mark::Noted => ("! ", Color::Yellow),
-        };
-        let mut line = Line::new(mark, Style::color(color));
-        line.push(&self.label(cwd), Style::PLAIN);
-        let took = words::duration(self.ended.saturating_sub(self.started));
-        let took = took.map(|it| (it, Style::DIM));
-        for (text, style) in result.words.into_iter().chain(took) {
-            line.push("  ", Style::PLAIN);
-            line.push(&text, style);
-        }
-        let mut res = wrap(&line, width, "  ");
-        res.extend(result.below);
-        res
-    }
-
-    /// The turn is over, and nothing was heard of its end.
-    pub fn unfinished(&self, cwd: &str, width: usize) -> Vec<Line> {
-        if !self.is_running() {
-            return Vec::new();
-        }
-        let mut line = Line::new("✗ ", Style::color(Color::Red));
-        line.push(&self.label(cwd), Style::PLAIN);
-        line.push("  interrupted", Style::color(Color::Red));
-        wrap(&line, width, "  ")
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::Value;
 
-use super::{ViewOptions, call::CallView, waiting::Waiting};
+use super::{ViewOptions, call::CallView, call_lines, waiting::Waiting};
 use crate::app::cli::render::{
     text::{Line, Style},
     words,
@@ -56,7 +56,7 @@ impl CallList {
         });
         let over: Vec<CallView> = over.collect();
         self.shown.extend(over.iter().map(|it| it.id.clone()));
-        over.iter().flat_map(|it| it.finished(&options.cwd, options.width)).collect()
+        over.iter().flat_map(|it| call_lines::finished(it, options, options.width)).collect()
     }
 
     /// All of them: nothing more will be heard of those that run.
@@ -64,8 +64,8 @@ impl CallList {
         let mut res = Vec::new();
         for it in self.calls.drain(..) {
             res.extend(match it.is_over() {
-                true => it.finished(&options.cwd, options.width),
-                false => it.unfinished(&options.cwd, options.width),
+                true => call_lines::finished(&it, options, options.width),
+                false => call_lines::unfinished(&it, options),
             });
             self.shown.insert(it.id);
         }
@@ -80,8 +80,8 @@ impl CallList {
         let mut res: Vec<Line> = Vec::new();
         for (at, it) in self.calls.iter().enumerate() {
             let lines = match it.is_over() {
-                true => it.finished(&options.cwd, width).into_iter().take(1).collect(),
-                false => it.live(&options.cwd, waiting.spinner(now), now, (width, rows)),
+                true => call_lines::finished(it, options, width).into_iter().take(1).collect(),
+                false => call_lines::running(it, &options.cwd, waiting.spinner(now), now, (width, rows)),
             };
             if res.len() + lines.len() >= height && at + 1 < self.calls.len() {
                 let more = words::count((self.calls.len() - at) as u64, "more call", "more calls");

@@ -1,4 +1,4 @@
-//! What a command printed, as lines below its call: the last ones while it runs, all of it after a failure.
+//! Output of a command as lines: the last ones while it runs, all of them after a failure.
 
 use crate::app::cli::render::{
     clip::clip,
