@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::{
     highlight::Highlighter,
-    text::{Color, Line, Style},
+    text::{Color, Line, Span, Style},
     wrap::wrap,
 };
 
@@ -47,14 +47,19 @@ pub fn diff(path: &str, old: Option<&str>, new: &str, limit: Option<usize>, widt
         }
     }
     let rows = rows(&ops, &old_lines, &new_lines, limit.unwrap_or(usize::MAX));
-    let shown = limit.filter(|it| *it < rows.len()).unwrap_or(rows.len());
-    res.hidden = rows.len() - shown;
     let digits = old_lines.len().max(new_lines.len()).max(1).ilog10() as usize + 1;
     // Nothing is changed in a new file: its code has the colours of its language.
     let mut painter = Painter { width, digits, code: old.is_none().then(|| Highlighter::new(path)) };
-    for row in rows.iter().take(shown) {
+    let mut shown = 0;
+    for row in &rows {
         painter.paint(row, &mut res.lines);
+        if limit.is_some_and(|it| res.lines.len() > it) {
+            break;
+        }
+        shown += 1;
     }
+    res.lines.truncate(limit.unwrap_or(usize::MAX));
+    res.hidden = rows.len() - shown;
     if res.hidden > 0 {
         let lines = if res.hidden == 1 { "line" } else { "lines" };
         res.lines.push(Line::new(&format!("… {} more {lines}", res.hidden), Style::DIM));
@@ -138,7 +143,9 @@ fn changed_words<'a>(before: &[&'a str], after: &[&'a str]) -> (Vec<Words<'a>>, 
 
 fn compare_words<'a>(old: &'a str, new: &'a str) -> (Words<'a>, Words<'a>) {
     let unchanged = (vec![(old, false)], vec![(new, false)]);
-    if old.len() + new.len() > MAX_WORDS_COMPARED {
+    // A word may cut an escape sequence in two.
+    let is_odd = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
+    if old.len() + new.len() > MAX_WORDS_COMPARED || old.contains(is_odd) || new.contains(is_odd) {
         return unchanged;
     }
     let (before, after): (Vec<_>, Vec<_>) = (old.split_word_bounds().collect(), new.split_word_bounds().collect());
@@ -189,7 +196,8 @@ impl Painter {
 fn add_words(words: &[(&str, bool)], tag: ChangeTag, style: Style, line: &mut Line) {
     for (word, is_changed) in words {
         let style = if *is_changed { Style { bold: true, underline: true, ..style } } else { style };
-        line.push(word.trim_end_matches(['\n', '\r']), style);
+        let span = Span::new(word.trim_end_matches(['\n', '\r']), style);
+        line.append(span.text(), &span);
     }
     // Else two lines that differ in this alone look alike.
     let text = words.last().map_or("", |it| it.0);
@@ -201,5 +209,82 @@ fn add_words(words: &[(&str, bool)], tag: ChangeTag, style: Style, line: &mut Li
     };
     if !mark.is_empty() {
         line.push(mark, Style::DIM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect_file;
+
+    use super::{DiffView, MAX_BYTES, MAX_COMPARED, diff};
+    use crate::app::cli::render::{ansi, text::Line};
+
+    const OLD: &str = "fn main() {\n    let first = 1;\n    let second = 2;\n    print(first);\n}\n\n// a\n// b\n// c\n// d\n// e\n// f\nfn last() {}\n";
+    const NEW: &str = "fn main() {\n    let first = 10;\n    let other = 2;\n    print(first);\n    print(other);\n}\n\n// a\n// b\n// c\n// d\n// e\n// f\n";
+
+    fn show(title: &str, view: &DiffView, out: &mut String) {
+        writeln!(out, "== {title}: +{} -{}, {} hidden", view.added, view.removed, view.hidden).unwrap();
+        for line in &view.lines {
+            ansi::paint(line, false, out);
+            out.push('\n');
+        }
+    }
+
+    #[test]
+    fn diffs_look_as_they_should() {
+        let mut res = String::new();
+        for (title, old, new, limit, width) in [
+            ("change", Some(OLD), NEW, None, 80),
+            ("few lines", Some(OLD), NEW, Some(4), 80),
+            ("narrow", Some(OLD), NEW, Some(5), 14),
+            ("new file", None, NEW, Some(2), 80),
+            ("deletion", Some("a\nb\n"), "", None, 80),
+            ("nothing", Some(OLD), OLD, None, 80),
+            ("line ends", Some("a\r\nb\r\nc"), "a\nb\nc\n", None, 80),
+            ("wide characters and controls", Some("日本\n"), "日本語\t\u{1b}[31m👩‍👩‍👧‍👦\n", None, 80),
+            ("insertion at the begin", Some("b\n"), "a\nb\n", None, 80),
+            ("all lines", Some("one\ntwo\n"), "1\n2\n3\n", Some(3), 80),
+        ] {
+            show(title, &diff("src/main.rs", old, new, limit, width), &mut res);
+        }
+        let mut colored = String::new();
+        for line in diff("a.rs", Some(OLD), NEW, None, 80)
+            .lines
+            .iter()
+            .chain(&diff("a.rs", None, "fn x() {}\n", None, 80).lines)
+        {
+            ansi::paint(line, true, &mut colored);
+            colored.push('\n');
+        }
+        write!(res, "== colors\n{}", colored.replace("\u{1b}[0m", "⟧").replace("\u{1b}[", "⟦")).unwrap();
+        expect_file!["diff.txt"].assert_eq(&res);
+    }
+
+    #[test]
+    fn large_files_are_bounded() {
+        let large = "x\n".repeat(MAX_BYTES / 2);
+        let view = diff("a", Some("x\n"), &large, None, 80);
+        assert_eq!(
+            view.lines.iter().map(Line::text).collect::<String>(),
+            format!("too large to compare: 2 bytes before, {MAX_BYTES} bytes now")
+        );
+        let lines = |from: usize| (from..from + MAX_COMPARED).map(|it| format!("{it}\n")).collect::<String>();
+        let view =
+            diff("a", Some(&format!("same\n{}end\n", lines(0))), &format!("same\n{}end\n", lines(1)), Some(3), 80);
+        assert_eq!((view.added, view.removed), (MAX_COMPARED, MAX_COMPARED));
+        assert_eq!(view.lines.len(), 4);
+        let word = "y".repeat(300_000);
+        assert_eq!(diff("a", Some(&word), &format!("{word}z"), Some(20), 80).added, 1);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_width() {
+        for width in [10, 11, 20, 40] {
+            for line in diff("a.rs", Some(OLD), NEW, None, width).lines {
+                assert!(line.width() <= width, "{}", line.text());
+            }
+        }
     }
 }

@@ -6,7 +6,10 @@ use unicode_width::UnicodeWidthStr;
 use super::text::{Line, Span, Style};
 
 /// A line does not begin with one of these, as it belongs to what stands before it.
-const CLOSING: &str = ",.;:!?)]}%…、。，．：；！？）］｝」』】〉》〕’”";
+const CLOSING: &[char] = &[
+    ',', '.', ';', ':', '!', '?', ')', ']', '}', '%', '…', '、', '。', '，', '．', '：', '；', '！', '？', '）', '］',
+    '｝', '」', '』', '】', '〉', '》', '〕', '’', '”',
+];
 
 /// The line in pieces of at most `width` columns, cut between words where that is possible. Pieces behind the first
 /// begin with `indent`, which counts. Blanks at a cut are left out.
@@ -18,15 +21,21 @@ pub fn wrap(line: &Line, width: usize, indent: &str) -> Vec<Line> {
     let mut wrapper = Wrapper { width, indent, ..Wrapper::default() };
     let mut word = Word::default();
     for span in &line.spans {
-        for piece in span.text().graphemes(true) {
-            let kind = Kind::of(piece);
-            if word.ends_before(piece, kind) {
-                wrapper.add_word(&std::mem::take(&mut word));
+        for chunk in span.text().split_inclusive(' ') {
+            let text = chunk.strip_suffix(' ').unwrap_or(chunk);
+            // Most text is ASCII, and has no characters that are joined.
+            let pieces = if text.is_ascii() { vec![text] } else { text.graphemes(true).collect() };
+            let blank = chunk.get(text.len()..).unwrap_or_default();
+            for piece in pieces.into_iter().chain([blank]).filter(|it| !it.is_empty()) {
+                let kind = Kind::of(piece);
+                if word.ends_before(piece, kind) {
+                    wrapper.add_word(std::mem::take(&mut word));
+                }
+                word.push(piece, kind, span);
             }
-            word.push(piece, kind, span);
         }
     }
-    wrapper.add_word(&word);
+    wrapper.add_word(word);
     wrapper.done.push(wrapper.current);
     wrapper.done
 }
@@ -46,7 +55,7 @@ impl Kind {
             // These blanks hold words together.
             Some('\u{a0}' | '\u{2007}' | '\u{202f}') => Self::Narrow,
             Some(it) if it.is_whitespace() => Self::Blank,
-            _ if piece.width() > 1 => Self::Wide,
+            _ if !piece.is_ascii() && piece.width() > 1 => Self::Wide,
             _ => Self::Narrow,
         }
     }
@@ -67,7 +76,7 @@ impl<'a> Word<'a> {
         }
         match (self.kind, kind) {
             (Kind::Blank, Kind::Blank) | (Kind::Narrow, Kind::Narrow) => false,
-            (Kind::Narrow | Kind::Wide, Kind::Narrow | Kind::Wide) => !CLOSING.contains(piece),
+            (Kind::Narrow | Kind::Wide, Kind::Narrow | Kind::Wide) => !piece.starts_with(CLOSING),
             _ => true,
         }
     }
@@ -93,10 +102,9 @@ struct Wrapper<'a> {
 }
 
 impl<'a> Wrapper<'a> {
-    fn add_word(&mut self, word: &Word<'a>) {
+    fn add_word(&mut self, word: Word<'a>) {
         if word.kind == Kind::Blank {
-            let pieces = word.pieces.clone();
-            self.blanks = Some(Word { pieces, ..*word });
+            self.blanks = Some(word);
             return;
         }
         let blanks = self.blanks.take().unwrap_or_default();
@@ -108,9 +116,10 @@ impl<'a> Wrapper<'a> {
             self.break_line();
         }
         if self.used + word.width <= self.width {
-            return self.put(word);
+            return self.put(&word);
         }
-        for (piece, span) in &word.pieces {
+        let pieces = word.pieces.iter().flat_map(|(text, span)| text.graphemes(true).map(move |it| (it, span)));
+        for (piece, span) in pieces {
             let width = piece.width();
             if self.used + width > self.width && self.filled {
                 self.break_line();
@@ -163,7 +172,7 @@ mod tests {
         assert_eq!(wrapped("use --all-targets, please.", 13, ""), ["use", "--all-targets", ", please."]);
         assert_eq!(wrapped("call f(x), then", 9, ""), ["call", "f(x),", "then"]);
         assert_eq!(wrapped("日本。語", 6, ""), ["日本。", "語"]);
-        assert_eq!(wrapped("日本。語", 5, ""), ["日", "本。語"]);
+        assert_eq!(wrapped("日本。語", 5, ""), ["日", "本。", "語"]);
         assert_eq!(wrapped("👩‍👩‍👧‍👦👩‍👩‍👧‍👦 ok", 4, ""), ["👩‍👩‍👧‍👦👩‍👩‍👧‍👦", "ok"]);
     }
 

@@ -5,7 +5,10 @@ use super::{
     containers::{Container, Fence, interrupts, is_heading, is_indented_code, is_rule, open},
     leaf,
 };
-use crate::app::cli::render::{highlight::Highlighter, text::Line, wrap::wrap};
+use crate::app::cli::{
+    render::{highlight::Highlighter, text::Line, wrap::wrap},
+    terminal_text::clean,
+};
 
 const MAX_DEPTH: usize = 24;
 const TAB: usize = 4;
@@ -56,6 +59,7 @@ impl Blocks {
 
     /// Ends all that is open.
     pub fn finish(&mut self) -> Vec<Line> {
+        self.close_leaf();
         self.close_containers(0);
         let res = self.take_lines();
         *self = Self { parsed: self.parsed, ..Self::new(self.width) };
@@ -65,8 +69,8 @@ impl Blocks {
     /// A line with its line end. Without one it is a part of a long line.
     pub fn add_line(&mut self, line: &str) {
         let was_cut = std::mem::replace(&mut self.is_cut, !line.ends_with('\n'));
-        let line = line.trim_end_matches(['\n', '\r']);
-        let line = expand_tabs(line);
+        // Before Markdown cuts an escape sequence in two.
+        let line = expand_tabs(clean(line).trim_end_matches(['\n', '\r']));
         if was_cut {
             return self.add_rest(&line);
         }
@@ -210,7 +214,7 @@ impl Blocks {
     }
 
     fn close_containers(&mut self, len: usize) {
-        if self.containers.len() == len && !matches!(self.leaf, Leaf::Code(..)) {
+        if self.containers.len() == len {
             return;
         }
         self.close_leaf();

@@ -4,6 +4,7 @@ use crate::app::cli::render::text::{Color, Line, Style};
 
 /// Four blanks are code.
 const MAX_INDENT: usize = 3;
+const LEAST_SUBLIST: usize = 2;
 const BULLETS: &[&str] = &["• ", "◦ ", "▪ "];
 
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum Container {
 pub struct Item {
     /// Columns from the container's begin to the item's text.
     content: usize,
+    /// The same to a list in it, at least: models often indent one less than the standard wants.
+    sublist: usize,
     /// A bullet, or what stands behind the number.
     delimiter: char,
     number: Option<u64>,
@@ -32,8 +35,7 @@ impl Container {
             Self::Item(_) if line.trim().is_empty() => Some(""),
             Self::Item(it) => {
                 let indent = indent(line);
-                // Models often indent a list below a number less than the standard wants.
-                let is_sublist = it.number.is_some() && indent >= 2 && ListMarker::read(line).is_some();
+                let is_sublist = indent >= it.sublist && ListMarker::read(line).is_some();
                 if indent >= it.content || is_sublist { line.get(indent.min(it.content)..) } else { None }
             }
         }
@@ -115,7 +117,14 @@ pub fn open<'a>(line: &'a str, before: Option<&Container>, depth: usize) -> Opti
         (None, None) => Line::plain(BULLETS.get(depth % BULLETS.len()).unwrap_or(&"• ")),
     };
     let rest = if number.is_some() { marker.rest } else { rest };
-    let item = Item { content: marker.content, delimiter: marker.delimiter, number, marker: shown, is_marked: false };
+    let item = Item {
+        content: marker.content,
+        sublist: indent(line) + LEAST_SUBLIST,
+        delimiter: marker.delimiter,
+        number,
+        marker: shown,
+        is_marked: false,
+    };
     Some((Container::Item(item), rest))
 }
 

@@ -87,7 +87,7 @@ impl Renderer {
             Tag::Strong => self.styles.push(Style { bold: true, ..style }),
             Tag::Strikethrough => self.styles.push(Style { strike: true, ..style }),
             Tag::Link { dest_url, .. } => {
-                self.styles.push(Style { underline: true, ..style });
+                self.styles.push(Style { underline: style.underline || is_safe(&dest_url), ..style });
                 self.link = Some((dest_url.into_string(), String::new()));
             }
             Tag::Image { .. } => self.push("[image: ", style),
@@ -144,7 +144,7 @@ impl Renderer {
                 span = span.with_link(address);
             }
         }
-        self.current.spans.push(span);
+        self.current.append(span.text(), &span);
     }
 
     /// The address stands behind a text that pretends to be another one.
