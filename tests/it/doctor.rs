@@ -102,7 +102,14 @@ fn last_line_names_what_is_missing() {
     let mut sandbox = Sandbox::new();
     let (code, text) = doctor(&mut sandbox, &[]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.lines().last().unwrap().starts_with("To do: No API key: run `castor auth login`"), "{text}");
+    assert!(text.contains("\n  model     none: no API key\n"), "{text}");
+    assert!(
+        text.lines()
+            .last()
+            .unwrap()
+            .starts_with("To do: No API key for Gemini. Run `castor auth login` (free key: https://"),
+        "{text}"
+    );
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), listing()));
     let home = sandbox.home().join(".castor");

@@ -224,6 +224,32 @@ fn not_signed_in() {
     check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");
 }
 
+/// One line, with a command that fits: fallback models without a key are no news then.
+#[test]
+fn a_missing_key_takes_one_line() {
+    let mut sandbox = Sandbox::new();
+    sandbox.args = ["run", "-m", "gemini-2.5-flash", "hi"].map(Into::into).to_vec();
+    let Output { status, stderr, .. } = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    let expected = "castor: No API key for Gemini. Run `castor auth login` (free key: \
+                    https://aistudio.google.com/apikey), or try `castor run -m demo`.\n";
+    assert_eq!((status.code(), said.as_str()), (Some(41), expected));
+}
+
+/// A refusal is no answer: it is not on stdout, the exit code says so, and the model is asked once.
+#[test]
+fn refused_by_the_provider() {
+    for answer in [r#"text "" + finish SAFETY"#, r#"text "I cannot" + finish SAFETY"#] {
+        let case = Case::answers(&[answer, r#"text "asked again""#]);
+        let Output { status, stdout, stderr } = case.command().output().unwrap();
+        let (out, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+        assert_eq!(status.code(), Some(1), "{out}{said}");
+        assert!(!out.contains("asked again") && !out.contains("stopped this answer"), "{out}");
+        assert!(said.contains("The model's provider stopped this answer (SAFETY)."), "{said}");
+        assert!(!said.contains("Trying again"), "{said}");
+    }
+}
+
 /// What was chosen and is not there is said: no model that nobody asked for answers in its place.
 #[test]
 fn chosen_and_not_there() {

@@ -128,6 +128,10 @@ mod tests {
         assert!(text.contains(super::HINT), "{text}");
         assert!(!text.contains("canary1") && code == 0, "{text}");
         assert_eq!(castor_config(&[], &env(""), root), (text, 0));
+        write("w/.env", "# mine\nGEMINI_MODEL=x\n");
+        let (text, _) = castor_config(&["explain", "model.name", "--cwd", "w"], &env("true"), root);
+        let line = format!("  * {root}/w/.env:2 (GEMINI_MODEL)");
+        assert!(text.starts_with("model.name = \"x\"\n") && text.contains(&line), "{text}");
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);

@@ -78,7 +78,7 @@ impl SlashCommand {
 /// In the order of `/help`.
 pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
-    command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clears_conversation(),
+    command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
     turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
     turn_command("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
     turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
@@ -340,7 +340,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         spec.toolbox.rules.describe_saved().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
     let held = match lasting.trim_end() {
         "" => held,
-        it => format!("\n\nAllowed for ever, which `castor permissions` takes back:\n{it}{held}"),
+        it => format!("\n\nPermanent permissions, which `castor permissions` removes:\n{it}{held}"),
     };
     match (words.next(), words.next()) {
         (None, _) if grants.is_empty() => format!("Nothing is allowed beyond the rules.{held}"),
@@ -357,7 +357,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         (Some("revoke"), Some("all")) => {
             let n = grants.len();
             grants.into_iter().for_each(|grant| revoke(step, grant));
-            format!("{n} taken back.")
+            format!("{n} revoked.")
         }
         (Some("revoke"), Some(number)) => {
             let at = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
@@ -369,7 +369,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
                 None => format!("There is no permission {number}; `/permissions` lists them."),
             }
         }
-        _ => "`/permissions` lists, `/permissions revoke NUMBER` or `revoke all` takes back.".to_owned(),
+        _ => "`/permissions` lists them; `/permissions revoke NUMBER` or `revoke all` removes them.".to_owned(),
     }
 }
 

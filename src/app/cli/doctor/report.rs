@@ -183,7 +183,7 @@ fn trust_words(ground: &FolderConfig) -> String {
     match &ground.trust {
         Trust::Trusted { why, .. } => format!("trusted: {why}{unused}"),
         Trust::Untrusted(why) => format!("not trusted: {why}{unused}"),
-        Trust::Unknown => format!("not trusted: nobody has said anything about it{unused}"),
+        Trust::Unknown => format!("not trusted: you have not decided about it yet{unused}"),
     }
 }
 

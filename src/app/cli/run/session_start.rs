@@ -97,7 +97,7 @@ async fn resume_session(
     let method = match (can("/agentCapabilities/sessionCapabilities/resume"), can("/agentCapabilities/loadSession")) {
         (true, _) => "session/resume",
         (false, true) => "session/load",
-        (false, false) => return Err(Failure::input("this agent cannot go on with a session")),
+        (false, false) => return Err(Failure::input("this agent cannot resume a session")),
     };
     let id = match which {
         "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
@@ -167,7 +167,7 @@ async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, F
             best = Some((at, id));
         }
     }
-    let (_, id) = best.ok_or_else(|| Failure::input(format!("no session of {cwd} to go on with")))?;
+    let (_, id) = best.ok_or_else(|| Failure::input(format!("there is no session of {cwd} to resume")))?;
     Ok(Some(id.to_owned()))
 }
 
@@ -198,10 +198,10 @@ async fn set_up(driver: &mut Driver, request: &SessionRequest, session: &Value) 
         && let Some(mode) = mode.as_str().filter(|it| *it != "default")
     {
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
-        driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
+        driver.screen.note(&format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
     if request.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
-        driver.screen.note("the session goes on with the demo model; --model chooses another");
+        driver.screen.note("the session resumes with the demo model; --model chooses another");
     }
     if let Some(mode) = request.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
@@ -231,7 +231,8 @@ fn model_option(session: &Value) -> Option<&Value> {
 fn with_sign_in(failure: Failure, agent: &Value) -> Failure {
     let names = texts(agent.get("authMethods"), "name");
     match failure.exit {
-        Exit::Auth if !names.is_empty() => {
+        // castor's own errors say what to do.
+        Exit::Auth if !names.is_empty() && !is_castor(agent) => {
             Failure::new(Exit::Auth, format!("{} (the agent offers: {})", failure.message, listed(&names)))
         }
         _ => failure,

@@ -263,7 +263,7 @@ fn headless_run_denies_questions_once() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "● touch a\ncastor: not allowed, as nobody is here to ask: touch a\n");
+    assert_eq!(seen.err, "● touch a\ncastor: denied, because nobody can be asked: touch a\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -296,7 +296,7 @@ fn forms_and_pages_are_answered_on_a_terminal() {
         "{nobody}\n> answer {{\"id\":\"7\",\"result\":{{\"action\":\"decline\"}}}}\n< result {{\"stopReason\":\"end_turn\"}}"
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "castor: not answered, as nobody is here to ask\n");
+    assert_eq!(seen.err, "castor: not answered, because nobody can be asked\n");
 }
 
 #[test]
