@@ -362,7 +362,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let key_stdin = line.ends_with("stdin");
-            assert!(matches!(auth.verb, AuthVerb::Login { key_stdin: it } if it == key_stdin), "{line}");
+            assert!(matches!(auth.verb, AuthVerb::Login { key_stdin: it, .. } if it == key_stdin), "{line}");
         }
         assert!(Cli::try_parse_from(["castor", "auth", "login", "a-key"]).is_err(), "never from argv");
     }
