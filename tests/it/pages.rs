@@ -3,13 +3,15 @@
 //! | block | here |
 //! |---|---|
 //! | `sh` | runs; exit code 0, or the one that a line names by `# exit N` or `# exit N: why` |
-//! | `sh key` | the same with a Gemini API key and a server that answers |
+//! | `sh key` | the same, and a Gemini API key counts |
+//! | `sh google` | the same, and Google's credentials of a machine count |
+//! | `sh provider=NAME` | the same, and this provider is at the server |
 //! | `sh needs=TOOL` | runs where the variable `PAGES_TOOLS` names the tool, as in `.ci/run` |
 //! | `text output` | stands in what the block before it printed; `…` is any text |
 //! | any with `file=PATH` | is written to this file first |
 //! | `console` and all others | for reading only |
 //!
-//! Addresses below `example.com` lead to the server.
+//! Models are the demo, and a server on this machine; addresses below `example.com` lead to it.
 
 use std::{
     fs,
@@ -162,7 +164,7 @@ impl Stage {
             return Ok(());
         }
         match kind {
-            "sh" => self.run(&block.text, words.contains(&"key")),
+            "sh" => self.run(&block.text, &words),
             "text" if words.contains(&"output") => {
                 self.printed.as_deref().map_or(Ok(()), |it| compare(it, &block.text))
             }
@@ -195,12 +197,22 @@ impl Stage {
         res
     }
 
-    fn run(&mut self, text: &str, has_key: bool) -> Result<(), String> {
+    fn run(&mut self, text: &str, words: &[&str]) -> Result<(), String> {
         let text = self.with_server(text);
         let script: String = text.lines().map(|it| line(it) + "\n").collect();
         let mut shell = self.shell(&format!("set -eu\nexec 2>&1\n{script}"));
-        if has_key {
-            shell.env("GEMINI_API_KEY", "a-key").env("GOOGLE_GEMINI_BASE_URL", &self.server.url);
+        let url = &self.server.url;
+        if words.contains(&"key") {
+            shell.env("GEMINI_API_KEY", "a-key").env("GOOGLE_GEMINI_BASE_URL", url);
+        }
+        if words.contains(&"google") {
+            shell.env("GCE_METADATA_HOST", url.trim_start_matches("http://")).env("GOOGLE_VERTEX_BASE_URL", url);
+        }
+        if let Some(name) = words.iter().find_map(|it| it.strip_prefix("provider=")) {
+            let settings = json!({"providers": {name: {"type": "openai", "baseUrl": format!("{url}/v1")}}});
+            let file = self.home.path().join("system.json");
+            fs::write(&file, settings.to_string()).unwrap();
+            shell.env("CASTOR_SYSTEM_SETTINGS_PATH", file);
         }
         let output = shell.output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -240,6 +252,7 @@ fn answer(asked: &Asked) -> Option<String> {
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "stop"}]});
     Some(match asked.head.lines().next().unwrap_or_default() {
         it if it.contains("streamGenerateContent") => says("Hello."),
+        it if it.contains("/token") => gives(&json!({"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})),
         it if it.contains("completions") => stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")),
         _ => gives(&json!({"data": [{"id": "small"}], "models": []})),
     })
