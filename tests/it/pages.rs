@@ -11,7 +11,8 @@
 //! | any with `file=PATH` | is written to this file first |
 //! | `console` and all others | for reading only |
 //!
-//! Models are the demo, and a server on this machine; addresses below `example.com` lead to it.
+//! Models are the demo, and a server on this machine; addresses below `example.com` lead to it. `/401` and other
+//! statuses behind an address are what it answers, `/portal` a web page.
 
 use std::{
     fs,
@@ -23,7 +24,7 @@ use std::{
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use serde_json::json;
 
-use crate::model_server::{Asked, ModelServer, gives, says, stream};
+use crate::model_server::{Asked, ModelServer, answers, gives, page, says, stream};
 
 /// So many pages at once.
 const LANES: usize = 4;
@@ -247,10 +248,17 @@ fn line(line: &str) -> String {
     )
 }
 
-/// A model of Gemini or of a server that speaks chat completions, or a list of models.
+/// A model of Gemini or of a server that speaks chat completions, or a list of models, or what its address says.
 fn answer(asked: &Asked) -> Option<String> {
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "stop"}]});
-    Some(match asked.head.lines().next().unwrap_or_default() {
+    let refusal = json!({"error": {"code": 400, "message": "The request was refused."}});
+    let head = asked.head.lines().next().unwrap_or_default();
+    let status = head.split('/').find(|it| it.len() == 3 && it.bytes().all(|it| it.is_ascii_digit()));
+    Some(match head {
+        it if it.contains("/portal/") => {
+            page("<html><head><title>Sign in to WiFi</title></head><body>Hello</body></html>")
+        }
+        _ if status.is_some() => answers(&format!("{} No", status.unwrap_or_default()), &refusal.to_string()),
         it if it.contains("streamGenerateContent") => says("Hello."),
         it if it.contains("/token") => gives(&json!({"access_token": "t", "expires_in": 3600, "token_type": "Bearer"})),
         it if it.contains("completions") => stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")),
