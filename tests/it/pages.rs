@@ -9,12 +9,15 @@
 //! | `sh needs=TOOL` | runs where the variable `PAGES_TOOLS` names the tool, as in `.ci/run` |
 //! | `text output` | stands in what the block before it printed; `…` is any text |
 //! | any with `file=PATH` | is written to this file first |
+//! | `json` or `jsonl` with `schema=NAME` | fits the schema of that name |
+//! | `jsonl` with `acp` | messages of the protocol, by its schema |
 //! | `console` and all others | for reading only |
 //!
 //! Models are the demo, and a server on this machine; addresses below `example.com` lead to it. `/401` and other
 //! statuses behind an address are what it answers, `/portal` a web page.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -22,9 +25,12 @@ use std::{
 };
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::model_server::{Asked, ModelServer, answers, gives, page, says, stream};
+use crate::{
+    model_server::{Asked, ModelServer, answers, gives, page, says, stream},
+    schema, schemas,
+};
 
 /// So many pages at once.
 const LANES: usize = 4;
@@ -80,6 +86,11 @@ fn a_page_that_is_wrong_is_found() {
     assert!(fault("```sh\ntrue  # exit 1\n```\n").contains("`true` ended with 0"));
     assert!(fault("```sh\ncastor nonsense\n```\n").contains("exit code 42"));
     assert!(fault("```sh\necho a\n```\n```text output\nb\n```\n").contains("`b` was not printed"));
+    assert!(fault("```json schema=settings\n{\"model\": 1}\n```\n").contains("settings: "));
+    assert!(fault("```json\n{\n```\n").contains("EOF"));
+    let update =
+        r#"{"method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": "nothing"}}}"#;
+    assert!(fault(&format!("```jsonl acp\n{update}\n```\n")).contains("SessionNotification"));
     assert_eq!(fault("```json file=~/x/y\n{}\n```\n```sh\ntest -f ~/x/y\n```\n"), "");
 }
 
@@ -136,7 +147,41 @@ fn play(page: &Path) -> Option<String> {
 }
 
 fn is_played(block: &Block) -> bool {
-    block.info.split(' ').next() == Some("sh") || block.info.contains("file=")
+    let kind = block.info.split(' ').next().unwrap_or_default();
+    ["json", "jsonl", "sh"].contains(&kind) || block.info.contains("file=")
+}
+
+/// JSON of a page: it can be read, and fits its schema.
+fn check_json(text: &str, words: &[&str]) -> Result<(), String> {
+    let values = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<Vec<Value>, _>>();
+    let values = values.map_err(|it| format!("{it} in\n{text}"))?;
+    if let Some(name) = words.iter().find_map(|it| it.strip_prefix("schema=")) {
+        values.iter().try_for_each(|it| schemas::check(name, it)).map_err(|it| format!("{name}: {it} in\n{text}"))?;
+    }
+    match words.contains(&"acp") {
+        true => check_messages(&values).map_err(|it| format!("{it} in\n{text}")),
+        false => Ok(()),
+    }
+}
+
+/// Messages of both sides; those of the agent are checked.
+fn check_messages(messages: &[Value]) -> Result<(), String> {
+    let mut asked = BTreeMap::new();
+    for message in messages {
+        let is_request = message.get("id").is_some();
+        match message["method"].as_str() {
+            Some(method @ ("session/update" | "session/request_permission")) => {
+                schema::check_sent(method, if is_request { "Request" } else { "Notification" }, &message["params"])?;
+            }
+            Some(method) => _ = asked.insert(message["id"].to_string(), method),
+            None if message.get("result").is_some() => {
+                let method = asked.remove(&message["id"].to_string());
+                method.map_or(Ok(()), |it| schema::check_result(it, &message["result"]))?;
+            }
+            None => schema::check_error(&message["error"])?,
+        }
+    }
+    Ok(())
 }
 
 impl Stage {
@@ -156,7 +201,9 @@ impl Stage {
         let kind = words.next().unwrap_or_default();
         let words: Vec<&str> = words.collect();
         if let Some(file) = words.iter().find_map(|it| it.strip_prefix("file=")) {
-            return self.write(file, &block.text);
+            let fits =
+                if file.ends_with("settings.json") { check_json(&block.text, &["schema=settings"]) } else { Ok(()) };
+            return fits.and_then(|()| self.write(file, &block.text));
         }
         let needs = words.iter().find_map(|it| it.strip_prefix("needs="));
         let has = std::env::var("PAGES_TOOLS").unwrap_or_default();
@@ -165,6 +212,7 @@ impl Stage {
             return Ok(());
         }
         match kind {
+            "json" | "jsonl" => check_json(&block.text, &words),
             "sh" => self.run(&block.text, &words),
             "text" if words.contains(&"output") => {
                 self.printed.as_deref().map_or(Ok(()), |it| compare(it, &block.text))
