@@ -138,7 +138,7 @@ struct Stage {
 fn play(page: &Path) -> Option<String> {
     let text = fs::read_to_string(page).unwrap();
     let blocks = blocks(&text);
-    if !blocks.iter().any(|it| is_played(it)) {
+    if !blocks.iter().any(is_played) {
         return None;
     }
     let mut stage = Stage::new();
