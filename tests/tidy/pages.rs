@@ -29,7 +29,6 @@ const UNWRITTEN: &[&str] = &[
     "docs/mcp.md",
     "docs/memory.md",
     "docs/models.md",
-    "docs/permissions.md",
     "docs/plan-mode.md",
     "docs/sessions.md",
     "docs/undo.md",
