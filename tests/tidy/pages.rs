@@ -28,7 +28,6 @@ const UNWRITTEN: &[&str] = &[
     "docs/limits.md",
     "docs/mcp.md",
     "docs/memory.md",
-    "docs/models.md",
     "docs/plan-mode.md",
     "docs/sessions.md",
     "docs/undo.md",
