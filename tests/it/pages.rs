@@ -7,7 +7,7 @@
 //! | `sh google` | the same, and Google's credentials of a machine count |
 //! | `sh provider=NAME` | the same, and this provider is at the server |
 //! | `sh needs=TOOL` | runs where the variable `PAGES_TOOLS` names the tool, as in `.ci/run` |
-//! | `text output` | stands in what the block before it printed; `…` is any text |
+//! | `text output` | is in what the block before it printed; `…` is any text |
 //! | any with `file=PATH` | is written to this file first |
 //! | `json` or `jsonl` with `schema=NAME` | fits the schema of that name |
 //! | `jsonl` with `acp` | messages of the protocol, by its schema |
