@@ -3,10 +3,18 @@
 /// Lines `NAME=value`, with or without `export`. Quotes may span lines; `"…"` knows `\n`, `\"`, `\\`. Nothing is filled in
 /// and nothing is run. Lines that are something else are skipped.
 pub fn parse(text: &str) -> Vec<(String, String)> {
+    parse_lines(text).into_iter().map(|(_, name, value)| (name, value)).collect()
+}
+
+/// The same, each with its line, from 1.
+pub fn parse_lines(text: &str) -> Vec<(usize, String, String)> {
     let mut res = Vec::new();
-    let mut rest = text.trim_start_matches('\u{feff}');
+    let text = text.trim_start_matches('\u{feff}');
+    let mut rest = text;
     while !rest.is_empty() {
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        let before = text.get(..text.len() - rest.len()).unwrap_or_default();
+        let number = before.matches('\n').count() + 1;
         let Some((name, value)) = line.split_once('=').and_then(|(name, value)| Some((name_of(name)?, value))) else {
             rest = after;
             continue;
@@ -16,14 +24,14 @@ pub fn parse(text: &str) -> Vec<(String, String)> {
         let from_value = rest.get(line.len() - value.len()..).unwrap_or_default();
         match quote.and_then(|quote| quoted(from_value, quote)) {
             Some((value, len)) => {
-                res.push((name, value));
+                res.push((number, name, value));
                 let behind = from_value.get(len..).unwrap_or_default();
                 rest = behind.split_once('\n').map_or("", |(_, after)| after);
             }
             None => {
                 let bare = value.split_once(" #").map_or(value, |(value, _)| value);
                 let bare = if bare.starts_with('#') { "" } else { bare.trim() };
-                res.push((name, bare.to_owned()));
+                res.push((number, name, bare.to_owned()));
                 rest = after;
             }
         }
@@ -61,7 +69,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, parse_lines};
 
     fn check(text: &str, want: &[(&str, &str)]) {
         let got = parse(text);
@@ -78,5 +86,7 @@ mod tests {
         check("A=\nB=#c\nC=a#b\nD", &[("A", ""), ("B", ""), ("C", "a#b")]);
         check("1A=x\nA B=x\nexportA=y\n=z\n\u{feff}", &[("exportA", "y")]);
         check("\u{feff}A=é", &[("A", "é")]);
+        let lines: Vec<usize> = parse_lines("A=1\n\nB='x\ny'\nodd\nC=2").into_iter().map(|it| it.0).collect();
+        assert_eq!(lines, [1, 3, 6]);
     }
 }

@@ -239,7 +239,11 @@ pub enum SteerOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopKind {
     EndTurn,
+    /// The prompt was a slash command that does not exist.
+    UnknownCommand,
     MaxTokens,
+    /// The model's own limit, not the user's.
+    OutputLimit,
     MaxTurnRequests,
     Refusal,
     Cancelled,

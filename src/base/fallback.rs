@@ -42,7 +42,7 @@ impl Outage {
     }
 }
 
-/// How to go on when a model does not answer.
+/// How to continue when a model does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Intent {
@@ -83,7 +83,7 @@ pub fn question(message: String, model: &str, other: Option<&str>, wait: Option<
         (Intent::RetryOnce, Some(other), _) => Some(format!("Go on with {other} in this turn")),
         (Intent::RetryOnce, None, _) => Some(format!("Try {model} again now")),
         (Intent::RetryAlways, Some(other), _) => Some(format!("Go on with {other} in this session")),
-        (Intent::Wait, _, Some(wait)) => Some(format!("Wait {wait}, then go on with {model}")),
+        (Intent::Wait, _, Some(wait)) => Some(format!("Wait {wait}, then continue with {model}")),
         (Intent::RetryLater, ..) => Some("End the turn, try again later".to_owned()),
         (Intent::Stop, ..) => Some("Stop".to_owned()),
         (Intent::RetryAlways, None, _) | (Intent::Wait, _, None) => None,
@@ -93,6 +93,6 @@ pub fn question(message: String, model: &str, other: Option<&str>, wait: Option<
         Some(Choice { value, title, description: None })
     };
     let kind = FieldKind::Choice { options: Intent::ALL.iter().filter_map(option).collect() };
-    let (name, title) = (Intent::FIELD.to_owned(), Some("How to go on".to_owned()));
+    let (name, title) = (Intent::FIELD.to_owned(), Some("How to continue".to_owned()));
     Form { message, fields: vec![Field { name, title, description: None, required: true, default: None, kind }] }
 }

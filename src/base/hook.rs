@@ -58,14 +58,14 @@ impl HookEvent {
             Self::SessionStart => row("SessionStart", Words("`startup`, `resume` or `clear`"), HookPowers { specific: &["additionalContext"], ..NONE }, "With the first prompt, when trust is settled."),
             Self::SessionEnd => row("SessionEnd", Words("`clear`, `exit` or `other`"), NONE, "After `/clear`, at the end of castor (which waits 1.5 s at most), and when a session is closed or deleted."),
             Self::BeforeAgent => HookEventRow { passes_on: Some("additionalContext"), ..row("BeforeAgent", Nothing, HookPowers { specific: &["additionalContext"], ..STOPS }, "A prompt comes. If it is blocked, the model never sees it.") },
-            Self::AfterAgent => row("AfterAgent", Nothing, HookPowers { specific: &["clearContext"], ..STOPS }, "The agent is done. If it is blocked, it goes on and is told the reason. The next time `stop_hook_active` is true: allow then, or it goes on until a limit."),
+            Self::AfterAgent => row("AfterAgent", Nothing, HookPowers { specific: &["clearContext"], ..STOPS }, "The agent is done. If a hook blocks this, the agent continues with the reason. The next time `stop_hook_active` is true: allow then, or it continues until a limit."),
             Self::BeforeModel => HookEventRow { passes_on: Some("llm_request"), ..row("BeforeModel", Nothing, HookPowers { specific: &["llm_request", "llm_response"], ..STOPS }, "Before each request. A block with `llm_response` answers in the model's place.") },
             Self::AfterModel => row("AfterModel", Nothing, HookPowers { specific: &["llm_response"], ..STOPS }, "An answer is whole. It is not shown before."),
-            Self::BeforeToolSelection => row("BeforeToolSelection", Nothing, HookPowers { specific: &["toolConfig"], ..NONE }, "Before each request. `toolConfig` names the only tools on offer, or none."),
+            Self::BeforeToolSelection => row("BeforeToolSelection", Nothing, HookPowers { specific: &["toolConfig"], ..NONE }, "Before each request. `toolConfig` names the only available tools, or none."),
             Self::BeforeTool => HookEventRow { passes_on: Some("tool_input"), ..row("BeforeTool", Tool, HookPowers { ask: true, specific: &["tool_input"], ..STOPS }, "Before policy looks at a call.") },
             Self::AfterTool => row("AfterTool", Tool, HookPowers { specific: &["additionalContext", "tailToolCallRequest"], ..STOPS }, "A call has run. A block hides its result; `tailToolCallRequest` makes another call in its place."),
             Self::PreCompress => row("PreCompress", Words("`manual` or `auto`"), NONE, "Before the older part of a conversation is compressed."),
-            Self::Notification => row("Notification", Nothing, NONE, "You are asked about a call. castor does not wait for the hook."),
+            Self::Notification => row("Notification", Nothing, NONE, "castor asks you about a call. It does not wait for the hook."),
         }
     }
 

@@ -190,7 +190,7 @@ fn is_uri(text: &str) -> bool {
 fn check_offered(options: &[Choice], value: &str) -> Result<(), String> {
     match options.iter().any(|it| it.value == value) {
         true => Ok(()),
-        false => Err("is a choice that was not on offer".to_owned()),
+        false => Err("is not one of the choices".to_owned()),
     }
 }
 
@@ -259,11 +259,11 @@ mod tests {
         }
         let options = || vec![choice("a"), choice("b")];
         check(FieldKind::Choice { options: options() }, json!("b"), r#"{"x":"b"}"#);
-        check(FieldKind::Choice { options: options() }, json!("B"), "`x` is a choice that was not on offer");
+        check(FieldKind::Choice { options: options() }, json!("B"), "`x` is not one of the choices");
         let many = |min, max| FieldKind::Choices { options: options(), min, max };
         check(many(None, None), json!(["b", "a"]), r#"{"x":["b","a"]}"#);
         check(many(None, None), json!("a"), "`x` is not a list");
-        check(many(None, None), json!(["c"]), "`x` is a choice that was not on offer");
+        check(many(None, None), json!(["c"]), "`x` is not one of the choices");
         check(many(None, None), json!([1]), "`x` holds something else than texts");
         check(many(Some(1), None), json!([]), "`x` has too few choices");
         check(many(None, Some(1)), json!(["a", "b"]), "`x` has too many choices");

@@ -247,7 +247,7 @@ pub enum Display {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     pub kind: String,
-    /// Says what happened and what to do about it; the model and the user both read it.
+    /// For the person: what happened, and how to change it. The model reads it where the output has no content.
     pub message: String,
 }
 
@@ -289,6 +289,16 @@ impl ToolOutput {
 
     pub fn failed(error: ToolError) -> Self {
         Self { error: Some(error), ..Self::default() }
+    }
+
+    /// A failure with a text for the model, which says what to do next, and one for the person.
+    pub fn stopped(kind: &str, for_model: impl Into<String>, for_person: impl Into<String>) -> Self {
+        Self { content: vec![Part::text(for_model)], ..Self::failed(ToolError::new(kind, for_person)) }
+    }
+
+    /// A result with a text for the model, and a line for the person.
+    pub fn told(for_model: impl Into<String>, for_person: impl Into<String>) -> Self {
+        Self { summary: Some(for_person.into()), ..Self::text(for_model) }
     }
 }
 

@@ -333,7 +333,7 @@ fn list<'a>(names: impl ExactSizeIterator<Item = (&'a str, &'a str)>) -> String 
 }
 
 /// What trust is not bound to.
-pub const UNWATCHED: &str = "What these start in turn is not watched, so nobody asks when it changes.";
+pub const UNWATCHED: &str = "castor does not watch what these start in turn, and does not ask when that changes.";
 
 fn started_by_trust(starts: &[String]) -> String {
     let lines = || list(starts.iter().map(|it| (it.as_str(), "")));

@@ -358,7 +358,7 @@ pub enum QuestionTopic {
         call: CallId,
         form: Arc<Form>,
     },
-    /// How to go on without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
+    /// How to continue without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
     Fallback {
         call: CallId,
         form: Arc<Form>,

@@ -170,8 +170,8 @@ const SECRET_VALUES: &[&str] = &[
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env {
     vars: Arc<BTreeMap<String, String>>,
-    /// By name, the files that some come from.
-    files: BTreeMap<String, String>,
+    /// By name, the files that some come from, with the line.
+    files: BTreeMap<String, (String, usize)>,
 }
 
 impl Env {
@@ -192,16 +192,21 @@ impl Env {
     }
 
     /// Sets a variable that is not there: what the process was given stays.
-    pub fn set_if_absent(&mut self, name: &str, value: &str, file: &str) {
+    pub fn set_if_absent(&mut self, name: &str, value: &str, (file, line): (&str, usize)) {
         if self.get(name).is_none() {
             Arc::make_mut(&mut self.vars).insert(name.to_owned(), value.to_owned());
-            self.files.insert(name.to_owned(), file.to_owned());
+            self.files.insert(name.to_owned(), (file.to_owned(), line));
         }
     }
 
     /// The file that a variable comes from; `None`: the process was given it.
     pub fn source_file(&self, name: &str) -> Option<&str> {
-        self.files.get(name).map(String::as_str)
+        self.files.get(name).map(|it| it.0.as_str())
+    }
+
+    /// The same with the line: `/ws/.env:3`.
+    pub fn source_line(&self, name: &str) -> Option<(&str, usize)> {
+        self.files.get(name).map(|(file, line)| (file.as_str(), *line))
     }
 
     /// The first of `names` that is set, with its value.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, calls, refuses, says},
+    model_server::{ModelServer, answers, calls, refuses, says},
 };
 
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -39,7 +39,7 @@ fn login_works_behind_the_agents_own_flags() {
     let mut sandbox = Sandbox::new();
     let (code, text) = castor(&mut sandbox, &["acp", "auth", "status", "--json"], "");
     assert_eq!(code, Some(41), "{text}");
-    let login = ["acp", "--model", "x", "auth", "login", "--key-stdin"];
+    let login = ["acp", "--model", "x", "auth", "login", "--key-stdin", "--no-check"];
     let (code, text) = castor(&mut sandbox, &login, "canary-canary-1234\n");
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("1234") && !text.contains("canary"), "{text}");
@@ -55,7 +55,7 @@ fn login_works_behind_the_agents_own_flags() {
 fn login_in_a_terminal_shows_nothing_of_the_key() {
     for (typed, code, key) in [("canary-1\n", 0, Some("canary-1")), ("canary\x03", 41, None)] {
         let mut sandbox = Sandbox::new();
-        sandbox.args = ["auth", "login"].map(Into::into).to_vec();
+        sandbox.args = ["auth", "login", "--no-check"].map(Into::into).to_vec();
         let terminal = nix::pty::openpty(None, None).unwrap();
         let mut command = sandbox.command();
         command.stdin(terminal.slave.try_clone().unwrap()).stderr(terminal.slave).stdout(Stdio::piped());
@@ -169,16 +169,36 @@ fn a_stored_key_is_found_after_a_failure() {
     let mut sandbox = sandbox(&server, &[]);
     sandbox.write("home/.castor/settings.json", r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#);
     let agent = sandbox.args.clone();
-    castor(&mut sandbox, &["auth", "login", "--key-stdin"], "old-key");
+    castor(&mut sandbox, &["auth", "login", "--key-stdin", "--no-check"], "old-key");
     sandbox.args = agent.clone();
     let mut talk = Talk::start(&sandbox);
     talk.open(&sandbox);
-    castor(&mut sandbox, &["auth", "login", "--key-stdin"], "new-key");
+    castor(&mut sandbox, &["auth", "login", "--key-stdin", "--no-check"], "new-key");
     assert_eq!(talk.prompt()["error"]["code"], -32000);
     assert_eq!(talk.prompt()["result"]["stopReason"], "end_turn");
     talk.end();
     let keys: Vec<_> = server.asked().iter().map(|it| it.header("x-goog-api-key").unwrap_or("-").to_owned()).collect();
     assert_eq!(keys, ["old-key", "new-key"]);
+}
+
+/// A key that the provider does not know is not stored; one that it cannot be asked about is.
+#[test]
+fn a_new_key_is_tried_once() {
+    let busy = answers("500 Internal Server Error", "{}");
+    let server = ModelServer::start(vec![refuses("not-a-key"), answers("200 OK", r#"{"models": []}"#), busy]);
+    let mut sandbox = sandbox(&server, &[]);
+    sandbox.write("home/.castor/settings.json", r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#);
+    let login = ["auth", "login", "--key-stdin"];
+    let (code, text) = castor(&mut sandbox, &login, "not-a-key");
+    assert!(code == Some(41) && text.contains("the provider refuses this key"), "{text}");
+    assert_eq!(stored(&sandbox), None);
+    let (code, text) = castor(&mut sandbox, &login, "good-key");
+    assert!(code == Some(0) && text.contains(", and it works.\nTry: castor run"), "{text}");
+    let (code, text) = castor(&mut sandbox, &login, "later-key");
+    assert!(code == Some(0) && text.contains("Warning: castor could not check the key"), "{text}");
+    let asked = server.asked();
+    let keys: Vec<_> = asked.iter().map(|it| it.header("x-goog-api-key").unwrap_or("-")).collect();
+    assert_eq!(keys, ["not-a-key", "good-key", "later-key"]);
 }
 
 const CANARIES: [&str; 4] = ["canary-env-5a81", "canary-file-77c0", "canary-given-e21b", "canary-header-9d04"];
@@ -190,7 +210,7 @@ fn secrets_reach_only_the_model_server() {
     let server = ModelServer::start(answers);
     let mut sandbox = sandbox(&server, &[("GEMINI_API_KEY", CANARIES[0]), ("CASTOR_LOG", "trace")]);
     let agent = ["acp", "--approval-mode", "yolo"].map(Into::into).to_vec();
-    castor(&mut sandbox, &["auth", "login", "--key-stdin"], CANARIES[1]);
+    castor(&mut sandbox, &["auth", "login", "--key-stdin", "--no-check"], CANARIES[1]);
     sandbox.args = agent;
     let mut talk = Talk::start(&sandbox);
     talk.open(&sandbox);

@@ -63,8 +63,10 @@ fn all_is_well() {
     );
     assert_eq!(it["version"], env!("CARGO_PKG_VERSION"));
     assert!(it["settings"]["files"][0].as_str().unwrap().ends_with("settings.json (user)"), "{it:#}");
-    let values = it["settings"]["values"].to_string();
-    assert!(values.contains(r#"model.name = \"gemini-2.5-pro\""#), "{values}");
+    let values = &it["settings"]["values"];
+    let model = values.as_array().unwrap().iter().find(|it| it["key"] == "model.name").unwrap();
+    assert_eq!(model["value"], "gemini-2.5-pro");
+    assert!(model["source"].as_str().unwrap().ends_with("settings.json (user)"), "{model}");
     assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
     assert_eq!(it["mcpServers"], json!([]), "the only one is excluded");
@@ -100,7 +102,14 @@ fn last_line_names_what_is_missing() {
     let mut sandbox = Sandbox::new();
     let (code, text) = doctor(&mut sandbox, &[]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.lines().last().unwrap().starts_with("To do: No API key: run `castor auth login`"), "{text}");
+    assert!(text.contains("\n  model     none: no API key\n"), "{text}");
+    assert!(
+        text.lines()
+            .last()
+            .unwrap()
+            .starts_with("To do: No API key for Gemini. Run `castor auth login` (free key: https://"),
+        "{text}"
+    );
     sandbox.env.push(("GEMINI_API_KEY".into(), "canary-key-1234".into()));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), listing()));
     let home = sandbox.home().join(".castor");

@@ -101,17 +101,71 @@ fn an_agent_without_room_for_its_answers() {
 fn modes_of_sessions_that_go_on() {
     let touch = |file: &str| format!(r#"call run_shell_command {{"command":"touch {file}"}}"#);
     let case = Case::answers(&[&touch("one"), r#"text "done""#]);
-    let run = |flags: &[&str], says: &str| {
-        ends_with(case.command().args(flags).spawn().unwrap(), 0, says);
+    let run = |flags: &[&str], code: i32, says: &str| {
+        ends_with(case.command().args(flags).spawn().unwrap(), code, says);
         case.sandbox.workspace().join("one").exists()
     };
-    assert!(run(&["--approval-mode", "yolo"], "touch one"));
+    assert!(run(&["--approval-mode", "yolo"], 0, "touch one"));
     std::fs::remove_file(case.sandbox.workspace().join("one")).unwrap();
-    assert!(!run(&["--resume", "latest", "--approval-mode", "default"], "denied by policy"));
+    let default = ["--resume", "latest", "--approval-mode", "default"];
+    assert!(!run(&default, 56, "denied by policy"));
     // What was not done for want of a user names the way out.
-    assert!(!run(&["--resume", "latest", "--approval-mode", "default"], "1 call needed an approval, and nobody"));
-    assert!(run(&["--resume", "latest", "--approval-mode", "yolo"], "touch one"));
-    assert!(run(&["--resume", "latest"], "goes on in the mode yolo"));
+    assert!(!run(&default, 56, "1 call needed an approval, and nobody"));
+    assert!(run(&["--resume", "latest", "--approval-mode", "yolo"], 0, "touch one"));
+    assert!(run(&["--resume", "latest"], 0, "goes on in the mode yolo"));
+}
+
+/// The answer is there, and says what was not done.
+#[test]
+fn nobody_could_be_asked() {
+    let call = r#"call run_shell_command {"command":"npm run build"}"#;
+    let case = Case::answers(&[call, r#"text "It was not built.""#]);
+    let Output { status, stdout, stderr } = case.command().args(["-o", "json"]).output().unwrap();
+    let object: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!((status.code(), &object["response"]), (Some(56), &"It was not built.".into()), "{object}");
+    assert_eq!(object["error"]["code"], 56, "{object}");
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(said.matches("nobody could be asked").count(), 1, "{said}");
+}
+
+/// What looks like a command and is none was not answered: stdout is empty.
+#[test]
+fn unknown_command() {
+    for format in ["text", "json"] {
+        let case = Case::answers(&[]);
+        let mut command = case.sandbox.command();
+        command.args(["run", "/nope", "-o", format]).args(case.args).stdin(Stdio::null());
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let [out, said] = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
+        assert_eq!(status.code(), Some(42), "{said}");
+        assert!(said.contains("There is no command `/nope`."), "{said}");
+        match format {
+            "json" => {
+                let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+                assert_eq!((&object["response"], &object["error"]["code"]), (&"".into(), &42.into()), "{object}");
+            }
+            _ => assert_eq!(out, ""),
+        }
+    }
+}
+
+/// A program that reads events learns why there are none, as one that reads the object.
+#[test]
+fn events_of_a_run_that_does_not_begin() {
+    let mut case = Case { args: &["-o", "events", "--model", "gemini-2.5-flash"], ..Case::answers(&[]) };
+    case.sandbox.env.clear();
+    let Output { status, stdout, stderr } = case.command().output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    let lines: Vec<&str> = std::str::from_utf8(&stdout).unwrap().lines().collect();
+    assert_eq!((status.code(), lines.len()), (Some(41), 1), "{said}");
+    let object: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(object["error"]["code"], 41, "{object}");
+}
+
+/// One's own limit and the model's have one code and two texts.
+#[test]
+fn output_limit_of_the_model() {
+    check(Case::answers(&[r#"text "All of" + finish MAX_TOKENS"#]), 53, "the model reached its own output limit");
 }
 
 /// A command that ran and failed is no call that failed, and not done either.
@@ -168,6 +222,32 @@ fn broken_off() {
 #[test]
 fn not_signed_in() {
     check(Case { args: &["--model", "gemini-2.5-pro"], ..Case::answers(&[]) }, 41, "castor auth login");
+}
+
+/// One line, with a command that fits: fallback models without a key are no news then.
+#[test]
+fn a_missing_key_takes_one_line() {
+    let mut sandbox = Sandbox::new();
+    sandbox.args = ["run", "-m", "gemini-2.5-flash", "hi"].map(Into::into).to_vec();
+    let Output { status, stderr, .. } = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    let expected = "castor: No API key for Gemini. Run `castor auth login` (free key: \
+                    https://aistudio.google.com/apikey), or try `castor run -m demo`.\n";
+    assert_eq!((status.code(), said.as_str()), (Some(41), expected));
+}
+
+/// A refusal is no answer: it is not on stdout, the exit code says so, and the model is asked once.
+#[test]
+fn refused_by_the_provider() {
+    for answer in [r#"text "" + finish SAFETY"#, r#"text "I cannot" + finish SAFETY"#] {
+        let case = Case::answers(&[answer, r#"text "asked again""#]);
+        let Output { status, stdout, stderr } = case.command().output().unwrap();
+        let (out, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+        assert_eq!(status.code(), Some(1), "{out}{said}");
+        assert!(!out.contains("asked again") && !out.contains("stopped this answer"), "{out}");
+        assert!(said.contains("The model's provider stopped this answer (SAFETY)."), "{said}");
+        assert!(!said.contains("Trying again"), "{said}");
+    }
 }
 
 /// What was chosen and is not there is said: no model that nobody asked for answers in its place.

@@ -54,6 +54,7 @@ mod rewind;
 mod rights;
 mod router;
 mod run;
+mod run_input;
 mod schema;
 mod schemas;
 mod signals;

@@ -229,6 +229,6 @@ fn the_demo_goes_on_as_the_demo() {
     let it = bed.castor(&["run", "-r", "latest", "and now?"]);
     let why = String::from_utf8_lossy(&it.stderr);
     assert_eq!(it.status.code(), Some(0), "{why}");
-    assert!(why.contains("the session goes on with the demo model; --model chooses another"), "{why}");
+    assert!(why.contains("the session resumes with the demo model; --model chooses another"), "{why}");
     assert_eq!(bed.n_asked(), (0, 0));
 }

@@ -13,6 +13,7 @@ fn warnings_have_no_colours_in_a_pipe() -> Result<(), String> {
     client.initialize(&json!({}))?;
     client.new_session(&sandbox.workspace())?;
     let (_, said) = (client.end()?, client.transcript());
-    assert!(said.contains("WARN") && !said.contains('\u{1b}'), "{said}");
+    assert!(said.contains("warning: ") && !said.contains('\u{1b}'), "{said}");
+    assert!(!said.contains("WARN") && !said.contains("castor::"), "no module's path: {said}");
     Ok(())
 }

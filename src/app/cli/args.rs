@@ -1,8 +1,13 @@
 //! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use super::{
     approval_mode::ApprovalMode,
@@ -18,8 +23,10 @@ use super::{
     policy::PolicyArgs,
     schema::SchemaArgs,
     sessions::SessionsArgs,
+    terminal_text,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
+    usage_hints,
 };
 use crate::{
     app::settings::{self, Flag},
@@ -165,7 +172,7 @@ pub struct DocsArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(after_help = exits::help("run"))]
 pub struct RunArgs {
-    /// What to ask; piped stdin goes before it, or stands for it
+    /// What to ask; @FILE attaches a file; piped stdin goes before it, or stands for it
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
@@ -181,6 +188,9 @@ pub struct RunArgs {
     /// The folder to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// Do not read stdin, even if it is a pipe
+    #[arg(long)]
+    pub no_stdin: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -196,9 +206,19 @@ pub enum OutputFormat {
 
 /// The command line, or the exit code once help, version or the usage error was printed.
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    let argv: Vec<OsString> = argv.into_iter().collect();
+    let mut argv: Vec<OsString> = argv.into_iter().collect();
+    expand_help(&mut argv);
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
+    if argv.len() < 2 && io::stdout().is_terminal() {
+        let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
+        return Err(exit_code(printed.map_err(name_stdout).map(|()| 0)));
+    }
+    let words: Vec<String> = argv.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     Cli::try_parse_from(argv).map_err(|error| {
+        if let Some(hint) = usage_hints::find_hint(&error, &words) {
+            eprintln!("castor: {}", terminal_text::clean(&hint));
+            return ExitCode::from(EXIT_INPUT);
+        }
         let printed = error.print();
         match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => exit_code(printed.map_err(name_stdout).map(|()| 0)),
@@ -209,6 +229,14 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
             _ => ExitCode::from(EXIT_INPUT),
         }
     })
+}
+
+/// `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
+fn expand_help(argv: &mut Vec<OsString>) {
+    if argv.get(1).is_some_and(|it| it == "help") {
+        argv.remove(1);
+        argv.push("--help".into());
+    }
 }
 
 /// Editors show the end of stderr of an agent that does not start: what is wrong is said there once more.
@@ -292,10 +320,24 @@ mod tests {
     #[test]
     fn help_fits_a_screen() {
         let mut command = Cli::command();
-        assert!(command.render_help().to_string().lines().count() <= 28);
+        assert!(command.render_help().to_string().lines().count() <= 30);
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
-            assert!(help.lines().count() <= 28, "{help}");
+            assert!(help.lines().count() <= 30, "{help}");
+        }
+    }
+
+    #[test]
+    fn help_is_a_verb_too() {
+        for (line, expected) in [
+            ("castor help", "castor --help"),
+            ("castor help run", "castor run --help"),
+            ("castor help sessions list", "castor sessions list --help"),
+            ("castor run help", "castor run help"),
+        ] {
+            let mut argv: Vec<_> = line.split(' ').map(Into::into).collect();
+            super::expand_help(&mut argv);
+            assert_eq!(argv.join(" ".as_ref()), expected);
         }
     }
 
@@ -320,7 +362,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let key_stdin = line.ends_with("stdin");
-            assert!(matches!(auth.verb, AuthVerb::Login { key_stdin: it } if it == key_stdin), "{line}");
+            assert!(matches!(auth.verb, AuthVerb::Login { key_stdin: it, .. } if it == key_stdin), "{line}");
         }
         assert!(Cli::try_parse_from(["castor", "auth", "login", "a-key"]).is_err(), "never from argv");
     }

@@ -6,20 +6,30 @@ use clap::{Args, Subcommand};
 
 use super::{exits::EXIT_INPUT, folder::folder, output::write_warnings, terminal_text::escape_line};
 use crate::{
-    app::settings::{Sources, check, explain},
+    app::settings::{Sources, check, explain, set_values},
     base::path::AbsPath,
     world::{secrets::Env, workspace::folder_config},
 };
+
+/// How [`set_values`] calls the layer of the defaults.
+const DEFAULT: &str = "default";
+const HINT: &str = "All else is the default: `castor config explain KEY` shows it.\n";
 
 /// Asks about settings.
 #[derive(Args, Clone, Debug)]
 pub struct ConfigArgs {
     #[command(subcommand)]
-    pub verb: ConfigVerb,
+    pub verb: Option<ConfigVerb>,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum ConfigVerb {
+    /// Lists the settings that are not the defaults, and where each comes from
+    List {
+        /// The folder of the session [default: the current one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<String>,
+    },
     /// Prints each layer of a setting and the one that wins
     Explain {
         /// A dotted path, such as model.name, or a group, such as security
@@ -32,15 +42,19 @@ pub enum ConfigVerb {
 
 /// Returns the exit code: 0, 1 for a setting that castor does not know, 42 for a folder that is not there.
 pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
-    let ConfigVerb::Explain { key, cwd: dir } = &args.verb;
-    let folder = match folder(cwd, dir.as_ref()) {
+    let (key, dir) = match &args.verb {
+        Some(ConfigVerb::Explain { key, cwd }) => (Some(key), cwd.as_ref()),
+        Some(ConfigVerb::List { cwd }) => (None, cwd.as_ref()),
+        None => (None, None),
+    };
+    let folder = match folder(cwd, dir) {
         Ok(it) => it,
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
     let ground = folder_config::load(env, &folder);
     let (layers, changes, mut warnings) = (ground.layers(), ground.project.changes(), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
-    let (text, known) = explain(key, sources);
+    let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;
     for it in &changes {
         writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(it))?;
@@ -48,6 +62,12 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     warnings.extend(check(sources));
     write_warnings(&warnings, out)?;
     Ok(u8::from(!known))
+}
+
+/// A line for each setting that a file, a variable or a flag sets.
+fn list(sources: Sources<'_>) -> String {
+    let set = set_values(sources).into_iter().filter(|it| it.source != DEFAULT);
+    set.map(|it| format!("{it}\n")).collect::<String>() + HINT
 }
 
 #[cfg(test)]
@@ -102,6 +122,16 @@ mod tests {
         );
         let (text, _) = castor_config(&["explain", "providers"], &env(""), root);
         assert!(text.contains("MY_API_KEY") && !text.contains("canary1"), "{text}");
+        write("w/.env", "# mine\nGEMINI_MODEL=x\n");
+        let (text, _) = castor_config(&["explain", "model.name", "--cwd", "w"], &env("true"), root);
+        let line = format!("  * {root}/w/.env:2 (GEMINI_MODEL)");
+        assert!(text.starts_with("model.name = \"x\"\n") && text.contains(&line), "{text}");
+        let (text, code) = castor_config(&["list"], &env(""), root);
+        let from = format!("}}  <- default + {} (user)\n", root.join("h/.gemini/settings.json"));
+        assert!(text.starts_with("providers = {\"a\":{") && text.contains(&from), "{text}");
+        assert!(text.contains(super::HINT), "{text}");
+        assert!(!text.contains("canary1") && code == 0, "{text}");
+        assert_eq!(castor_config(&[], &env(""), root), (text, 0));
         let (text, code) = castor_config(&["explain", "model.nam"], &env(""), root);
         assert!(text.contains("did you mean model.name?"), "{text}");
         assert_eq!(code, 1);

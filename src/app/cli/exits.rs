@@ -14,7 +14,7 @@ pub const EACH: &str = "each command";
 
 /// (verb, code, what it means), but those of `run`.
 const OTHERS: &[(&str, u8, &str)] = &[
-    (EACH, 0, "done; also where nobody reads the output any more"),
+    (EACH, 0, "done; also if the output is closed early"),
     (EACH, EXIT_FAILED, "failed, or the output could not be written"),
     (EACH, EXIT_INPUT, "bad input: a flag, a name or a folder that does not exist"),
     ("auth", 0, "done; for status: a model can be reached"),

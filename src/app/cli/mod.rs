@@ -23,6 +23,7 @@ pub mod terminal_text;
 mod testing;
 pub mod trust;
 pub mod undo;
+pub mod usage_hints;
 
 use std::{
     io::{self, IsTerminal, Write},

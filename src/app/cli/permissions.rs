@@ -11,7 +11,8 @@ use crate::world::{
 };
 
 /// Running sessions are not told.
-const RUNNING: &str = "Sessions that run keep what they have until they end; what was allowed in one, `/permissions revoke` there takes back.";
+const RUNNING: &str = "Running sessions keep their permissions until they end. To revoke one in a running session, \
+                       type `/permissions revoke` there.";
 
 /// Lists what was saved, or takes it back.
 #[derive(Args, Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct PermissionsArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum PermissionsVerb {
+    /// Lists them, as without a verb
+    List,
     /// Takes one back, by its number in the list, or all
     Revoke {
         /// A number, or `all`
@@ -38,7 +41,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
     let Some(PermissionsVerb::Revoke { which }) = &args.verb else {
         return match saved::list(&home) {
             Err(why) => writeln!(out, "{why}").map(|()| 1),
-            Ok(list) if list.is_empty() => writeln!(out, "Nothing is allowed for ever.").map(|()| 0),
+            Ok(list) if list.is_empty() => writeln!(out, "There are no permanent permissions.").map(|()| 0),
             Ok(list) => {
                 for (n, it) in list.iter().enumerate() {
                     writeln!(out, "{}. {}", n + 1, escape_line(it))?;
@@ -56,8 +59,8 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
         0 if which != "all" => {
             writeln!(out, "There is no permission {which}; `castor permissions` lists them.").map(|()| EXIT_INPUT)
         }
-        0 => writeln!(out, "0 taken back.").map(|()| 0),
-        n => writeln!(out, "{n} taken back. {RUNNING}").map(|()| 0),
+        0 => writeln!(out, "0 revoked.").map(|()| 0),
+        n => writeln!(out, "{n} revoked. {RUNNING}").map(|()| 0),
     }
 }
 
@@ -80,12 +83,13 @@ mod tests {
         let text = home.to_string();
         let env = Env::from_pairs([("CASTOR_HOME", text.as_str())]);
         let say = |line: &[&str]| run_verb(|out| run(&parse(line), &env, out));
-        assert_eq!(say(&[]), ("Nothing is allowed for ever.\n".to_owned(), 0));
+        assert_eq!(say(&[]), ("There are no permanent permissions.\n".to_owned(), 0));
         let tool = "mcp_web_get".to_owned();
         let server = Some("web".to_owned());
         let one = PersistentGrant { tool, server, prefixes: vec![], args_pattern: None, modes: vec![], digest: None };
         saved::add(&home, &home, &one).unwrap();
         assert!(say(&[]).0.starts_with("1. the tool `web/mcp_web_get`\n"));
+        assert_eq!(say(&["list"]), say(&[]));
         let write = Grant::Write { folder: home.join("out") };
         saved::save_grant(&home, &home.join("w"), &write, true).unwrap();
         assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));
@@ -93,6 +97,6 @@ mod tests {
         assert_eq!(say(&["revoke", "2"]), (gone.clone(), 0));
         assert_eq!(say(&["revoke", "2"]).1, 42);
         assert_eq!(say(&["revoke", "1"]), (gone.clone(), 0));
-        assert_eq!(say(&["revoke", "all"]), ("0 taken back.\n".to_owned(), 0));
+        assert_eq!(say(&["revoke", "all"]), ("0 revoked.\n".to_owned(), 0));
     }
 }

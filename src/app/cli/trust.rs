@@ -119,7 +119,7 @@ fn explain_trust(ground: &FolderConfig, env: &Env, out: &mut dyn Write) -> io::R
     match &ground.trust {
         Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {}", escape_line(why))?,
         Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {}", escape_line(why))?,
-        Trust::Unknown => writeln!(out, "{folder} is not trusted: nobody said anything about it")?,
+        Trust::Unknown => writeln!(out, "{folder} is not trusted: you have not decided about it yet")?,
     }
     for (name, counts) in ground.project.file_states() {
         let why = ground.project.why_unused(name).map(|it| format!(": {}", escape_line(&it))).unwrap_or_default();
@@ -254,7 +254,7 @@ mod tests {
         let hook = r#"{"hooks": {"AfterAgent": [{"hooks": [{"command": "python3 -m tools.run && acme-lint"}]}]}}"#;
         ground.write("w/ws/.castor/settings.json", hook);
         let env = Env::from_pairs([("HOME", ground.root.join("h").to_string().as_str())]);
-        let line = "  What these start in turn is not watched, so nobody asks when it changes.\n";
+        let line = "  castor does not watch what these start in turn, and does not ask when that changes.\n";
         let say = |args: &[&str]| run_verb(|out| run(&parse(args), &env, &ws, None, out)).0;
         for args in [&["why"][..], &["."], &["why"]] {
             assert!(say(args).ends_with(line), "{args:?}: {}", say(args));

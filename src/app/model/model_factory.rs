@@ -165,7 +165,9 @@ fn gemini(access: ModelAccess, env: &Env, http: Arc<Http>) -> Result<Remote, Str
         (Some(_), None) => Some(Arc::new(Tokens::new(google::find(env).map_err(|it| it.to_string())?, http.clone()))),
         _ => None,
     };
+    let origin = access::endpoint_origin(&access, env);
     let endpoint = Endpoint {
+        origin,
         base_url: access.base_url.unwrap_or_else(|| GEMINI_URL.to_owned()),
         key: access.key.unwrap_or_default(),
         headers: access.headers,

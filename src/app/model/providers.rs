@@ -9,7 +9,7 @@ use crate::{
     app::settings::{Provider, Settings},
     world::{
         http::Http,
-        models::remote::{Endpoint, Remote},
+        models::remote::{Endpoint, Remote, origin::EndpointOrigin},
         secrets::Env,
     },
 };
@@ -52,8 +52,29 @@ pub fn keys(env: &Env, settings: &Settings) -> Vec<(String, String)> {
 pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remote, String> {
     let place = format!("providers.{}", provider.name);
     let base_url = endpoint_checks::check_url(&provider.base_url).map_err(|it| format!("{place}.baseUrl: {it}"))?;
-    let endpoint = Endpoint { key: key(provider, env)?, headers: headers(provider)?, base_url, tokens: None };
+    let (key, headers) = (key(provider, env)?, headers(provider)?);
+    let endpoint = Endpoint { key, headers, base_url, tokens: None, origin: origin(provider, env) };
     Ok(provider.dialect.connect(endpoint, &provider.name, http).with_prefix(&provider.name))
+}
+
+/// What people are told of it when a request fails.
+fn origin(provider: &Provider, env: &Env) -> EndpointOrigin {
+    let variable = provider.key_env.as_deref();
+    EndpointOrigin {
+        api: format!("the API of {}", provider.name),
+        address: Some(format!("providers.{}.baseUrl in your settings", provider.name))
+            .filter(|_| provider.is_configured),
+        key: variable.map(|it| format!("the key in {}", place_of_variable(it, env))),
+        change: match variable {
+            Some(it) => format!("Set another in {it}."),
+            None => format!("Name the variable of its key in providers.{}.apiKeyEnv.", provider.name),
+        },
+    }
+}
+
+/// A variable, with the file that it comes from.
+pub fn place_of_variable(name: &str, env: &Env) -> String {
+    env.source_file(name).map_or_else(|| name.to_owned(), |file| format!("{name} in {file}"))
 }
 
 fn key(provider: &Provider, env: &Env) -> Result<SecretString, String> {

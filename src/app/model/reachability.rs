@@ -55,7 +55,7 @@ pub fn reach_models(
     let mut others = Vec::new();
     if !options.needs_no_access() {
         let gemini = trouble.is_none() && model != DEMO && providers::provider_of(settings, model).is_none();
-        let mut open = |it: &String, place: &str| {
+        let mut open = |it: &String, place: &str, is_wanted: bool| {
             // The same door, or one that is open already.
             let same = it == model || (gemini && providers::provider_of(settings, it).is_none());
             if same || others.iter().any(|(known, _)| known == it) {
@@ -64,16 +64,24 @@ pub fn reach_models(
             match models.generator(context, it) {
                 Ok(generator) => others.push((it.clone(), generator)),
                 Err(error) => {
-                    tracing::warn!("{place}: {it} cannot be reached: {}", error.message());
+                    let why = format!("{place}: {it} cannot be reached: {}", error.message());
+                    // What castor adds by itself, and what fails as the model does, is no news.
+                    let is_news = is_wanted && trouble.as_ref().is_none_or(|it| it.message() != error.message());
+                    if is_news {
+                        tracing::warn!("{why}")
+                    } else {
+                        tracing::debug!("{why}")
+                    }
                     return false;
                 }
             }
             true
         };
-        chain.models.retain(|it| open(it, "model.fallback.models"));
+        let is_named = !settings.on_failure.models.is_empty();
+        chain.models.retain(|it| open(it, "model.fallback.models", is_named));
         helpers.unreachable_models = utility_models::models(&settings.models.aliases);
         helpers.unreachable_models.extend(routed_models(settings, wanted));
-        helpers.unreachable_models.retain(|it| !open(it, "modelConfigs"));
+        helpers.unreachable_models.retain(|it| !open(it, "modelConfigs", false));
     }
     let mut names: BTreeSet<String> =
         chain.models.iter().cloned().chain(others.iter().map(|(it, _)| it.clone())).collect();

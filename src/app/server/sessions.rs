@@ -14,7 +14,7 @@ use crate::{
             confinement,
             live_session::LiveSession,
             modes::first_mode,
-            place::{SessionPlace, bring_up_to_date, inspect_place},
+            place::{SessionPlace, bring_up_to_date, ignored_notice, inspect_place},
             session_resources::SessionResources,
             trust::{PendingTrust, unread_notice},
         },
@@ -53,7 +53,7 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
     let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let model = model_of(&state.options, &place.settings);
     let (mode, notice) = first_mode(&state.options, &place.ground.trust, &place.settings)?;
-    let unread = unread_notice(&place.ground);
+    let (unread, overreaching) = (unread_notice(&place.ground), ignored_notice(&place.ground));
     let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
     let now = state.now();
     let id = new_id(now);
@@ -69,7 +69,7 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
     let session = Session::create(origin, spec, now, &mut out);
     insert_session(state, session, log, resources);
     state.outbox.queue_acts(&id, out);
-    for it in [notice, unread, ignored, leftovers].into_iter().flatten() {
+    for it in [notice, unread, overreaching, ignored, leftovers].into_iter().flatten() {
         state.step(&id, Input::Notice(it));
     }
     send_outages(state, &id);

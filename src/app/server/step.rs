@@ -27,7 +27,7 @@ impl State {
             Ok(()) => self.outbox.queue_acts(id, out),
             Err(panic) => {
                 let panic = panics::panic_message(&*panic);
-                let error = error::bug(&format!("an internal error ended this turn ({panic}); the session goes on"));
+                let error = error::bug(&format!("an internal error ended this turn ({panic}); the session continues"));
                 self.refold(id, &error);
             }
         }

@@ -9,7 +9,7 @@ use crate::{
             live_session::LiveSession,
             mcp_servers::ServerRequest,
             modes,
-            place::{SessionPlace, log_warnings, settings_of},
+            place::{SessionPlace, ignored_notice, log_warnings, settings_of},
             trust::PendingTrust,
         },
         settings::Settings,
@@ -57,6 +57,7 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
     };
+    let ignored = ignored_notice(&ground);
     let after = readmit_session(state, id, ground, &folders)?;
     // What the session began with follows the settings; what was chosen in it stays.
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
@@ -71,6 +72,9 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
     let mode_now = nearest_mode(wanted, &after);
     if mode_now != mode {
         state.step(id, Input::SetOption(OptionValue::Mode(mode_now)));
+    }
+    if let Some(it) = ignored {
+        state.step(id, Input::Notice(it));
     }
     mcp::connect(state, id, after.servers);
     if let Some(live) = state.sessions.get_mut(id) {

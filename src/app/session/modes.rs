@@ -40,7 +40,7 @@ pub fn first_mode(
 /// Behind the name of a mode.
 fn why_not_here(mode: Mode, trust: &Trust) -> &'static str {
     if mode == Mode::Auto && trust.is_trusted() {
-        return "which needs a sandbox with mounts, and checkpoints, and is not on offer here";
+        return "which needs a sandbox with mounts and checkpoints, and is not available here";
     }
     "which needs a trusted folder"
 }

@@ -4,7 +4,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use super::{confinement, modes::allow_mode, session_resources::SessionResources};
 use crate::{
-    app::settings::{Flag, Settings, Sources, options::Options},
+    app::settings::{Flag, Settings, Sources, ignored_of_workspace, options::Options},
     base::{log::Mode, path::AbsPath},
     engine::record::Record,
     wire::{acp::session::SessionFolders, jsonrpc::error},
@@ -56,7 +56,10 @@ pub fn inspect_place(
     let left = confinement::quarantine_leftovers(&records);
     let ground = folder_config::load(env, &folders.cwd);
     let (settings, warnings) = merged_settings(options, &ground);
-    for it in warnings {
+    // A notice says these.
+    let ignored = ignored_settings(&ground);
+    let is_noticed = |it: &Warning| ignored.iter().any(|other| (&other.origin, &other.key) == (&it.origin, &it.key));
+    for it in warnings.iter().filter(|it| !is_noticed(it)) {
         tracing::warn!("{it}");
     }
     let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings };
@@ -83,6 +86,28 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.limits.iter().cloned());
     let flags: Vec<Flag> = flags.collect();
     Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
+}
+
+fn ignored_settings(ground: &FolderConfig) -> Vec<Warning> {
+    let layers = ground.layers();
+    ignored_of_workspace(Sources { layers: &layers, env: &ground.env, flags: &[] })
+}
+
+/// What the folder's own settings say and castor ignores, for a session that begins there.
+pub fn ignored_notice(ground: &FolderConfig) -> Option<String> {
+    let mut by_reason: Vec<((String, String), Vec<String>)> = Vec::new();
+    for Warning { origin, key, message, .. } in ignored_settings(ground) {
+        let file = AbsPath::new(&origin).map_or_else(|| origin.clone(), |it| it.relative_to(&ground.folder));
+        let (reason, key) = ((file, message), key.unwrap_or_default());
+        match by_reason.iter_mut().find(|it| it.0 == reason) {
+            Some((_, keys)) => keys.push(key),
+            None => by_reason.push((reason, vec![key])),
+        }
+    }
+    let parts = by_reason.iter().map(|((file, why), keys)| format!("{} in {file} ({why})", keys.join(", ")));
+    let parts: Vec<String> = parts.collect();
+    let hint = "`castor config explain KEY` shows the value that counts.";
+    (!parts.is_empty()).then(|| format!("castor ignores settings of this folder: {}. {hint}", parts.join("; ")))
 }
 
 /// Once for each look that a session is made from: the user reads them, or nobody does.

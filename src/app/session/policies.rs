@@ -78,7 +78,9 @@ fn rules_over(rules: RuleSet, ground: &FolderConfig) -> FolderRules {
     let unread = unreadable_settings(ground, &layers).into_iter().chain(settings::invalid_deny_lists(sources));
     rules = rules.with(unread.map(|(scope, what)| Rule::broken_file(tier_of(scope), &what)).collect::<Vec<_>>());
     for (tier, path) in odd {
-        warnings.push(format!("{path} is no absolute path and not below ~/; what it may have denied is asked about"));
+        warnings.push(format!(
+            "{path} is no absolute path and not below ~/; castor asks about everything that it may deny"
+        ));
         rules = rules.with(vec![Rule::broken_file(tier, &path)]);
     }
     // What was allowed for ever is switched off with the answers that do so.

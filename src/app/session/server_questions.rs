@@ -18,7 +18,7 @@ const MAX_PAGES: usize = 64;
 /// A call that was given up may go on in its server, and ask.
 const GIVEN_UP_MS: u64 = 60_000;
 
-const NO_CALL: &str = "no call of this server is running, so nobody is there to be asked";
+const NO_CALL: &str = "no call of this server is running, so castor cannot ask the user";
 const UNCLEAR: &str = "several sessions call this server, and it cannot be known for which of them it asks";
 
 /// Questions of servers that are open, and pages that were shown for them.

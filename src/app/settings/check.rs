@@ -29,7 +29,8 @@ pub fn check(sources: Sources<'_>) -> Vec<Warning> {
     let from_outside = |key: &&Key| !key.env.is_empty() || sources.flags.iter().any(|it| it.key == key.path);
     for key in keys::KEYS.iter().filter(from_outside) {
         for it in resolve(key, sources).candidates {
-            if let (Origin::Env(_) | Origin::Flag(_), KeyOutcome::Ignored(message)) = (it.origin, it.fate) {
+            let is_outside = matches!(it.origin, Origin::Env(_) | Origin::EnvFile(..) | Origin::Flag(_));
+            if let (true, KeyOutcome::Ignored(message)) = (is_outside, it.fate) {
                 res.push(Warning { origin: it.origin.to_string(), at: None, key: Some(key.path.to_owned()), message });
             }
         }
@@ -96,6 +97,22 @@ fn check_row(walk: &mut KeyCheck<'_>, row: &Key, value: &Value, written: &Value)
 fn fate_of(row: &Key, layer: &Layer) -> String {
     let counts = row.stricter_value(Some(layer.scope));
     counts.and_then(|it| Some(format!("counts as {}", it.as_str()?))).unwrap_or_else(|| "ignored".to_owned())
+}
+
+/// What the folder's own settings say and castor ignores: the file, the key and why.
+pub fn ignored_of_workspace(sources: Sources<'_>) -> Vec<Warning> {
+    if sources.layers.layers.iter().all(|it| it.scope != Scope::Workspace) {
+        return Vec::new();
+    }
+    let mut res = Vec::new();
+    for key in keys::KEYS {
+        for it in resolve(key, sources).candidates {
+            if let (Origin::File(Scope::Workspace, file), KeyOutcome::Ignored(message)) = (it.origin, it.fate) {
+                res.push(Warning { origin: file.to_string(), at: None, key: Some(key.path.to_owned()), message });
+            }
+        }
+    }
+    res
 }
 
 /// What is wrong with what people wrote about the sandbox, whose settings they are: who asks for less must hear of it

@@ -1,7 +1,11 @@
 //! `castor config explain`: every layer of a key, and which one wins.
 
-use std::{borrow::Cow, fmt::Write};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
@@ -67,20 +71,43 @@ fn explain_key(path: &str, key: &Key, all: &[Candidate<'_>], value: Option<&Valu
 
 fn explain_group(path: &str, sources: Sources<'_>) -> String {
     let mut out = String::new();
-    for key in KEYS.iter().filter(|it| keys::path_below(it.path, path).is_some() && !keys::is_group(it.path)) {
-        let Resolution { candidates, value } = resolve(key, sources);
-        let Some(value) = value else { continue };
-        let from: Vec<_> = candidates
-            .iter()
-            .filter(|it| matches!(it.fate, KeyOutcome::Wins | KeyOutcome::Contributes))
-            .map(|it| it.origin.to_string())
-            .collect();
-        let name = last(key.path);
-        let hidden = SecretTexts::of(name, &candidates);
-        _ = writeln!(out, "{} = {}  <- {}", key.path, hidden.display_value(name, &value, &value), from.join(" + "));
+    for key in KEYS.iter().filter(|it| keys::path_below(it.path, path).is_some()) {
+        if let Some(it) = set_value(key, sources) {
+            _ = writeln!(out, "{it}");
+        }
     }
     out.push_str(workspace_note(sources));
     out
+}
+
+/// A setting that is set. Secrets are starred out.
+#[derive(Debug, Serialize)]
+pub struct SettingValue {
+    pub key: &'static str,
+    pub value: Value,
+    /// The layers that it comes from.
+    pub source: String,
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}  <- {}", self.key, self.value, self.source)
+    }
+}
+
+/// Every setting that is set.
+pub fn set_values(sources: Sources<'_>) -> Vec<SettingValue> {
+    KEYS.iter().filter_map(|it| set_value(it, sources)).collect()
+}
+
+fn set_value(key: &'static Key, sources: Sources<'_>) -> Option<SettingValue> {
+    let Resolution { candidates, value } = resolve(key, sources);
+    let value = value.filter(|_| !keys::is_group(key.path))?;
+    let counts = |it: &&Candidate<'_>| matches!(it.fate, KeyOutcome::Wins | KeyOutcome::Contributes);
+    let from: Vec<_> = candidates.iter().filter(counts).map(|it| it.origin.to_string()).collect();
+    let name = last(key.path);
+    let value = SecretTexts::of(name, &candidates).mask_value(name, &value);
+    Some(SettingValue { key: key.path, value, source: from.join(" + ") })
 }
 
 fn explain_unknown(path: &str, sources: Sources<'_>) -> String {

@@ -34,8 +34,8 @@ mod resolve;
 mod retention;
 mod schema;
 
-pub use check::check;
-pub use explain::explain;
+pub use check::{check, ignored_of_workspace};
+pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
 pub use limits::flag as limit_flag;

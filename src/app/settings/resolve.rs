@@ -16,6 +16,8 @@ pub(super) enum Origin<'a> {
     Default,
     File(Scope, &'a AbsPath),
     Env(&'static str),
+    /// A variable that a `.env` file sets, with the file and the line.
+    EnvFile(&'static str, &'a str, usize),
     Flag(&'static str),
 }
 
@@ -25,6 +27,7 @@ impl fmt::Display for Origin<'_> {
             Self::Default => f.write_str("default"),
             Self::File(scope, file) => write!(f, "{file} ({})", scope.as_str()),
             Self::Env(name) => write!(f, "environment {name}"),
+            Self::EnvFile(name, file, line) => write!(f, "{file}:{line} ({name})"),
             Self::Flag(name) => write!(f, "flag {name}"),
         }
     }
@@ -99,7 +102,11 @@ fn candidates<'a>(key: &'static Key, sources: Sources<'a>) -> Vec<Candidate<'a>>
     for name in key.env {
         let Some(text) = sources.env.get(name) else { continue };
         let value: Cow<Value> = Cow::Owned(Value::from(text));
-        res.push(candidate(key, Origin::Env(name), value.clone(), value));
+        let origin = match sources.env.source_line(name) {
+            Some((file, line)) => Origin::EnvFile(name, file, line),
+            None => Origin::Env(name),
+        };
+        res.push(candidate(key, origin, value.clone(), value));
     }
     for flag in sources.flags.iter().filter(|it| it.key == key.path) {
         let value = Cow::Borrowed(&flag.value);

@@ -120,8 +120,8 @@ fn hooks() -> Value {
         "required": ["type", "command"],
         "properties": {
             "type": { "const": "command" },
-            "command": text("A line for bash. It is told of the event as JSON on its standard input."),
-            "name": text("What it goes by; else its command."),
+            "command": text("A line for bash. It reads the event as JSON on its standard input."),
+            "name": text("Its name [default: its command]."),
             "description": text("What it is for."),
             "timeout": { "type": "integer", "minimum": 1, "default": Hook::TIMEOUT_MS, "description":
                 "In milliseconds." },
@@ -132,7 +132,7 @@ fn hooks() -> Value {
         "type": "object",
         "required": ["hooks"],
         "properties": {
-            "matcher": text("For tools an expression that their names contain, for others the trigger; else all."),
+            "matcher": text("For tools: an expression that their names contain. For other events: the trigger. [default: all]"),
             "sequential": { "type": "boolean", "default": false, "description":
                 "One after the other, each told what the one before changed." },
             "hooks": { "type": "array", "items": hook },
@@ -154,7 +154,7 @@ fn server() -> Value {
             "env": pairs("Its variables, beside the filtered environment of all children."),
             "cwd": text("Where it works, from the session's folder."),
             "url": text("A server on the network."),
-            "type": { "enum": ["http", "sse", "stdio"], "description": "How `url` speaks; else both ways are tried." },
+            "type": { "enum": ["http", "sse", "stdio"], "description": "The protocol of `url` [default: castor tries both]." },
             "httpUrl": text("A server that speaks streamable HTTP."),
             "headers": pairs("Sent with each request."),
             "timeout": { "type": "integer", "minimum": 1, "default": 600_000,

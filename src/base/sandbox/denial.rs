@@ -45,29 +45,29 @@ impl Denial {
     /// For model and user.
     pub fn in_words(&self) -> String {
         match self {
-            Self::Network => "The sandbox kept this command from the network.".to_owned(),
+            Self::Network => "The sandbox blocked network access.".to_owned(),
             Self::Credential { path } => {
-                format!("The sandbox kept this command from the network, and from {}, which is a secret.", shown(path))
+                format!("The sandbox blocked network access and hid {}, which is a secret.", shown(path))
             }
-            Self::Write { folder } => format!("The sandbox kept this command from writing below {}.", shown(folder)),
+            Self::Write { folder } => format!("The sandbox blocked writing below {}.", shown(folder)),
             Self::Hidden { folder } => {
-                format!("The sandbox hides {} from this command, as it has the network.", shown(folder))
+                format!(
+                    "The sandbox hides {} from this command, because the command has network access.",
+                    shown(folder)
+                )
             }
             Self::Config { path } => {
                 let path = shown(path);
-                format!("The sandbox kept this command from writing {path}, which editors, git or castor obey.")
+                format!("The sandbox blocked writing {path}, which is configuration of editors, git or castor.")
             }
             Self::NotKept { path } => {
                 let path = shown(path);
-                format!("The sandbox kept this command from writing {path}, which no checkpoint could give back.")
+                format!("The sandbox blocked writing {path}, because no checkpoint could restore it.")
             }
-            Self::Looks => {
-                "This command ran as one that only looks, so that everything was read-only for it.".to_owned()
-            }
+            Self::Looks => "castor ran this command read-only, because it seemed only to read.".to_owned(),
             Self::Other => {
-                "The sandbox kept this command from something that it names nowhere, or that is open to none: \
-                            a file elsewhere, configuration that editors, git or castor obey, sockets of other \
-                            programs, or other processes."
+                "The sandbox blocked something that the command does not name, or that no command may use: a file \
+                 elsewhere, configuration of editors, git or castor, sockets of other programs, or other processes."
                     .to_owned()
             }
         }
@@ -94,16 +94,17 @@ impl Denial {
     /// What a yes does, for the user.
     pub fn offer_text(&self) -> String {
         match self {
-            Self::Network | Self::Write { .. } => "Allow runs all of it again with that, and no more.".to_owned(),
+            Self::Network => "Run the whole command again with network?".to_owned(),
+            Self::Write { .. } => "Run the whole command again with write access there?".to_owned(),
             Self::Hidden { folder } => {
-                format!("Allow runs all of it again with {} to read and to write, and no more.", shown(folder))
+                format!("Run the whole command again with read and write access to {}?", shown(folder))
             }
-            Self::Credential { .. } => "Allow runs all of it again with both, this once, and no more.".to_owned(),
+            Self::Credential { .. } => "Run the whole command again with both, this once?".to_owned(),
             Self::Config { path } | Self::NotKept { path } => {
-                format!("Allow runs all of it again with {} writable, this once, and no more.", shown(path))
+                format!("Run the whole command again with {} writable, this once?", shown(path))
             }
-            Self::Looks => "Allow runs it again, and lets it write in the workspace.".to_owned(),
-            Self::Other => "Allow runs all of it again without the sandbox, with all your rights.".to_owned(),
+            Self::Looks => "Run it again with write access to the workspace?".to_owned(),
+            Self::Other => "Run the whole command again without the sandbox, with all your rights?".to_owned(),
         }
     }
 

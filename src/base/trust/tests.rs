@@ -74,7 +74,7 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     let doubt = folder_doubt(&path("/w/x"), &[path("/h")], &pieces, &starts).unwrap();
     let message = &doubt.form.message;
     assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
-    assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\nWhat these start in turn is not watched, so nobody asks when it changes.\n"), "{message}");
+    assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\ncastor does not watch what these start in turn, and does not ask when that changes.\n"), "{message}");
     assert!(!doubt.notice.contains(".env") && doubt.notice.contains("policies, environment files"));
     let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
     let values: Vec<&str> = options.iter().map(|it| it.value.as_str()).collect();

@@ -3,7 +3,7 @@
 use super::{
     query::{CheckerVerdict, Query},
     rules::{CheckerRule, RuleSet},
-    verdict::{PartialVerdict, Verdict},
+    verdict::{Denier, PartialVerdict, Verdict},
 };
 use crate::base::{check::CheckFinding, log::Decision};
 
@@ -55,12 +55,12 @@ pub fn apply_verdicts(rules: &RuleSet, query: &Query, ruled: Verdict) -> Verdict
 
 fn denies(checker: &CheckerRule, reason: &str) -> Verdict {
     let message = format!("The safety checker {} says: {reason}", checker.checker.name);
-    Verdict::denied(format!("{} says: {reason}", checker.describe()), message)
+    Verdict::denied(Denier::Checker, format!("{} says: {reason}", checker.describe()), message)
 }
 
 fn fails(checker: &CheckerRule, why: &str) -> Verdict {
     let message = format!("The safety checker {} gave no verdict: {why}", checker.checker.name);
-    Verdict::denied(format!("{} gave no verdict: {why}", checker.describe()), message)
+    Verdict::denied(Denier::Checker, format!("{} gave no verdict: {why}", checker.describe()), message)
 }
 
 /// A question of its own each time: no yes for longer spares it.

@@ -12,7 +12,7 @@ use super::{
     rules::RuleSet,
     safe,
     shell::{self, CommandRole, Script, ShellCommand, ShellLine, ShellWord, WordKind},
-    verdict::{PartialVerdict, Verdict, unasked_denial},
+    verdict::{Denier, PartialVerdict, Verdict, unasked_denial},
 };
 use crate::base::log::{Decision, Grant, Mode};
 
@@ -235,10 +235,11 @@ impl<'a> LineJudge<'a> {
         }
         let denies = |it: &Rule| it.decision == Decision::Deny && it.is_specific() && it.applies(self.query);
         let hidden = self.line.why_opaque().filter(|_| self.rules.iter().any(denies))?;
-        let why = format!("nobody can tell what the line runs: {hidden}; some commands are denied");
+        let why = format!("castor cannot tell what the line runs: {hidden}; some commands are denied");
         match self.query.mode == Mode::Yolo || !self.query.interactive {
             true => Some(PartialVerdict {
                 deny_message: Some(unasked_denial(&why)),
+                denier: Denier::Nobody,
                 ..PartialVerdict::new(Decision::Deny, why)
             }),
             false => Some(PartialVerdict::ask(why)),

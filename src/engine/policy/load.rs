@@ -114,7 +114,7 @@ pub fn parse(text: &str, tier: Tier, source: &str) -> Result<(PolicyFile, Vec<St
     let (mut rules, mut checkers, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     let mut leave_out = |what: &str, table: &toml::Table, place: &RuleSource, why: RuleError| {
         let stand_in = broken_rule(table, tier, place);
-        let then = if stand_in.is_some() { "; what it may have denied is asked about" } else { "" };
+        let then = if stand_in.is_some() { "; castor asks about everything that it may deny" } else { "" };
         warnings.push(format!("{place}: the {what} is left out: {why}{then}"));
         stand_in
     };

@@ -189,7 +189,7 @@ impl Rule {
     pub fn name(&self, tool: &str) -> String {
         // It stands for a whole file.
         if self.is_broken() && self.source.line == 0 {
-            return format!("{} cannot be read; what it may deny is asked about", self.source);
+            return format!("{} cannot be read; castor asks about everything that it may deny", self.source);
         }
         format!("{}: {}", self.source, self.in_words(tool))
     }

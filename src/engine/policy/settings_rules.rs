@@ -14,7 +14,7 @@ use crate::base::{
 pub struct ToolLists {
     pub exclude: Vec<String>,
     pub allowed: Vec<String>,
-    /// The only built-in tools on offer.
+    /// The only built-in tools that the model may use.
     pub core: Option<Vec<String>>,
     /// Whether the user, not only the workspace, gave `core`: a repository may take tools away, not allow them.
     pub core_allows: bool,

@@ -14,6 +14,19 @@ use crate::base::{
 /// Longest reason that a question shows, in characters.
 const MAX_WHY: usize = 300;
 
+/// What denies a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denier {
+    /// A rule of people's.
+    #[default]
+    Rule,
+    /// castor's own rules for the mode.
+    Mode,
+    /// Nobody can be asked.
+    Nobody,
+    Checker,
+}
+
 /// The decision and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -22,6 +35,8 @@ pub struct Verdict {
     pub rule: String,
     /// For the model, when denied by a rule that says why.
     pub deny_message: Option<String>,
+    /// Of a denial.
+    pub denier: Denier,
     /// What a safety checker said, where it wants the question: for user and model.
     pub reason: Option<String>,
     /// Why it is asked, where that is more than the mode's own way, in a line: for the user.
@@ -51,8 +66,8 @@ impl Verdict {
         }
     }
 
-    pub fn denied(rule: String, message: String) -> Self {
-        Self { deny_message: Some(message), ..Self::new(Decision::Deny, rule) }
+    pub fn denied(denier: Denier, rule: String, message: String) -> Self {
+        Self { deny_message: Some(message), denier, ..Self::new(Decision::Deny, rule) }
     }
 
     fn new(decision: Decision, rule: String) -> Self {
@@ -60,6 +75,7 @@ impl Verdict {
             decision,
             rule,
             deny_message: None,
+            denier: Denier::Rule,
             reason: None,
             why: None,
             read_only: false,
@@ -76,11 +92,12 @@ impl Verdict {
         let asks = part.decision == Decision::Ask;
         if asks && !query.interactive {
             let message = unasked_denial(&part.rule);
-            return Self::denied(part.rule, message);
+            return Self::denied(Denier::Nobody, part.rule, message);
         }
         let in_a_line = |it: String| text::first_line(&it.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WHY);
         Self {
             deny_message: part.deny_message,
+            denier: part.denier,
             why: part.why.filter(|_| asks).map(in_a_line),
             grant: grant.filter(|_| asks),
             by_mode: part.by_mode && part.decision == Decision::Allow,
@@ -90,7 +107,7 @@ impl Verdict {
 }
 
 pub fn unasked_denial(why: &str) -> String {
-    format!("This needs somebody's approval ({why}), and nobody can be asked in this session.")
+    format!("This needs an approval ({why}), and nobody can be asked in this session.")
 }
 
 /// A decision on its way, with its reason.
@@ -99,6 +116,7 @@ pub struct PartialVerdict {
     pub decision: Decision,
     pub rule: String,
     pub deny_message: Option<String>,
+    pub denier: Denier,
     /// Output may go to files.
     pub allows_redirection: bool,
     /// No yes for longer spares it.
@@ -118,6 +136,7 @@ impl PartialVerdict {
             decision,
             rule,
             deny_message: None,
+            denier: Denier::Rule,
             allows_redirection: false,
             asks_every_time: false,
             by_mode: false,
@@ -138,6 +157,7 @@ impl PartialVerdict {
             why: of_people.then(|| format!("a rule asks: {name}")),
             rule: name,
             deny_message: rule.deny_message.clone().filter(|_| rule.decision == Decision::Deny),
+            denier: if rule.tier == Tier::Default { Denier::Mode } else { Denier::Rule },
             allows_redirection: rule.allows.redirection,
             asks_every_time: rule.asks_every_time(),
             by_mode: rule.tier == Tier::Default,
@@ -151,7 +171,8 @@ impl PartialVerdict {
             (_, true) => Self { why: None, ..Self::new(Decision::Ask, "no rule") },
             (_, false) => Self {
                 deny_message: Some(unasked_denial("no rule speaks of it")),
-                ..Self::new(Decision::Deny, "no rule, and nobody can be asked")
+                denier: Denier::Nobody,
+                ..Self::new(Decision::Deny, "no rule allows it")
             },
         }
     }

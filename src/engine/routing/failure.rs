@@ -55,7 +55,7 @@ pub enum FailureAction {
     Shorten {
         why: String,
     },
-    /// Another model takes over, by the user's settings.
+    /// Another model answers instead, by the user's settings.
     FallBack {
         model: String,
         why: String,
@@ -246,9 +246,11 @@ fn stop_retrying(failure: &Failure, found: FailureFinding, most: u32, case: Fail
     }
     let message = end_sentence(&failure.message);
     let could = case.fallback.filter(|_| stands_in && !case.interactive);
-    let could = could.map(|it| format!(" {it} takes over where model.fallback.action is \"silent\"."));
+    let could = could.map(|it| format!("To fall back to {it} automatically, set model.fallback.action to \"silent\"."));
     let advice = advice(failure, class, delay_ms, case);
-    FailureAction::GiveUp { why: format!("{message} {advice}{}", could.unwrap_or_default()) }
+    let texts = [message, advice, could.unwrap_or_default()];
+    let texts: Vec<String> = texts.into_iter().filter(|it| !it.is_empty()).collect();
+    FailureAction::GiveUp { why: texts.join(" ") }
 }
 
 /// What the user can do.
@@ -282,8 +284,8 @@ fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: F
                 .to_owned()
         }
         FailureClass::BadRequest => "Shorten or change the prompt, or choose another model.".to_owned(),
-        FailureClass::Auth => "Check the API key and the model's settings.".to_owned(),
-        FailureClass::Garbage => "Check the base URL: this may not be the model's API.".to_owned(),
+        // Their messages say what to check.
+        FailureClass::Auth | FailureClass::Garbage => String::new(),
         FailureClass::Script => "Add what is missing to the file of --fake-responses.".to_owned(),
         FailureClass::Panicked => "Prompt again; if it stays so, report it with what stderr says.".to_owned(),
     }

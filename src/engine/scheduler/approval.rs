@@ -58,31 +58,38 @@ impl Call {
         let lasting = grant.as_ref().and_then(|it| cx.tools.persistent_grant(&self.call, it, cx.step.record.mode));
         let lasting = lasting.as_ref().map(policy::persistent_in_words);
         let id = cx.step.new_question_id();
-        let about = QuestionTopic::Confirmation(Confirmation {
+        let about = Confirmation {
+            reason: self.reasons(),
+            session_grant: grant.as_ref().map(describe_grant),
+            persistent_grant: lasting,
+            offers_auto: self.offers_auto,
+            ..self.confirmation(display)
+        };
+        let about = QuestionTopic::Confirmation(about);
+        cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));
+        self.state = CallState::AwaitingApproval { question: id, grant, base };
+    }
+
+    /// The question whether it may run, with nothing but "once" to choose.
+    pub(super) fn confirmation(&self, display: Option<Display>) -> Confirmation {
+        Confirmation {
             call: self.call.id.clone(),
             title: self.question_title(),
             kind: self.display.kind,
             args: self.call.args.clone(),
             locations: self.display.locations.clone(),
             display,
-            reason: self.reasons(),
-            session_grant: grant.as_ref().map(describe_grant),
-            persistent_grant: lasting,
-            offers_auto: self.offers_auto,
-        });
-        cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));
-        self.state = CallState::AwaitingApproval { question: id, grant, base };
+            reason: None,
+            session_grant: None,
+            persistent_grant: None,
+            offers_auto: false,
+        }
     }
 
     /// All that is said of why it is asked.
     fn reasons(&self) -> Option<String> {
         let all: Vec<&str> = self.policy_reason.iter().chain(&self.ask_reason).map(String::as_str).collect();
-        (!all.is_empty()).then(|| {
-            all.join(
-                "
-",
-            )
-        })
+        (!all.is_empty()).then(|| all.join("\n"))
     }
 
     /// Puts the question that the call is.

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use thiserror::Error;
 
 use crate::base::{
     elicitation::asks_for_secret,
@@ -51,6 +52,25 @@ struct GrantOffer {
     label: String,
     #[serde(default)]
     description: Option<String>,
+}
+
+/// What is wrong with the model's call.
+#[derive(Debug, Error)]
+enum CallError {
+    #[error("`questions` is required")]
+    NoQuestions,
+    #[error("`questions` is not valid: {0}")]
+    NotQuestions(serde_json::Error),
+    #[error("1 to {MAX_QUESTIONS} questions, not {0}")]
+    QuestionCount(usize),
+    #[error("a secret must not be asked for here; say in your message where the user should put it")]
+    AsksForSecret,
+    #[error("{} to {} options for a choice", OPTIONS.start(), OPTIONS.end())]
+    OptionCount,
+    #[error("two options have the same label")]
+    SameLabel,
+    #[error("each {what} has 1 to {MAX_CHARS} characters")]
+    TextLength { what: &'static str },
 }
 
 pub fn spec() -> ToolSpec {
@@ -103,12 +123,11 @@ pub fn form(args: &Map<String, Value>) -> Result<Form, ToolError> {
     read(args).map_err(|why| ToolError::new("invalid_tool_params", format!("ask_user: {why}.")))
 }
 
-fn read(args: &Map<String, Value>) -> Result<Form, String> {
-    let questions = args.get("questions").ok_or("`questions` is required")?;
-    let questions: Vec<PendingQuestion> =
-        Vec::deserialize(questions).map_err(|it| format!("`questions` is not valid: {it}"))?;
+fn read(args: &Map<String, Value>) -> Result<Form, CallError> {
+    let questions = args.get("questions").ok_or(CallError::NoQuestions)?;
+    let questions: Vec<PendingQuestion> = Vec::deserialize(questions).map_err(CallError::NotQuestions)?;
     if questions.is_empty() || questions.len() > MAX_QUESTIONS {
-        return Err(format!("1 to {MAX_QUESTIONS} questions, not {}", questions.len()));
+        return Err(CallError::QuestionCount(questions.len()));
     }
     let fields = questions.into_iter().enumerate().map(|(at, it)| field(at, it)).collect::<Result<Vec<_>, _>>()?;
     let message = match fields.as_slice() {
@@ -118,21 +137,17 @@ fn read(args: &Map<String, Value>) -> Result<Form, String> {
     Ok(Form { message, fields })
 }
 
-fn field(at: usize, it: PendingQuestion) -> Result<Field, String> {
+fn field(at: usize, it: PendingQuestion) -> Result<Field, CallError> {
     let question = plain(&it.question, "question")?;
     let header = it.header.as_deref().map(|it| plain(it, "header")).transpose()?;
     let kind = match it.kind {
         QuestionKind::YesNo => FieldKind::Bool,
-        QuestionKind::Text if asks_for_secret(&question) => {
-            return Err(
-                "a secret must not be asked for here; say in your message where the user should put it".to_owned()
-            );
-        }
+        QuestionKind::Text if asks_for_secret(&question) => return Err(CallError::AsksForSecret),
         QuestionKind::Text => FieldKind::Text { min: Some(1), max: Some(MAX_ANSWER), format: None },
         QuestionKind::Choice => {
             let options = it.options.unwrap_or_default();
             if !OPTIONS.contains(&options.len()) {
-                return Err(format!("{} to {} options for a choice", OPTIONS.start(), OPTIONS.end()));
+                return Err(CallError::OptionCount);
             }
             choices(options, it.multi_select.unwrap_or(false))?
         }
@@ -151,12 +166,12 @@ fn field(at: usize, it: PendingQuestion) -> Result<Field, String> {
     })
 }
 
-fn choices(options: Vec<GrantOffer>, several: bool) -> Result<FieldKind, String> {
+fn choices(options: Vec<GrantOffer>, several: bool) -> Result<FieldKind, CallError> {
     let mut res: Vec<Choice> = Vec::new();
     for it in options {
         let label = plain(&it.label, "label")?;
         if res.iter().any(|it| it.value == label) {
-            return Err("two options have the same label".to_owned());
+            return Err(CallError::SameLabel);
         }
         let description = it.description.filter(|it| !it.trim().is_empty());
         let description = description.as_deref().map(|it| plain(it, "description")).transpose()?;
@@ -168,26 +183,33 @@ fn choices(options: Vec<GrantOffer>, several: bool) -> Result<FieldKind, String>
     })
 }
 
-fn plain(text: &str, what: &str) -> Result<String, String> {
+fn plain(text: &str, what: &'static str) -> Result<String, CallError> {
     let text = text.trim();
     match text.is_empty() || text.chars().nth(MAX_CHARS).is_some() {
-        true => Err(format!("each {what} has 1 to {MAX_CHARS} characters")),
+        true => Err(CallError::TextLength { what }),
         false => Ok(text.to_owned()),
     }
 }
 
 /// What the model gets; `None`: this ends the turn.
 pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
-    let failed = |text: &str| ToolOutput::failed(ToolError::new("cancelled", text));
+    let failed = |for_model: &str, for_person: &str| ToolOutput::stopped("cancelled", for_model, for_person);
     Some(match answer {
         Answer::Accepted { content } => answers(form, content),
-        Answer::Declined => ToolOutput::text("The user chose not to answer. Go on without an answer, or stop."),
-        Answer::Dismissed => ToolOutput::text("User dismissed ask_user dialog without answering."),
-        Answer::Unfit { why } => {
-            failed(&format!("The client's answer does not fit the question: {why}. The user's answer is not known."))
+        Answer::Declined => ToolOutput::told(
+            "The user chose not to answer. Go on without an answer, or stop.",
+            "You chose not to answer.",
+        ),
+        Answer::Dismissed => {
+            ToolOutput::told("User dismissed ask_user dialog without answering.", "You closed the question.")
         }
-        Answer::InText => ToolOutput::text(
+        Answer::Unfit { why } => failed(
+            &format!("The client's answer does not fit the question: {why}. No answer reached castor."),
+            &format!("Your answer did not reach the model: it does not fit the question ({why})."),
+        ),
+        Answer::InText => ToolOutput::told(
             "The client cannot show questions, so the user was asked in a message. Their next message is the answer.",
+            "Your client cannot show questions. Your next message is the answer.",
         ),
         Answer::Cancelled => return None,
         Answer::Unable
@@ -195,9 +217,10 @@ pub fn output(form: &Form, answer: &Answer) -> Option<ToolOutput> {
         | Answer::AllowSession
         | Answer::AllowAlways
         | Answer::AllowAuto
-        | Answer::Reject => {
-            failed("The client could not ask the user. Go on without an answer, or ask in your message.")
-        }
+        | Answer::Reject => failed(
+            "The client could not ask the user. Go on without an answer, or ask in your message.",
+            "Your client could not show the question.",
+        ),
     })
 }
 

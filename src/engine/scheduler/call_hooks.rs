@@ -7,6 +7,7 @@ use super::{
     call::{AfterHooks, Call, CallState},
     checkpoints::run_hook,
     decide::decide,
+    denials,
     session_tools::is_session_tool,
     toolbox::{CallContext, Toolbox},
 };
@@ -15,7 +16,7 @@ use crate::{
         content::{Part, joined_text},
         hook::{HookEvent, HookReport},
         ids::EffectId,
-        tool::{Display, Targets, ToolError, ToolKind, ToolOutput},
+        tool::{Display, Targets, ToolKind, ToolOutput},
     },
     engine::{
         hooks::{
@@ -101,8 +102,7 @@ impl Call {
     ) -> BatchStatus {
         cx.step.log_hooks(event, outcome, None, false);
         if let Some(HookVerdict::Stop(why)) = &outcome.verdict {
-            let error = ToolError::new("stop_execution", format!("Agent execution stopped by hook: {why}"));
-            self.end(cx.step, ToolOutput::failed(error));
+            self.end(cx.step, denials::stopped_by_hook(why));
             return BatchStatus::HookStopped(why.clone());
         }
         match then {
@@ -114,8 +114,7 @@ impl Call {
 
     fn apply_before_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome) {
         if let Some(HookVerdict::Block(why)) = &outcome.verdict {
-            let error = ToolError::new("policy_violation", format!("Tool execution blocked: {why}"));
-            return self.end(cx.step, ToolOutput::failed(error));
+            return self.end(cx.step, denials::blocked_by_hook(why));
         }
         // A guard that fails lets nothing pass unseen.
         let failed = (!outcome.failed.is_empty()).then(|| outcome.failed.join(" "));
@@ -145,8 +144,7 @@ impl Call {
 
     fn apply_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
         if let Some(verdict) = &outcome.verdict {
-            let error = ToolError::new("execution_failed", format!("Tool result blocked: {}", verdict.reason()));
-            return self.end(cx.step, ToolOutput::failed(error));
+            return self.end(cx.step, denials::withheld_by_hook(verdict.reason()));
         }
         match outcome.tail_call() {
             Some(tail) if self.hook_effects.n_tails < MAX_TAILS => {

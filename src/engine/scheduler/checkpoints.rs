@@ -9,13 +9,14 @@ use crate::{
         ids::{CallId, CheckpointId, EffectId},
         log::Fact,
         path::AbsPath,
-        tool::{Access, BaseHash, ToolError, ToolKind, ToolOutput},
+        tool::{Access, BaseHash, ToolKind},
     },
     engine::{
         policy,
         record::Step,
         scheduler::{
             call::{Call, CallState},
+            denials,
             toolbox::{CallContext, Toolbox},
         },
         step::{CallHold, Effect},
@@ -79,8 +80,7 @@ impl Call {
         (self.auto_allowed, self.needs_undo) = (false, false);
         let why = format!("What this call changes could not be undone: {why}.");
         if !cx.tools.interactive {
-            let text = format!("{why} It needs a word of the user's, and nobody can be asked.");
-            return self.end(cx.step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+            return self.end(cx.step, denials::unasked(&why));
         }
         self.ask_reason = Some(why);
         self.ask(cx, None);

@@ -6,17 +6,16 @@ use crate::{
     base::{
         check::{Check, CheckFinding, Checker},
         log::{Decision, Fact, Mode},
-        tool::{PolicyClass, Targets, ToolError, ToolOutput},
+        tool::{PolicyClass, Targets},
     },
     engine::{
         policy::{self, CheckerVerdict},
         record::Step,
         scheduler::{
             call::{Call, CallState, Checking},
-            history,
+            denials, history,
             session_tools::is_session_tool,
             toolbox::CallContext,
-            unknown_tool,
         },
         step::Effect,
     },
@@ -53,26 +52,25 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
     let verdict = policy::decide(&cx.tools.rules, &query);
     call.grant_if_allowed = verdict.sandbox_grant();
     call.offers_auto = verdict.offers_auto && cx.tools.offers_auto(cx.step.record);
-    call.policy_reason = verdict.why;
+    call.policy_reason = verdict.why.clone();
     call.auto_allowed = cx.step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
     call.needs_undo = call.auto_allowed && verdict.by_mode;
-    cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule });
+    cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule.clone() });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
         Decision::Allow | Decision::Ask if call.is_of(PolicyClass::ExitPlan) => call.ask(cx, None),
         Decision::Allow if call.hook_effects.ask_reason.is_some() && !call.is_of(PolicyClass::Question) => {
             let why = call.hook_effects.ask_reason.take().unwrap_or_default();
             if !cx.tools.interactive {
-                let text = format!("This call needs a word of the user's, and nobody can be asked. {why}");
-                return call.end(cx.step, ToolOutput::failed(ToolError::new("policy_violation", text)));
+                return call.end(cx.step, denials::unasked(&why));
             }
             call.ask_reason = Some(why);
             call.ask(cx, None);
         }
         Decision::Allow => call.allow(),
         Decision::Deny => {
-            let why = verdict.deny_message.unwrap_or_default();
-            call.end(cx.step, ToolOutput::failed(unknown_tool::denied_error(&why)));
+            let output = denials::denied(&verdict, cx.step.record.mode, cx.tools.interactive);
+            call.end(cx.step, output);
         }
         // Its question is the asking.
         Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),

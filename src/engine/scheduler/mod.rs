@@ -6,6 +6,7 @@ mod call;
 mod call_hooks;
 mod checkpoints;
 mod decide;
+mod denials;
 mod display;
 pub mod elicitation;
 mod history;
@@ -19,6 +20,7 @@ mod topic;
 mod unknown_tool;
 mod wave;
 
+pub use denials::CancelReason;
 pub use plan::Planning;
 pub use session_tools::own_tools;
 pub use toolbox::{CallContext, Toolbox};
@@ -160,7 +162,7 @@ impl Scheduler {
             let Some(call) = self.calls.get_mut(idx) else { continue };
             match cx.tools.find(&call.call.name) {
                 None => {
-                    call.end(cx.step, ToolOutput::failed(cx.tools.unknown_tool_error(&call.call.name)));
+                    call.end(cx.step, cx.tools.unknown_tool_output(&call.call.name));
                 }
                 Some(_) if !call.call.args.is_object() => {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
@@ -209,8 +211,7 @@ impl Scheduler {
                 decide(call, cx, targets, Vec::new());
             }
             Err(error) if !call.hook_effects.changed_args.is_empty() => {
-                let why = format!("Tool parameter modification by hook failed validation: {}", error.message);
-                call.end(cx.step, ToolOutput::failed(ToolError::new(&error.kind, why)));
+                call.end(cx.step, denials::changed_badly_by_hook(&error));
             }
             Err(error) => call.end(cx.step, ToolOutput::failed(error)),
         }
@@ -301,8 +302,8 @@ impl Scheduler {
                 call.allow();
             }
             Answer::Reject => {
-                let why = call.ask_reason.as_ref().map_or_else(String::new, |it| format!(" {it}"));
-                call.end(cx.step, refused(&format!("{REFUSED}{why}")));
+                let output = denials::refused(call.ask_reason.as_deref());
+                call.end(cx.step, output);
                 self.cancel_waiting(cx.step);
             }
             Answer::Unable
@@ -310,9 +311,9 @@ impl Scheduler {
             | Answer::Declined
             | Answer::Dismissed
             | Answer::Unfit { .. }
-            | Answer::InText => call.end(cx.step, refused(UNABLE)),
+            | Answer::InText => call.end(cx.step, denials::unanswered()),
             Answer::Cancelled => {
-                call.end(cx.step, cancelled("the user cancelled the turn"));
+                call.end(cx.step, CancelReason::USER.output());
                 return BatchStatus::TurnCancelled;
             }
         }
@@ -331,7 +332,7 @@ impl Scheduler {
         match ask_user::output(form, answer) {
             Some(output) => call.run_after_hooks(cx, output),
             None => {
-                call.end(cx.step, cancelled("the user cancelled the turn"));
+                call.end(cx.step, CancelReason::USER.output());
                 return BatchStatus::TurnCancelled;
             }
         }
@@ -379,7 +380,7 @@ impl Scheduler {
     }
 
     /// Ends all that has not ended. Nothing is waited for: late answers meet a finished call.
-    pub fn cancel(&mut self, step: &mut Step<'_>, why: &str) {
+    pub fn cancel(&mut self, step: &mut Step<'_>, why: CancelReason) {
         self.withdraw_elicitations(step);
         for call in &mut self.calls {
             match &call.state {
@@ -401,26 +402,14 @@ impl Scheduler {
                 CallState::Waiting | CallState::Allowed { .. } | CallState::Done => (),
             }
             if !matches!(call.state, CallState::Done) {
-                call.end(step, cancelled(why));
+                call.end(step, why.output());
             }
         }
     }
 
-    /// After a no, what has not begun is not begun: it was planned for a yes.
     fn cancel_waiting(&mut self, step: &mut Step<'_>) {
         for call in self.calls.iter_mut().filter(|it| matches!(it.state, CallState::Waiting)) {
-            call.end(step, cancelled("an earlier call was refused by the user"));
+            call.end(step, denials::after_refusal());
         }
     }
-}
-
-const REFUSED: &str = "The user said no to this call. Do not try it in another way; ask what to do.";
-const UNABLE: &str = "The client could not ask the user, so the call was not made. Go on without it.";
-
-fn refused(text: &str) -> ToolOutput {
-    ToolOutput::failed(ToolError::new("cancelled", text))
-}
-
-fn cancelled(why: &str) -> ToolOutput {
-    ToolOutput::failed(ToolError::new("cancelled", format!("[Operation Cancelled] Reason: {why}")))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     BatchStatus,
     call::Call,
+    denials::CancelReason,
     plan::{APPROVED, Planning},
     toolbox::CallContext,
 };
@@ -14,7 +15,7 @@ use crate::{
         log::{Answer, Fact, Mode},
         question::{Choice, Field, FieldKind, Form},
         text,
-        tool::{Display, PolicyClass, Preview, ToolError, ToolOutput},
+        tool::{Display, PolicyClass, Preview, ToolOutput},
     },
     engine::record::Step,
 };
@@ -51,7 +52,7 @@ impl Call {
     /// The user's word on it. [`BatchStatus::Open`]: the calls go on.
     pub(super) fn on_plan_answer(&mut self, cx: &mut CallContext<'_, '_>, answer: &Answer) -> BatchStatus {
         if *answer == Answer::Cancelled {
-            self.end(cx.step, super::cancelled("the user cancelled the turn"));
+            self.end(cx.step, CancelReason::USER.output());
             return BatchStatus::TurnCancelled;
         }
         let (output, question) = word(cx.step, self, &cx.tools.planning, answer);
@@ -75,23 +76,25 @@ fn word(step: &mut Step<'_>, call: &Call, planning: &Planning, answer: &Answer) 
     };
     let (decision, feedback) = (said(DECISION), said(FEEDBACK));
     let mode = Mode::parse(decision).filter(|it| planning.modes.contains(it));
-    let failed = |text| ToolOutput::failed(ToolError::new("cancelled", text));
     match (answer, mode) {
         (_, Some(mode)) => (accept_plan(step, call, mode), None),
         (Answer::Accepted { .. }, None) if decision == EDIT && feedback.is_empty() => {
             let text = "The user wants the plan changed, and says what in their next message.";
-            (ToolOutput::text(text), Some(WHAT_ELSE))
+            (ToolOutput::told(text, "You want the plan changed."), Some(WHAT_ELSE))
         }
-        (Answer::Accepted { .. }, None) => (ToolOutput::text(rejection_text(decision, feedback)), None),
+        (Answer::Accepted { .. }, None) => (rejection(decision, feedback), None),
         (Answer::InText, None) => {
             let text = "The client cannot show the plan for review, so the user was asked in a message. This is still plan \
                         mode; the user's next message is the answer.";
-            (ToolOutput::text(text), Some(IN_TEXT))
+            (ToolOutput::told(text, "Your client cannot show the plan for review."), Some(IN_TEXT))
         }
-        (Answer::Declined | Answer::Dismissed | Answer::Reject, None) => {
-            (ToolOutput::text(rejection_text(REJECT, "")), None)
+        (Answer::Declined | Answer::Dismissed | Answer::Reject, None) => (rejection(REJECT, ""), None),
+        _ => {
+            let text = "The client could not ask the user about the plan. This is still plan mode.";
+            let output =
+                ToolOutput::stopped("cancelled", text, "Your client could not show the plan. Plan mode stays.");
+            (output, None)
         }
-        _ => (failed("The client could not ask the user about the plan. This is still plan mode."), None),
     }
 }
 
@@ -149,15 +152,20 @@ fn accept_plan(step: &mut Step<'_>, call: &Call, mode: Mode) -> ToolOutput {
     ToolOutput { summary, ..ToolOutput::text(text) }
 }
 
-fn rejection_text(decision: &str, feedback: &str) -> String {
+fn rejection(decision: &str, feedback: &str) -> ToolOutput {
     match (decision, feedback) {
-        (_, "") => {
-            "Plan rejected. No feedback provided. This is still plan mode: ask the user what to change.".to_owned()
-        }
-        (EDIT, it) => {
-            format!("The user wants the plan changed: {it}\n\nRevise the plan and call exit_plan_mode again.")
-        }
-        (_, it) => format!("Plan rejected. User feedback: {it}\n\nRevise the plan, or ask the user."),
+        (_, "") => ToolOutput::told(
+            "Plan rejected. No feedback provided. This is still plan mode: ask the user what to change.",
+            "Plan rejected. Plan mode stays.",
+        ),
+        (EDIT, it) => ToolOutput::told(
+            format!("The user wants the plan changed: {it}\n\nRevise the plan and call exit_plan_mode again."),
+            format!("You want the plan changed: {it}"),
+        ),
+        (_, it) => ToolOutput::told(
+            format!("Plan rejected. User feedback: {it}\n\nRevise the plan, or ask the user."),
+            format!("Plan rejected: {it}"),
+        ),
     }
 }
 

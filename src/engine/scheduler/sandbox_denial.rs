@@ -30,17 +30,11 @@ impl Call {
         };
         self.n_expansions += 1;
         let question = cx.step.new_question_id();
+        let display = Display::Text { text: format!("{} {}", denial.in_words(), denial.offer_text()) };
         let about = QuestionTopic::Confirmation(Confirmation {
-            call: self.call.id.clone(),
-            title: self.question_title(),
-            kind: self.display.kind,
-            args: self.call.args.clone(),
-            locations: self.display.locations.clone(),
-            display: Some(Display::Text { text: format!("{} {}", denial.in_words(), denial.offer_text()) }),
-            reason: None,
             session_grant: self.session_grant(&denial).as_ref().map(describe_grant),
             persistent_grant: self.persistent_grant(cx.tools, &denial).as_ref().and_then(policy::permission_in_words),
-            offers_auto: false,
+            ..self.confirmation(Some(display))
         });
         cx.step.start_effect(Effect::AskUser(Box::new(UserQuestion { id: question, about })));
         self.state = CallState::SandboxDenied { question, denial, output: Box::new(output) };

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use thiserror::Error;
 
 use crate::{
     base::{
@@ -33,6 +34,21 @@ enum Status {
     Completed,
     Cancelled,
     Blocked,
+}
+
+/// What is wrong with the model's call.
+#[derive(Debug, Error)]
+enum CallError {
+    #[error("write_todos needs `todos`, a list of {{description, status}}.")]
+    NoTodos,
+    #[error("write_todos: `todos` is not valid: {0}.")]
+    NotTodos(serde_json::Error),
+    #[error("write_todos takes at most {MAX_TODOS} entries, not {0}.")]
+    TooMany(usize),
+    #[error("write_todos: each description has 1 to {MAX_CHARS} characters.")]
+    DescriptionLength,
+    #[error("write_todos: only one entry can be in_progress at a time.")]
+    SeveralInProgress,
 }
 
 pub fn spec() -> ToolSpec {
@@ -73,7 +89,7 @@ fn build() -> ToolSpec {
 pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     let todos = match read(args) {
         Ok(it) => it,
-        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why)),
+        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why.to_string())),
     };
     let entries: Vec<Value> = todos.iter().filter_map(plan_entry).collect();
     step.emit_event(EventKind::Custom { kind: PLAN_EVENT.to_owned(), data: json!({ "entries": entries }) });
@@ -87,17 +103,17 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     ToolOutput::text(text)
 }
 
-fn read(args: &Map<String, Value>) -> Result<Vec<Todo>, String> {
-    let todos = args.get("todos").ok_or("write_todos needs `todos`, a list of {description, status}.")?;
-    let todos: Vec<Todo> = Vec::deserialize(todos).map_err(|it| format!("write_todos: `todos` is not valid: {it}."))?;
+fn read(args: &Map<String, Value>) -> Result<Vec<Todo>, CallError> {
+    let todos = args.get("todos").ok_or(CallError::NoTodos)?;
+    let todos: Vec<Todo> = Vec::deserialize(todos).map_err(CallError::NotTodos)?;
     if todos.len() > MAX_TODOS {
-        return Err(format!("write_todos takes at most {MAX_TODOS} entries, not {}.", todos.len()));
+        return Err(CallError::TooMany(todos.len()));
     }
     if todos.iter().any(|it| it.description.trim().is_empty() || it.description.chars().count() > MAX_CHARS) {
-        return Err(format!("write_todos: each description has 1 to {MAX_CHARS} characters."));
+        return Err(CallError::DescriptionLength);
     }
     if todos.iter().filter(|it| it.status == Status::InProgress).count() > 1 {
-        return Err("write_todos: only one entry can be in_progress at a time.".to_owned());
+        return Err(CallError::SeveralInProgress);
     }
     Ok(todos)
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::{
         log::{Grant, Mode, PersistentGrant},
-        tool::{PolicyClass, ToolCall, ToolError, ToolSpec, ToolTraits, find_traits},
+        tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
     engine::{
         hooks::Hooks,
@@ -202,8 +202,8 @@ impl Toolbox {
     }
 
     /// For a name that no tool on offer has: what a rule says of it, or that there is none, with the nearest names.
-    pub fn unknown_tool_error(&self, name: &str) -> ToolError {
-        unknown_tool::hidden_error(&self.hidden, name)
-            .unwrap_or_else(|| unknown_tool::not_found_error(&self.servers, &self.tools, name))
+    pub fn unknown_tool_output(&self, name: &str) -> ToolOutput {
+        let not_found = || ToolOutput::failed(unknown_tool::not_found_error(&self.servers, &self.tools, name));
+        unknown_tool::hidden_output(&self.hidden, name).unwrap_or_else(not_found)
     }
 }

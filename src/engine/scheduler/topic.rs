@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use thiserror::Error;
 
 use crate::{
     base::{
@@ -25,6 +26,15 @@ struct Topic {
     #[serde(default)]
     summary: Option<String>,
     strategic_intent: String,
+}
+
+/// What is wrong with the model's call.
+#[derive(Debug, Error)]
+enum CallError {
+    #[error("update_topic: the arguments are not valid: {0}.")]
+    NotTopic(serde_json::Error),
+    #[error("update_topic: strategic_intent has 1 to {MAX_CHARS} characters, summary at most as many.")]
+    TextLength,
 }
 
 pub fn spec() -> ToolSpec {
@@ -54,7 +64,7 @@ pub fn spec() -> ToolSpec {
 pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     let topic = match read(args) {
         Ok(it) => it,
-        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why)),
+        Err(why) => return ToolOutput::failed(ToolError::new("invalid_tool_params", why.to_string())),
     };
     let mut told = Vec::new();
     if let Some(title) = &topic.title {
@@ -70,15 +80,13 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     ToolOutput { summary: Some(summary), ..ToolOutput::text(told.join("\n")) }
 }
 
-fn read(args: &Map<String, Value>) -> Result<Topic, String> {
+fn read(args: &Map<String, Value>) -> Result<Topic, CallError> {
     let topic = Topic::deserialize(Value::Object(args.clone()));
-    let mut topic = topic.map_err(|it| format!("update_topic: the arguments are not valid: {it}."))?;
+    let mut topic = topic.map_err(CallError::NotTopic)?;
     let fits = |it: &str| !it.trim().is_empty() && it.chars().nth(MAX_CHARS).is_none();
     if !fits(&topic.strategic_intent) || topic.summary.as_deref().is_some_and(|it| it.chars().nth(MAX_CHARS).is_some())
     {
-        return Err(format!(
-            "update_topic: strategic_intent has 1 to {MAX_CHARS} characters, summary at most as many."
-        ));
+        return Err(CallError::TextLength);
     }
     topic.title = topic.title.map(|it| text::first_line(&it, MAX_TITLE)).filter(|it| !it.trim().is_empty());
     topic.summary = topic.summary.filter(|it| !it.trim().is_empty());

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::{
     base::{
         text,
-        tool::{ToolError, ToolSpec},
+        tool::{ToolError, ToolOutput, ToolSpec},
     },
     engine::{
         policy::{self, Rule},
+        scheduler::denials,
         step::{Server, ServerStatus},
     },
 };
@@ -20,6 +21,8 @@ pub(super) struct HiddenTool {
     pub server: Option<String>,
     /// The rule's message to the caller.
     why: String,
+    /// The rule, for people.
+    rule: String,
 }
 
 /// Whether the tool stays, as no rule hides it.
@@ -33,20 +36,15 @@ pub(super) fn keep_or_hide(
         name: (*tool.name).into(),
         server: server.map(str::to_owned),
         why: rule.deny_message.clone().unwrap_or_default(),
+        rule: rule.name(&tool.name),
     }));
     by.is_none()
 }
 
-/// For the model, of what a rule denies.
-pub(super) fn denied_error(why: &str) -> ToolError {
-    let text = format!("Tool execution denied by policy. {why}");
-    ToolError::new("policy_violation", text.trim_end())
-}
-
 /// What a rule says of this name.
-pub(super) fn hidden_error(hidden: &[HiddenTool], name: &str) -> Option<ToolError> {
+pub(super) fn hidden_output(hidden: &[HiddenTool], name: &str) -> Option<ToolOutput> {
     let name = policy::current_name(name);
-    hidden.iter().find(|it| *it.name == *name).map(|it| denied_error(&it.why))
+    hidden.iter().find(|it| *it.name == *name).map(|it| denials::hidden(&it.rule, &it.why))
 }
 
 /// No tool has this name: why, or which names come near.

@@ -69,7 +69,7 @@ fn begin(cx: &mut TurnContext<'_, '_>, is_busy: bool, wanted: RewindOrder) -> Op
         _ if what.has_files() && !cx.spec.toolbox.checkpoints => {
             RewindRefusal::Failed(undo::CHECKPOINTS_OFF.to_owned())
         }
-        (Err(why), _) => RewindRefusal::Unknown(why),
+        (Err(why), _) => RewindRefusal::Unknown(why.to_string()),
         (Ok(undo::RestoreRoute { undo, message }), _) if undo.is_empty() => {
             return rewind_conversation(cx.step, prompt, message, RewindResult::default());
         }

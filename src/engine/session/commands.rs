@@ -78,7 +78,7 @@ impl SlashCommand {
 /// In the order of `/help`.
 pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
-    command("clear", "", "Lets the model forget this conversation; it stays in view", clear).clears_conversation(),
+    command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
     turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
     turn_command("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
     turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
@@ -168,13 +168,27 @@ pub fn run_command(
 
 /// A turn of castor's own: what was typed, and what it says.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, content: &[Part], say: impl FnOnce(&mut Step<'_>) -> String) {
+    answer_with(step, prompt, content, (StopKind::EndTurn, say));
+}
+
+/// Answers a prompt that looks like a command, and is none.
+pub fn refuse_command(step: &mut Step<'_>, prompt: PromptId, content: &[Part], why: String) {
+    answer_with(step, prompt, content, (StopKind::UnknownCommand, |_: &mut Step<'_>| why));
+}
+
+fn answer_with(
+    step: &mut Step<'_>,
+    prompt: PromptId,
+    content: &[Part],
+    (stop, say): (StopKind, impl FnOnce(&mut Step<'_>) -> String),
+) {
     let stream = StreamId::from(step.fresh_id("s"));
     step.begin_stream(stream);
     send_command_message(step, Speaker::User, content.to_vec());
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
     step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(StopKind::EndTurn), usage: None });
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(stop), usage: None });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
@@ -326,7 +340,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         spec.toolbox.rules.describe_saved().map(|it| format!("- {}\n", text::first_line(&it, 200))).collect();
     let held = match lasting.trim_end() {
         "" => held,
-        it => format!("\n\nAllowed for ever, which `castor permissions` takes back:\n{it}{held}"),
+        it => format!("\n\nPermanent permissions, which `castor permissions` removes:\n{it}{held}"),
     };
     match (words.next(), words.next()) {
         (None, _) if grants.is_empty() => format!("Nothing is allowed beyond the rules.{held}"),
@@ -343,7 +357,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         (Some("revoke"), Some("all")) => {
             let n = grants.len();
             grants.into_iter().for_each(|grant| revoke(step, grant));
-            format!("{n} taken back.")
+            format!("{n} revoked.")
         }
         (Some("revoke"), Some(number)) => {
             let at = number.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
@@ -355,7 +369,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
                 None => format!("There is no permission {number}; `/permissions` lists them."),
             }
         }
-        _ => "`/permissions` lists, `/permissions revoke NUMBER` or `revoke all` takes back.".to_owned(),
+        _ => "`/permissions` lists them; `/permissions revoke NUMBER` or `revoke all` removes them.".to_owned(),
     }
 }
 

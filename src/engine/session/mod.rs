@@ -233,7 +233,7 @@ impl Session {
             if let Some(OrderedModel { own, model }) = self.ordered_model.take() {
                 step.log(windows::model_fact(&self.spec, &model));
                 let why = "as castor was started with it";
-                let text = format!("This session goes on with the model {model}, {why}; before, it was {own}.");
+                let text = format!("This session resumes with the model {model}, {why}; before, it was {own}.");
                 self.scratch.preamble.notice(text);
             }
             revoke_void_grants(&mut step, &mut self.scratch);
@@ -254,7 +254,7 @@ impl Session {
                 continue;
             }
             if let Some(why) = commands::suggest_command(&content, &self.spec) {
-                commands::answer(&mut step, prompt, &content, |_| why);
+                commands::refuse_command(&mut step, prompt, &content, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
@@ -269,8 +269,7 @@ fn update_tools(spec: &mut Spec, kept: &mut SessionScratch, tools: &McpTools) {
     spec.toolbox = spec.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
 }
 
-const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: a yes to the network is \
-                    for one line now.";
+const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: an approval of the network now covers one command.";
 
 /// What was allowed under an earlier version and means nothing any more. As with a model that was ordered: not before a
 /// prompt, and said once.

@@ -23,7 +23,7 @@ pub(super) fn undo(args: &str) -> Result<CommandTurn, &'static str> {
     let turns = if args.is_empty() { Some(1) } else { args.parse().ok().filter(|it| (1..=MAX_TURNS).contains(it)) };
     let wish = turns.map(|turns| undo::UndoRequest::Undo { turns });
     wish.map(CommandTurn::Undo)
-        .ok_or("`/undo` takes back what the last turn changed in files, `/undo 3` what the last three did.")
+        .ok_or("`/undo` restores the files that the last turn changed, `/undo 3` those of the last three.")
 }
 
 pub(super) fn redo(args: &str) -> Result<CommandTurn, &'static str> {
@@ -72,7 +72,7 @@ pub fn describe_checkpoints(record: &Record, now_ms: u64, verb: &str) -> String 
     let how = "takes the last changes back,";
     let mut res = format!("{rows}\n`{verb}undo` {how} `{verb}rewind NUMBER` goes back to before a prompt.");
     if record.checkpoints().all().iter().any(|it| it.call.is_none() && !it.is_undone) {
-        res += &format!(" `{verb}rewind ID` takes back what changed in the background, and files since.");
+        res += &format!(" `{verb}rewind ID` restores the files that changed in the background, and later ones.");
     }
     res
 }

@@ -8,7 +8,7 @@ use super::{
     spec::TurnContext,
     state::TurnState,
     turn_hooks::{HookContinuation, fire_hooks},
-    utility_call::{UtilityLimits, UtilityRequest, text_turn},
+    utility_call::{UtilityError, UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, consult},
     windows,
 };
@@ -110,7 +110,7 @@ impl HookContinuation for OldContext {
 
 impl AfterConsulting for Compressing {
     /// The compressor's word, the first or the second.
-    fn go_on(mut self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+    fn go_on(mut self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, UtilityError>) -> Flow {
         match (said, self.first.take()) {
             (Ok(first), None) => {
                 self.question.push(text_turn(history::Role::Model, first.as_str()));
@@ -123,7 +123,7 @@ impl AfterConsulting for Compressing {
                 let second = said.ok().filter(|text| self.summary(cx.step, text).is_some());
                 self.take_snapshot(turn, cx, &second.unwrap_or(first))
             }
-            (Err(why), None) => self.give_up(turn, cx, &why),
+            (Err(why), None) => self.give_up(turn, cx, &why.to_string()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     request_builder,
     spec::TurnContext,
     state::TurnState,
-    utility_call::{UtilityLimits, UtilityRequest, text_turn},
+    utility_call::{UtilityError, UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, consult},
 };
 use crate::{
@@ -45,7 +45,7 @@ pub(super) fn distill(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, call: 
 }
 
 impl AfterConsulting for Distilling {
-    fn go_on(self, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+    fn go_on(self, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, UtilityError>) -> Flow {
         self.mask_result(cx, said.ok().as_deref())
     }
 }

@@ -1,10 +1,13 @@
 //! The table of endings: why a turn stopped, and what user, client and log are told.
 
-use crate::base::{
-    event::{EndReason, PromptOutcome, Status, StopKind},
-    limits::{LimitKind, LimitSpan, ReachedLimit},
-    model::{Details, Failure, FailureKind},
-    text::end_sentence,
+use crate::{
+    base::{
+        event::{EndReason, PromptOutcome, Status, StopKind},
+        limits::{LimitKind, LimitSpan, ReachedLimit},
+        model::{Details, Failure, FailureKind},
+        text::end_sentence,
+    },
+    engine::scheduler::CancelReason,
 };
 
 /// Why a turn stopped.
@@ -63,7 +66,6 @@ pub enum EmptyAnswer {
     /// The limit was reached before there was anything to see.
     MaxTokens,
     /// The provider's word for it.
-    Safety(String),
     Recitation(String),
     Blocked(String),
 }
@@ -78,7 +80,6 @@ impl EmptyAnswer {
             Self::MalformedCall => "MALFORMED_FUNCTION_CALL",
             Self::UnexpectedCall => "UNEXPECTED_TOOL_CALL",
             Self::MaxTokens => "MAX_TOKENS_EXCEEDED",
-            Self::Safety(_) => "SAFETY_BLOCKED",
             Self::Recitation(_) => "RECITATION_BLOCKED",
             Self::Blocked(_) => "OTHER_BLOCKED",
         }
@@ -111,7 +112,7 @@ impl EmptyAnswer {
     pub fn cause(self) -> Cause {
         match self {
             Self::MaxTokens => Cause::MaxTokens,
-            Self::Safety(word) | Self::Recitation(word) => Cause::Safety(word),
+            Self::Recitation(word) => Cause::Safety(word),
             other => Cause::Empty(other),
         }
     }
@@ -124,7 +125,7 @@ impl EmptyAnswer {
             Self::MalformedCall => "The model tried to call a tool but its call was malformed.",
             Self::UnexpectedCall => "The model tried to call a tool that it was not offered.",
             Self::MaxTokens => "The model reached its limit before it said anything.",
-            Self::Safety(word) | Self::Recitation(word) | Self::Blocked(word) => {
+            Self::Recitation(word) | Self::Blocked(word) => {
                 return format!("The model stopped without an answer ({word}).");
             }
         };
@@ -134,6 +135,26 @@ impl EmptyAnswer {
 
 impl Cause {
     /// For calls that end with the turn.
+    pub fn cancel_reason(&self) -> CancelReason {
+        let for_person = match self {
+            Self::AskedInText(_) => "Cancelled, because the turn waits for your answer.",
+            Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => {
+                "Cancelled, because the turn is over."
+            }
+            Self::ModelError { .. } => "Cancelled, because the model failed.",
+            Self::Deferred { .. } => "Cancelled, because you try again later.",
+            Self::TooLong { .. } => "Cancelled, because the conversation is too long for the model.",
+            Self::Limit(_) | Self::NoPrice(_) => "Cancelled, because the turn reached a limit of yours.",
+            Self::MaxSamples(_) => "Cancelled, because the turn reached its limit of model calls.",
+            Self::Loop(_) => "Cancelled, because the model repeats itself.",
+            Self::Cancelled => return CancelReason::USER,
+            Self::ToolFatal(_) => "Cancelled, because another call failed for good.",
+            Self::HookStop(_) | Self::HookBlock(_) => "Cancelled, because a hook ended the turn.",
+        };
+        CancelReason::new(self.why(), for_person)
+    }
+
+    /// In a few words.
     pub fn why(&self) -> &'static str {
         match self {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",
@@ -175,9 +196,10 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         Cause::AskedInText(question) => {
             TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
-        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::MaxTokens),
+        Cause::MaxTokens => stop(EndReason::MaxBudget, StopKind::OutputLimit),
         Cause::Safety(word) => TurnEnding {
             text: Some(format!("The model's provider stopped this answer ({word}). Rephrase the request.")),
+            error: Some((Status::InvalidArgument, "ANSWER_REFUSED")),
             ..stop(EndReason::Refusal, StopKind::Refusal)
         },
         // No answer is a failure: who runs castor in a script must not take it for one.
@@ -189,9 +211,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
             TurnEnding { text, ..stop(EndReason::Completed, StopKind::EndTurn) }
         }
         Cause::Loop(why) => TurnEnding {
-            text: Some(format!(
-                "Stopped, for the model went round in circles: {why}. Tell it what to do in another way."
-            )),
+            text: Some(format!("Stopped, because the model repeats itself: {why}. Tell it what to do in another way.")),
             error: Some((Status::Aborted, "LOOP_DETECTED")),
             ..stop(EndReason::Failed, StopKind::EndTurn)
         },
@@ -240,7 +260,7 @@ fn limit(reached: &ReachedLimit) -> TurnEnding {
     };
     let then = match span {
         LimitSpan::Turn => "Send a prompt such as \"go on\" to continue.",
-        LimitSpan::Session => "It answers no prompt any more, unless the limit is raised.",
+        LimitSpan::Session => "The session answers no more prompts until you raise the limit.",
     };
     let key = format!("limits.{}.{}", span.name(), what.name());
     let flag = match span {

@@ -18,6 +18,7 @@ use crate::{
             failure_class::classify,
             health::Availability,
         },
+        scheduler::CancelReason,
         step::{Effect, Input},
         turn::{
             endings::{self, Cause},
@@ -33,7 +34,8 @@ use crate::{
 const FALLBACK: PseudoCallKind = PseudoCallKind::fallback("model_fallback", "model_unavailable");
 
 /// Why calls of such an answer end.
-pub(super) const BROKE_OFF: &str = "the model's answer broke off";
+pub(super) const BROKE_OFF: CancelReason =
+    CancelReason::new("the model's answer broke off", "Cancelled, because the model's answer broke off.");
 
 /// An attempt that is over.
 pub(super) struct FailedAttempt {
@@ -176,7 +178,7 @@ pub(super) fn note_standing(turn: &mut TurnState, cx: &TurnContext<'_, '_>) {
 fn ask(step: &mut Step<'_>, doubt: FallbackDoubt) -> Flow {
     let FallbackDoubt { why, from, to, until, .. } = &doubt;
     let wait = until.as_ref().map(|(_, it)| it.as_str());
-    let form = fallback::question(format!("{why} How to go on?"), from, to.as_deref(), wait);
+    let form = fallback::question(format!("{why} How should castor continue?"), from, to.as_deref(), wait);
     let asked = FALLBACK.ask(step, format!("{from} does not answer"), form);
     Flow::wait(RecoveryQuestion { asked, doubt })
 }
@@ -238,7 +240,7 @@ impl RecoveryQuestion {
             }
             _ => {
                 asked.end(cx.step, "Stopped.", true);
-                let why = format!("{why} Prompt again to go on, or choose another model.");
+                let why = format!("{why} Prompt again to continue, or choose another model.");
                 Flow::End(Cause::ModelError { failure, why })
             }
         }

@@ -124,8 +124,8 @@ fn nudge(why: &str) -> String {
 fn form(why: &str) -> Form {
     let choice =
         |value: &str, title: &str| Choice { value: value.to_owned(), title: title.to_owned(), description: None };
-    let options = vec![choice(GO_ON, "Let it go on"), choice(STOP, "Stop here")];
+    let options = vec![choice(GO_ON, "Let it continue"), choice(STOP, "Stop here")];
     let kind = FieldKind::Choice { options };
     let field = Field { name: FIELD.to_owned(), title: None, description: None, required: true, default: None, kind };
-    Form { message: format!("The model goes round in circles: {why}. Let it go on?"), fields: vec![field] }
+    Form { message: format!("The model repeats itself: {why}. Let it continue?"), fields: vec![field] }
 }

@@ -57,8 +57,7 @@ impl Phase for Discovery {
                 cx.step.start_effect(Effect::Abort { effect: self.look });
                 cx.scratch.discovery_off = true;
                 cx.step.emit_notice(
-                    "Looking for memory files of sub-folders took too long: the agent goes on without them. `/memory \
-                     refresh` has it look again.",
+                    "castor found no memory files of subfolders in time, and continues without them. `/memory refresh` looks again.",
                 );
             }
             other => return Flow::Unrelated(self, other),
@@ -80,6 +79,6 @@ fn take_files(step: &mut Step<'_>, files: Result<Arc<[MemoryFile]>, String>) {
                 step.log(Fact::Discovered { files });
             }
         }
-        Err(why) => step.emit_notice(&format!("Memory files of sub-folders could not be read: {why}")),
+        Err(why) => step.emit_notice(&format!("castor could not read memory files of subfolders: {why}")),
     }
 }

@@ -194,7 +194,7 @@ impl Turn {
 
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
-        self.state.scheduler.cancel(step, cause.why());
+        self.state.scheduler.cancel(step, cause.cancel_reason());
         let TurnEnding { reason, outcome, text, aside, error } = endings::ending(cause);
         if let Some(text) = text {
             let marks = aside.then_some(COMMAND_META).into_iter().chain(error.is_some().then_some(STOPPED));

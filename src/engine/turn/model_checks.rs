@@ -12,7 +12,7 @@ use super::{
     messages::tell_model,
     spec::TurnContext,
     state::TurnState,
-    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
+    utility_call::{UtilityCall, UtilityError, UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, Consulting, consult},
 };
 use crate::{
@@ -80,7 +80,7 @@ pub(super) fn check_next_speaker(turn: &mut TurnState, cx: &mut TurnContext<'_, 
 }
 
 impl AfterConsulting for Check {
-    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, UtilityError>) -> Flow {
         // No answer finds nothing.
         let said = said.ok().and_then(|it| object(&it)).unwrap_or_default();
         let confidence = said.get("unproductive_state_confidence").and_then(Value::as_f64).map(|it| it.clamp(0.0, 1.0));

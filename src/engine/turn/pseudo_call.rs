@@ -37,7 +37,7 @@ pub(super) struct PseudoCall {
 }
 
 impl PseudoCallKind {
-    /// How to go on with something that does not go well.
+    /// How to continue with something that does not go well.
     pub const fn fallback(name: &'static str, error: &'static str) -> Self {
         Self { name, error, topic: |call, form| QuestionTopic::Fallback { call, form } }
     }

@@ -68,7 +68,8 @@ pub(super) fn build_request(
             Err(RequestNeed::Distill(call)) => return Err(MissingRequest::NeedsDistilling(call)),
             Err(RequestNeed::Mask(masks)) => mask(cx.step, masks),
             Err(RequestNeed::Replace { n_turns, summary }) => {
-                cx.step.emit_notice("The conversation is longer than the model reads: its oldest part was left out.");
+                cx.step
+                    .emit_notice("The conversation is longer than the model reads: castor left out its oldest part.");
                 cx.step.log(Fact::Compressed { turns: n_turns as u64, summary, tokens: 0 });
             }
             Err(RequestNeed::TooLarge { size, .. }) => {

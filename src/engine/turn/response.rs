@@ -190,14 +190,14 @@ impl Response {
             (None, _) => EmptyAnswer::NoFinish,
             (Some(Finish::MalformedCall), _) => EmptyAnswer::MalformedCall,
             (Some(Finish::UnexpectedCall), _) => EmptyAnswer::UnexpectedCall,
-            (Some(Finish::Safety(word)), true) => return AnswerKind::Answer(Cause::Safety(word.clone())),
             (Some(Finish::MaxTokens), true) => return AnswerKind::Answer(Cause::MaxTokens),
-            (_, true) => return AnswerKind::Answer(Cause::Completed),
-            (Some(Finish::MaxTokens), false) => EmptyAnswer::MaxTokens,
             (Some(Finish::Safety(word)), false) if word.ends_with("RECITATION") => {
                 EmptyAnswer::Recitation(word.clone())
             }
-            (Some(Finish::Safety(word)), false) => EmptyAnswer::Safety(word.clone()),
+            // The same request would be refused again.
+            (Some(Finish::Safety(word)), _) => return AnswerKind::Answer(Cause::Safety(word.clone())),
+            (_, true) => return AnswerKind::Answer(Cause::Completed),
+            (Some(Finish::MaxTokens), false) => EmptyAnswer::MaxTokens,
             (Some(Finish::Other(word)), false) => EmptyAnswer::Blocked(word.clone()),
             (Some(Finish::Stop), false) if self.thought => EmptyAnswer::ThoughtsOnly,
             (Some(Finish::Stop), false) if after_tools => return AnswerKind::Answer(Cause::Completed),
@@ -212,7 +212,7 @@ pub enum AnswerKind {
     /// Its calls are to be made.
     Calls,
     Answer(Cause),
-    /// It is none: one of the nine ways.
+    /// It is none: one of the eight ways.
     None(EmptyAnswer),
 }
 

@@ -7,7 +7,7 @@ use super::{
     flow::{Flow, Station},
     spec::{Spec, TurnContext},
     state::TurnState,
-    utility_call::{UtilityCall, UtilityLimits, UtilityRequest, text_turn},
+    utility_call::{UtilityCall, UtilityError, UtilityLimits, UtilityRequest, text_turn},
     utility_wait::{AfterConsulting, Consulting},
 };
 use crate::{
@@ -85,7 +85,7 @@ pub(super) fn find_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> 
             Some(question) => {
                 let helper = judge_model(turn, cx.spec, judge);
                 let wish = wish(question, &helper);
-                UtilityCall::ask(cx, helper, wish)
+                UtilityCall::ask(cx, helper, wish).map_err(|it| it.to_string())
             }
         };
         match asked {
@@ -107,8 +107,9 @@ fn judge_model(turn: &TurnState, spec: &Spec, judge: ClassifierModel) -> Utility
 
 impl AfterConsulting for Judging {
     /// Without an answer the next strategy decides.
-    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow {
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, UtilityError>) -> Flow {
         let judged = said
+            .map_err(|it| it.to_string())
             .and_then(|it| self.judge.parse_answer(&it, cx.spec.helpers.rules.threshold).map_err(|it| it.to_string()));
         turn.router.judged.insert(self.judge, judged);
         Flow::Go(Station::Model)

@@ -18,9 +18,13 @@ use crate::{
     engine::{
         context::tokens,
         record::Step,
+        scheduler::CancelReason,
         step::{Effect, Input},
     },
 };
+
+const REPEATS: CancelReason =
+    CancelReason::new("the model repeats itself", "Cancelled, because the model repeats itself.");
 
 /// The model answers.
 #[derive(Debug)]
@@ -75,7 +79,7 @@ impl Sampling {
         let Some(found) = found.filter(|_| cx.spec.bounds.watches_loops) else { return Flow::Wait(self) };
         self.leave(cx.step);
         self.response.close(cx.step);
-        turn.drop_calls(cx.step, "the model repeats itself");
+        turn.drop_calls(cx.step, REPEATS);
         loop_recovery::stop_loop(turn, cx, found)
     }
 

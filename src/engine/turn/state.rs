@@ -9,7 +9,7 @@ use crate::{
         context::RetryAdvice,
         record::Step,
         routing::failure::AttemptCounts,
-        scheduler::{CallContext, Scheduler, Toolbox},
+        scheduler::{CallContext, CancelReason, Scheduler, Toolbox},
     },
 };
 
@@ -88,7 +88,7 @@ impl TurnState {
     }
 
     /// The model's answer does not count, nor do its calls.
-    pub fn drop_calls(&mut self, step: &mut Step<'_>, why: &str) {
+    pub fn drop_calls(&mut self, step: &mut Step<'_>, why: CancelReason) {
         self.scheduler.cancel(step, why);
         self.scheduler.clear();
     }

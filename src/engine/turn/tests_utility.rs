@@ -37,7 +37,7 @@ fn wish(text: &str) -> UtilityRequest {
 }
 
 /// What happens to one question: what it comes to, and the effects and facts, a word each.
-fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<UtilityProgress, String>, Vec<String>, Record) {
+fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<String, String>, Vec<String>, Record) {
     let cwd = AbsPath::new("/w").unwrap();
     let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
     let origin =
@@ -47,7 +47,9 @@ fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<UtilityProgress
     let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);
     let cx = &mut TurnContext { step: &mut step, spec: &spec, scratch: kept };
     let heard = UtilityCall::ask(cx, helper(), wish("Which?"))
-        .map(|mut it| inputs.iter().fold(UtilityProgress::Open, |_, input| it.on_input(cx, input)));
+        .map(|mut it| inputs.iter().fold(UtilityProgress::Open, |_, input| it.on_input(cx, input)))
+        .map(|it| in_words(&it))
+        .map_err(|it| it.to_string());
     let said = out.acts.iter().map(|it| match it {
         Act::Do(id, Effect::Generate { purpose, request }) => {
             let ModelParams { temperature, max_output_tokens, .. } = request.params;
@@ -62,6 +64,14 @@ fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<UtilityProgress
     (heard, said.collect(), record)
 }
 
+fn in_words(progress: &UtilityProgress) -> String {
+    match progress {
+        UtilityProgress::Over(Ok(answer)) => format!("answer: {answer}"),
+        UtilityProgress::Over(Err(why)) => why.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
 fn chunks(text: &str, finish: Finish) -> Input {
     let usage = Usage { input: 5, output: 1, total: 6, ..Usage::default() };
     let text = Chunk::Text { text: text.to_owned(), signature: None };
@@ -73,31 +83,26 @@ fn each_question_ends_once_and_is_billed() {
     let ended = || Input::Generated { effect: MODEL, result: Ok(()) };
     let failure = Failure { status: Some(404), ..Failure::new(FailureKind::Status, "no such model") };
     let failed = Input::Generated { effect: MODEL, result: Err(failure) };
-    let over = |it: Result<&str, &str>| UtilityProgress::Over(it.map(str::to_owned).map_err(str::to_owned));
-    let cut = Err("the answer of small broke off");
+    let cut = "the answer of small broke off";
     for (inputs, comes_to, then) in [
-        (vec![chunks("flash", Finish::Stop), ended()], over(Ok("flash")), "aborts 2, logs"),
-        (vec![chunks(" \n", Finish::Stop), ended()], over(Err("small said nothing")), "aborts 2, logs"),
-        (vec![chunks("fla", Finish::MaxTokens), ended()], over(cut), "aborts 2, logs"),
-        (vec![chunks("fla", Finish::Safety("SAFETY".into())), ended()], over(cut), "aborts 2, logs"),
-        (vec![ended()], over(cut), "aborts 2"),
-        (vec![failed], over(Err("small failed: no such model")), "aborts 2, small is out"),
-        (
-            vec![chunks(&"long ".repeat(20), Finish::Stop)],
-            over(Err("small said more than 10 tokens")),
-            "aborts 1, aborts 2, logs",
-        ),
+        (vec![chunks("flash", Finish::Stop), ended()], "answer: flash", "aborts 2, logs"),
+        (vec![chunks(" \n", Finish::Stop), ended()], "small said nothing", "aborts 2, logs"),
+        (vec![chunks("fla", Finish::MaxTokens), ended()], cut, "aborts 2, logs"),
+        (vec![chunks("fla", Finish::Safety("SAFETY".into())), ended()], cut, "aborts 2, logs"),
+        (vec![ended()], cut, "aborts 2"),
+        (vec![failed], "small failed: no such model", "aborts 2, small is out"),
+        (vec![chunks(&"long ".repeat(20), Finish::Stop)], "small said more than 10 tokens", "aborts 1, aborts 2, logs"),
         (
             vec![chunks("fla", Finish::Stop), Input::TimerFired { effect: TIMER }],
-            over(Err("small did not answer within 2 s")),
+            "small did not answer within 2 s",
             "aborts 1, logs",
         ),
-        (vec![Input::TimerFired { effect: EffectId(3) }], UtilityProgress::NotMine, ""),
-        (vec![Input::Generated { effect: EffectId(3), result: Ok(()) }], UtilityProgress::NotMine, ""),
-        (vec![chunks("flash", Finish::Stop)], UtilityProgress::Open, ""),
+        (vec![Input::TimerFired { effect: EffectId(3) }], "NotMine", ""),
+        (vec![Input::Generated { effect: EffectId(3), result: Ok(()) }], "NotMine", ""),
+        (vec![chunks("flash", Finish::Stop)], "Open", ""),
     ] {
         let (heard, said, record) = asked(&mut SessionScratch::default(), &inputs);
-        assert_eq!(heard, Ok(comes_to), "{inputs:?}");
+        assert_eq!(heard.as_deref(), Ok(comes_to), "{inputs:?}");
         assert_eq!(said[..2], ["1 asks small Some(0.5) Some(9) as router", "2 wakes at 3000"], "{inputs:?}");
         assert_eq!(said[2..].join(", "), then, "{inputs:?}");
         let n_calls = record.spent.by_model.get(&(Purpose::Router, "small".to_owned())).map_or(0, |it| it.n_calls);
@@ -113,5 +118,5 @@ fn unavailable_model_gets_no_utility_call() {
     let (heard, said, _) = asked(&mut kept, &[]);
     assert_eq!((heard, said), (Err("small is known not to answer now (quota)".to_owned()), vec![]));
     kept.health.mark_out("small", Outage { cause: OutageCause::Quota, until_ms: Some(999) });
-    assert_eq!(asked(&mut kept, &[]).0, Ok(UtilityProgress::Open));
+    assert_eq!(asked(&mut kept, &[]).0, Ok("Open".to_owned()));
 }

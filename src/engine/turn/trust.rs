@@ -76,7 +76,7 @@ impl TrustQuestion {
         let choice = chosen.and_then(TrustChoice::parse).unwrap_or(TrustChoice::NotNow);
         cx.step.log(Fact::Trust { choice, answer });
         if choice == TrustChoice::NotNow {
-            self.asked.end(cx.step, "Not now: what was asked about is not used in this session.", true);
+            self.asked.end(cx.step, "Not now: this session does not use these files.", true);
             return Flow::Next;
         }
         let effect = cx.step.start_effect(Effect::ApplyTrust(choice));

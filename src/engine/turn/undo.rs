@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use thiserror::Error;
 
 use super::{
     flow::{Flow, Phase},
@@ -57,6 +58,25 @@ pub struct RestoreRoute {
     pub message: Option<MessageId>,
 }
 
+/// Why a restore leads nowhere.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RouteError {
+    #[error("nothing was undone that can be done again")]
+    NothingToRedo,
+    #[error("there is no checkpoint {0} in this session")]
+    UnknownCheckpoint(CheckpointId),
+    #[error("there is no message {0} of the user's in this session")]
+    UnknownMessage(MessageId),
+    #[error("There is no prompt `{0}`")]
+    UnknownPrompt(String),
+    #[error("{count} prompts say `{words}`")]
+    AmbiguousPrompt { words: String, count: usize },
+    #[error("No call of this session changed files that still stand.")]
+    NothingChanged,
+    #[error("There is nothing to undo: no file was changed since.")]
+    NothingToUndo,
+}
+
 /// A restore under way, and the user's part in it.
 #[derive(Debug)]
 struct Restoring {
@@ -79,22 +99,22 @@ enum Stage {
 /// The way back to a place; `what`: whether files or words go.
 ///
 /// # Errors
-/// In words: there is no such place, or nothing to take back.
-pub fn restore_route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<RestoreRoute, String> {
+/// There is no such place, or nothing to take back.
+pub fn restore_route(record: &Record, to: &RewindTarget, what: Rewinds) -> Result<RestoreRoute, RouteError> {
     let checkpoints = record.checkpoints();
     let (undo, message) = match to {
         RewindTarget::Redo => {
-            let id = checkpoints.redo_target().ok_or("nothing was undone that can be done again")?;
+            let id = checkpoints.redo_target().ok_or(RouteError::NothingToRedo)?;
             (vec![id.clone()], None)
         }
         RewindTarget::Checkpoint(id) => {
-            let undo = checkpoints.since(id).ok_or_else(|| format!("there is no checkpoint {id} in this session"))?;
+            let undo = checkpoints.since(id).ok_or_else(|| RouteError::UnknownCheckpoint(id.clone()))?;
             let message = checkpoints.get(id).and_then(|it| checkpoints.prompt_of(it)).map(|it| it.message.clone());
             (undo, message)
         }
         RewindTarget::Message(id) => {
             let undo = checkpoints.since_prompt(id);
-            let undo = undo.ok_or_else(|| format!("there is no message {id} of the user's in this session"))?;
+            let undo = undo.ok_or_else(|| RouteError::UnknownMessage(id.clone()))?;
             (undo, Some(id.clone()))
         }
     };
@@ -110,7 +130,7 @@ pub(super) fn begin_undo(cx: &mut TurnContext<'_, '_>, wish: UndoRequest) -> Flo
     }
     let route = match wanted(cx.step.record, &wish) {
         Ok(it) => it,
-        Err(why) => return Flow::report(why),
+        Err(why) => return Flow::report(undo_refusal(&wish, &why)),
     };
     if route.undo.is_empty() {
         let text = "The conversation goes back; no file was changed since.".to_owned();
@@ -132,21 +152,24 @@ pub(super) fn begin_undo(cx: &mut TurnContext<'_, '_>, wish: UndoRequest) -> Flo
     Flow::wait(Restoring { order, message: route.message, stage, conflicts, back })
 }
 
-fn wanted(record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, String> {
+fn wanted(record: &Record, wish: &UndoRequest) -> Result<RestoreRoute, RouteError> {
     let checkpoints = record.checkpoints();
     let route = match wish {
         UndoRequest::Undo { turns } => RestoreRoute { undo: checkpoints.in_last_turns(*turns), message: None },
         UndoRequest::Diff => RestoreRoute { undo: checkpoints.in_session(), message: None },
         UndoRequest::Redo => restore_route(record, &RewindTarget::Redo, Rewinds::Files)?,
-        UndoRequest::Rewind { to, what } => {
-            route_to(record, to, *what).map_err(|why| format!("{why}; `/checkpoints` lists them."))?
-        }
+        UndoRequest::Rewind { to, what } => route_to(record, to, *what)?,
     };
     match (route.undo.is_empty() && route.message.is_none(), wish) {
-        (true, UndoRequest::Diff) => Err("No call of this session changed files that still stand.".to_owned()),
-        (true, _) => Err("There is nothing to undo: no file was changed since.".to_owned()),
+        (true, UndoRequest::Diff) => Err(RouteError::NothingChanged),
+        (true, _) => Err(RouteError::NothingToUndo),
         (false, _) => Ok(route),
     }
+}
+
+fn undo_refusal(wish: &UndoRequest, why: &RouteError) -> String {
+    let names_place = matches!(wish, UndoRequest::Rewind { .. }) && *why != RouteError::NothingToUndo;
+    if names_place { format!("{why}; `/checkpoints` lists them.") } else { why.to_string() }
 }
 
 impl Phase for Restoring {
@@ -196,7 +219,7 @@ impl Restoring {
         let cwd = &step.record.cwd;
         let lines = in_lines(&self.conflicts.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         if !spec.toolbox.interactive {
-            let why = "Nothing was restored, as these files are not as the agent left them, and nobody can be asked";
+            let why = "castor restored nothing: these files are not as the agent left them, and nobody can be asked";
             return Flow::report(format!("{why}:\n{lines}"));
         }
         let title = "Some files are not as the agent left them".to_owned();
@@ -250,8 +273,8 @@ impl Restoring {
 /// The way back to what is meant by a number, an id or words.
 ///
 /// # Errors
-/// In words: there is no such prompt, or there are several.
-pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<RestoreRoute, String> {
+/// There is no such prompt, or there are several.
+pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<RestoreRoute, RouteError> {
     let id = CheckpointId::from(to);
     match (record.checkpoints().get(&id), what) {
         (None, _) => restore_route(record, &RewindTarget::Message(find(record, to)?), what),
@@ -262,7 +285,7 @@ pub fn route_to(record: &Record, to: &str, what: Rewinds) -> Result<RestoreRoute
 }
 
 /// The prompt that is meant: by its number, its id, or what it says.
-fn find(record: &Record, to: &str) -> Result<MessageId, String> {
+fn find(record: &Record, to: &str) -> Result<MessageId, RouteError> {
     let prompts = record.checkpoints().prompts();
     let number = to.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
     if let Some(it) = number.and_then(|it| prompts.get(it)).filter(|it| !it.is_rewound) {
@@ -276,8 +299,8 @@ fn find(record: &Record, to: &str) -> Result<MessageId, String> {
         prompts.iter().filter(|it| !it.is_rewound && it.words.to_lowercase().contains(&wanted)).collect();
     match found.as_slice() {
         [only] => Ok(only.message.clone()),
-        [] => Err(format!("There is no prompt `{to}`")),
-        more => Err(format!("{} prompts say `{to}`", more.len())),
+        [] => Err(RouteError::UnknownPrompt(to.to_owned())),
+        more => Err(RouteError::AmbiguousPrompt { words: to.to_owned(), count: more.len() }),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use super::{spec::TurnContext, windows};
 use crate::{
     base::{
@@ -70,7 +72,27 @@ pub enum UtilityProgress {
     NotMine,
     Open,
     /// The answer, whole; or why there is none.
-    Over(Result<String, String>),
+    Over(Result<String, UtilityError>),
+}
+
+/// Why a question got no answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum UtilityError {
+    #[error("{model} is known not to answer now ({cause})")]
+    Unavailable { model: String, cause: &'static str },
+    #[error("about {size} tokens are more than the {window} that {model} reads at once")]
+    TooLong { model: String, size: u64, window: u64 },
+    #[error("{model} said more than {limit} tokens")]
+    AnswerTooLong { model: String, limit: u64 },
+    #[error("{model} did not answer within {seconds} s")]
+    TimedOut { model: String, seconds: u64 },
+    #[error("{model} said nothing")]
+    Empty { model: String },
+    /// A part of an answer may say the opposite of the whole.
+    #[error("the answer of {model} broke off")]
+    BrokeOff { model: String },
+    #[error("{model} failed: {message}")]
+    Failed { model: String, message: Box<str> },
 }
 
 /// One turn of a question, or of an answer that it is about.
@@ -84,12 +106,12 @@ impl UtilityCall {
     /// Asks once: the turn can do without the answer.
     ///
     /// # Errors
-    /// In words, where it is clear that no answer would come.
-    pub fn ask(cx: &mut TurnContext<'_, '_>, helper: UtilityModel, wish: UtilityRequest) -> Result<Self, String> {
+    /// Where it is clear that no answer would come.
+    pub fn ask(cx: &mut TurnContext<'_, '_>, helper: UtilityModel, wish: UtilityRequest) -> Result<Self, UtilityError> {
         let UtilityModel { purpose, model, params } = helper;
         let UtilityRequest { system, contents, params: needed, limits } = wish;
         if let Availability::Unavailable(cause) = cx.scratch.health.availability(&model, cx.step.now.unix_ms) {
-            return Err(format!("{model} is known not to answer now ({})", cause.as_str()));
+            return Err(UtilityError::Unavailable { model, cause: cause.as_str() });
         }
         let params = fill(&model, params, needed);
         let request = ModelRequest { model: model.as_str().into(), system, contents, tools: [].into(), params };
@@ -97,7 +119,7 @@ impl UtilityCall {
         let size = tokens::of_request(&request);
         let real = cx.step.record.token_scale().model_tokens(&model, size);
         if real > window {
-            return Err(format!("about {real} tokens are more than the {window} that {model} reads at once"));
+            return Err(UtilityError::TooLong { model, size: real, window });
         }
         let plain = || {
             Box::new(ModelRequest { params: ModelParams { schema: None, ..request.params.clone() }, ..request.clone() })
@@ -117,7 +139,10 @@ impl UtilityCall {
                     return UtilityProgress::Open;
                 }
                 self.abandon(cx.step);
-                UtilityProgress::Over(Err(format!("{} said more than {} tokens", self.model, self.limits.tokens)))
+                UtilityProgress::Over(Err(UtilityError::AnswerTooLong {
+                    model: self.model.clone(),
+                    limit: self.limits.tokens,
+                }))
             }
             Input::Generated { effect, result } if *effect == self.effect => {
                 if let Some(request) = result.as_ref().err().and_then(|it| self.without_shape(it)) {
@@ -133,14 +158,20 @@ impl UtilityCall {
                             cx.mark_out(&self.model, it);
                         }
                         windows::learn_window(cx.step, &self.model, self.size, failure);
-                        Err(format!("{} failed: {}", self.model, failure.message))
+                        Err(UtilityError::Failed {
+                            model: self.model.clone(),
+                            message: failure.message.as_str().into(),
+                        })
                     }
                 })
             }
             Input::TimerFired { effect } if *effect == self.timer => {
                 cx.step.start_effect(Effect::Abort { effect: self.effect });
                 self.bill(cx.step);
-                UtilityProgress::Over(Err(format!("{} did not answer within {} s", self.model, self.limits.ms / 1_000)))
+                UtilityProgress::Over(Err(UtilityError::TimedOut {
+                    model: self.model.clone(),
+                    seconds: self.limits.ms / 1_000,
+                }))
             }
             _ => UtilityProgress::NotMine,
         }
@@ -178,12 +209,12 @@ impl UtilityCall {
         }
     }
 
-    fn answer(&mut self) -> Result<String, String> {
+    fn answer(&mut self) -> Result<String, UtilityError> {
+        let model = || self.model.clone();
         match &self.finish {
-            Some(Finish::Stop) if self.said.trim().is_empty() => Err(format!("{} said nothing", self.model)),
+            Some(Finish::Stop) if self.said.trim().is_empty() => Err(UtilityError::Empty { model: model() }),
             Some(Finish::Stop) => Ok(std::mem::take(&mut self.said)),
-            // A part of an answer may say the opposite of the whole.
-            _ => Err(format!("the answer of {} broke off", self.model)),
+            _ => Err(UtilityError::BrokeOff { model: model() }),
         }
     }
 }

@@ -6,13 +6,13 @@ use super::{
     flow::{Flow, Phase},
     spec::TurnContext,
     state::TurnState,
-    utility_call::{UtilityCall, UtilityProgress, UtilityRequest},
+    utility_call::{UtilityCall, UtilityError, UtilityProgress, UtilityRequest},
 };
 use crate::engine::{record::Step, routing::utility_models::UtilityModel, step::Input};
 
 /// What the answer is for. It may be none, with a reason: the turn goes on all the same.
 pub(super) trait AfterConsulting: Debug + Send + Sized + 'static {
-    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, String>) -> Flow;
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, said: Result<String, UtilityError>) -> Flow;
 
     /// The turn ends before the answer is there.
     fn leave(&self, _: &mut Step<'_>) {}

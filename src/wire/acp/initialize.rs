@@ -45,6 +45,8 @@ pub struct ClientFeatures {
     pub compactions: bool,
     /// Takes a part of the conversation off the screen.
     pub rewinds: bool,
+    /// Takes what a command prints piece by piece.
+    pub output_deltas: bool,
 }
 
 /// Ways in which a client can let castor log its user in.
@@ -88,6 +90,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
             rewinds: flag("rewind") == Some(true),
+            output_deltas: flag("outputDeltas") == Some(true),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),

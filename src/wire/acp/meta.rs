@@ -30,6 +30,8 @@ pub struct MetaPlaces {
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
+    /// The answer to session/prompt.
+    prompt_answer: Option<PromptAnswerMeta>,
     /// A tool_call or tool_call_update.
     tool_call: Option<CallMeta>,
     /// A notice, or a thought in its place.
@@ -73,12 +75,16 @@ struct SteeringMeta {
 }
 
 #[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "read leniently, member by member")]
 struct OwnClientMeta {
     /// False: nobody can be asked.
     interactive: Option<bool>,
     /// True: AgentEvents come as `_castor/session/event`, beside the updates.
     events: Option<bool>,
+    /// True: what a command prints comes as `terminal_output` in the `_meta` of its updates, piece by piece and without
+    /// escape sequences; without it, each update repeats the output so far as content.
+    output_deltas: Option<bool>,
     /// True: what a rewind takes away is told as `_castor/session/rewound`.
     rewind: Option<bool>,
 }
@@ -163,6 +169,31 @@ struct TraceMeta {
     baggage: Option<String>,
 }
 
+#[derive(JsonSchema, Serialize)]
+struct PromptAnswerMeta {
+    castor: OwnPromptAnswerMeta,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct OwnPromptAnswerMeta {
+    stop: StopDetail,
+}
+
+/// Why a prompt ended, where the stop reason does not tell.
+#[derive(Clone, Copy, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StopDetail {
+    /// `end_turn`: the prompt was a slash command that does not exist. The answer says so.
+    UnknownCommand,
+    /// `max_tokens`: the model reached its own output limit, not one of the user's.
+    OutputLimit,
+}
+
+/// What stands in the answer to a prompt.
+pub fn stop_meta(stop: StopDetail) -> serde_json::Map<String, serde_json::Value> {
+    into_map(PromptAnswerMeta { castor: OwnPromptAnswerMeta { stop } })
+}
+
 /// Of a call, what is older than the protocol's own fields, and terminals that the client draws.
 #[derive(Default, JsonSchema, Serialize)]
 pub struct CallMeta {
@@ -183,7 +214,7 @@ pub struct TerminalInfo {
     pub cwd: AbsPath,
 }
 
-/// What is new in it: appended, not a snapshot.
+/// What is new in it: appended, not a snapshot. Also for a client with `outputDeltas`, which begins no terminal.
 #[derive(JsonSchema, Serialize)]
 pub struct TerminalOutput {
     pub terminal_id: CallId,
@@ -226,10 +257,14 @@ struct OwnNoticeMeta {
 
 impl CallMeta {
     pub fn into_map(self) -> serde_json::Map<String, serde_json::Value> {
-        match serde_json::to_value(self) {
-            Ok(serde_json::Value::Object(it)) => it,
-            // Structs of texts and numbers always become objects.
-            Ok(_) | Err(_) => serde_json::Map::new(),
-        }
+        into_map(self)
+    }
+}
+
+fn into_map(meta: impl Serialize) -> serde_json::Map<String, serde_json::Value> {
+    match serde_json::to_value(meta) {
+        Ok(serde_json::Value::Object(it)) => it,
+        // Structs of texts and numbers always become objects.
+        Ok(_) | Err(_) => serde_json::Map::new(),
     }
 }

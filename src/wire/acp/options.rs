@@ -212,8 +212,8 @@ pub fn mode_words(mode: Mode) -> (&'static str, &'static str) {
         Mode::Plan => ("Plan", "Reads and plans; nothing changes before you accept the plan"),
         Mode::Default => ("Default", "Asks before it changes files or runs commands"),
         Mode::AutoEdit => ("Auto edit", "Edits files in the workspace without asking"),
-        Mode::Auto => ("Auto", "Runs what the sandbox holds and a checkpoint takes back; asks about the rest"),
-        Mode::Yolo => ("YOLO", "Asks only before what cannot be taken back, and about secrets and what programs obey"),
+        Mode::Auto => ("Auto", "Runs what is sandboxed and can be undone; asks about the rest"),
+        Mode::Yolo => ("YOLO", "Asks only before irreversible or sensitive actions"),
     }
 }
 

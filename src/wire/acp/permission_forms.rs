@@ -13,16 +13,21 @@ use crate::{
         ids::{CallId, SessionId},
         log::Answer,
         question::Form,
+        text,
         trust::TrustChoice,
     },
     wire::acp::{session::wire_id, tool_calls},
 };
+
+/// Most characters of a title.
+const TITLE: usize = 200;
 
 pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermissionRequest {
     let choices = form.fields.iter().flat_map(|it| it.kind.options());
     let options =
         choices.filter_map(|it| Some(PermissionOption::new(it.value.clone(), it.title.clone(), kind(&it.value)?)));
     let fields = ToolCallUpdateFields::new()
+        .title(first_sentence(&form.message))
         .status(ToolCallStatus::Pending)
         .content(vec![tool_calls::text_content(&form.message)]);
     RequestPermissionRequest::new(
@@ -30,6 +35,16 @@ pub fn request(session: &SessionId, call: &CallId, form: &Form) -> RequestPermis
         ToolCallUpdate::new(call.as_str().to_owned(), fields),
         options.collect(),
     )
+}
+
+/// What a client shows in one line.
+fn first_sentence(message: &str) -> String {
+    let line = text::first_line(message, TITLE);
+    let end = ["? ", ". "].iter().filter_map(|it| line.find(it)).min();
+    match end.and_then(|it| line.get(..=it)) {
+        Some(sentence) => sentence.to_owned(),
+        None => line.trim_end_matches(':').to_owned(),
+    }
 }
 
 /// Who answers these questions by a rule of thumb must not get more than a careful user would.

@@ -21,7 +21,7 @@ use crate::{
         path::AbsPath,
     },
     wire::acp::{
-        meta::ForkMeta,
+        meta::{self, ForkMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -240,9 +240,15 @@ pub fn fork_response(session: &SessionId, offer: &OfferedOptions, chosen: &Chose
 
 /// `usage`: what the models took for it.
 pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
+    // What the protocol has no reason for.
+    let detail = match stop {
+        StopKind::UnknownCommand => Some(StopDetail::UnknownCommand),
+        StopKind::OutputLimit => Some(StopDetail::OutputLimit),
+        _ => None,
+    };
     let stop = match stop {
-        StopKind::EndTurn => StopReason::EndTurn,
-        StopKind::MaxTokens => StopReason::MaxTokens,
+        StopKind::EndTurn | StopKind::UnknownCommand => StopReason::EndTurn,
+        StopKind::MaxTokens | StopKind::OutputLimit => StopReason::MaxTokens,
         StopKind::MaxTurnRequests => StopReason::MaxTurnRequests,
         StopKind::Refusal => StopReason::Refusal,
         StopKind::Cancelled => StopReason::Cancelled,
@@ -252,7 +258,7 @@ pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
         let res = acp::Usage::new(total, input, output).thought_tokens(some(thought));
         res.cached_read_tokens(some(cached)).cached_write_tokens(some(written))
     });
-    PromptResponse::new(stop).usage(usage)
+    PromptResponse::new(stop).usage(usage).meta(detail.map(meta::stop_meta))
 }
 
 /// What became of words for a running turn.

@@ -303,7 +303,13 @@ impl SessionView {
                 if shown.printed.len() > MAX_LIVE {
                     shown.printed = text::tail(&shown.printed, MAX_LIVE).to_owned();
                 }
-                fields.status(ToolCallStatus::InProgress).content(vec![tool_calls::output_content(&shown.printed)])
+                let fields = fields.status(ToolCallStatus::InProgress);
+                if self.profile.features.output_deltas {
+                    meta = Some(terminals::output_meta(id, &plain(text).0));
+                    fields
+                } else {
+                    fields.content(vec![tool_calls::output_content(&shown.printed)])
+                }
             }
         };
         // In replay only what a call is and how it ended matters.

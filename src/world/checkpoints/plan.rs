@@ -241,7 +241,7 @@ impl Undo<'_> {
         let is_folder = |it: &[u8]| planned.get(it).copied().unwrap_or_else(|| is_there(it));
         let is_homeless = |it: &Change| !it.new.is_absent() && !node::ancestors(&it.path).all(is_folder);
         let homeless = plan.steps.extract_if(.., |it| is_homeless(it));
-        plan.conflicts.extend(homeless.map(|it| (it, "something else stands where its folder was".to_owned())));
+        plan.conflicts.extend(homeless.map(|it| (it, "another entry is where its folder was".to_owned())));
     }
 }
 

@@ -58,7 +58,7 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     let conflict = |it: &PlannedPath| Some(Conflict { path: it.path.clone(), reason: it.conflict.clone()? });
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
-    res.notes.extend((n_known < order.undo.len()).then(|| "Of some of the calls nothing is held.".to_owned()));
+    res.notes.extend((n_known < order.undo.len()).then(|| "Some of the calls have no checkpoint.".to_owned()));
     res.restored = RestoreResult { restored: Vec::new(), conflicts, not_kept: found.not_kept };
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
@@ -96,7 +96,7 @@ fn act(stores: &[Store], journals: &[Journal]) -> Result<(), Failure> {
         remove_journal(store)
     });
     match back.try_for_each(|it: io::Result<()>| it) {
-        Ok(()) => Err(Failure::Io { what: "the restore was taken back".to_owned(), source }),
+        Ok(()) => Err(Failure::Io { what: "the restore was undone".to_owned(), source }),
         Err(_) => Err(Failure::Half { source }),
     }
 }

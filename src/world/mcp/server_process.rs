@@ -1,4 +1,4 @@
-//! The process of an MCP server: its end, and the last line that it logged.
+//! The process of an MCP server: its end, and what it logged about that.
 
 use std::time::Duration;
 
@@ -10,21 +10,28 @@ use tokio::{
 };
 
 use crate::{
-    base::text,
-    world::process::{Exit, ObeyedFindings, ProcessGuard},
+    base::{path::AbsPath, text},
+    world::{
+        disk,
+        process::{Exit, ObeyedFindings, ProcessGuard},
+    },
 };
 
 /// How long a server that closed the connection may take to exit and say why.
 const FAREWELL: Duration = Duration::from_millis(200);
 /// One line of a server's log, in bytes.
 const MAX_LINE: u64 = 4 * 1024;
+/// Lines about the error that are shown: `npm error code E404`, and what that means.
+const MAX_ERRORS: usize = 2;
+/// Longest line that is shown, in characters.
+const MAX_SHOWN: usize = 300;
 
 /// The process of a server. Dropping it ends all its processes.
 pub(super) struct ServerProcess {
     life: ProcessGuard,
     exit: Option<Exit>,
-    /// Ends with stderr; returns its last line.
-    log: JoinHandle<String>,
+    /// Ends with stderr.
+    log: JoinHandle<LogDigest>,
 }
 
 impl ServerProcess {
@@ -56,30 +63,92 @@ impl ServerProcess {
             Some(Exit { signal: Some(signal), .. }) => format!("it crashed ({signal})"),
             Some(_) | None => "it closed the connection".to_owned(),
         };
-        let last = timeout(FAREWELL, self.log).await.ok().and_then(Result::ok).unwrap_or_default();
-        match text::first_line(&last, 300) {
+        let log = timeout(FAREWELL, self.log).await.ok().and_then(Result::ok).unwrap_or_default();
+        match log.in_words() {
             it if it.is_empty() => how,
             it => format!("{how}: {it}"),
         }
     }
 }
 
-/// Passes a server's log on to ours; returns its last line that says something. Some servers print what they were
-/// started with: secrets do not go further, neither to the log nor, with the last line, to the model.
-async fn log(stderr: ChildStderr, secrets: Vec<String>) -> String {
-    let (mut reader, mut line, mut last) = (BufReader::new(stderr), Vec::new(), String::new());
+/// What a server's log says of its end.
+#[derive(Debug, Default)]
+struct LogDigest {
+    /// The first lines that name an error.
+    errors: Vec<String>,
+    last: String,
+    /// The file that it names last, such as npm's `…-debug-0.log`.
+    file: Option<AbsPath>,
+}
+
+impl LogDigest {
+    fn add(&mut self, line: &str) {
+        // Code and stack frames are indented.
+        let is_error = ["error", "fatal", "panic"].iter().any(|it| line.to_ascii_lowercase().contains(it))
+            && !line.starts_with(char::is_whitespace);
+        let file =
+            line.split_whitespace().find(|it| it.starts_with('/') && it.ends_with(".log")).and_then(AbsPath::new);
+        if is_error && file.is_none() && self.errors.len() < MAX_ERRORS {
+            self.errors.push(line.trim().to_owned());
+        }
+        self.file = file.or(self.file.take());
+        self.last = line.trim().to_owned();
+    }
+
+    fn in_words(&self) -> String {
+        let shown = match self.errors.as_slice() {
+            [] => self.last.clone(),
+            errors => errors.join("; "),
+        };
+        let shown = text::first_line(&shown, MAX_SHOWN);
+        match self.file.as_ref().filter(|it| disk::metadata(it).is_ok()) {
+            Some(file) if !shown.contains(&file.to_string()) => format!("{shown} (its log: {file})"),
+            _ => shown,
+        }
+    }
+}
+
+/// Passes a server's log on to ours, and keeps what it says of errors. Some servers print what they were started with:
+/// secrets do not go further, neither to the log nor to the model.
+async fn log(stderr: ChildStderr, secrets: Vec<String>) -> LogDigest {
+    let (mut reader, mut line, mut digest) = (BufReader::new(stderr), Vec::new(), LogDigest::default());
     loop {
         line.clear();
         // A line without an end is taken in pieces.
         match (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return last,
+            Ok(0) | Err(_) => return digest,
             Ok(_) => (),
         }
         let text =
             secrets.iter().fold(String::from_utf8_lossy(&line).into_owned(), |it, secret| it.replace(secret, "***"));
         if !text.trim().is_empty() {
             tracing::debug!(target: "castor::mcp::stderr", "{}", text.trim_end());
-            last = text.trim().to_owned();
+            digest.add(&text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LogDigest;
+
+    #[test]
+    fn the_first_errors_and_a_log_that_is_there_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("x-debug-0.log");
+        let check = |lines: &[&str], expected: &str| {
+            let mut digest = LogDigest::default();
+            lines.iter().for_each(|it| digest.add(it));
+            assert_eq!(digest.in_words(), expected, "{lines:?}");
+        };
+        let named = format!("npm error A complete log of this run can be found in: {}", file.display());
+        let npm = ["npm warn old", "npm error code E404", "npm error 404 Not Found", "npm error 404 again", &named];
+        check(&npm, "npm error code E404; npm error 404 Not Found");
+        std::fs::write(&file, "").unwrap();
+        check(&npm, &format!("npm error code E404; npm error 404 Not Found (its log: {})", file.display()));
+        let node = ["node:internal:1228", "  throw err; // Error", "Error: Cannot find module '/x'", "Node.js v22"];
+        check(&node, "Error: Cannot find module '/x'");
+        check(&["starting", "giving up"], "giving up");
+        check(&[], "");
     }
 }

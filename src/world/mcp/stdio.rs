@@ -12,7 +12,7 @@ use super::{
     server_process::ServerProcess,
 };
 use crate::{
-    base::{mcp::McpLink, sandbox::Confinement},
+    base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
     world::{
         disk,
         process::{Groups, PipedProcess, Spawn, Stdin},
@@ -45,8 +45,7 @@ pub(super) async fn open(
     let confined = launch.confined.as_deref();
     let caches = confined.map(caches).unwrap_or_default();
     let env: Vec<(String, String)> = launch.env.iter().chain(&caches).chain(env).cloned().collect();
-    let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
-    let secrets = env.iter().filter(is_secret).map(|(_, it)| it.clone()).filter(|it| it.len() >= MIN_SECRET).collect();
+    let secrets = secrets(&env, &own_paths(&cwd, confined));
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
     let absent = |why: io::Error| StartError::Absent { command: command.clone(), why: why.to_string() };
     let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(groups).map_err(absent)?;
@@ -54,8 +53,33 @@ pub(super) async fn open(
     OpenConnection::handshake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
 }
 
+/// Paths that castor itself gave the server: no part of them is a secret, such as the session's id.
+fn own_paths(cwd: &AbsPath, confined: Option<&Confinement>) -> Vec<String> {
+    confined.map(|it| it.own_folders.tmp.to_string()).into_iter().chain([cwd.to_string()]).collect()
+}
+
+/// What is starred out of its log. A path with stars in it could not be opened.
+fn secrets(env: &[(String, String)], own_paths: &[String]) -> Vec<String> {
+    let is_secret = |(name, value): &&(String, String)| name_looks_secret(name) || value_looks_secret(value);
+    let is_own = |it: &String| own_paths.iter().any(|path| path.contains(it.as_str()));
+    let values = env.iter().filter(is_secret).map(|(_, it)| it);
+    values.filter(|it| it.len() >= MIN_SECRET && !is_own(it)).cloned().collect()
+}
+
 /// Programs that fetch servers keep them below the home folder, which a confined one cannot write.
 fn caches(it: &Confinement) -> Vec<(String, String)> {
     let below = |name: &str| it.own_folders.tmp.join(name).to_string();
     vec![("XDG_CACHE_HOME".to_owned(), below("cache")), ("npm_config_cache".to_owned(), below("npm"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::secrets;
+
+    #[test]
+    fn paths_of_castors_own_are_not_starred_out() {
+        let env = [("MY_TOKEN", "canary-canary"), ("A_SESSION_KEY", "0190-abcd"), ("HOME", "/home/u"), ("KEY", "abc")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(secrets(&env, &["/h/.castor/scratch/0190-abcd/tmp".to_owned()]), ["canary-canary"]);
+    }
 }

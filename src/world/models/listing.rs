@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::{error_body, remote::Remote};
+use super::remote::Remote;
 use crate::{
     base::model::{Failure, FailureKind},
     world::http::{self, safe_host},
@@ -39,8 +39,8 @@ impl Remote {
     /// # Errors
     /// As any request; also where this service has no list.
     pub async fn list(&self) -> Result<Vec<ListedModel>, Failure> {
-        let token = self.token().await.map_err(|it| self.redact_failure(it, None))?;
-        self.fetch_list(token.as_ref()).await.map_err(|it| self.redact_failure(it, token.as_ref()))
+        let token = self.token().await.map_err(|it| self.present_failure(it, None))?;
+        self.fetch_list(token.as_ref()).await.map_err(|it| self.present_failure(it, token.as_ref()))
     }
 
     async fn fetch_list(&self, token: Option<&SecretString>) -> Result<Vec<ListedModel>, Failure> {
@@ -51,13 +51,14 @@ impl Remote {
         let status = response.status();
         let body = http::read_head(&mut response, MAX_LIST).await;
         if !status.is_success() {
-            return Err(error_body::from_answer(status.as_u16(), &String::from_utf8_lossy(&body), None));
+            return Err(self.refusal(&response, &body));
         }
         let found = serde_json::from_slice(&body).ok().and_then(|it| parse_list(&it));
-        found.ok_or_else(|| {
+        let no_list = || {
             let text = format!("{} answered with something that is no list of models.", safe_host(&url));
             Failure::new(FailureKind::Garbage, text)
-        })
+        };
+        found.ok_or_else(|| self.web_page(&response, &body).unwrap_or_else(no_list))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Models over HTTP: one streaming request per answer, in the provider's dialect.
 
 mod answer;
+pub mod origin;
+pub mod web_page;
 
 use std::{
     fmt,
@@ -24,6 +26,7 @@ use crate::{
     world::http::{self, Http},
 };
 use answer::{Answer, not_a_stream};
+use origin::EndpointOrigin;
 
 /// Of an error's body, or of an answer that is none, no more is read, in bytes.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -43,6 +46,7 @@ pub struct Endpoint {
     pub headers: Vec<(String, SecretString)>,
     /// Takes the place of the key where there is one.
     pub tokens: Option<Arc<Tokens>>,
+    pub origin: EndpointOrigin,
 }
 
 /// One provider's API: paths, request bodies and answers.
@@ -117,6 +121,12 @@ impl Remote {
         Self { endpoint, dialect: Box::new(dialect), http, prefix: String::new() }
     }
 
+    /// With other words about where its address and key come from.
+    pub fn with_origin(mut self, origin: EndpointOrigin) -> Self {
+        self.endpoint.origin = origin;
+        self
+    }
+
     /// Models are asked for as `NAME/MODEL`, which the service knows as `MODEL`.
     pub fn with_prefix(self, name: &str) -> Self {
         Self { prefix: format!("{name}/"), ..self }
@@ -139,15 +149,28 @@ impl Remote {
             if let (StatusCode::UNAUTHORIZED, Some(tokens), Some(token)) = (status, &self.endpoint.tokens, token) {
                 tokens.invalidate(token).await;
             }
-            let retry_after = retry_after(status.as_u16(), response.headers());
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(error_body::from_answer(status.as_u16(), &String::from_utf8_lossy(&body), retry_after));
+            return Err(self.refusal(&response, &body));
         }
         if !is_stream(response.headers()) {
             let body = http::read_head(&mut response, MAX_ERROR_BODY).await;
-            return Err(not_a_stream(&body));
+            return Err(self.web_page(&response, &body).unwrap_or_else(|| not_a_stream(&body)));
         }
         Answer::new(response, &self.http, decoder).deliver(sink).await
+    }
+
+    /// The failure for an answer whose status is no success.
+    pub(super) fn refusal(&self, response: &Response, body: &[u8]) -> Failure {
+        let status = response.status().as_u16();
+        self.web_page(response, body).unwrap_or_else(|| {
+            let retry_after = retry_after(status, response.headers());
+            error_body::from_answer(status, &String::from_utf8_lossy(body), retry_after)
+        })
+    }
+
+    pub(super) fn web_page(&self, response: &Response, body: &[u8]) -> Option<Failure> {
+        let expected = (self.endpoint.origin.api.as_str(), response.url());
+        web_page::failure(response.status().as_u16(), response.headers(), body, expected)
     }
 
     async fn send(&self, request: &ModelRequest, token: Option<&SecretString>) -> Result<Response, Failure> {
@@ -205,8 +228,9 @@ impl Remote {
         Ok(res)
     }
 
-    /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us.
-    pub(super) fn redact_failure(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
+    /// Makes a failure fit to be shown: one line, of bounded length, without what servers like to repeat of us, and with
+    /// what to check.
+    pub(super) fn present_failure(&self, failure: Failure, token: Option<&SecretString>) -> Failure {
         let mut message = failure.message;
         let values = self.endpoint.headers.iter().map(|(_, value)| value.expose_secret());
         let token = token.map(SecretString::expose_secret);
@@ -215,18 +239,24 @@ impl Remote {
         for secret in &secrets {
             message = message.replace(secret, "[hidden]");
         }
-        let details = Box::new(failure.details.without(|it| secrets.iter().any(|secret| it.contains(secret))));
         let line = message.split(|it: char| it.is_whitespace() || it.is_control()).filter(|it| !it.is_empty());
         let line = line.collect::<Vec<_>>().join(" ");
-        Failure { message: text::head(&line, MAX_MESSAGE).to_owned(), details, ..failure }
+        let failure = Failure { message: text::head(&line, MAX_MESSAGE).to_owned(), ..failure };
+        let advice = self.endpoint.origin.advice(&failure, self.endpoint.key.expose_secret());
+        let message = match advice.is_empty() {
+            true => failure.message,
+            false => format!("{} {advice}", text::end_sentence(&failure.message)),
+        };
+        let details = Box::new(failure.details.without(|it| secrets.iter().any(|secret| it.contains(secret))));
+        Failure { message, details, ..failure }
     }
 }
 
 impl Generator for Remote {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let token = self.token().await.map_err(|it| self.redact_failure(it, None))?;
-            self.answer(request, token.as_ref(), sink).await.map_err(|it| self.redact_failure(it, token.as_ref()))
+            let token = self.token().await.map_err(|it| self.present_failure(it, None))?;
+            self.answer(request, token.as_ref(), sink).await.map_err(|it| self.present_failure(it, token.as_ref()))
         })
     }
 }

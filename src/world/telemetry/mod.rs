@@ -16,6 +16,7 @@ mod settings;
 mod spans;
 
 use std::{
+    fmt,
     fs::File,
     io::{self, IsTerminal},
     path::Path,
@@ -25,12 +26,16 @@ use std::{
     },
 };
 
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::{Event, Level, level_filters::LevelFilter};
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{FilterExt, filter_fn},
-    fmt::format::FmtSpan,
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{FmtSpan, Writer},
+    },
     layer::SubscriberExt,
+    registry::LookupSpan,
     util::SubscriberInitExt,
 };
 
@@ -80,9 +85,29 @@ fn log_layer(env: &Env) -> Boxed {
                 eprintln!("castor: {LOG_FILE_VAR}: {it}; the log is here");
             }
             // Editors and `run` read lines from a pipe: no colours there.
-            let ansi = io::stderr().is_terminal();
-            layer.with_writer(io::stderr).with_ansi(ansi).without_time().with_filter(filter).boxed()
+            let layer = layer.with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+            match env.get(LOG_VAR) {
+                Some(_) => layer.without_time().with_filter(filter).boxed(),
+                // Nobody asked for a log: people read this.
+                None => layer.event_format(PlainLine).with_filter(filter).boxed(),
+            }
         }
+    }
+}
+
+/// `warning: ` and the message: no time, and no module's path.
+struct PlainLine;
+
+impl<S, N> FormatEvent<S, N> for PlainLine
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, cx: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let word = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
+        write!(out, "{word}: ")?;
+        cx.field_format().format_fields(out.by_ref(), event)?;
+        writeln!(out)
     }
 }
 

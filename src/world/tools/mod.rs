@@ -19,7 +19,7 @@ mod snippet;
 mod testing;
 mod text_file;
 pub mod truncate;
-mod walk;
+pub mod walk;
 pub mod write_file;
 
 use std::sync::Arc;

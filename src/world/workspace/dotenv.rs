@@ -1,7 +1,7 @@
 //! `.env` files of a workspace: harmless variables that the environment lacks.
 
 use crate::{
-    base::{dotenv::parse, path::AbsPath},
+    base::{dotenv::parse_lines, path::AbsPath},
     world::{
         disk,
         secrets::Env,
@@ -31,9 +31,9 @@ pub fn extend_env(env: &Env, project: &ProjectFiles) -> (Env, Vec<Warning>) {
     let (mut res, mut warnings) = (env.clone(), Vec::new());
     let mut add = |origin: String, bytes: &[u8]| {
         let mut refused = Vec::new();
-        for (name, value) in parse(&String::from_utf8_lossy(bytes)) {
+        for (line, name, value) in parse_lines(&String::from_utf8_lossy(bytes)) {
             match ALLOWED_VARS.contains(&name.as_str()) {
-                true => res.set_if_absent(&name, &value, &origin),
+                true => res.set_if_absent(&name, &value, (&origin, line)),
                 false if is_for_castor(&name) && !refused.contains(&name) => refused.push(name),
                 false => (),
             }

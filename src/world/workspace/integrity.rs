@@ -41,7 +41,7 @@ pub fn read(home: &AbsPath, folder: &AbsPath) -> (Option<TrustedHashes>, Option<
         Ok(it) if it.version == VERSION && it.folder == folder.to_string() => (Some(it.files), None),
         other => {
             let why = other.err().unwrap_or_else(|| "it is about something else".to_owned());
-            let message = format!("cannot be used ({why}): every file of {folder} is asked about again");
+            let message = format!("cannot be used ({why}): castor asks about every file of {folder} again");
             (Some(TrustedHashes::new()), Some(Warning { origin: file.to_string(), at: None, key: None, message }))
         }
     }

@@ -97,7 +97,7 @@ pub fn read(
                 continue;
             }
             Err(it) => {
-                warnings.push(warn(&folder, format!("cannot be read: {it}; everything is asked about")));
+                warnings.push(warn(&folder, format!("cannot be read: {it}; castor asks about every call")));
                 files.push(PolicyFile { author, file: folder, text: None });
                 continue;
             }
@@ -109,7 +109,7 @@ pub fn read(
         let mut names: Vec<String> = names.into_iter().filter(|it| it.ends_with(".toml")).collect();
         names.sort();
         if names.len() > MAX_FILES {
-            warnings.push(warn(&folder, format!("has more than {MAX_FILES} files; everything is asked about")));
+            warnings.push(warn(&folder, format!("has more than {MAX_FILES} files; castor asks about every call")));
             files.push(PolicyFile { author, file: folder.clone(), text: None });
             names.truncate(MAX_FILES);
         }
@@ -131,7 +131,7 @@ fn warn(file: &AbsPath, message: String) -> Warning {
 }
 
 fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
-    let closed = "what it may have denied is asked about";
+    let closed = "castor asks about everything that it may deny";
     let bytes = (reader.read)(file).map_err(|it| warn(file, format!("cannot be read: {it}; {closed}")))?;
     if bytes.len() > MAX_BYTES {
         return Err(warn(file, format!("is over {} MiB: {closed}", MAX_BYTES >> 20)));

@@ -53,7 +53,7 @@ const RULES: GrantFile = GrantFile {
     folder: "policies",
     name: GRANTS_FILE,
     key: "rule",
-    head: "# What was allowed for ever. `castor permissions` lists and takes back.\n\n",
+    head: "# Permanent permissions. `castor permissions` lists and removes them.\n\n",
 };
 
 impl GrantFile {

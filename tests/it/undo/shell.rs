@@ -64,7 +64,7 @@ Restored
   new/b.txt
 $ castor undo
 Session $ID (go)
-castor: there is nothing to take back: no file was changed since
+castor: there is nothing to undo: no file has changed since
 [exit 1]
 $ castor diff
 Nothing that this session changed still stands.
@@ -232,7 +232,7 @@ $ castor undo latest
 castor: nothing was held: checkpoints were off (`general.checkpointing.enabled`), or could not be taken
 [exit 1]
 $ castor undo
-castor: nothing was held of what session $ID (go) did last: checkpoints were off (`general.checkpointing.enabled`), or could not be taken. To take back what another one did, name it; `castor sessions list` has them
+castor: nothing was held of what session $ID (go) did last: checkpoints were off (`general.checkpointing.enabled`), or could not be taken. To undo turns of another session, name it; `castor sessions list` lists them
 [exit 1]
 ",
     );

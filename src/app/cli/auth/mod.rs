@@ -1,8 +1,10 @@
 //! `castor auth`: stores, deletes and checks the API key. Keys come from a terminal or a pipe, never from argv.
 
 mod hidden_input;
+mod key_check;
 mod status;
 
+pub use key_check::KeyCheck;
 pub use status::sources;
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -17,8 +19,9 @@ use super::{
 };
 use crate::{
     app::model::endpoint_checks::check_key,
-    base::path::AbsPath,
+    base::{path::AbsPath, text},
     world::{
+        models::remote::origin::key_end,
         secrets::{Env, credentials},
         workspace,
     },
@@ -26,8 +29,6 @@ use crate::{
 
 /// More than any key has, in bytes.
 const MAX_KEY: u64 = 16 << 10;
-/// Of shorter keys not even the end is shown.
-const MIN_SHOWN: usize = 16;
 
 /// Acts on the stored key.
 #[derive(Args, Clone, Debug)]
@@ -39,11 +40,14 @@ pub struct AuthArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum AuthVerb {
-    /// Asks for a Gemini API key, without showing it, and stores it for you alone
+    /// Asks for a Gemini API key, checks it, and stores it for you alone
     Login {
         /// Read the key from stdin: `pass show gemini | castor auth login --key-stdin`
         #[arg(long)]
         key_stdin: bool,
+        /// Store the key without asking the provider whether it works
+        #[arg(long)]
+        no_check: bool,
     },
     /// Removes the stored key
     Logout,
@@ -62,6 +66,8 @@ pub struct AuthStreams<'a> {
     pub is_terminal: bool,
     pub out: Box<dyn Write + 'a>,
     pub err: Box<dyn Write + 'a>,
+    /// Asks the provider whether a key works.
+    pub check: fn(&Env, &AbsPath, &SecretString) -> KeyCheck,
 }
 
 impl AuthStreams<'static> {
@@ -72,6 +78,7 @@ impl AuthStreams<'static> {
             is_terminal,
             out: Box::new(CleanText::new(Output::of_process())),
             err: Box::new(CleanText::new(io::stderr())),
+            check: key_check::check_with_provider,
         }
     }
 }
@@ -86,7 +93,9 @@ pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<
         return Ok(EXIT_AUTH);
     };
     let done = match args.verb {
-        AuthVerb::Login { key_stdin } => login(key_stdin, env, &home, streams),
+        AuthVerb::Login { key_stdin, no_check } => {
+            read_key(key_stdin, streams).and_then(|key| store_key(&key, no_check, (env, cwd, &home), streams))
+        }
         AuthVerb::Logout => logout(env, &home),
         AuthVerb::Status { json } => status::status(json, env, cwd, streams),
     };
@@ -102,19 +111,39 @@ pub fn run(args: &AuthArgs, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<
 /// Exit code, and what is printed.
 type VerbOutcome = Result<(u8, String), String>;
 
-fn login(key_stdin: bool, env: &Env, home: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
+const GET_A_KEY: &str = "https://aistudio.google.com/apikey";
+
+fn read_key(key_stdin: bool, streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
     let key = match (key_stdin, streams.is_terminal) {
         (true, _) => read_piped_key(streams)?,
         (false, true) => ask_for_key(streams)?,
         (false, false) => return Err("stdin is no terminal; pipe the key and add --key-stdin".to_owned()),
     };
-    let key =
-        check_key(key.expose_secret())?.ok_or("no key was given; get one at https://aistudio.google.com/apikey")?;
-    credentials::save(home, &key).map_err(|it| it.to_string())?;
-    let mut text = format!("Stored the key{} in {}.\n", end_of(&key), credentials::place(home));
-    if let Some((name, _)) = env.first_set(VARIABLES) {
-        text += &format!("Note: {name} is set in this environment and goes before it.\n");
+    check_key(key.expose_secret())?.ok_or_else(|| format!("no key was given; get one at {GET_A_KEY}"))
+}
+
+/// Stores a key that the provider does not refuse.
+fn store_key(
+    key: &SecretString,
+    no_check: bool,
+    (env, cwd, home): (&Env, &AbsPath, &AbsPath),
+    streams: &mut AuthStreams<'_>,
+) -> VerbOutcome {
+    let checked = (!no_check).then(|| (streams.check)(env, cwd, key));
+    if let Some(KeyCheck::Refused(why)) = &checked {
+        let why = text::end_sentence(why);
+        return Err(format!("the provider refuses this key: {why} Nothing was stored. Get a key at {GET_A_KEY}"));
     }
+    credentials::save(home, key).map_err(|it| it.to_string())?;
+    let works = if checked == Some(KeyCheck::Works) { ", and it works" } else { "" };
+    let mut text = format!("Stored the key{} in {}{works}.\n", end_of(key), credentials::place(home));
+    if let Some(KeyCheck::Unknown(why)) = &checked {
+        text += &format!("Warning: castor could not check the key: {}\n", text::end_sentence(why));
+    }
+    if let Some((name, _)) = env.first_set(VARIABLES) {
+        text += &format!("Note: {name} is set in this environment, and castor uses that key.\n");
+    }
+    text += "Try: castor run \"What does this folder do?\"\n";
     Ok((0, text))
 }
 
@@ -129,6 +158,7 @@ fn read_piped_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String>
 
 fn ask_for_key(streams: &mut AuthStreams<'_>) -> Result<SecretString, String> {
     let AuthStreams { stdin, err, .. } = streams;
+    _ = writeln!(err, "Get a free key at {GET_A_KEY}");
     let line = hidden_input::read_line(stdin, err, "Gemini API key (it is not shown): ");
     let line = line.map_err(|it| format!("the key could not be read: {it}"))?;
     line.ok_or_else(|| "cancelled; nothing was stored".to_owned())
@@ -151,8 +181,7 @@ fn end_of(key: &SecretString) -> String {
 }
 
 fn last_four(key: &SecretString) -> Option<&str> {
-    let key = key.expose_secret();
-    key.get(key.len().checked_sub(4)?..).filter(|_| key.len() >= MIN_SHOWN)
+    key_end(key.expose_secret())
 }
 
 #[cfg(test)]

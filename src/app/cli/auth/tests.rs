@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::{AuthArgs, AuthStreams, run};
+use super::{AuthArgs, AuthStreams, KeyCheck, run};
 use crate::{
     base::path::AbsPath,
     world::{disk, secrets::Env},
@@ -39,6 +39,11 @@ impl Home {
             is_terminal: false,
             out: Box::new(&mut out),
             err: Box::new(&mut err),
+            check: |_, _, key| match secrecy::ExposeSecret::expose_secret(key) {
+                it if it.contains("bad") => KeyCheck::Refused("API key not valid".to_owned()),
+                it if it.contains("offline") => KeyCheck::Unknown("no network".to_owned()),
+                _ => KeyCheck::Works,
+            },
         };
         let code = run(&args.args, &env, &self.path, &mut streams).unwrap();
         drop(streams);
@@ -50,14 +55,17 @@ impl Home {
 
 const NOTHING: &str = "41 gemini-api-key  not configured\ngateway         not configured\n\
                        vertex-ai       not configured\nopenai          not configured\nanthropic       not configured\n\
-                       openrouter      not configured\n\nNo API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started; OPENAI_API_KEY, ANTHROPIC_API_KEY and OPENROUTER_API_KEY are for models such as openai/NAME. `castor acp --model demo` works without one.";
+                       openrouter      not configured\n\nNo API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or try `castor run -m demo`.";
 
 #[test]
 fn login_status_logout() {
     let home = Home::new(&[]);
     assert_eq!(home.auth("status", ""), NOTHING);
     let stored = home.auth("login --key-stdin", " canary-canary-1234\n");
-    assert_eq!(stored, "0 Stored the key that ends in 1234 in $HOME/.castor/credentials.json.");
+    assert_eq!(
+        stored,
+        "0 Stored the key that ends in 1234 in $HOME/.castor/credentials.json, and it works.\nTry: castor run \"What does this folder do?\""
+    );
     let status = "0 gemini-api-key  $HOME/.castor/credentials.json, the key ends in 1234 (in use)\n\
                   gateway         not configured\nvertex-ai       not configured\n\
                   openai          not configured\nanthropic       not configured\n\
@@ -74,8 +82,9 @@ fn login_status_logout() {
 fn says_which_variable_is_in_the_way() {
     let home =
         Home::new(&[("GOOGLE_API_KEY", "canary-from-env-9876"), ("GOOGLE_GEMINI_BASE_URL", "https://gw.example")]);
-    let stored = "0 Stored the key in $HOME/.castor/credentials.json.\n\
-                  Note: GOOGLE_API_KEY is set in this environment and goes before it.";
+    let stored = "0 Stored the key in $HOME/.castor/credentials.json, and it works.\n\
+                  Note: GOOGLE_API_KEY is set in this environment, and castor uses that key.\n\
+                  Try: castor run \"What does this folder do?\"";
     assert_eq!(home.auth("login --key-stdin", "canary"), stored, "nothing of a short key is shown");
     let status = "0 gemini-api-key  GOOGLE_API_KEY in the environment, the key ends in 9876\n\
                   gateway         GOOGLE_GEMINI_BASE_URL in the environment, the key ends in 9876 (in use)\n\
@@ -97,6 +106,20 @@ fn refuses_what_is_no_key() {
     assert_eq!(home.auth("login --key-stdin", "canary\ncanary\n"), odd);
     assert_eq!(home.auth("login", "canary"), "41 castor: stdin is no terminal; pipe the key and add --key-stdin");
     assert_eq!(home.auth("status", ""), NOTHING);
+}
+
+#[test]
+fn a_key_is_checked_before_it_is_stored() {
+    let home = Home::new(&[]);
+    let refused = home.auth("login --key-stdin", "bad-canary-canary");
+    let why = "41 castor: the provider refuses this key: API key not valid. Nothing was stored. Get a key at \
+               https://aistudio.google.com/apikey";
+    assert_eq!(refused, why);
+    assert_eq!(home.auth("status", ""), NOTHING);
+    let unsure = home.auth("login --key-stdin", "offline-canary-1234");
+    assert!(unsure.contains("\nWarning: castor could not check the key: no network.\nTry: "), "{unsure}");
+    let unchecked = home.auth("login --key-stdin --no-check", "bad-canary-canary-9876");
+    assert!(unchecked.starts_with("0 Stored the key that ends in 9876 in $HOME/"), "{unchecked}");
 }
 
 #[test]

@@ -19,7 +19,11 @@ use crate::{
         settings::Settings,
     },
     base::model::{Failure, FailureKind},
-    world::{http::Http, models::remote::Remote, secrets::Env},
+    world::{
+        http::Http,
+        models::remote::{Remote, web_page::WEB_PAGE},
+        secrets::Env,
+    },
 };
 
 /// A provider that is slower would not answer a prompt either.
@@ -85,7 +89,9 @@ async fn send_probe(remote: &Remote) -> ProbeResult {
 }
 
 fn classify_failure(it: &Failure, took: Duration) -> ProbeResult {
+    let is_web_page = it.details.words.iter().any(|it| it == WEB_PAGE);
     match (it.kind, it.status) {
+        _ if is_web_page => ProbeResult::Broken(it.message.clone()),
         (FailureKind::Connect | FailureKind::Stream, _) | (_, Some(401 | 403)) => {
             ProbeResult::Broken(format!("the model cannot be reached: {}", it.message))
         }

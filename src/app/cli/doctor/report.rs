@@ -13,7 +13,7 @@ use crate::{
     app::{
         cli::auth,
         session::{confinement, policies},
-        settings::{KEYS, Settings, Sources, explain},
+        settings::{SettingValue, Settings, Sources, set_values},
     },
     base::{
         event::EventKind,
@@ -68,7 +68,7 @@ pub(super) struct Preparations {
 /// The settings part of the report.
 pub(super) struct SettingsReport {
     pub files: Vec<String>,
-    pub values: Vec<String>,
+    pub values: Vec<SettingValue>,
     pub warnings: Vec<String>,
 }
 
@@ -158,15 +158,11 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
 
 /// Every setting that is set, with its value and the layer that wins. Servers have their own section, without their
 /// arguments, which may hold anything.
-fn values(sources: Sources<'_>) -> Vec<String> {
-    let mut groups: Vec<&str> = KEYS.iter().filter_map(|it| it.path.split('.').next()).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    let text: String = groups.into_iter().map(|it| explain(it, sources).0).collect();
-    let shown = KEYS.iter().filter(|it| it.path != "mcpServers").map(|it| format!("{} = ", it.path));
-    let shown: Vec<String> = shown.collect();
-    let is_value = |it: &&str| shown.iter().any(|start| it.starts_with(start));
-    text.lines().filter(is_value).map(str::to_owned).collect()
+fn values(sources: Sources<'_>) -> Vec<SettingValue> {
+    let mut res = set_values(sources);
+    res.retain(|it| it.key != "mcpServers");
+    res.sort_by_key(|it| it.key);
+    res
 }
 
 /// No arguments, no path: both may hold keys.
@@ -187,7 +183,7 @@ fn trust_words(ground: &FolderConfig) -> String {
     match &ground.trust {
         Trust::Trusted { why, .. } => format!("trusted: {why}{unused}"),
         Trust::Untrusted(why) => format!("not trusted: {why}{unused}"),
-        Trust::Unknown => format!("not trusted: nobody has said anything about it{unused}"),
+        Trust::Unknown => format!("not trusted: you have not decided about it yet{unused}"),
     }
 }
 

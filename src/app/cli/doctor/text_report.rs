@@ -9,7 +9,7 @@ use super::{
     probe::{ProbeStep, SERVERS},
     report::Report,
 };
-use crate::wire::acp::session::iso_time;
+use crate::{app::settings::options::DEMO, wire::acp::session::iso_time};
 
 impl Report {
     pub fn to_text(&self) -> String {
@@ -22,7 +22,7 @@ impl Report {
         });
         section(&mut out, "Handshake with itself, on the demo model", steps);
         section(&mut out, "Settings files", self.settings.files.iter().cloned());
-        section(&mut out, "Settings", self.settings.values.iter().cloned());
+        section(&mut out, "Settings", self.settings.values.iter().map(ToString::to_string));
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys));
         section(&mut out, "Model", [self.model_in_words()].into_iter());
@@ -71,13 +71,13 @@ impl Report {
         row("handshake", &if is_sound(&steps) { format!("{ms} ms, on the demo model") } else { failed() });
         if !servers.is_empty() {
             let ms = took(&servers);
-            row("servers", &if is_sound(&servers) { format!("{ms} ms until all were there") } else { failed() });
+            row("servers", &if is_sound(&servers) { format!("{ms} ms until all were ready") } else { failed() });
         }
         row("model", &self.model_in_words());
         row("sandbox", &self.sandbox.in_words());
         row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
         if !self.preparations.left.is_empty() {
-            row("removed", &format!("what a castor that was killed left: {}", self.preparations.left.join(", ")));
+            row("removed", &format!("leftovers of a castor that was killed: {}", self.preparations.left.join(", ")));
         }
         self.preparations.recovered.iter().for_each(|it| row("recovered", it));
         // What is to be done says it again.
@@ -85,7 +85,7 @@ impl Report {
         for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {
             row("warning", it);
         }
-        out.push_str("`castor doctor --all` tells more, and what to put into the settings of editors.\n");
+        out.push_str("`castor doctor --all` shows more, and settings for editors.\n");
         self.write_todo(&mut out);
         out
     }
@@ -101,12 +101,17 @@ impl Report {
 
     /// Its name, where its key is, and whether it is there.
     fn model_in_words(&self) -> String {
-        let name = self.model.name.as_deref().unwrap_or("castor's choice");
         let active = self.keys.get("active").and_then(Value::as_str).unwrap_or_default();
         let methods = self.keys.get("methods").and_then(Value::as_array).into_iter().flatten();
         let used = methods.filter(|it| it.get("id").and_then(Value::as_str) == Some(active));
-        let place = used.filter_map(|it| it.get("place")?.as_str()).next().unwrap_or("nothing to reach it with");
-        format!("{name} ({place}) {}", self.model.reach.in_words())
+        let place = used.filter_map(|it| it.get("place")?.as_str()).next();
+        match (self.model.name.as_deref(), place) {
+            (Some(DEMO), _) => format!("{DEMO}, which needs no key"),
+            (name, Some(place)) => {
+                format!("{} ({place}) {}", name.unwrap_or("chosen by castor"), self.model.reach.in_words())
+            }
+            (name, None) => format!("{}: no API key", name.unwrap_or("none")),
+        }
     }
 }
 

@@ -172,7 +172,7 @@ impl Migration {
             self.note(&format!("scripts that look at tool_name and tool_input get castor's: {}", names.join(", ")));
         }
         if !self.hooks.is_empty() {
-            self.note("exit codes: 1 is a warning as there, but any code above 1 is a no, not only 2");
+            self.note("exit codes: 1 is a warning as there, but any code above 1 denies, not only 2");
         }
         (json!({ "hooks": self.hooks }), self.notes)
     }

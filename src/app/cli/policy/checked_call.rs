@@ -67,10 +67,8 @@ pub fn read(what: &str, args: Option<&str>, server: Option<&str>, servers: &[Str
         (Some(it), _) => it,
         (None, true) => server_of(what, servers)?,
         (None, false) => {
-            return Err(format!(
-                "{} For a tool of an MCP server add --server NAME.",
-                known.unknown_tool_error(what).message
-            ));
+            let why = known.unknown_tool_output(what).error.map(|it| it.message).unwrap_or_default();
+            return Err(format!("{why} For a tool of an MCP server add --server NAME."));
         }
     };
     let tool = if what.starts_with("mcp_") { what.to_owned() } else { ToolNames::default().name(server, what) };

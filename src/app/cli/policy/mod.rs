@@ -253,18 +253,18 @@ fn check(context: CheckContext<'_>, asked: &CheckedCall, out: &mut dyn Write) ->
         writeln!(out, "       {it}")?;
     }
     if let Some(it) = &answer.verdict.deny_message {
-        writeln!(out, "       the model is told: {it}")?;
+        writeln!(out, "       the model reads: {it}")?;
     }
     if let Some(it) = refused {
-        writeln!(out, "       whatever the rules say, {tool} does not take these arguments: {it}")?;
+        writeln!(out, "       {tool} does not take these arguments, whatever the rules say: {it}")?;
     }
     for it in &answer.checkers {
-        writeln!(out, "       unless another word comes from {it}")?;
+        writeln!(out, "       unless a safety checker says otherwise: {it}")?;
     }
     if let Some(server) = server {
         writeln!(
             out,
-            "       {tool} of {server}; rules by what the server says of it (toolAnnotations) do not count here"
+            "       {tool} of {server}; this check ignores rules about toolAnnotations, which only the server knows"
         )?;
     }
     for part in &answer.parts {

@@ -130,7 +130,7 @@ impl TerminalAsker {
                 let options = choices(&params);
                 if matches!(self.typing, Keyboard::Nobody) || options.is_empty() {
                     _ = question.answer.send(reject_once(&options));
-                    return format!("castor: not allowed, as nobody is here to ask: {title}\n");
+                    return format!("castor: denied, because nobody can be asked: {title}\n");
                 }
                 let text = describe(&title, call, &options);
                 (AnswerKind::Options(options), text)
@@ -150,7 +150,7 @@ impl TerminalAsker {
         };
         if matches!(self.typing, Keyboard::Nobody) {
             _ = question.answer.send(Answer::Declined);
-            return "castor: not answered, as nobody is here to ask\n".to_owned();
+            return "castor: not answered, because nobody can be asked\n".to_owned();
         }
         self.open();
         self.waiting.push_back(Pending { request: question.request, text, kind, answer: question.answer });

@@ -78,8 +78,8 @@ impl CallTracker {
             n => format!("{n} calls"),
         };
         Some(format!(
-            "{calls} needed an approval, and nobody could be asked: run it on a terminal, \
-             or allow more with --approval-mode or a rule (`castor policy check --headless` tells which is missing)"
+            "{calls} needed an approval, and nobody could be asked. Run castor on a terminal, or allow more with \
+             --approval-mode or a rule (`castor policy check --headless` shows what is missing)"
         ))
     }
 

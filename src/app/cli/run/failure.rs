@@ -16,6 +16,8 @@ pub enum Exit {
     TurnLimit,
     Tool,
     Untrusted,
+    /// Calls were denied because nobody could be asked.
+    Unasked,
     /// The turn was cancelled and ended.
     Cancelled,
     /// The user wants to leave at once.
@@ -32,7 +34,7 @@ pub struct Failure {
 }
 
 /// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error, what it means where help has to say so)
-const EXITS: [(Exit, u8, &str, &str, &str); 11] = [
+const EXITS: [(Exit, u8, &str, &str, &str); 12] = [
     (Exit::Done, 0, "", "", "done"),
     (Exit::Failed, 1, "Error", "internal", "failed"),
     (Exit::Auth, 41, "FatalAuthenticationError", "auth", "not signed in"),
@@ -41,6 +43,7 @@ const EXITS: [(Exit, u8, &str, &str, &str); 11] = [
     (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit", "a limit"),
     (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
     (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "the folder is not trusted"),
+    (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "nobody could be asked for an approval"),
     (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
     (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
     (Exit::Unread, 0, "", "", ""),
@@ -51,6 +54,9 @@ const AUTH_REQUIRED: i32 = -32000;
 const NOT_FOUND: i32 = -32002;
 /// ACP: the request was cancelled.
 const REQUEST_CANCELLED: i32 = -32800;
+
+const OUTPUT_LIMIT: &str =
+    "the model reached its own output limit (maxOutputTokens), so its answer is cut off; ask for less at once";
 
 /// Codes and what they mean.
 pub fn meanings() -> impl Iterator<Item = (u8, &'static str)> {
@@ -120,9 +126,10 @@ pub fn from_answer(error: &Error) -> Option<Failure> {
     }
 }
 
-/// What a prompt's stop reason means for the exit code.
-pub fn from_stop_reason(reason: &str) -> Result<(), Failure> {
+/// What a prompt's stop reason means for the exit code. `detail`: castor's `_meta.castor.stop`.
+pub fn from_stop_reason(reason: &str, detail: Option<&str>) -> Result<(), Failure> {
     match reason {
+        "max_tokens" if detail == Some("outputLimit") => Err(Failure::new(Exit::TurnLimit, OUTPUT_LIMIT)),
         "max_turn_requests" => Err(Failure::new(Exit::TurnLimit, "a limit was reached before the work was done")),
         "max_tokens" => Err(Failure::new(Exit::TurnLimit, "a limit of tokens was reached before the work was done")),
         "refusal" => Err(Failure::new(Exit::Failed, "the model refused to answer")),
@@ -166,9 +173,12 @@ mod tests {
 
     #[test]
     fn stop_reasons_have_exit_codes() {
-        assert!(from_stop_reason("end_turn").is_ok());
-        assert_eq!(from_stop_reason("max_turn_requests").unwrap_err().exit, Exit::TurnLimit);
-        assert_eq!(from_stop_reason("max_tokens").unwrap_err().exit, Exit::TurnLimit);
-        assert_eq!(from_stop_reason("cancelled").unwrap_err().exit.code(), 130);
+        let end = |reason, detail| from_stop_reason(reason, detail).map_err(|it| (it.exit, it.message));
+        assert!(end("end_turn", None).is_ok());
+        assert_eq!(end("max_turn_requests", None).unwrap_err().0, Exit::TurnLimit);
+        assert_eq!(end("cancelled", None).unwrap_err().0.code(), 130);
+        let (own, model) = (end("max_tokens", None).unwrap_err(), end("max_tokens", Some("outputLimit")).unwrap_err());
+        assert_eq!((own.0, model.0), (Exit::TurnLimit, Exit::TurnLimit));
+        assert!(model.1.contains("maxOutputTokens") && !own.1.contains("maxOutputTokens"), "{} {}", own.1, model.1);
     }
 }

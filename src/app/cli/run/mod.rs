@@ -1,6 +1,7 @@
 //! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
 pub mod ask;
+mod attachments;
 pub mod calls;
 mod change_summary;
 pub mod child;
@@ -9,6 +10,7 @@ pub mod client_requests;
 pub mod failure;
 pub mod form;
 pub mod local_servers;
+mod media;
 pub mod prompt;
 pub mod screen;
 pub mod session_start;
@@ -32,19 +34,26 @@ use tokio::sync::mpsc;
 
 use self::{
     ask::{Keyboard, TerminalAsker},
+    attachments::AttachmentFolder,
     child::{Agent, AgentCommand, Pipes},
     client::Peer,
     client_requests::RequestHandlers,
     failure::{Exit, Failure},
+    prompt::Prompt,
     screen::{Screen, ScreenStyle},
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
 };
-use super::args::{AgentArgs, OutputFormat, RunArgs};
+use super::{
+    args::{AgentArgs, OutputFormat, RunArgs},
+    terminal_text::clean_line,
+};
 use crate::{app::session::confinement, base::path::AbsPath, world::secrets::Env};
 
 /// Questions and signals that may wait.
 const QUEUE: usize = 16;
+/// Most characters of a note on a file.
+const MAX_NOTE: usize = 600;
 /// How long the last words may take when the user wants to leave at once.
 const HURRY: Duration = Duration::from_millis(200);
 const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
@@ -154,7 +163,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         }
     };
     let request = SessionRequest { interactive, ..prepared.request };
-    let end = converse(&mut driver, &request, &prepared.prompt, Some(&mut agent)).await;
+    let end = converse(&mut driver, &request, prepared.prompt, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
     if !agent.wait_or_kill().await {
@@ -165,7 +174,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
 
 /// What is known before anything is started.
 struct PreparedRun {
-    prompt: String,
+    prompt: Prompt,
     launch: AgentCommand,
     request: SessionRequest,
 }
@@ -175,14 +184,11 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
     let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
-        let why = "its name is not UTF-8, and the protocol speaks nothing else";
+        let why = "its name is not UTF-8, which the protocol needs";
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
     };
-    let piped = (!context.stdin_is_terminal).then(io::stdin);
-    let (prompt, left_out) = prompt::read(args.prompt.as_deref(), piped).await?;
-    if let Some(it) = left_out {
-        screen.note(it);
-    }
+    let is_piped = !context.stdin_is_terminal && !args.no_stdin;
+    let prompt = read_prompt(args.prompt.as_deref(), is_piped, &cwd, screen).await?;
     if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
         for it in demo_notes(&keys, context.stderr_is_terminal).await {
             screen.note(&it);
@@ -204,6 +210,33 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     }
     let launch = launch(args.agent.as_deref(), &args.agent_args)?;
     Ok(PreparedRun { prompt, launch, request })
+}
+
+/// The prompt with the files that it names. `is_piped`: stdin is part of it.
+async fn read_prompt(
+    typed: Option<&str>,
+    is_piped: bool,
+    cwd: &AbsPath,
+    screen: &mut Screen,
+) -> Result<Prompt, Failure> {
+    let on_wait = |it: &str| {
+        screen.note(it);
+        screen.flush();
+    };
+    let stdin = is_piped.then(io::stdin);
+    let (mut prompt, note) = prompt::read(typed, stdin, prompt::PATIENCE, on_wait).await?;
+    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    if let Some(typed) = typed.filter(|it| attachments::names_files(it))
+        && let Some(folder) = AttachmentFolder::load(cwd, &Env::from_process())
+    {
+        let found = folder.find_files(typed);
+        prompt.attachments.extend(found.attachments);
+        notes.extend(found.notes.iter().map(|it| clean_line(it, MAX_NOTE)));
+    }
+    for it in notes {
+        screen.note(&it);
+    }
+    Ok(prompt)
 }
 
 /// Which agent to start: ours with the flags passed through, or the one that was named.
@@ -240,17 +273,18 @@ fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver,
 async fn converse(
     driver: &mut Driver,
     request: &SessionRequest,
-    prompt: &str,
+    prompt: Prompt,
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
     let reason = match session_start::open_session(driver, request).await? {
-        Some(()) => {
+        Some(capabilities) => {
+            let blocks = prompt.into_blocks(capabilities)?;
             if request.resume.is_some()
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.note_known(&it);
             }
-            let reason = driver.prompt(prompt).await;
+            let reason = driver.prompt(blocks).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
@@ -260,7 +294,8 @@ async fn converse(
         }
         None => None,
     };
-    if let Some(reason) = reason { Ok(reason) } else { Err(agent_exit_failure(driver, agent).await) }
+    let Some(reason) = reason else { return Err(agent_exit_failure(driver, agent).await) };
+    driver.screen.calls.approval_hint().map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
 }
 
 /// What the session changed in files so far, for an agent that lists it and a person that reads it.

@@ -1,73 +1,170 @@
-//! The prompt of `castor run`: arguments and piped text.
+//! The prompt of `castor run`: arguments, what is piped into stdin, and attachments, as ACP content blocks.
 
-use std::{io::Read, thread, time::Duration};
+use std::{io::Read, pin::pin, thread, time::Duration};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
 use tokio::{sync::mpsc, time};
 
-use super::failure::Failure;
+use super::{
+    failure::Failure,
+    media::{Contents, classify},
+};
 
-/// With a prompt on the command line, how long to wait for the first byte of stdin: a script may have left us an open
-/// pipe that nobody writes to.
-const FIRST_BYTE: Duration = Duration::from_millis(500);
+/// When to say that stdin is waited for: a script may have left an open pipe that nobody writes to.
+pub const PATIENCE: Duration = Duration::from_millis(500);
 /// As Gemini CLI.
 const MAX_PIPED: usize = 8 << 20;
 const USAGE: &str = "nothing to ask. Usage: castor run PROMPT, or pipe text into castor run";
-
-/// What is said where stdin is not all in the prompt.
 const CUT: &str = "stdin was cut after 8 MiB";
-const SILENT: &str =
-    "nothing came on stdin within half a second: it is left out. Without a prompt on the command line it is waited for";
+const WAITING: &str = "waiting for stdin to end… (`--no-stdin` does not read it)";
 
-/// A text, and what is to be said of stdin when something of it was left out.
-type PromptText = (String, Option<&'static str>);
-
-/// The prompt, and what is to be said of stdin.
-pub async fn read(typed: Option<&str>, piped: Option<impl Read + Send + 'static>) -> Result<PromptText, Failure> {
-    read_within(FIRST_BYTE, typed, piped).await
+/// A prompt before the agent's capabilities are known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    pub text: String,
+    pub attachments: Vec<Attachment>,
 }
 
-async fn read_within(
-    patience: Duration,
-    typed: Option<&str>,
-    piped: Option<impl Read + Send + 'static>,
-) -> Result<PromptText, Failure> {
-    let typed = typed.filter(|it| !it.trim().is_empty());
-    let (piped, cut) = match piped {
-        Some(reader) => read_piped(reader, typed.map(|_| patience)).await?,
-        None => (String::new(), None),
-    };
-    let piped = piped.trim_end();
-    match (typed, piped) {
-        (None, "") => Err(Failure::input(USAGE)),
-        (None, piped) => Ok((piped.to_owned(), cut)),
-        (Some(typed), "") => Ok((typed.to_owned(), cut)),
-        // A slash command is one only at the very start.
-        (Some(typed), piped) if typed.starts_with('/') => Ok((format!("{typed}\n\n{piped}"), cut)),
-        (Some(typed), piped) => Ok((format!("{piped}\n\n{typed}"), cut)),
+/// Something that goes with the text of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// Bytes in base64. Without a URI they came from stdin.
+    Media { mime: &'static str, data: String, uri: Option<String> },
+    /// A text file, or the list of a folder.
+    Text { uri: String, text: String },
+    /// The agent reads it by its own rules.
+    Link { uri: String },
+}
+
+/// The kinds of content that an agent takes beside text and links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PromptCapabilities {
+    image: bool,
+    audio: bool,
+    embedded_context: bool,
+}
+
+impl PromptCapabilities {
+    /// From the answer to `initialize`.
+    pub fn read(agent: &Value) -> Self {
+        let can = |key: &str| agent.pointer("/agentCapabilities/promptCapabilities")?.get(key)?.as_bool();
+        let can = |key| can(key) == Some(true);
+        Self { image: can("image"), audio: can("audio"), embedded_context: can("embeddedContext") }
     }
 }
 
-async fn read_piped(reader: impl Read + Send + 'static, patience: Option<Duration>) -> Result<PromptText, Failure> {
+impl Prompt {
+    /// Content blocks for an agent. What it does not take becomes a link.
+    ///
+    /// # Errors
+    /// For media on stdin that the agent does not take: there is nothing to link to.
+    pub fn into_blocks(self, can: PromptCapabilities) -> Result<Vec<Value>, Failure> {
+        let text = json!({"type": "text", "text": self.text});
+        let attachments = self.attachments.into_iter().map(|it| it.into_block(can));
+        std::iter::once(Ok(text)).chain(attachments).collect()
+    }
+}
+
+impl Attachment {
+    fn into_block(self, can: PromptCapabilities) -> Result<Value, Failure> {
+        let resource = |it: Value| json!({"type": "resource", "resource": it});
+        Ok(match self {
+            Self::Media { mime, data, uri } if can.image && mime.starts_with("image/") => {
+                json!({"type": "image", "mimeType": mime, "data": data, "uri": uri})
+            }
+            Self::Media { mime, data, .. } if can.audio && mime.starts_with("audio/") => {
+                json!({"type": "audio", "mimeType": mime, "data": data})
+            }
+            Self::Media { mime, data, uri } if can.embedded_context => {
+                resource(json!({"uri": uri.unwrap_or_else(|| "stdin:".to_owned()), "mimeType": mime, "blob": data}))
+            }
+            Self::Media { mime, uri: None, .. } => {
+                return Err(Failure::input(format!("stdin is {mime}, and this agent does not accept that")));
+            }
+            Self::Text { uri, text } if can.embedded_context => resource(json!({"uri": uri, "text": text})),
+            Self::Media { uri: Some(uri), .. } | Self::Text { uri, .. } | Self::Link { uri } => {
+                json!({"type": "resource_link", "name": name_of(&uri), "uri": uri})
+            }
+        })
+    }
+}
+
+fn name_of(uri: &str) -> &str {
+    uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
+}
+
+/// The prompt, and what is to be said of stdin. `on_wait` gets what to say when stdin has not ended after `patience`.
+pub async fn read(
+    typed: Option<&str>,
+    piped: Option<impl Read + Send + 'static>,
+    patience: Duration,
+    on_wait: impl FnMut(&str),
+) -> Result<(Prompt, Option<&'static str>), Failure> {
+    let typed = typed.filter(|it| !it.trim().is_empty());
+    let (bytes, is_cut) = match piped {
+        Some(reader) => read_to_end(reader, patience, on_wait).await?,
+        None => (Vec::new(), false),
+    };
+    let piped = match classify(&bytes, is_cut) {
+        Contents::Text(it) => it,
+        Contents::Media(mime) => return ask_about(typed, mime, &bytes, is_cut).map(|it| (it, None)),
+        Contents::Binary(why) => {
+            let how = "pipe UTF-8 text, an image, a PDF or audio";
+            return Err(Failure::input(format!("stdin is neither text nor media ({why}): {how}")));
+        }
+    };
+    let text = match (typed, piped.trim_end()) {
+        (None, "") => return Err(Failure::input(USAGE)),
+        (None, piped) => piped.to_owned(),
+        (Some(typed), "") => typed.to_owned(),
+        // A slash command is one only at the very start.
+        (Some(typed), piped) if typed.starts_with('/') => format!("{typed}\n\n{piped}"),
+        (Some(typed), piped) => format!("{piped}\n\n{typed}"),
+    };
+    Ok((Prompt { text, attachments: Vec::new() }, is_cut.then_some(CUT)))
+}
+
+/// Half an image is none, and one without a question asks nothing.
+fn ask_about(typed: Option<&str>, mime: &'static str, bytes: &[u8], is_cut: bool) -> Result<Prompt, Failure> {
+    if is_cut {
+        return Err(Failure::input(format!("stdin is {mime} of more than 8 MiB: make it smaller")));
+    }
+    let Some(typed) = typed else {
+        return Err(Failure::input(format!("stdin is {mime}: say what to do with it, as in castor run PROMPT < FILE")));
+    };
+    let media = Attachment::Media { mime, data: BASE64_STANDARD.encode(bytes), uri: None };
+    Ok(Prompt { text: typed.to_owned(), attachments: vec![media] })
+}
+
+/// All bytes until the end, or the first of too many.
+async fn read_to_end(
+    reader: impl Read + Send + 'static,
+    patience: Duration,
+    mut on_wait: impl FnMut(&str),
+) -> Result<(Vec<u8>, bool), Failure> {
     let (to, mut chunks) = mpsc::channel::<std::io::Result<Vec<u8>>>(4);
     // A thread that may be left behind in its read.
     thread::spawn(move || read_chunks(reader, &to));
-    let mut bytes = Vec::new();
-    let mut next = match patience {
-        Some(patience) => match time::timeout(patience, chunks.recv()).await {
-            Ok(it) => it,
-            Err(_) => return Ok((String::new(), Some(SILENT))),
-        },
-        None => chunks.recv().await,
-    };
-    while let Some(chunk) = next {
-        bytes.extend(chunk.map_err(|it| Failure::input(format!("stdin cannot be read: {it}")))?);
+    let mut note = pin!(time::sleep(patience));
+    let (mut bytes, mut is_noted) = (Vec::new(), false);
+    loop {
+        tokio::select! {
+            biased;
+            it = chunks.recv() => match it {
+                None => return Ok((bytes, false)),
+                Some(it) => bytes.extend(it.map_err(|it| Failure::input(format!("stdin cannot be read: {it}")))?),
+            },
+            () = &mut note, if !is_noted => {
+                is_noted = true;
+                on_wait(WAITING);
+            }
+        }
         if bytes.len() > MAX_PIPED {
             bytes.truncate(MAX_PIPED);
-            return Ok((String::from_utf8_lossy(&bytes).into_owned(), Some(CUT)));
+            return Ok((bytes, true));
         }
-        next = chunks.recv().await;
     }
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), None))
 }
 
 fn read_chunks(mut reader: impl Read, to: &mpsc::Sender<std::io::Result<Vec<u8>>>) {
@@ -88,9 +185,28 @@ fn read_chunks(mut reader: impl Read, to: &mpsc::Sender<std::io::Result<Vec<u8>>
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Read};
+    use std::{
+        io::{self, Read, Write},
+        time::Duration,
+    };
 
-    use super::{CUT, Duration, MAX_PIPED, SILENT, read, read_within};
+    use serde_json::{Value, json};
+
+    use super::{Attachment, CUT, MAX_PIPED, Prompt, PromptCapabilities, WAITING, read};
+    use crate::app::cli::run::failure::Failure;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+    async fn read_all(
+        typed: Option<&str>,
+        piped: Option<impl Read + Send + 'static>,
+    ) -> Result<(Prompt, Option<&'static str>), Failure> {
+        read(typed, piped, Duration::MAX, |_| panic!("nothing is waited for")).await
+    }
+
+    fn all_of_it() -> PromptCapabilities {
+        PromptCapabilities { image: true, audio: true, embedded_context: true }
+    }
 
     #[tokio::test(flavor = "current_thread")]
     async fn joins_what_was_piped_and_typed() {
@@ -101,25 +217,77 @@ mod tests {
             (Some("/note"), Some("text\n"), "/note\n\ntext"),
             (None, Some("text\n"), "text"),
         ] {
-            assert_eq!(read(typed, piped.map(str::as_bytes)).await.unwrap().0, expected);
+            assert_eq!(read_all(typed, piped.map(str::as_bytes)).await.unwrap().0.text, expected);
         }
         for piped in [None, Some(" \n")] {
-            assert_eq!(read(Some(" "), piped.map(str::as_bytes)).await.unwrap_err().exit.code(), 42);
+            assert_eq!(read_all(Some(" "), piped.map(str::as_bytes)).await.unwrap_err().exit.code(), 42);
         }
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn reads_no_more_than_it_may() {
-        let (prompt, cut) = read(None, Some(io::repeat(b'x').take(9 << 20))).await.unwrap();
-        assert_eq!((prompt.len(), cut), (MAX_PIPED, Some(CUT)));
+        let (prompt, note) = read_all(None, Some(io::repeat(b'x').take(9 << 20))).await.unwrap();
+        assert_eq!((prompt.text.len(), note), (MAX_PIPED, Some(CUT)));
+        let large = read_all(Some("what?"), Some(PNG.chain(io::repeat(0).take(9 << 20)))).await.unwrap_err();
+        assert_eq!(large.exit.code(), 42);
+        assert!(large.message.contains("8 MiB"), "{}", large.message);
+    }
+
+    /// What comes late is part of the prompt, and somebody is told what is waited for.
+    #[tokio::test(flavor = "current_thread")]
+    async fn late_stdin_is_waited_for() {
+        let (reader, writer) = io::pipe().unwrap();
+        let (mut writer, mut noted) = (Some(writer), Vec::new());
+        let on_wait = |it: &str| {
+            noted.push(it.to_owned());
+            if let Some(mut it) = writer.take() {
+                it.write_all(b"E0308").unwrap();
+            }
+        };
+        let (prompt, note) = read(Some("explain"), Some(reader), Duration::ZERO, on_wait).await.unwrap();
+        assert_eq!((prompt.text.as_str(), note), ("E0308\n\nexplain", None));
+        assert_eq!(noted, [WAITING]);
+        assert!(WAITING.contains("--no-stdin"));
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_pipe_that_is_silent_is_told() {
-        let (silent, _writer) = io::pipe().unwrap();
-        assert_eq!(
-            read_within(Duration::ZERO, Some("ask"), Some(silent)).await.unwrap(),
-            ("ask".to_owned(), Some(SILENT))
-        );
+    async fn media_are_content_blocks() {
+        let (prompt, _) = read_all(Some("what?"), Some(PNG)).await.unwrap();
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoAAAANSUhEUg==", "uri": null});
+        assert_eq!(prompt.into_blocks(all_of_it()).unwrap(), [json!({"type": "text", "text": "what?"}), image]);
+        let (prompt, _) = read_all(Some("what?"), Some(&b"%PDF-1.4"[..])).await.unwrap();
+        let pdf = json!({"uri": "stdin:", "mimeType": "application/pdf", "blob": "JVBERi0xLjQ="});
+        let blocks = prompt.into_blocks(all_of_it()).unwrap();
+        assert_eq!(blocks.last().unwrap(), &json!({"type": "resource", "resource": pdf}));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_cannot_be_sent_is_refused() {
+        let refused = |it: Failure, why: &str| {
+            assert_eq!(it.exit.code(), 42);
+            assert!(it.message.contains(why), "{}", it.message);
+        };
+        let (prompt, _) = read_all(Some("what?"), Some(PNG)).await.unwrap();
+        refused(prompt.into_blocks(PromptCapabilities::default()).unwrap_err(), "does not accept");
+        refused(read_all(None, Some(PNG)).await.unwrap_err(), "castor run PROMPT < FILE");
+        refused(read_all(Some("what?"), Some(&b"a\0b"[..])).await.unwrap_err(), "a NUL byte stands at offset 1");
+        refused(read_all(Some("what?"), Some(&b"caf\xe9"[..])).await.unwrap_err(), "byte 0xe9 at offset 3");
+    }
+
+    #[test]
+    fn capabilities_choose_the_block() {
+        let blocks = |can| {
+            let file = |name: &str| Some(format!("file:///w/{name}"));
+            let attachments = vec![
+                Attachment::Text { uri: "file:///w/a.rs".to_owned(), text: "fn".to_owned() },
+                Attachment::Media { mime: "image/png", data: "eA==".to_owned(), uri: file("a.png") },
+                Attachment::Link { uri: "file:///w/.env".to_owned() },
+            ];
+            let blocks = Prompt { text: String::new(), attachments }.into_blocks(can).unwrap();
+            blocks.iter().map(|it| it["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(blocks(all_of_it()), ["text", "resource", "image", "resource_link"]);
+        let links = ["text", "resource_link", "resource_link", "resource_link"];
+        assert_eq!(blocks(PromptCapabilities::read(&Value::Null)), links);
     }
 }

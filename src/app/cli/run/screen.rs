@@ -205,10 +205,16 @@ impl Screen {
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
             }
+            // A program that reads lines must learn why there are none.
+            OutputFormat::Events if self.events == 0 => {
+                let object = self.report(session, end, took);
+                self.batch.push(OutputPiece::Out(format!("{object}\n")));
+            }
             _ => (),
         }
         let changed = self.calls.changed.line.take();
-        for it in self.calls.approval_hint().iter().chain(failure.map(|it| &it.message)).chain(&changed) {
+        let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
+        for it in hint.iter().chain(failure.map(|it| &it.message)).chain(&changed) {
             self.note(it);
         }
     }
@@ -221,6 +227,11 @@ impl Screen {
             text.push('\n');
         }
         self.write_stderr(text);
+    }
+
+    /// What would have been the answer, if it was not shown yet.
+    pub fn take_answer(&mut self) -> String {
+        self.buffer.take().collect()
     }
 
     /// Gives what was collected to the writer, or keeps it when there is no room.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     failure::{Exit, Failure},
+    prompt::PromptCapabilities,
     turn::Driver,
 };
 use crate::app::{cli::sessions::MIN_PREFIX, settings::options::DEMO};
@@ -29,7 +30,10 @@ pub struct SessionRequest {
 }
 
 /// Opens the session that `request` asks for. `Ok(None)`: the agent is gone.
-pub async fn open_session(driver: &mut Driver, request: &SessionRequest) -> Result<Option<()>, Failure> {
+pub async fn open_session(
+    driver: &mut Driver,
+    request: &SessionRequest,
+) -> Result<Option<PromptCapabilities>, Failure> {
     let Some(agent) = driver.ask("initialize", initialize_params(request)).await? else { return Ok(None) };
     let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
@@ -49,7 +53,7 @@ pub async fn open_session(driver: &mut Driver, request: &SessionRequest) -> Resu
         Some(which) => resume_session(driver, request, which, &agent).await?,
     };
     let Some(session) = opened else { return Ok(None) };
-    set_up(driver, request, &session).await
+    Ok(set_up(driver, request, &session).await?.map(|()| PromptCapabilities::read(&agent)))
 }
 
 fn is_castor(agent: &Value) -> bool {
@@ -67,7 +71,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": request.interactive, "events": request.events}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true}},
         },
     })
 }
@@ -93,7 +97,7 @@ async fn resume_session(
     let method = match (can("/agentCapabilities/sessionCapabilities/resume"), can("/agentCapabilities/loadSession")) {
         (true, _) => "session/resume",
         (false, true) => "session/load",
-        (false, false) => return Err(Failure::input("this agent cannot go on with a session")),
+        (false, false) => return Err(Failure::input("this agent cannot resume a session")),
     };
     let id = match which {
         "latest" if !can("/agentCapabilities/sessionCapabilities/list") => {
@@ -163,7 +167,7 @@ async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, F
             best = Some((at, id));
         }
     }
-    let (_, id) = best.ok_or_else(|| Failure::input(format!("no session of {cwd} to go on with")))?;
+    let (_, id) = best.ok_or_else(|| Failure::input(format!("there is no session of {cwd} to resume")))?;
     Ok(Some(id.to_owned()))
 }
 
@@ -194,10 +198,10 @@ async fn set_up(driver: &mut Driver, request: &SessionRequest, session: &Value) 
         && let Some(mode) = mode.as_str().filter(|it| *it != "default")
     {
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
-        driver.screen.note(&format!("the session goes on in the mode {mode}; --approval-mode chooses another"));
+        driver.screen.note(&format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
     if request.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
-        driver.screen.note("the session goes on with the demo model; --model chooses another");
+        driver.screen.note("the session resumes with the demo model; --model chooses another");
     }
     if let Some(mode) = request.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
@@ -227,7 +231,8 @@ fn model_option(session: &Value) -> Option<&Value> {
 fn with_sign_in(failure: Failure, agent: &Value) -> Failure {
     let names = texts(agent.get("authMethods"), "name");
     match failure.exit {
-        Exit::Auth if !names.is_empty() => {
+        // castor's own errors say what to do.
+        Exit::Auth if !names.is_empty() && !is_castor(agent) => {
             Failure::new(Exit::Auth, format!("{} (the agent offers: {})", failure.message, listed(&names)))
         }
         _ => failure,

@@ -34,6 +34,7 @@ use super::{
     conclude, converse, demo_notes,
     failure::Exit,
     needs_demo,
+    prompt::{Attachment, Prompt},
     screen::{Screen, ScreenStyle},
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
@@ -73,6 +74,7 @@ struct Case {
     look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
+    attachments: Vec<Attachment>,
 }
 
 const OPENING: &str = r#"
@@ -125,8 +127,9 @@ async fn play(case: Case, script: &str) -> Seen {
     let mut driver =
         Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
+    let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
     let run = async {
-        let end = converse(&mut driver, &request, "hello", None).await;
+        let end = converse(&mut driver, &request, prompt, None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));
@@ -260,7 +263,7 @@ fn headless_run_denies_questions_once() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "● touch a\ncastor: not allowed, as nobody is here to ask: touch a\n");
+    assert_eq!(seen.err, "● touch a\ncastor: denied, because nobody can be asked: touch a\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -293,7 +296,7 @@ fn forms_and_pages_are_answered_on_a_terminal() {
         "{nobody}\n> answer {{\"id\":\"7\",\"result\":{{\"action\":\"decline\"}}}}\n< result {{\"stopReason\":\"end_turn\"}}"
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "castor: not answered, as nobody is here to ask\n");
+    assert_eq!(seen.err, "castor: not answered, because nobody can be asked\n");
 }
 
 #[test]

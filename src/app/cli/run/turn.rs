@@ -105,9 +105,9 @@ impl Driver {
     }
 
     /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
-    pub async fn prompt(&mut self, text: &str) -> Result<Option<String>, Failure> {
+    pub async fn prompt(&mut self, blocks: Vec<Value>) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
-        let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
+        let params = json!({"sessionId": self.session, "prompt": blocks});
         self.asker.listen(self.steering.is_possible);
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
@@ -116,9 +116,11 @@ impl Driver {
             self.screen.note(&it);
         }
         let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
-        match self.deadline {
-            Some(_) => Err(Failure::new(Exit::Unread, "")),
-            None => failure::from_stop_reason(reason).map(|()| Some(reason.to_owned())),
+        let detail = answer.pointer("/_meta/castor/stop").and_then(Value::as_str);
+        match (self.deadline, detail) {
+            (Some(_), _) => Err(Failure::new(Exit::Unread, "")),
+            (None, Some("unknownCommand")) => Err(Failure::input(self.screen.take_answer())),
+            (None, detail) => failure::from_stop_reason(reason, detail).map(|()| Some(reason.to_owned())),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod broken_logins;
 mod credential_override;
+mod origin;
 #[cfg(test)]
 mod tests;
 mod vertex;
@@ -15,6 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use broken_logins::missing;
 pub use credential_override::CredentialOverride;
+pub use origin::endpoint_origin;
 
 use super::{
     endpoint_checks::{check_key, check_url, is_header},
@@ -89,9 +91,8 @@ impl AccessKind {
     pub fn missing(self) -> &'static str {
         match self {
             Self::None | Self::ApiKey => {
-                "No API key: run `castor auth login`, or set GEMINI_API_KEY where castor is started; OPENAI_API_KEY, \
-                 ANTHROPIC_API_KEY and OPENROUTER_API_KEY are for models such as openai/NAME. \
-                 `castor acp --model demo` works without one."
+                "No API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or try \
+                 `castor run -m demo`."
             }
             Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
             Self::Vertex => {

@@ -62,7 +62,7 @@ pub async fn run_saves(mut writes: UnboundedReceiver<FileWrite>, events: Sender<
         match tokio::task::spawn_blocking(it).await {
             Ok(Ok(None)) | Err(_) => (),
             Ok(Ok(Some(it))) => tracing::warn!("{it}"),
-            Ok(Err(it)) => tracing::warn!("what is allowed for ever could not be saved: {it}"),
+            Ok(Err(it)) => tracing::warn!("a permanent permission could not be saved: {it}"),
         }
         _ = events.send(Event::GrantSaved).await;
     }

@@ -244,10 +244,7 @@ fn words() {
             text(&status(429, "Quota", Some(9_000_000)), 1, false),
             "The quota of m is used up: Quota. The server asks to wait 2.5 h.",
         ),
-        (
-            text(&Failure::new(FailureKind::Auth, "API key not valid."), 1, false),
-            "API key not valid. Check the API key and the model's settings.",
-        ),
+        (text(&Failure::new(FailureKind::Auth, "API key not valid."), 1, false), "API key not valid."),
         (
             text(&Failure::new(FailureKind::Connect, "refused"), 4, false),
             "refused. Gave up after 4 attempts; try again later.",

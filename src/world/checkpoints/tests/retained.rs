@@ -134,7 +134,7 @@ fn a_store_that_is_removed_is_made_anew() {
     let done = undo(&first, "p", &["c", "e"]);
     assert_eq!(
         (bed.read("a"), done.notes),
-        ("two\n".to_owned(), vec!["Of some of the calls nothing is held.".to_owned()])
+        ("two\n".to_owned(), vec!["Some of the calls have no checkpoint.".to_owned()])
     );
     // What a call did while the store went is not known.
     first.before(&id("f"), &Scope::Roots, &never).unwrap();

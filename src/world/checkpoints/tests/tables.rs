@@ -109,7 +109,7 @@ fn user_change_is_a_conflict() {
     check_conflict(
         nothing,
         |bed| symlink("x", bed.path("d")).unwrap(),
-        &["d: it was changed since", "d/x: something else stands where its folder was"],
+        &["d: it was changed since", "d/x: another entry is where its folder was"],
         None,
     );
     check_conflict(nothing, |bed| bed.write("d/mine", "x"), &[], Some("0\n"));

@@ -18,7 +18,7 @@ use crate::{
         http::{Http, HttpLink},
         models::{
             Generator, Sink,
-            remote::{Endpoint, Remote},
+            remote::{Endpoint, Remote, origin::EndpointOrigin, web_page::WEB_PAGE},
         },
     },
 };
@@ -98,8 +98,18 @@ fn gemini() -> Gemini {
     Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None }
 }
 
+fn origin() -> EndpointOrigin {
+    EndpointOrigin {
+        api: "the Gemini API".to_owned(),
+        address: Some("GOOGLE_GEMINI_BASE_URL".to_owned()),
+        key: Some("the key in GEMINI_API_KEY".to_owned()),
+        change: "Set another.".to_owned(),
+    }
+}
+
 fn model(base: &str, idle: Duration) -> Remote {
-    let endpoint = Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![], tokens: None };
+    let endpoint =
+        Endpoint { base_url: base.to_owned(), key: KEY.into(), headers: vec![], tokens: None, origin: origin() };
     Remote::new(endpoint, gemini(), Arc::new(Http::new(HttpLink { idle, ..HttpLink::default() })))
 }
 
@@ -190,19 +200,18 @@ async fn statuses() {
         r#"{"error":{"code":429,"message":"Slow down. Please retry in 9s.","details":[{"retryDelay":"1.5s"}]}}"#;
     let table = [
         (400, "", r#"{"error":{"message":"no such field"}}"#, FailureKind::Status, "no such field", None),
-        (401, "", echo.as_str(), FailureKind::Auth, "bad key [hidden] in line", None),
+        (
+            401,
+            "",
+            echo.as_str(),
+            FailureKind::Auth,
+            "bad key [hidden] in line. castor sent the key in GEMINI_API_KEY, which ends in …6789. Set another.",
+            None,
+        ),
         (404, "", "[{\"error\":{\"message\":\"no model\"}}]", FailureKind::Status, "no model", None),
         (429, "retry-after: 7\r\n", limit, FailureKind::Status, "Slow down. Please retry in 9s.", Some(1_500)),
         (429, "retry-after: 7\r\n", "{}", FailureKind::Status, "{}", Some(7_000)),
         (503, "", "", FailureKind::Status, "The model server answered HTTP 503 Service Unavailable", None),
-        (
-            302,
-            "location: http://127.0.0.1:1/\r\n",
-            "",
-            FailureKind::Status,
-            "The model server answered HTTP 302 Found",
-            None,
-        ),
     ];
     for (status, headers, body, kind, message, retry_after_ms) in table {
         let (res, got) = answer(format!("HTTP/1.1 {status} X\r\n{headers}connection: close\r\n\r\n{body}")).await;
@@ -220,7 +229,7 @@ async fn garbage() {
     let array = r#"[{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}]"#;
     for (answered, kind, shown) in [
         (typed("application/json", array), FailureKind::Garbage, array),
-        (typed("text/html", "<html>"), FailureKind::Garbage, "<html>"),
+        (typed("text/html", "<html>"), FailureKind::Garbage, "answered with a web page. Check GOOGLE_GEMINI_BASE_URL."),
         (typed("text/html", ""), FailureKind::Garbage, "nothing"),
         (typed("text/event-stream", array), FailureKind::Garbage, array),
         (typed("text/event-stream", "data: nonsense\n\n"), FailureKind::Garbage, "nonsense"),
@@ -236,6 +245,23 @@ async fn garbage() {
     let (res, got) =
         answer(format!("{STREAM}{}data: {{\"error\":{{\"code\":503,\"message\":\"busy\"}}}}\n\n", event("a"))).await;
     assert_eq!((res.unwrap_err().status, got.text().as_str()), (Some(503), "a"));
+}
+
+/// A login page, a wrong path, a proxy that sends elsewhere: each looks like an error of the prompt otherwise.
+#[tokio::test]
+async fn web_pages_are_no_answers_of_the_api() {
+    let page = "<!doctype html><title>Sign in to WiFi</title>";
+    for (answered, shown) in [
+        (format!("200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n{page}"), "(title: Sign in to WiFi)"),
+        (format!("404 X\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n{page}"), ", HTTP 404."),
+        ("302 X\r\nlocation: http://127.0.0.1:1/\r\nconnection: close\r\n\r\n".to_owned(), "redirects to 127.0.0.1:1"),
+    ] {
+        let failure = answer(format!("HTTP/1.1 {answered}")).await.0.unwrap_err();
+        assert_eq!((failure.kind, &failure.details.words[..]), (FailureKind::Garbage, &[WEB_PAGE.to_owned()][..]));
+        assert!(failure.message.starts_with("This is not the Gemini API: http://127.0.0.1:"), "{failure:?}");
+        assert!(failure.message.contains(shown), "{failure:?}");
+        assert!(failure.message.ends_with(" Check GOOGLE_GEMINI_BASE_URL."), "{failure:?}");
+    }
 }
 
 #[tokio::test]

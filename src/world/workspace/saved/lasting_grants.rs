@@ -12,8 +12,7 @@ pub(super) const GRANTS: GrantFile = GrantFile {
     folder: "",
     name: "sandbox-saved.toml",
     key: "allow",
-    head: "# What commands may do beyond the sandbox, each in one folder, for ever. `castor permissions` lists and takes \
-           back.\n\n",
+    head: "# Permanent permissions of commands beyond the sandbox, each for one folder. `castor permissions` lists and removes them.\n\n",
 };
 
 /// Adds what `folder`'s commands may do, or finds that it is there; or strikes it out, where it is, as any other yes. A file

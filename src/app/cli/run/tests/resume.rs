@@ -62,5 +62,5 @@ fn latest_is_the_newest_session_of_the_folder() {
 
     let empty = script.lines().take(4).collect::<Vec<_>>().join("\n") + "\n< result {\"sessions\":[]}";
     let seen = check_whole(Case { request, ..Case::default() }, &empty);
-    assert_eq!((seen.exit, seen.err.as_str()), (42, "castor: no session of /w to go on with\n"));
+    assert_eq!((seen.exit, seen.err.as_str()), (42, "castor: there is no session of /w to resume\n"));
 }

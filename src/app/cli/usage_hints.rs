@@ -1,0 +1,154 @@
+//! Hints for command lines that castor does not take, such as verbs and flags of other agents' command lines.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Verbs that people know from elsewhere, and what castor has in their place.
+const VERBS: &[(&str, &str)] = &[
+    ("agent", "castor has no agents of its own to manage. `castor run PROMPT` asks one"),
+    ("chat", CHAT),
+    ("checkpoint", "use `castor undo`, `castor rewind` or `castor diff`"),
+    ("completion", "castor has no shell completions"),
+    ("continue", RESUME),
+    ("exec", "use `castor run PROMPT`"),
+    ("export", "use `castor sessions export latest`"),
+    ("extension", EXTENSIONS),
+    ("extensions", EXTENSIONS),
+    ("init", "castor has no /init. Write instructions for the model to GEMINI.md"),
+    ("interactive", CHAT),
+    ("list", "use `castor sessions list`"),
+    ("login", "use `castor auth login`"),
+    ("logout", "use `castor auth logout`"),
+    (
+        "mcp",
+        "castor has no command for MCP servers. Write them to `mcpServers` in ~/.castor/settings.json or \
+         ~/.gemini/settings.json; `castor config explain mcpServers` shows them, `castor doctor` checks them",
+    ),
+    ("model", "use `castor models`, or `castor run --model NAME PROMPT`"),
+    ("prompt", "use `castor run PROMPT`"),
+    ("resume", RESUME),
+    ("serve", "use `castor acp`"),
+    ("session", "use `castor sessions`"),
+    ("settings", "use `castor config`"),
+    ("skill", SKILLS),
+    ("skills", SKILLS),
+    ("stats", "use `castor sessions show latest`"),
+    ("update", UPDATE),
+    ("upgrade", UPDATE),
+    ("version", "use `castor --version`"),
+];
+const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run --resume latest PROMPT` to continue";
+const EXTENSIONS: &str = "castor has no extensions. MCP servers and hooks go into ~/.castor/settings.json";
+const RESUME: &str = "use `castor run --resume latest PROMPT`";
+const SKILLS: &str = "castor has no skills. Write instructions for the model to GEMINI.md";
+const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
+
+/// Flags of Gemini CLI, and what castor has in their place.
+const FLAGS: &[(&str, &str)] = &[
+    ("-p", "write the prompt without a flag, as in castor run \"…\""),
+    ("--prompt", "write the prompt without a flag, as in castor run \"…\""),
+    ("-i", CHAT),
+    ("--prompt-interactive", CHAT),
+    ("-y", "use --approval-mode yolo"),
+    ("--yolo", "use --approval-mode yolo"),
+    ("-s", "use --sandbox workspace-write, which is the default, or --sandbox read-only"),
+    ("--list-sessions", "use `castor sessions list`"),
+    ("--delete-session", "use `castor sessions delete ID`"),
+    ("--session-id", "use --resume ID"),
+    ("-e", EXTENSIONS),
+    ("--extensions", EXTENSIONS),
+    ("--list-extensions", EXTENSIONS),
+    ("--allowed-tools", "write a rule for the tool; `castor policy check` says which is missing"),
+    ("--allowed-mcp-server-names", "use `mcp.allowed` in ~/.castor/settings.json"),
+    ("--include-directories", "castor run works in one folder: use --cwd DIR"),
+    ("--acp", "use `castor acp`"),
+    ("--experimental-acp", "use `castor acp`"),
+    ("-d", "set the variable CASTOR_LOG=debug"),
+    ("--debug", "set the variable CASTOR_LOG=debug"),
+];
+
+/// What to say in place of clap's error. `words`: the command line behind the program's name.
+pub fn find_hint(error: &clap::Error, words: &[String]) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(it)) => Some(it.as_str()),
+        _ => None,
+    };
+    let lookup = |table: &[(&str, &'static str)], it: &str| table.iter().find(|row| row.0 == it).map(|row| row.1);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let verb = context(ContextKind::InvalidSubcommand)?;
+            let is_first = words.first().is_some_and(|it| it == verb);
+            match lookup(VERBS, verb) {
+                Some(hint) if is_first => Some(format!("there is no command `{verb}`: {hint}")),
+                // A question, and no slip of the fingers.
+                _ if is_first && (verb.contains(char::is_whitespace) || words.len() > 2) => {
+                    Some(format!("there is no command `{verb}`: to ask something, use castor run {}", quote(words)))
+                }
+                _ => None,
+            }
+        }
+        ErrorKind::UnknownArgument => {
+            let argument = context(ContextKind::InvalidArg)?;
+            let is_run = words.first().is_some_and(|it| it == "run");
+            if is_run && !argument.starts_with('-') {
+                let prompt = words.get(1..).filter(|it| !it.iter().any(|it| it.starts_with('-')));
+                let example = prompt.map_or_else(|| "\"what is this?\"".to_owned(), quote);
+                return Some(format!("unexpected word `{argument}`: quote the prompt, as in castor run {example}"));
+            }
+            let flag = argument.split_once('=').map_or(argument, |it| it.0);
+            let hint = lookup(FLAGS, flag)?;
+            Some(format!("there is no flag {flag}: {hint}"))
+        }
+        _ => None,
+    }
+}
+
+fn quote(words: &[String]) -> String {
+    format!("\"{}\"", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{FLAGS, VERBS, find_hint};
+    use crate::app::cli::args::Cli;
+
+    /// The words of `line`, with `_` for a space in one of them.
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<String> = line.split(' ').map(|it| it.replace('_', " ")).collect();
+        let argv = ["castor".to_owned()].into_iter().chain(words.clone());
+        find_hint(&Cli::try_parse_from(argv).unwrap_err(), &words)
+    }
+
+    #[test]
+    fn habits_of_other_programs_are_answered() {
+        for (line, says) in [
+            ("mcp list", "there is no command `mcp`: castor has no command for MCP servers."),
+            ("extensions list", "there is no command `extensions`: castor has no extensions."),
+            ("run what is this", "unexpected word `is`: quote the prompt, as in castor run \"what is this\""),
+            ("run -m demo what is", "unexpected word `is`: quote the prompt, as in castor run \"what is this?\""),
+            ("what_is_this?", "to ask something, use castor run \"what is this?\""),
+            ("what is this", "to ask something, use castor run \"what is this\""),
+            ("run -p hello", "there is no flag -p: write the prompt without a flag"),
+            ("-p hello", "there is no flag -p: write the prompt without a flag"),
+            ("run --yolo x", "there is no flag --yolo: use --approval-mode yolo"),
+        ] {
+            let said = hint(line).unwrap_or_default();
+            assert!(said.contains(says), "{line}: {said}");
+        }
+        for line in ["sesions", "run --no-such", "sessions lst", "policy mcp"] {
+            assert_eq!(hint(line), None, "{line}");
+        }
+    }
+
+    /// A row for what castor has by now would never be read.
+    #[test]
+    fn rows_are_of_what_castor_does_not_have() {
+        for (verb, _) in VERBS {
+            assert!(hint(verb).is_some(), "{verb}");
+        }
+        for (flag, _) in FLAGS {
+            assert!(hint(&format!("run {flag} x")).is_some(), "{flag}");
+        }
+    }
+}
