@@ -55,6 +55,7 @@ mod rights;
 mod router;
 mod run;
 mod run_input;
+mod run_output;
 mod schema;
 mod schemas;
 mod signals;

@@ -196,6 +196,28 @@ fn model_flag_wins_and_is_reported() {
     assert!(shown.contains("model    mine/good\n") && shown.contains("- Model: gemini-2.5-pro"), "{shown}");
 }
 
+/// By the short id of the list, by `-c`, and never with a prompt in the place of an id.
+#[test]
+fn castor_run_finds_the_session_that_it_continues() {
+    let bed = Bed::new(&["One.", "Two.", "Three."], &[]);
+    let run = |args: &[&str]| {
+        let it = bed.castor(&[&["run", "-m", "mine/good"], args].concat());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        (it.status.code(), text(&it.stdout), text(&it.stderr))
+    };
+    assert_eq!(run(&["my private matter"]).1, "One.");
+    let list: Value = serde_json::from_slice(&bed.castor(&["sessions", "list", "--json"]).stdout).unwrap();
+    let short = list[0]["shortId"].as_str().unwrap();
+    assert_eq!((run(&["-r", short, "and now?"]).1.as_str(), run(&["-c", "and then?"]).1.as_str()), ("Two.", "Three."));
+    let list: Value = serde_json::from_slice(&bed.castor(&["sessions", "list", "--json"]).stdout).unwrap();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["turns"]), (1, &json!(3)));
+    for words in ["and now?", "nowhere"] {
+        let (code, said, why) = run(&["-r", words, "again"]);
+        let hint = if words == "nowhere" { "session nowhere was not found" } else { "castor run -c \"and now?\"" };
+        assert!(code == Some(42) && said.is_empty() && why.contains(hint), "{why}");
+    }
+}
+
 /// The command line does as editors do: no other model, no demo.
 #[test]
 fn castor_run_goes_on_with_the_model_of_the_session() {

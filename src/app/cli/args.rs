@@ -38,7 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   castor acp                             the agent, for an editor to start
   castor run \"what does this crate do?\"   one prompt, answer on stdout
-  castor run --resume latest \"and now?\"   go on with the last session of this folder
+  castor run -c \"and now?\"                continue the last session of this folder
   castor sessions export latest -o it.html   that session as a page";
 
 #[derive(Debug, Parser)]
@@ -176,9 +176,12 @@ pub struct RunArgs {
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
-    /// Go on with a session, or this folder's latest
-    #[arg(short, long, value_name = "ID|latest")]
+    /// Continue a session; without an id, choose it from a list
+    #[arg(short, long, value_name = "ID|latest", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
+    /// Continue the last session of this folder
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub continue_last: bool,
     /// text, json (one object), events (lines)
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub output_format: OutputFormat,

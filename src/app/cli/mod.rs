@@ -37,7 +37,7 @@ use crate::{
             exits::EXIT_INPUT,
             output::{Output, exit_code},
             run::{ModelReach, RunContext},
-            sessions::{CommandContext, CommandError, SessionsVerb},
+            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb},
             terminal_text::CleanText,
         },
         model::{access, providers},
@@ -134,13 +134,16 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
     let mut document = Output::of_process();
     let out: &mut dyn Write = match (verb, io::stdout().is_terminal()) {
         (SessionsVerb::Export { .. }, false) => &mut document,
+        // Its spans are clean, and its colours must stay what they are.
+        (SessionsVerb::List { json: false, .. }, _) => &mut document,
         _ => out,
     };
     let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask }))
+    let look = CommandLook::of_process(&Env::from_process());
+    exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask, look }))
 }
 
 fn clean(args: &clean_verb::CleanArgs, out: &mut dyn Write) -> ExitCode {
@@ -174,7 +177,8 @@ fn undo(verb: &undo::UndoVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
     let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
     let mut choose = sessions::read_terminal;
     let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
-    exit_with(undo::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask: None }, choose))
+    let look = CommandLook::of_process(&Env::from_process());
+    exit_with(undo::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask: None, look }, choose))
 }
 
 /// Where the shell is; without it nothing that is typed makes sense.

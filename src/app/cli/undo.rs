@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::{
-    sessions::{CommandContext, CommandError, MIN_PREFIX, find},
+    sessions::{CommandContext, CommandError, find, ids::MIN_ID},
     terminal_text::escape_line,
 };
 use crate::{
@@ -42,7 +42,7 @@ pub struct UndoArgs {
     /// How many turns [default: the last one that changed files]
     #[arg(value_name = "N")]
     pub turns: Option<String>,
-    /// Its id, the beginning of it, or `latest` [default: the last one of this folder that changed files]
+    /// Its id, also the short one, or `latest` [default: the last one of this folder that changed files]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     #[command(flatten)]
@@ -143,7 +143,9 @@ impl UndoVerb {
 impl UndoArgs {
     /// How many turns, and of which session: a lone word that is no number is a session.
     fn turns_and_session(&self) -> (Option<usize>, Option<&str>) {
-        let number = self.turns.as_ref().and_then(|it| it.parse().ok().filter(|it| (1..10_000).contains(it)));
+        // As many digits may be a session's short id.
+        let word = self.turns.as_ref().filter(|it| it.len() < MIN_ID);
+        let number = word.and_then(|it| it.parse().ok().filter(|it| *it > 0));
         match (number, &self.session) {
             (None, None) => (None, self.turns.as_deref()),
             (number, session) => (number, session.as_deref()),
@@ -166,7 +168,7 @@ pub fn run(
         return Err(CommandError::input(format!("{word} is no number of turns")));
     }
     if let UndoVerb::Undo(UndoArgs { turns: Some(word), .. }) = verb
-        && (word.len() < MIN_PREFIX && word.parse() == Ok(0_u64))
+        && (word.len() < MIN_ID && word.parse() == Ok(0_u64))
     {
         let why = format!("{word}: castor undo undoes the last turn; give a number from 1, or a session's id");
         return Err(CommandError::input(why));

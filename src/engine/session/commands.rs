@@ -188,7 +188,7 @@ fn answer_with(
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
     step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(stop), usage: None });
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(stop), usage: None, stats: None });
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {

@@ -1,5 +1,6 @@
 //! The session store: one JSON Lines log for each session, appended by one process at a time.
 
+mod details;
 pub mod import;
 mod list;
 mod read;
@@ -7,6 +8,7 @@ mod remove;
 mod repair;
 mod session_lock;
 
+pub use details::{LogExtent, SessionDetails};
 pub use list::{ListCache, SessionSummary};
 pub use remove::{SessionRetention, SessionSweep};
 pub use repair::{DroppedLine, RepairReport};
@@ -155,6 +157,14 @@ impl SessionStore {
     /// As [`Self::list`].
     pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Result<Vec<SessionSummary>, StoreError> {
         list::list_logs(&self.folder(), cwd, cache)
+    }
+
+    /// Model, cost and prompts of a session, without a replay of its log.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn details(&self, id: &SessionId, extent: LogExtent) -> Result<SessionDetails, StoreError> {
+        details::read_details(&self.log_path(id)?, extent).map_err(|it| io_error(id, it))
     }
 
     /// Where the log of a session lies; `None` for what can be no session's id.

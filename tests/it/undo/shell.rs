@@ -19,7 +19,7 @@ $ castor diff
 castor: no session of $WS changed files that can be given back
 [exit 1]
 $ castor undo nob
-castor: nob is too short: an id needs its first 6 characters at least, or say latest; `castor sessions list --all` has all
+castor: nob is too short: an id needs 5 characters at least, or say latest; `castor sessions list --all` has all
 [exit 42]
 $ castor rewind 1 nobody-is-called-so
 castor: session nobody-is-called-so was not found; `castor sessions list --all` has all

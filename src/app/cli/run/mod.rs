@@ -7,11 +7,13 @@ mod change_summary;
 pub mod child;
 pub mod client;
 pub mod client_requests;
+pub mod earlier_session;
 pub mod failure;
 pub mod form;
 pub mod local_servers;
 mod media;
 pub mod prompt;
+pub mod report;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
@@ -21,6 +23,8 @@ pub mod turn;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_report;
 
 use std::{
     io::{self, IsTerminal},
@@ -183,6 +187,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let folder = if let Some(it) = &args.cwd { context.cwd.join(it) } else { context.cwd };
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    earlier_session::settle(args, &cwd)?;
     let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
         let why = "its name is not UTF-8, which the protocol needs";
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
@@ -283,12 +288,14 @@ async fn converse(
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.note_known(&it);
+                driver.screen.report.note_known(&it);
             }
             let reason = driver.prompt(blocks).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.summarize(&it);
+                driver.screen.report.take_changes(&it);
             }
             reason?
         }
@@ -298,9 +305,9 @@ async fn converse(
     driver.screen.calls.approval_hint().map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
 }
 
-/// What the session changed in files so far, for an agent that lists it and a person that reads it.
+/// What the session changed in files so far, for an agent that lists it and an output that says it.
 async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+    if !driver.screen.calls.changed.is_listed || driver.screen.has_events() {
         return None;
     }
     let params = json!({ "sessionId": driver.session });

@@ -7,7 +7,10 @@ use super::{
     prompt::PromptCapabilities,
     turn::Driver,
 };
-use crate::app::{cli::sessions::MIN_PREFIX, settings::options::DEMO};
+use crate::app::{
+    cli::sessions::ids::{MIN_ID, is_named},
+    settings::options::DEMO,
+};
 
 /// Pages of `session/list` that are looked through for the newest session.
 const MAX_PAGES: usize = 50;
@@ -71,7 +74,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true, "stats": true}},
         },
     })
 }
@@ -113,10 +116,10 @@ async fn resume_session(
                 None => return Ok(None),
             }
         }
-        short if is_castor(agent) && short.len() < MIN_PREFIX => {
-            let why = "an id needs its first";
+        short if is_castor(agent) && short.len() < MIN_ID => {
+            let why = "an id needs";
             return Err(Failure::input(format!(
-                "{short} is too short: {why} {MIN_PREFIX} characters at least; `castor sessions list --all` has all"
+                "{short} is too short: {why} {MIN_ID} characters at least; `castor sessions list --all` has all"
             )));
         }
         id => id.to_owned(),
@@ -132,7 +135,7 @@ async fn resume_session(
 
 /// Long enough to mean one, and shorter than ids are.
 fn is_id_prefix(text: &str) -> bool {
-    (MIN_PREFIX..UUID).contains(&text.len())
+    (MIN_ID..UUID).contains(&text.len())
 }
 
 fn not_found(which: &str, is_castor: bool) -> String {
@@ -144,11 +147,11 @@ fn not_found(which: &str, is_castor: bool) -> String {
 async fn find_by_prefix(driver: &mut Driver, start: &str) -> Result<Option<String>, Failure> {
     let Some(all) = sessions(driver, &json!({})).await? else { return Ok(None) };
     let ids = || all.iter().filter_map(|it| it.get("sessionId")?.as_str());
-    let mut like = ids().filter(|it| it.starts_with(start));
+    let mut like = ids().filter(|it| is_named(it, start));
     match (ids().find(|it| *it == start), like.next(), like.next()) {
         (Some(id), ..) | (None, Some(id), None) => Ok(Some(id.to_owned())),
         (None, Some(_), Some(_)) => {
-            Err(Failure::input(format!("more than one session begins with {start}; give more of it")))
+            Err(Failure::input(format!("{start} names more than one session; give more of its id")))
         }
         // An agent need not list all that it has.
         (None, None, _) => Ok(Some(start.to_owned())),

@@ -109,12 +109,14 @@ impl Driver {
         self.phase = Phase::Prompt;
         let params = json!({"sessionId": self.session, "prompt": blocks});
         self.asker.listen(self.steering.is_possible);
+        self.screen.report.note_prompt();
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
         let Some(answer) = answer? else { return Ok(None) };
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
+        self.screen.report.take_meta(answer.get("_meta"));
         let reason = answer.get("stopReason").and_then(Value::as_str).unwrap_or("end_turn");
         let detail = answer.pointer("/_meta/castor/stop").and_then(Value::as_str);
         match (self.deadline, detail) {
@@ -195,7 +197,10 @@ impl Driver {
         self.screen.flush();
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(error) => failure::from_answer(&error).map_or(Ok(None), Err),
+            Err(error) => {
+                self.screen.report.take_meta(failure::meta(&error).as_ref());
+                failure::from_answer(&error).map_or(Ok(None), Err)
+            }
         }
     }
 

@@ -1,41 +1,292 @@
-//! `castor sessions list`: a table for people, JSON for programs.
+//! `castor sessions list`: a table for people, as wide as the terminal, and JSON for programs.
 
-use serde_json::json;
+use std::iter;
 
-use super::{CommandContext, CommandError};
-use crate::{app::cli::terminal_text, base::path::AbsPath, base::text, wire::acp::session::iso_time};
+use serde_json::{Value, json};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
-/// Characters of a title in the table.
-const MAX_TITLE: usize = 60;
+use super::{CommandContext, CommandError, export::plain_title, ids::ShortIds, time};
+use crate::{
+    app::cli::{
+        render::{
+            ansi::paint,
+            text::{Color, Line, Style},
+        },
+        terminal_text::{clean_line, escape_line},
+    },
+    base::{ids::SessionId, path::AbsPath},
+    wire::acp::session::iso_time,
+    world::store::{LogExtent, SessionDetails, SessionSummary},
+};
 
-/// `None`: of all folders.
-pub fn list(context: &mut CommandContext<'_>, cwd: Option<&AbsPath>, as_json: bool) -> Result<(), CommandError> {
-    let all = context.store.list(cwd)?;
+/// Sessions that a table shows unless told otherwise.
+pub const DEFAULT_ROWS: usize = 20;
+/// Columns that a title has at least, before other columns give way to it.
+const MIN_TITLE: usize = 20;
+const MAX_MODEL: usize = 24;
+/// The same on a narrow terminal.
+const SHORT_MODEL: usize = 18;
+const NARROW: usize = 100;
+const MAX_FOLDER: usize = 32;
+/// Characters of a title that are looked at.
+const MAX_TITLE: usize = 400;
+const GAP: usize = 2;
+/// Room for a number before a row.
+const NUMBER: &str = "    ";
+
+/// Which sessions are listed.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// `None`: of all folders.
+    pub cwd: Option<AbsPath>,
+    /// Words of the title or of a prompt.
+    pub search: Option<String>,
+    /// 0: all of them.
+    pub n_rows: Option<usize>,
+}
+
+/// A session with what the table says of it.
+struct ListedSession {
+    summary: SessionSummary,
+    details: SessionDetails,
+}
+
+pub fn list(context: &mut CommandContext<'_>, query: &ListQuery, as_json: bool) -> Result<(), CommandError> {
+    let all = context.store.list(None)?;
+    let short = ShortIds::new(all.iter().map(|it| it.id.as_str()));
     // Where nothing was asked there is nothing to come back to.
-    let worth: Vec<_> = all.into_iter().filter(|it| cwd.is_none() || it.has_prompts).collect();
+    let is_worth = |it: &SessionSummary| match &query.cwd {
+        Some(cwd) => it.cwd == *cwd && it.has_prompts,
+        None => true,
+    };
+    let found: Vec<_> = all.into_iter().filter(is_worth).collect();
+    let default = if as_json { 0 } else { DEFAULT_ROWS };
+    let n_rows = match query.n_rows.unwrap_or(default) {
+        0 => usize::MAX,
+        it => it,
+    };
+    let (rows, n_more) = match &query.search {
+        Some(words) => search(context, found, words, n_rows),
+        None => first_rows(context, found, n_rows),
+    };
     if as_json {
-        let rows: Vec<_> = worth
-            .iter()
-            .map(|it| {
-                json!({"sessionId": it.id, "cwd": it.cwd, "title": it.title, "updatedAt": iso_time(it.updated_ms)})
-            })
-            .collect();
-        return Ok(writeln!(context.out, "{}", serde_json::Value::from(rows))?);
+        let rows: Vec<Value> = rows.iter().map(|it| describe(it, &short)).collect();
+        return Ok(writeln!(context.out, "{}", Value::from(rows))?);
     }
-    if let (true, Some(cwd)) = (worth.is_empty(), cwd) {
-        return Ok(writeln!(context.out, "No session of {cwd}; --all lists those of all folders")?);
+    let lines = match rows.is_empty() {
+        true => vec![Line::plain(&nothing_found(query))],
+        false => table(context, &rows, &short, query.cwd.is_none(), context.look.width),
+    };
+    let mut out = String::new();
+    for line in &lines {
+        paint(line, context.look.color, &mut out);
+        out.push('\n');
     }
-    for it in &worth {
-        let time = iso_time(it.updated_ms);
-        let time = time.get(..16).unwrap_or_default().replace('T', " ");
-        let title = match (&it.title, it.has_prompts) {
-            (Some(title), _) => text::first_line(&terminal_text::clean(title), MAX_TITLE),
-            (None, true) => "(no title)".to_owned(),
-            (None, false) => "(nothing was asked)".to_owned(),
+    if n_more > 0 {
+        paint(&Line::new(&format!("… {n_more} more: -n 0 shows all"), Style::DIM), context.look.color, &mut out);
+        out.push('\n');
+    }
+    Ok(context.out.write_all(out.as_bytes())?)
+}
+
+/// The newest sessions of the folder, with a numbered table of them.
+pub fn choices(context: &CommandContext<'_>, n: usize) -> Result<(Vec<SessionId>, String), CommandError> {
+    let all = context.store.list(None)?;
+    let short = ShortIds::new(all.iter().map(|it| it.id.as_str()));
+    let here = all.into_iter().filter(|it| it.cwd == *context.cwd && it.has_prompts).collect();
+    let (rows, _) = first_rows(context, here, n);
+    let width = context.look.width.saturating_sub(NUMBER.len());
+    let lines = table(context, &rows, &short, false, width);
+    let mut out = String::new();
+    let numbers = (1..=rows.len()).map(|it| format!("{it:>2}  "));
+    for (number, line) in iter::once(NUMBER.to_owned()).chain(numbers).zip(lines) {
+        out.push_str(&number);
+        paint(&line, context.look.color, &mut out);
+        out.push('\n');
+    }
+    Ok((rows.into_iter().map(|it| it.summary.id).collect(), out))
+}
+
+fn nothing_found(query: &ListQuery) -> String {
+    let cwd = query.cwd.as_ref().map(|it| escape_line(&it.to_string()));
+    match (&query.search, cwd) {
+        (Some(words), Some(cwd)) => format!("No session of {cwd} says {words:?}; --all searches those of all folders"),
+        (Some(words), None) => format!("No session says {words:?}"),
+        (None, Some(cwd)) => format!("No session of {cwd}; --all lists those of all folders"),
+        (None, None) => "No sessions".to_owned(),
+    }
+}
+
+/// The newest sessions, and how many more there are.
+fn first_rows(context: &CommandContext<'_>, found: Vec<SessionSummary>, n: usize) -> (Vec<ListedSession>, usize) {
+    let n_more = found.len().saturating_sub(n);
+    let details = |it: &SessionSummary| context.store.details(&it.id, LogExtent::Bounded).unwrap_or_default();
+    let rows = found.into_iter().take(n).map(|it| ListedSession { details: details(&it), summary: it });
+    (rows.collect(), n_more)
+}
+
+/// The same of those that say the words, in any case of letters.
+fn search(
+    context: &CommandContext<'_>,
+    found: Vec<SessionSummary>,
+    words: &str,
+    n: usize,
+) -> (Vec<ListedSession>, usize) {
+    let words = words.to_lowercase();
+    let says = |text: &str| text.to_lowercase().contains(&words);
+    let (mut rows, mut n_more) = (Vec::new(), 0);
+    for summary in found {
+        let details = context.store.details(&summary.id, LogExtent::Whole).unwrap_or_default();
+        if !summary.title.as_deref().is_some_and(says) && !details.prompts.iter().any(|it| says(it)) {
+            continue;
+        }
+        match rows.len() < n {
+            true => rows.push(ListedSession { summary, details }),
+            false => n_more += 1,
+        }
+    }
+    (rows, n_more)
+}
+
+fn describe(it: &ListedSession, short: &ShortIds) -> Value {
+    let ListedSession { summary, details } = it;
+    json!({
+        "sessionId": summary.id,
+        "shortId": short.short(summary.id.as_str()),
+        "cwd": summary.cwd,
+        "title": summary.title,
+        "updatedAt": iso_time(summary.updated_ms),
+        "model": details.model,
+        "cost": details.cost,
+        "turns": details.prompts.len(),
+        "turnsAreAll": !details.is_partial,
+    })
+}
+
+/// A column of the table but the last one.
+struct Column {
+    heading: &'static str,
+    cells: Vec<String>,
+    style: Style,
+    is_number: bool,
+    /// It stays, however narrow the terminal is.
+    is_needed: bool,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().map(|it| it.width()).max().unwrap_or_default().max(self.heading.width())
+    }
+}
+
+fn table(
+    context: &CommandContext<'_>,
+    rows: &[ListedSession],
+    short: &ShortIds,
+    with_folder: bool,
+    width: usize,
+) -> Vec<Line> {
+    let mut columns = columns(context, rows, short, with_folder);
+    let total = |columns: &[Column]| columns.iter().map(|it| it.width() + GAP).sum::<usize>();
+    // The last that can be spared gives way first.
+    while total(&columns) + MIN_TITLE > width
+        && let Some(at) = columns.iter().rposition(|it| !it.is_needed)
+    {
+        columns.remove(at);
+    }
+    let room = width.saturating_sub(total(&columns)).max(MIN_TITLE);
+    let mut heading = Line::default();
+    for it in &columns {
+        push_cell(&mut heading, it.heading, it, Style::BOLD);
+    }
+    heading.push("TITLE", Style::BOLD);
+    let mut lines = vec![heading];
+    for (at, row) in rows.iter().enumerate() {
+        let mut line = Line::default();
+        for it in &columns {
+            push_cell(&mut line, it.cells.get(at).map_or("", String::as_str), it, it.style);
+        }
+        let (title, style) = match (&row.summary.title, row.summary.has_prompts) {
+            (Some(title), _) => (clean_line(&plain_title(title), MAX_TITLE), Style::PLAIN),
+            (None, true) => ("(no title)".to_owned(), Style::DIM),
+            (None, false) => ("(nothing was asked)".to_owned(), Style::DIM),
         };
-        let place =
-            if cwd.is_none() { format!("  {}", terminal_text::clean(&it.cwd.to_string())) } else { String::new() };
-        writeln!(context.out, "{}  {time}  {title}{place}", it.id)?;
+        line.push(&cut(&title, room), style);
+        lines.push(line);
     }
-    Ok(())
+    lines
+}
+
+fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortIds, with_folder: bool) -> Vec<Column> {
+    let cells = |of: &dyn Fn(&ListedSession) -> String| rows.iter().map(of).collect();
+    let n_turns =
+        |it: &ListedSession| format!("{}{}", it.details.prompts.len(), if it.details.is_partial { "+" } else { "" });
+    let max_model = if context.look.width < NARROW { SHORT_MODEL } else { MAX_MODEL };
+    let model = |it: &ListedSession| it.details.model.as_deref().map(|it| cut(&clean_line(it, MAX_TITLE), max_model));
+    let cost = |it: &ListedSession| it.details.cost.map(|it| it.in_words()).unwrap_or_else(|| "-".to_owned());
+    let column = |heading, cells, style| Column { heading, cells, style, is_number: false, is_needed: false };
+    let when = |it: &ListedSession| time::ago(it.summary.updated_ms, context.now.unix_ms, &context.look.zone);
+    let id = |it: &ListedSession| short.short(it.summary.id.as_str()).to_owned();
+    let mut res = vec![
+        Column { is_needed: true, ..column("ID", cells(&id), Style::color(Color::Cyan)) },
+        Column { is_needed: true, ..column("WHEN", cells(&when), Style::DIM) },
+    ];
+    if with_folder {
+        let home = context.look.home.as_ref();
+        let folder = |it: &ListedSession| cut_start(&escape_line(&in_home(&it.summary.cwd, home)), MAX_FOLDER);
+        res.push(column("FOLDER", cells(&folder), Style::DIM));
+    }
+    res.push(Column { is_number: true, ..column("COST", cells(&cost), Style::PLAIN) });
+    res.push(column("MODEL", cells(&|it| model(it).unwrap_or_default()), Style::DIM));
+    res.push(Column { is_number: true, ..column("TURNS", cells(&n_turns), Style::PLAIN) });
+    res
+}
+
+fn in_home(cwd: &AbsPath, home: Option<&AbsPath>) -> String {
+    match home.and_then(|home| cwd.as_path().strip_prefix(home.as_path()).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => cwd.to_string(),
+    }
+}
+
+fn push_cell(line: &mut Line, text: &str, column: &Column, style: Style) {
+    let pad = " ".repeat(column.width().saturating_sub(text.width()));
+    let gap = " ".repeat(GAP);
+    let (before, after) = if column.is_number { (pad, gap) } else { (String::new(), pad + &gap) };
+    line.push(&before, Style::PLAIN);
+    line.push(text, style);
+    line.push(&after, Style::PLAIN);
+}
+
+/// The text in at most `width` columns, with an ellipsis where it was longer.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |it: &&str| {
+        used += it.width();
+        used <= width
+    };
+    let head: String = text.graphemes(true).take_while(fits).collect();
+    format!("{}…", head.trim_end())
+}
+
+/// The same of the end of the text.
+fn cut_start(text: &str, width: usize) -> String {
+    let mut used = 1;
+    let fits = |it: &&str| {
+        used += it.width();
+        used <= width
+    };
+    match text.width() <= width {
+        true => text.to_owned(),
+        false => {
+            let mut end: Vec<&str> = text.graphemes(true).rev().take_while(fits).collect();
+            end.reverse();
+            format!("…{}", end.concat())
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! `castor sessions`: lists, shows, exports, imports, repairs and deletes sessions.
 
 pub mod export;
-mod list;
+pub mod ids;
+pub mod list;
 mod print;
+pub mod time;
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -10,8 +12,13 @@ use std::{
 };
 
 use clap::{Args, Subcommand, ValueEnum};
+use jiff::tz::TimeZone;
 
-use super::{exits::EXIT_INPUT, folder::folder, terminal_text};
+use self::{
+    ids::{Candidate, MIN_ID, ShortIds, ambiguity, is_named},
+    list::ListQuery,
+};
+use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, terminal_text};
 use crate::{
     app::{cli::sessions::export::Story, model::chosen_model::DEFAULT_MODEL, server::sessions::new_id},
     base::{
@@ -22,15 +29,16 @@ use crate::{
     engine::record::Fork,
     world::{
         checkpoints, disk,
+        secrets::Env,
         store::{
-            SessionStore, StoreError,
+            SessionStore, SessionSummary, StoreError,
             import::{self, ImportDefaults, ImportOutcome},
         },
     },
 };
 
-/// Fewest characters by which a session may be named.
-pub const MIN_PREFIX: usize = 6;
+/// Where stdout is no terminal.
+const DEFAULT_WIDTH: usize = 80;
 
 /// Looks after sessions.
 #[derive(Args, Clone, Debug)]
@@ -49,19 +57,25 @@ pub enum SessionsVerb {
         /// Of all folders, with those in which nothing was asked
         #[arg(long)]
         all: bool,
+        /// Only sessions that say this, in their title or in a prompt
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// How many; 0 for all [default: 20, or all with --json]
+        #[arg(short = 'n', long = "limit", value_name = "N")]
+        n_rows: Option<usize>,
         /// As JSON, for programs
         #[arg(long)]
         json: bool,
     },
     /// Says what a session is about and what happened in it
     Show {
-        /// Its id, the beginning of it, or `latest` of this folder
+        /// Its id, or `latest` of this folder; the short id of `list` is enough
         #[arg(value_name = "ID|latest")]
         id: String,
     },
     /// Writes a session as a document
     Export {
-        /// Its id, the beginning of it, or `latest` of this folder
+        /// Its id, or `latest` of this folder; the short id of `list` is enough
         #[arg(value_name = "ID|latest")]
         id: String,
         /// md, html, json [default: by the file's name, else md]
@@ -84,12 +98,12 @@ pub enum SessionsVerb {
     },
     /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
     Repair {
-        /// Its id, or the beginning of it
+        /// Its id; the short id of `list` is enough
         id: String,
     },
     /// Begins another session with a copy of one, and prints its id
     Fork {
-        /// Its id, the beginning of it, or `latest` of this folder
+        /// Its id, or `latest` of this folder; the short id of `list` is enough
         #[arg(value_name = "ID|latest")]
         id: String,
         /// The last message that is copied [default: all of it]
@@ -98,7 +112,7 @@ pub enum SessionsVerb {
     },
     /// Removes sessions for good
     Delete {
-        /// Its id, or the beginning of it
+        /// Its id; the short id of `list` is enough
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         /// Without asking
@@ -159,6 +173,51 @@ pub struct CommandContext<'a> {
     pub out: &'a mut dyn Write,
     /// Asks a question on the terminal; `None`: there is none.
     pub ask: Option<&'a mut dyn FnMut(&str) -> bool>,
+    pub look: CommandLook,
+}
+
+/// How a command shows what it finds.
+#[derive(Clone, Debug)]
+pub struct CommandLook {
+    /// Columns of the terminal.
+    pub width: usize,
+    pub color: bool,
+    pub zone: TimeZone,
+    /// What `~` stands for.
+    pub home: Option<AbsPath>,
+    /// stdin is no terminal: it may hold more of what is asked.
+    pub is_piped: bool,
+}
+
+impl Default for CommandLook {
+    fn default() -> Self {
+        Self { width: DEFAULT_WIDTH, color: false, zone: TimeZone::UTC, home: None, is_piped: false }
+    }
+}
+
+impl CommandLook {
+    pub fn of_process(env: &Env) -> Self {
+        let variable = |name: &str| env.get(name).map(str::to_owned);
+        Self {
+            width: terminal_width().unwrap_or(DEFAULT_WIDTH),
+            color: wants_color(io::stdout().is_terminal(), variable),
+            zone: TimeZone::system(),
+            home: variable("HOME").and_then(AbsPath::new),
+            is_piped: !io::stdin().is_terminal(),
+        }
+    }
+}
+
+/// Columns of the terminal that stdout is.
+#[cfg(unix)]
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|it| *it > 0)
+}
+
+#[cfg(not(unix))]
+fn terminal_width() -> Option<usize> {
+    None
 }
 
 /// Does what was asked for.
@@ -167,12 +226,13 @@ pub struct CommandContext<'a> {
 /// With the line for stderr.
 pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
     match verb {
-        SessionsVerb::List { cwd, all, json } => {
+        SessionsVerb::List { cwd, all, search, n_rows, json } => {
             let gone = |why| {
                 CommandError::input(format!("{why}; `castor sessions list --all` has those of other folders too"))
             };
             let cwd = folder(context.cwd, cwd.as_ref()).map_err(gone)?;
-            list::list(context, if *all { None } else { Some(&cwd) }, *json)
+            let cwd = Some(cwd).filter(|_| !*all);
+            list::list(context, &ListQuery { cwd, search: search.clone(), n_rows: *n_rows }, *json)
         }
         SessionsVerb::Show { id } => {
             let id = find(context, id)?;
@@ -210,7 +270,7 @@ pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The session named by an id, its beginning, or `latest`.
+/// The session named by an id, its beginning or end, or `latest`.
 ///
 /// # Errors
 /// There is none, or more than one.
@@ -225,19 +285,24 @@ pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, Comma
     if context.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
         return Ok(id);
     }
-    if word.len() < MIN_PREFIX {
-        let why = format!("{word} is too short: an id needs its first {MIN_PREFIX} characters at least, or say latest");
+    if word.len() < MIN_ID {
+        let why = format!("{word} is too short: an id needs {MIN_ID} characters at least, or say latest");
         return Err(CommandError::input(format!("{why}; `castor sessions list --all` has all")));
     }
     let all = context.store.list(None)?;
-    let mut like = all.into_iter().filter(|it| it.id.as_str().starts_with(word));
-    match (like.next(), like.next()) {
-        (Some(one), None) => Ok(one.id),
-        (Some(_), Some(_)) => {
-            Err(CommandError::input(format!("more than one session begins with {word}; give more of it")))
-        }
-        (None, _) => {
-            Err(CommandError::input(format!("session {word} was not found; `castor sessions list --all` has all")))
+    let like: Vec<_> = all.iter().filter(|it| is_named(it.id.as_str(), word)).collect();
+    match like.as_slice() {
+        [one] => Ok(one.id.clone()),
+        [] => Err(CommandError::input(format!("session {word} was not found; `castor sessions list --all` has all"))),
+        several => {
+            let short = ShortIds::new(all.iter().map(|it| it.id.as_str()));
+            let candidate = |it: &&SessionSummary| Candidate {
+                short: short.short(it.id.as_str()).to_owned(),
+                when: time::ago(it.updated_ms, context.now.unix_ms, &context.look.zone),
+                title: it.title.clone(),
+            };
+            let candidates: Vec<Candidate> = several.iter().map(candidate).collect();
+            Err(CommandError::input(ambiguity(word, &candidates)))
         }
     }
 }
@@ -272,8 +337,8 @@ fn export(
         ))),
     });
     let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
-        Format::Md => export::markdown(&story),
-        Format::Html => export::html(&story),
+        Format::Md => export::markdown(&story, &context.look.zone),
+        Format::Html => export::html(&story, &context.look.zone),
         Format::Json => export::json(&story, &entries),
     };
     match to {

@@ -29,8 +29,9 @@ pub fn outline(story: &Story<'_>, store: &SessionStore, n_damaged: usize) -> Str
         ("last", iso_time(it.updated_ms)),
         ("prompts", story.n_prompts().to_string()),
         ("tools", story.calls().count().to_string()),
-        ("tokens", format!("{} in, {} out", it.usage.input, it.usage.output)),
+        ("tokens", it.spent.tokens_in_words()),
     ];
+    rows.extend(it.spent.cost_in_words().map(|cost| ("cost", cost)));
     if let Some(parent) = it.parent {
         rows.push(("fork of", parent.to_string()));
     }

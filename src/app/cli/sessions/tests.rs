@@ -6,7 +6,7 @@ use std::fs;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use super::{CommandContext, SessionsArgs, run};
+use super::{CommandContext, CommandLook, SessionsArgs, run};
 use crate::{
     base::{clock::Now, ids::SessionId, path::AbsPath},
     world::store::SessionStore,
@@ -22,13 +22,14 @@ struct Bed {
     _dir: tempfile::TempDir,
     root: AbsPath,
     store: SessionStore,
+    look: CommandLook,
 }
 
 fn bed() -> Bed {
     let dir = tempfile::tempdir().unwrap();
     let root = AbsPath::new(dir.path()).unwrap();
     fs::create_dir(root.join("w")).unwrap();
-    Bed { _dir: dir, store: SessionStore::new(root.join("home")), root }
+    Bed { _dir: dir, store: SessionStore::new(root.join("home")), look: CommandLook::default(), root }
 }
 
 impl Bed {
@@ -52,6 +53,7 @@ impl Bed {
             now: Now { unix_ms: 1_700_000_000_000, seed: 7 },
             out: &mut out,
             ask,
+            look: self.look.clone(),
         };
         let done = run(&args.verb, &mut context);
         done.map(|()| String::from_utf8(out).unwrap()).map_err(|it| (it.why, it.code))
@@ -85,27 +87,31 @@ fn lists_this_folder_or_all() {
     assert_eq!(code, 42);
     fs::create_dir(bed.root.join("elsewhere")).unwrap();
     let here = bed.castor(&["list"]).unwrap();
-    assert!(here.starts_with("session-a  ") && here.ends_with("  Greeting\n"), "{here:?}");
-    assert_eq!(bed.castor(&["list", "--all"]).unwrap().lines().count(), 2);
+    assert!(here.contains("\nion-a  ") && here.ends_with("  Greeting\n"), "{here:?}");
+    assert_eq!(bed.castor(&["list", "--all"]).unwrap().lines().count(), 3);
     let json: Value = serde_json::from_str(&bed.castor(&["list", "--cwd", "../elsewhere", "--json"]).unwrap()).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 1);
     assert_eq!(json[0]["sessionId"], "session-b");
 }
 
+mod listing;
+
 #[test]
 fn shows_and_exports_what_is_meant() {
     let bed = bed();
     bed.log("session-a", &bed.cwd());
-    for word in ["latest", "session-a", "sessio"] {
+    for word in ["latest", "session-a", "sessio", "ion-a"] {
         let text = bed.castor(&["show", word]).unwrap();
         assert!(text.contains("title    Greeting\n") && text.contains("\n> hello <b>\n"), "{text}");
     }
     assert!(!bed.castor(&["show", "latest"]).unwrap().contains('\u{1b}'));
     bed.log("session-b", &bed.cwd());
-    for (word, words) in [("session", "more than one session begins with session"), ("ses", "first 6 characters")] {
+    for (word, words) in [("session", "session names 2 sessions"), ("ses", "5 characters at least")] {
         let (why, code) = bed.castor(&["show", word]).unwrap_err();
         assert!(why.contains(words) && code == 42, "{why}");
     }
+    let (why, _) = bed.castor(&["show", "session"]).unwrap_err();
+    assert!(["\n  ion-a  ", "\n  ion-b  ", "  Greeting"].iter().all(|it| why.contains(it)), "{why}");
     assert_eq!(bed.castor(&["show", "nothing"]).unwrap_err().1, 42);
     assert_eq!(bed.castor(&["show", "../w"]).unwrap_err().1, 42);
 

@@ -32,7 +32,7 @@ fn the_beginning_of_an_id_is_enough() {
         let request = SessionRequest { resume: Some(start.into()), ..SessionRequest::default() };
         let seen = check_whole(Case { request, ..Case::default() }, &script);
         let said = match start {
-            "abcdef" => "more than one session begins with abcdef; give more of it",
+            "abcdef" => "abcdef names more than one session; give more of its id",
             "nowhere" => "session nowhere was not found",
             _ => "",
         };

@@ -2,32 +2,33 @@
 
 use std::fmt::Write as _;
 
+use jiff::tz::TimeZone;
+
 use super::{
-    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker},
-    time,
+    super::time,
+    answer::{embed, longest_run},
+    spending::Spending,
+    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker, Turn},
+    title::plain_title,
 };
 use crate::base::content::Part;
 
-/// Longest line that a heading repeats of a call, in characters.
-const MAX_HEADING: usize = 160;
+/// Longest line that is repeated of a call, in characters.
+const MAX_TITLE: usize = 160;
 
-pub fn markdown(story: &Story<'_>) -> String {
+/// The document, with times of a time zone.
+pub fn markdown(story: &Story<'_>, zone: &TimeZone) -> String {
     let mut out = String::new();
-    head(story, &mut out);
-    for (item, mark) in story.marked_items() {
-        out.push('\n');
-        match item {
-            StoryItem::Message { who, at_ms, parts, .. } => write_message(*who, mark, *at_ms, parts, &mut out),
-            StoryItem::Call(it) => call(it, mark, &mut out),
-            StoryItem::Plan(it) => {
-                line(&mut out, format_args!("**Plan**{mark}\n"));
-                for (status, text) in story::tasks(it) {
-                    let mark = if status == "completed" { 'x' } else { ' ' };
-                    line(&mut out, format_args!("- [{mark}] {}", span(text)));
-                }
-            }
-            StoryItem::Error(it) => quoted(&format!("**Error.**{mark} "), it, &mut out),
-            StoryItem::Note(it) => line(&mut out, format_args!("*{}*{mark}", span(it))),
+    write_head(story, zone, &mut out);
+    write_changes(story, &mut out);
+    let before = story.turns.first().map_or(story.items.len(), |it| it.first);
+    for (at, item) in story.items.iter().enumerate().take(before) {
+        write_item(item, story.mark(at), &mut out);
+    }
+    for (nth, turn) in story.turns.iter().enumerate() {
+        write_heading(nth, turn, story.mark(turn.first), zone, &mut out);
+        for (at, item) in story.items_of(nth) {
+            write_item(item, story.mark(at), &mut out);
         }
     }
     out
@@ -39,87 +40,138 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.push('\n');
 }
 
-fn head(story: &Story<'_>, out: &mut String) {
+fn write_head(story: &Story<'_>, zone: &TimeZone, out: &mut String) {
     let it = &story.head;
-    line(out, format_args!("# {}\n", plain(it.title.unwrap_or("A session of castor"))));
+    line(out, format_args!("# {}\n", plain(&plain_title(it.title.unwrap_or("A session of castor")))));
     line(out, format_args!("- Session: {}", span(it.id.as_str())));
     if let Some(parent) = it.parent {
         line(out, format_args!("- Forked from: {}", span(parent.as_str())));
     }
     line(out, format_args!("- Folder: {}", span(&it.cwd.to_string())));
     line(out, format_args!("- Model: {}", span(it.model)));
-    line(out, format_args!("- Time: {} to {}", time::plain(it.created_ms), time::plain(it.updated_ms)));
-    if it.usage.total > 0 {
-        line(out, format_args!("- Tokens: {} in, {} out", it.usage.input, it.usage.output));
+    let (created, updated) = (time::minute(it.created_ms, zone), time::minute(it.updated_ms, zone));
+    line(out, format_args!("- Time: {created} to {updated}"));
+    if it.spent != Spending::default() {
+        line(out, format_args!("- Tokens: {}", it.spent.tokens_in_words()));
+        line(out, format_args!("- Cost: {}", it.spent.cost_in_words().as_deref().unwrap_or("unknown")));
     }
 }
 
-fn write_message(who: StorySpeaker, mark: &str, at_ms: u64, parts: &[Part], out: &mut String) {
-    let name = if who == StorySpeaker::User { "User" } else { "Agent" };
-    line(out, format_args!("## {name}{mark}\n\n*{}*", time::plain(at_ms)));
-    for part in parts {
-        out.push('\n');
-        match part {
-            Part::Text { text, .. } if who == StorySpeaker::Agent && stays_inside(text) => {
-                line(out, format_args!("{text}"))
+fn write_changes(story: &Story<'_>, out: &mut String) {
+    if story.changes.is_empty() {
+        return;
+    }
+    line(out, format_args!("\n## Changed files\n"));
+    for (path, file) in &story.changes {
+        let turns = file.turns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let path = span(&path.display().to_string());
+        line(out, format_args!("- {path} +{} −{} (turn {turns})", file.added, file.removed));
+    }
+}
+
+fn write_heading(nth: usize, turn: &Turn, mark: &str, zone: &TimeZone, out: &mut String) {
+    let took = turn.ended_ms.map(|it| time::duration(it.saturating_sub(turn.at_ms)));
+    let is_used = turn.spent != Spending::default();
+    let facts = [
+        Some(time::minute(turn.at_ms, zone)),
+        took,
+        is_used.then(|| turn.spent.tokens_in_words()),
+        turn.spent.cost_in_words(),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    line(out, format_args!("\n## Turn {}{mark}\n\n*{}*", nth + 1, facts.join(" · ")));
+}
+
+fn write_item(item: &StoryItem<'_>, mark: &str, out: &mut String) {
+    match item {
+        StoryItem::Message { who, parts, .. } => parts.iter().for_each(|it| write_part(*who, it, out)),
+        StoryItem::Call(it) if it.is_plan() => (),
+        StoryItem::Call(it) => write_call(it, mark, out),
+        StoryItem::Plan(tasks) => {
+            line(out, format_args!("\n**Plan**{mark}\n"));
+            for (status, text) in tasks {
+                let done = if *status == "completed" { 'x' } else { ' ' };
+                let note = if *status == "cancelled" { " (cancelled)" } else { "" };
+                line(out, format_args!("- [{done}] {}{note}", plain(text)));
             }
-            Part::Text { text, .. } => quoted("", text, out),
-            Part::Thought { thought, .. } => quoted("*Thought:* ", thought, out),
-            Part::Media { mime, data, .. } => {
-                let size = data.len() / 4 * 3;
-                line(out, format_args!("*Attached: {}, about {size} bytes*", span(mime)));
-            }
-            Part::Reference { uri, name, text, .. } => {
-                let name = name.as_deref().unwrap_or_default();
-                line(out, format_args!("*Attached: {} {}*", span(name), span(uri)));
-                if let Some(text) = text {
-                    fence("", text, out);
-                }
+        }
+        StoryItem::Error(it) => {
+            out.push('\n');
+            quoted(&format!("**Error.**{mark} "), it, out);
+        }
+        StoryItem::Note(it) => line(out, format_args!("\n*{}*{mark}", plain(it))),
+    }
+}
+
+fn write_part(who: StorySpeaker, part: &Part, out: &mut String) {
+    match part {
+        Part::Text { text, .. } if text.trim().is_empty() => return,
+        _ => out.push('\n'),
+    }
+    match part {
+        Part::Text { text, .. } if who == StorySpeaker::Agent => line(out, format_args!("{}", embed(text))),
+        Part::Text { text, .. } => quoted("", text, out),
+        Part::Thought { thought, .. } => quoted("*Thought:* ", thought, out),
+        Part::Media { mime, data, .. } => {
+            let size = data.len() / 4 * 3;
+            line(out, format_args!("*Attached: {}, about {size} bytes*", span(mime)));
+        }
+        Part::Reference { uri, name, text, .. } => {
+            let name = name.as_deref().unwrap_or_default();
+            line(out, format_args!("*Attached: {} {}*", span(name), span(uri)));
+            if let Some(text) = text {
+                out.push('\n');
+                fence("", text, out);
             }
         }
     }
 }
 
-fn call(it: &Call<'_>, mark: &str, out: &mut String) {
+fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
     let end = match it.end {
         EndedCall::Unknown => "no end is known".to_owned(),
         EndedCall::Succeeded => "done".to_owned(),
         EndedCall::Exit(code) => format!("exit code {code}"),
         EndedCall::Failed(_) => "failed".to_owned(),
     };
-    let title: String = it.title.chars().take(MAX_HEADING).collect();
     let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
-    line(out, format_args!("### Tool {}: {}{mark}\n\n*{end}{answer}*\n", span(it.name), span(&title)));
-    fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+    let took = it.took_ms.filter(|it| *it >= 100).map(|it| format!(", {}", time::duration(it))).unwrap_or_default();
+    let title: String = it.about().chars().take(MAX_TITLE).collect();
+    line(out, format_args!("\n**Tool** {}: {} *({end}{answer}{took})*{mark}\n", span(it.name), span(&title)));
+    // Of a refused call the log has only words for the model.
+    let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diff { .. }));
     match &it.content {
+        _ if !shows_result => fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out),
         Some(CallContent::Diff { path, before, after }) => {
-            line(out, format_args!("\n{}\n", span(&path.to_string())));
+            let path = path.as_path();
+            line(out, format_args!("{}\n", span(&path.display().to_string())));
             fence("diff", &story::unified_diff(*before, after), out);
         }
-        Some(CallContent::Terminal { text, exit }) => {
-            let exit = exit.map(|it| format!("Exit code {it}")).unwrap_or_default();
-            line(out, format_args!("\n{exit}"));
-            fence("", text, out);
-        }
-        Some(CallContent::Text(text)) => {
-            out.push('\n');
-            fence("", text, out);
-        }
-        None if !it.output.is_empty() => {
-            out.push('\n');
-            fence("", &it.output, out);
-        }
-        None => (),
+        Some(CallContent::Terminal { text, .. }) => fence("", text, out),
+        Some(CallContent::Text(text)) => write_result(it, text, out),
+        None => write_result(it, &it.output, out),
     }
-    if let EndedCall::Failed(why) = it.end {
+    if let EndedCall::Failed(why) = it.end
+        && !it.is_refused()
+        && why.trim() != it.output.trim()
+    {
         out.push('\n');
         quoted("**Failed.** ", why, out);
     }
 }
 
+/// The arguments, and what came of them.
+fn write_result(it: &Call<'_>, text: &str, out: &mut String) {
+    fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+    if !text.is_empty() {
+        out.push('\n');
+        fence("", text, out);
+    }
+}
+
 /// A block that its own text cannot close: its fence is longer than any in it.
 fn fence(language: &str, text: &str, out: &mut String) {
-    let ticks = "`".repeat(longest_run(text).max(2) + 1);
+    let ticks = "`".repeat(longest_run(text, '`').max(2) + 1);
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     line(out, format_args!("{ticks}{language}\n{text}{end}{ticks}"));
 }
@@ -130,51 +182,37 @@ fn span(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    let ticks = "`".repeat(longest_run(&text) + 1);
+    let ticks = "`".repeat(longest_run(&text, '`') + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-fn longest_run(text: &str) -> usize {
-    text.split(|it| it != '`').map(str::len).max().unwrap_or_default()
-}
-
-/// A quotation ends every block that was opened in it.
+/// A quotation ends every block that was opened in it. Its text is shown as it is.
 fn quoted(lead: &str, text: &str, out: &mut String) {
     let mut lead = lead;
-    for it in text.lines() {
-        line(out, format_args!("> {lead}{it}"));
+    for it in embed(text).lines() {
+        line(out, format_args!("{}", format!("> {lead}{it}").trim_end()));
         lead = "";
     }
 }
 
-/// Text for a heading, without what Markdown and HTML would read in it.
+/// Words of a line, without what Markdown and HTML would read in them.
 fn plain(text: &str) -> String {
+    let chars: Vec<char> = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
+    let is_word = |at: Option<usize>| at.and_then(|it| chars.get(it)).is_some_and(|it| it.is_alphanumeric());
     let mut res = String::new();
-    for it in text.chars().map(|it| if it.is_control() { ' ' } else { it }) {
-        if "\\`*_[]<>#&|~!".contains(it) {
+    for (at, it) in chars.iter().enumerate() {
+        let is_mark = match it {
+            '\\' | '`' | '*' | '[' | '<' | '&' | '~' => true,
+            '_' => !(is_word(at.checked_sub(1)) && is_word(Some(at + 1))),
+            // At the end a heading would lose it.
+            '#' => at + 1 == chars.len(),
+            _ => false,
+        };
+        if is_mark {
             res.push('\\');
         }
-        res.push(it);
+        res.push(*it);
     }
     res
-}
-
-/// Whether what follows a text is safe from it: its fences are closed, and it opens no HTML that goes on.
-fn stays_inside(text: &str) -> bool {
-    let mut open: Option<(char, usize)> = None;
-    for line in text.lines() {
-        let start = line.trim_start_matches([' ', '>', '\t']);
-        let mark = start.chars().next().unwrap_or_default();
-        let len = start.chars().take_while(|it| *it == mark).count();
-        let is_fence = matches!(mark, '`' | '~') && len >= 3;
-        match open {
-            Some((of, least)) if is_fence && of == mark && len >= least && start.trim_end().len() == len => open = None,
-            Some(_) => (),
-            None if is_fence => open = Some((mark, len)),
-            None if start.contains('<') => return false,
-            None => (),
-        }
-    }
-    open.is_none()
 }

@@ -1,16 +1,20 @@
 //! Session export as Markdown, HTML or JSON, from the session's facts.
 
+mod answer;
 mod html;
 mod markdown;
+mod spending;
 mod story;
-mod time;
+mod title;
 
 pub use html::html;
 pub use markdown::markdown;
 pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
+pub use title::plain_title;
 
 use serde_json::json;
 
+use super::time;
 use crate::base::log::Entry;
 
 /// The word by which castor knows its own exports again.

@@ -1,18 +1,22 @@
 //! The story of a session for exports: whole messages, and calls with their results.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
+use super::spending::Spending;
 use crate::base::{
+    checkpoint::Changes,
     content::{Part, joined_text},
-    event::{EndReason, EventKind, Speaker, ToolProgress},
+    event::{EndReason, EventKind, Speaker, ToolDisplay, ToolProgress},
     ids::{CallId, MessageId, SessionId},
     log::{Answer, Entry, Fact, Mode},
-    model::Usage,
     path::AbsPath,
     rewind,
-    tool::Display,
+    tool::{Display, ToolError, ToolKind},
 };
 
 /// A session, told.
@@ -20,10 +24,36 @@ use crate::base::{
 pub struct Story<'a> {
     pub head: StoryHead<'a>,
     pub items: Vec<StoryItem<'a>>,
+    pub turns: Vec<Turn>,
+    /// By path.
+    pub changes: BTreeMap<PathBuf, ChangedFile>,
     /// Which items a rewind took away.
     rewound: BTreeSet<usize>,
 }
 
+/// A prompt and all that came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// Its first item.
+    pub first: usize,
+    pub at_ms: u64,
+    pub ended_ms: Option<u64>,
+    pub spent: Spending,
+    /// The agent works on it.
+    is_open: bool,
+}
+
+/// What the session changed in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedFile {
+    pub added: u64,
+    pub removed: u64,
+    /// Numbers of turns, from 1.
+    pub turns: BTreeSet<usize>,
+}
+
+/// The tool that sets the plan.
+const PLAN_TOOL: &str = "write_todos";
 /// Behind what a rewind took away.
 const REWOUND_MARK: &str = " (rewound)";
 
@@ -39,7 +69,7 @@ pub struct StoryHead<'a> {
     pub created_ms: u64,
     pub updated_ms: u64,
     /// Of all model calls together.
-    pub usage: Usage,
+    pub spent: Spending,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +88,8 @@ pub enum StoryItem<'a> {
         parts: Vec<Part>,
     },
     Call(Box<Call<'a>>),
-    Plan(&'a Value),
+    /// Status and text of each task.
+    Plan(Vec<(&'a str, &'a str)>),
     /// Something went wrong.
     Error(&'a str),
     /// One line beside the conversation.
@@ -69,6 +100,7 @@ pub enum StoryItem<'a> {
 pub struct Call<'a> {
     pub name: &'a str,
     pub title: &'a str,
+    pub kind: ToolKind,
     pub args: &'a Value,
     /// What it would have done, or did.
     pub content: Option<CallContent<'a>>,
@@ -77,6 +109,13 @@ pub struct Call<'a> {
     pub end: EndedCall<'a>,
     /// What the user said to it, where they were asked.
     pub answer: Option<Answer>,
+    /// From its start to its end, where both are known.
+    pub took_ms: Option<u64>,
+    started_ms: Option<u64>,
+    /// The place of its turn.
+    turn: usize,
+    /// A checkpoint counted what it changed.
+    is_counted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +149,12 @@ impl<'a> Story<'a> {
             mode: *mode,
             created_ms: first.at,
             updated_ms: entries.last().map_or(first.at, |it| it.at),
-            usage: Usage::default(),
+            spent: Spending::default(),
         };
         let mut away = rewind::removed_entries(entries).into_iter().skip(1);
-        let story = Self { head, items: Vec::new(), rewound: BTreeSet::new() };
-        let mut teller = StoryBuilder { story, calls: BTreeMap::new() };
+        let (turns, changes) = (Vec::new(), BTreeMap::new());
+        let story = Self { head, items: Vec::new(), turns, changes, rewound: BTreeSet::new() };
+        let mut teller = StoryBuilder { story, calls: BTreeMap::new(), todos: None };
         for entry in rest {
             let (is_away, from) = (away.next() == Some(true), teller.story.items.len());
             let title = teller.story.head.title;
@@ -124,13 +164,37 @@ impl<'a> Story<'a> {
                 teller.story.rewound.extend(from..teller.story.items.len());
             }
         }
+        teller.count_diffs();
         Some(teller.story)
     }
 
     /// Each item, and what marks it if a rewind took it away.
     pub fn marked_items(&self) -> impl Iterator<Item = (&StoryItem<'a>, &'static str)> {
-        let mark = |at: usize| if self.rewound.contains(&at) { REWOUND_MARK } else { "" };
-        self.items.iter().enumerate().map(move |(at, it)| (it, mark(at)))
+        self.items.iter().enumerate().map(|(at, it)| (it, self.mark(at)))
+    }
+
+    /// What marks an item if a rewind took it away.
+    pub fn mark(&self, at: usize) -> &'static str {
+        if self.is_rewound(at) { REWOUND_MARK } else { "" }
+    }
+
+    pub fn is_rewound(&self, at: usize) -> bool {
+        self.rewound.contains(&at)
+    }
+
+    /// The items of a turn, with their places.
+    pub fn items_of(&self, nth: usize) -> impl Iterator<Item = (usize, &StoryItem<'a>)> {
+        let first = self.turns.get(nth).map_or(0, |it| it.first);
+        let next = self.turns.get(nth + 1).map_or(self.items.len(), |it| it.first);
+        self.items.iter().enumerate().take(next).skip(first)
+    }
+
+    /// The text of the turn's first prompt.
+    pub fn prompt(&self, nth: usize) -> Option<String> {
+        self.items_of(nth).find_map(|(_, it)| match it {
+            StoryItem::Message { who: StorySpeaker::User, parts, .. } => Some(joined_text(parts)),
+            _ => None,
+        })
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
@@ -146,12 +210,15 @@ struct StoryBuilder<'a> {
     story: Story<'a>,
     /// Where each call stands in the story.
     calls: BTreeMap<&'a CallId, usize>,
+    /// The arguments of the last call that set the plan: they have the tasks that a plan leaves out.
+    todos: Option<&'a Value>,
 }
 
 impl<'a> StoryBuilder<'a> {
     fn fact(&mut self, entry: &'a Entry) {
         match &entry.fact {
-            Fact::Event { event } => self.event(entry.at, &event.kind),
+            Fact::Event { event } => self.event(event.timestamp, &event.kind),
+            Fact::Checkpoint { call: Some(call), changes: Some(changes), .. } => self.count_changes(call, changes),
             Fact::AttemptFailed { failure, abandoned, .. } => {
                 let what = if *abandoned { "The answer so far was given up" } else { "The model failed" };
                 self.note(format!("{what}: {}", failure.message));
@@ -178,46 +245,54 @@ impl<'a> StoryBuilder<'a> {
     fn event(&mut self, at_ms: u64, kind: &'a EventKind) {
         match kind {
             EventKind::SessionUpdate { title: Some(title), .. } => self.story.head.title = Some(title),
-            EventKind::Message { role, message_id, content, .. } => self.add_message(*role, at_ms, message_id, content),
+            EventKind::AgentStart {} => match self.story.turns.last_mut() {
+                Some(turn) if !turn.is_open && turn.ended_ms.is_none() => turn.is_open = true,
+                _ => self.begin_turn(at_ms, true),
+            },
+            EventKind::Message { role, message_id, content, .. } => {
+                let is_in_turn = self.story.turns.last().is_some_and(|it| it.is_open);
+                if *role == Speaker::User && !is_in_turn {
+                    self.begin_turn(at_ms, false);
+                }
+                self.add_message(*role, at_ms, message_id, content);
+            }
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.calls.insert(request_id, self.story.items.len());
-                let (shown, answer) = (None, None);
-                let (title, output, ended) = (display.title.as_str(), String::new(), EndedCall::Unknown);
-                self.story.items.push(StoryItem::Call(Box::new(Call {
-                    name,
-                    title,
-                    args,
-                    content: shown,
-                    output,
-                    end: ended,
-                    answer,
-                })));
+                if name == PLAN_TOOL {
+                    self.todos = Some(args);
+                }
+                let turn = self.story.turns.len().saturating_sub(1);
+                self.story.items.push(StoryItem::Call(Box::new(Call::new(name, args, display, turn))));
             }
             EventKind::ToolUpdate { request_id, update } => {
                 if let Some(call) = self.call(request_id) {
-                    progress(call, update);
+                    progress(call, at_ms, update);
                 }
             }
             EventKind::ToolResponse { request_id, content, display, error, .. } => {
-                let Some(call) = self.call(request_id) else { return };
-                call.content = display.as_ref().map(call_content).or(call.content.take());
-                call.output = joined_text(content);
-                call.end = match (error, &call.content) {
-                    (Some(it), _) => EndedCall::Failed(&it.message),
-                    (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => {
-                        EndedCall::Exit(*code)
-                    }
-                    (None, _) => EndedCall::Succeeded,
-                };
+                if let Some(call) = self.call(request_id) {
+                    call.end(at_ms, joined_text(content), display.as_ref(), error.as_ref());
+                }
             }
-            EventKind::Usage { usage, .. } => {
-                self.story.head.usage = self.story.head.usage.plus(usage);
+            EventKind::Usage { usage, cost, .. } => {
+                self.story.head.spent.add(usage, *cost);
+                if let Some(turn) = self.story.turns.last_mut() {
+                    turn.spent.add(usage, *cost);
+                }
             }
             EventKind::Error { message, .. } => self.story.items.push(StoryItem::Error(message)),
-            EventKind::AgentEnd { reason } if *reason != EndReason::Completed => {
-                self.note(format!("The turn ended early: {}", early_end(*reason)));
+            EventKind::AgentEnd { reason } => {
+                if let Some(turn) = self.story.turns.last_mut() {
+                    (turn.ended_ms, turn.is_open) = (Some(at_ms), false);
+                }
+                if *reason != EndReason::Completed {
+                    self.note(format!("The turn ended early: {}", early_end(*reason)));
+                }
             }
-            EventKind::Custom { kind, data } if kind == "plan" => self.story.items.push(StoryItem::Plan(data)),
+            EventKind::Custom { kind, data } if kind == "plan" => {
+                let tasks = tasks(data, self.todos.take());
+                self.story.items.push(StoryItem::Plan(tasks));
+            }
             _ => (),
         }
     }
@@ -238,6 +313,43 @@ impl<'a> StoryBuilder<'a> {
         }
     }
 
+    fn begin_turn(&mut self, at_ms: u64, is_open: bool) {
+        let first = self.story.items.len();
+        self.story.turns.push(Turn { first, at_ms, is_open, ..Turn::default() });
+    }
+
+    /// What a checkpoint says that a call changed.
+    fn count_changes(&mut self, id: &CallId, changes: &Changes) {
+        let Some(call) = self.call(id) else { return };
+        call.is_counted = true;
+        let nth = call.turn;
+        for it in &changes.files {
+            self.count(&it.path, nth, [it.added, it.removed]);
+        }
+    }
+
+    /// The same of edits without a checkpoint, by their diffs.
+    fn count_diffs(&mut self) {
+        let mut found = Vec::new();
+        for call in self.story.calls().filter(|it| !it.is_counted && it.end == EndedCall::Succeeded) {
+            if let Some(CallContent::Diff { path, before, after }) = &call.content {
+                found.push((path.as_path().to_owned(), call.turn, count_lines(*before, after)));
+            }
+        }
+        for (path, turn, lines) in found {
+            self.count(&path, turn, lines);
+        }
+    }
+
+    fn count(&mut self, path: &Path, turn: usize, [added, removed]: [u64; 2]) {
+        let inside = path.strip_prefix(self.story.head.cwd.as_path()).ok().filter(|it| !it.as_os_str().is_empty());
+        let path = inside.unwrap_or(path);
+        let file = self.story.changes.entry(path.to_owned()).or_default();
+        file.added += added;
+        file.removed += removed;
+        file.turns.insert(turn + 1);
+    }
+
     fn call(&mut self, id: &CallId) -> Option<&mut Call<'a>> {
         if let Some(StoryItem::Call(call)) = self.story.items.get_mut(*self.calls.get(id)?) { Some(call) } else { None }
     }
@@ -247,7 +359,58 @@ impl<'a> StoryBuilder<'a> {
     }
 }
 
-fn progress<'a>(call: &mut Call<'a>, update: &'a ToolProgress) {
+impl<'a> Call<'a> {
+    fn new(name: &'a str, args: &'a Value, display: &'a ToolDisplay, turn: usize) -> Self {
+        Self {
+            name,
+            title: &display.title,
+            kind: display.kind,
+            args,
+            content: None,
+            output: String::new(),
+            end: EndedCall::Unknown,
+            answer: None,
+            took_ms: None,
+            started_ms: None,
+            turn,
+            is_counted: false,
+        }
+    }
+
+    fn end(&mut self, at_ms: u64, output: String, display: Option<&'a Display>, error: Option<&'a ToolError>) {
+        self.content = display.map(call_content).or(self.content.take());
+        self.output = output;
+        self.took_ms = self.started_ms.map(|it| at_ms.saturating_sub(it));
+        self.end = match (error, &self.content) {
+            (Some(it), _) => EndedCall::Failed(&it.message),
+            (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => EndedCall::Exit(*code),
+            (None, _) => EndedCall::Succeeded,
+        };
+    }
+
+    /// Its title, without the tool's name in other letters.
+    pub fn about(&self) -> &'a str {
+        let letters = |it: &str| it.chars().filter(|it| *it != '_').collect::<String>().to_lowercase();
+        match self.title.split_once(' ') {
+            Some((first, rest)) if letters(first) == letters(self.name) => rest,
+            _ => self.title,
+        }
+    }
+
+    pub fn is_refused(&self) -> bool {
+        matches!((&self.answer, self.end), (Some(Answer::Reject), EndedCall::Failed(_)))
+    }
+
+    /// The call set the plan, which the story has as an item of its own.
+    pub fn is_plan(&self) -> bool {
+        self.name == PLAN_TOOL && self.end == EndedCall::Succeeded
+    }
+}
+
+fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
+    if let ToolProgress::Started { .. } = update {
+        call.started_ms = Some(at_ms);
+    }
     match update {
         ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
             call.title = &display.title;
@@ -297,13 +460,24 @@ pub(super) fn answer(it: &Answer) -> &'static str {
     }
 }
 
-/// The tasks of a plan, and how far each is.
-pub(super) fn tasks(plan: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let entries = plan.get("entries").and_then(Value::as_array).into_iter().flatten();
-    entries.map(|it| {
-        let text = |name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default();
-        (text("status"), text("content"))
-    })
+/// Status and text of the tasks of a plan, with those that the arguments of its call have besides.
+fn tasks<'a>(plan: &'a Value, todos: Option<&'a Value>) -> Vec<(&'a str, &'a str)> {
+    let list = |of: &'a Value, member: &str, text: &str| -> Vec<(&'a str, &'a str)> {
+        let items = of.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let word = |it: &'a Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default();
+        items.iter().map(|it| (word(it, "status"), word(it, text))).collect()
+    };
+    let shown = list(plan, "entries", "content");
+    let all = todos.map(|it| list(it, "todos", "description")).unwrap_or_default();
+    let has_all = shown.iter().all(|(_, text)| all.iter().any(|(_, it)| it == text));
+    if has_all && all.len() > shown.len() { all } else { shown }
+}
+
+/// Lines that were added and removed.
+pub(super) fn count_lines(before: Option<&str>, after: &str) -> [u64; 2] {
+    let diff = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
+    let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count() as u64;
+    [count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete)]
 }
 
 /// Changed lines with three lines around them.

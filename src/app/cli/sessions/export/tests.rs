@@ -1,11 +1,21 @@
 //! Exports: they are complete, and no text leaves its place.
 
+use expect_test::expect_file;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{EndedCall, Story, StoryItem, html, json as to_json, markdown};
+use super::{EndedCall, Story, StoryItem, json as to_json};
 use crate::base::log::Entry;
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\n```\n</pre></div>-->]]>\n````\n<!-- \u{1b}[31m";
+
+fn html(story: &Story<'_>) -> String {
+    super::html(story, &TimeZone::UTC)
+}
+
+fn markdown(story: &Story<'_>) -> String {
+    super::markdown(story, &TimeZone::UTC)
+}
 
 /// A log with `text` wherever a text can stand.
 fn log(text: &str) -> Vec<Entry> {
@@ -73,19 +83,32 @@ fn html_holds_no_markup_of_the_session() {
         assert!(!page.contains(word), "{word}");
     }
     // The text is there, as text; and only castor's own tags are.
-    assert!(page.matches("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;").count() > 20);
-    let known =
-        "!doctype html head meta style title body h1 dl dt dd h2 div p pre code details summary small ul li span img";
-    for tag in page.split('<').skip(1) {
-        let name: String =
-            tag.trim_start_matches('/').chars().take_while(|it| it.is_alphanumeric() || *it == '!').collect();
-        assert!(known.split(' ').any(|it| it == name), "<{tag}");
-    }
-    for tag in ["div", "pre", "details", "p", "dl", "ul", "span", "code", "small", "summary"] {
-        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
-        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
-    }
+    assert!(page.matches("&lt;script&gt;alert(1)&lt;/script&gt;").count() > 20, "{page}");
+    check_tags(&page);
     assert!(!page.contains("src=\"http") && !page.contains("<link"), "one file that needs nothing else");
+}
+
+/// Each tag is one of castor's, and closes what it should.
+fn check_tags(page: &str) {
+    let known = "html head title style body main nav ol li h1 h2 h3 h4 h5 h6 dl dt dd div p pre code details summary \
+        small ul span table thead tbody tr th td section b em strong del blockquote a label";
+    let (known, void): (Vec<&str>, _) = (known.split_whitespace().collect(), ["meta", "img", "input", "br", "hr"]);
+    let body = page.strip_prefix("<!doctype html>\n").unwrap();
+    let mut open = Vec::new();
+    for tag in body.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').unwrap_or_else(|| panic!("<{tag}"));
+        let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "<{tag}>");
+        } else if !void.contains(&name) {
+            assert!(known.contains(&name), "<{tag}>");
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    for address in page.split("href=\"").skip(1) {
+        assert!(["#turn-", "https://", "http://", "mailto:"].iter().any(|it| address.starts_with(it)), "{address}");
+    }
 }
 
 #[test]
@@ -103,13 +126,13 @@ fn markdown_keeps_everything_in_its_place() {
             None if line.starts_with('>') || line.starts_with('#') => (),
             None => {
                 let outside: String = line.split('`').step_by(2).collect();
-                assert!(!outside.contains('<') || line.contains("``"), "{line}");
+                assert!(!outside.replace("\\<", "").contains('<') || line.contains("``"), "{line}");
             }
         }
     }
     assert_eq!(fence, None, "a fence is left open\n{text}");
-    assert!(text.starts_with("# \\<script\\>"), "{text}");
-    assert_eq!(text.matches("\n### Tool ").count(), 5);
+    assert!(text.starts_with("# \\<script>"), "{text}");
+    assert_eq!(text.matches("\n**Tool** ").count(), 5);
 }
 
 #[test]
@@ -117,15 +140,113 @@ fn plain_answers_stay_as_they_are() {
     let entries = log("Use `x`:\n\n```rust\nlet a = 1;\n```");
     let text = markdown(&Story::new(&entries).unwrap());
     assert!(text.contains("\nUse `x`:\n\n```rust\nlet a = 1;\n```\n"), "{text}");
-    assert!(text.contains("\n> Use `x`:\n> \n> ```rust\n"), "{text}");
+    assert!(text.contains("\n> Use `x`:\n>\n> ```rust\n"), "{text}");
     assert!(text.contains("````\nUse `x`:\n\n```rust\n"), "{text}");
+}
+
+/// A log that a castor wrote: edits, a plan, commands, refusals, a failure.
+const RICH: &str = include_str!("../../../../../tests/data/logs/v1-rich.jsonl");
+
+fn entries_of(lines: &str) -> Vec<Entry> {
+    lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[test]
+fn a_session_as_a_document() {
+    let entries = entries_of(RICH);
+    let story = Story::new(&entries).unwrap();
+    expect_file!["golden/rich.md"].assert_eq(&markdown(&story));
+    let page = html(&story);
+    check_tags(&page);
+    let (_, body) = page.split_once("<body>\n").unwrap();
+    expect_file!["golden/rich.html"].assert_eq(body);
+}
+
+/// Two turns of two days: the first has a steering message, a plan, a price and a change, the second none of them.
+fn two_turns() -> Vec<Entry> {
+    let event = |at: u64, mut kind: Value| {
+        for (key, value) in [("id", json!("s-0")), ("streamId", json!("s")), ("timestamp", json!(at))] {
+            kind[key] = value;
+        }
+        json!({"at": at, "fact": "event", "event": kind})
+    };
+    let user = |at, id| {
+        event(
+            at,
+            json!({"type": "message", "role": "user", "messageId": id,
+        "content": [{"type": "text", "text": "# go\n\nnow"}]}),
+        )
+    };
+    let usage = |at, cost: Option<f64>| {
+        event(
+            at,
+            json!({"type": "usage", "model": "m", "input": 1000, "output": 10,
+        "cached": 0, "thought": 20, "total": 1030, "size": 9, "cost": cost}),
+        )
+    };
+    let todos = json!([{"description": "a", "status": "completed"}, {"description": "b", "status": "cancelled"}]);
+    let facts = [
+        json!({"at": 1, "fact": "created", "version": 1, "castor": "0", "session": "s", "cwd": "/w", "roots": ["/w"],
+            "mode": "default", "model": "m"}),
+        event(1_000, json!({"type": "agent_start"})),
+        user(1_000, "m1"),
+        // Steering is part of the turn.
+        user(2_000, "m2"),
+        event(
+            2_000,
+            json!({"type": "tool_request", "requestId": "c", "name": "write_todos", "args": {"todos": todos},
+            "display": {"title": "WriteTodos", "kind": "think"}}),
+        ),
+        event(
+            2_000,
+            json!({"type": "custom", "kind": "plan",
+            "data": {"entries": [{"content": "a", "status": "completed"}]}}),
+        ),
+        usage(3_000, Some(0.5)),
+        event(5_500, json!({"type": "agent_end", "reason": "completed"})),
+        json!({"at": 5_600, "fact": "checkpoint", "id": "k", "call": "c", "changes": {"n_files": 1, "added": 3,
+            "removed": 1, "files": [{"path": "/w/a.rs", "change": "changed", "added": 3, "removed": 1}]}}),
+        user(90_000_000, "m3"),
+        usage(90_000_000, None),
+    ];
+    facts.into_iter().map(|it| serde_json::from_value(it.clone()).unwrap_or_else(|e| panic!("{e}: {it}"))).collect()
+}
+
+/// The plan of the protocol leaves cancelled tasks out, an export does not. A turn has its own tokens, cost and time.
+#[test]
+fn turns_have_their_figures() {
+    let entries = two_turns();
+    let story = Story::new(&entries).unwrap();
+    assert_eq!(story.turns.len(), 2);
+    assert!(story.items.iter().any(|it| matches!(it, StoryItem::Plan(tasks) if tasks.contains(&("cancelled", "b")))));
+    let page = html(&story);
+    for words in [
+        "<span>4.5 s</span><span>1.0k in, 30 out</span><span>$0.50</span>",
+        "<dd>2,000 in, 60 out (40 thoughts)</dd>",
+        "<dd>at least $0.50</dd>",
+        "<code>a.rs</code></td><td class=\"count plus\">+3</td><td class=\"count minus\">−1</td><td><a href=\"#turn-1\">1</a>",
+        "<p class=\"day\">Friday, 2 January 1970</p>",
+        "<li class=\"cancelled\">☒ b</li>",
+        "<span class=\"what\">go</span>",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(page.matches("class=\"day\"").count(), 2, "{page}");
+    let text = markdown(&story);
+    for words in [
+        "- `a.rs` +3 −1 (turn 1)",
+        "\n## Turn 1\n\n*1970-01-01 00:00 · 4.5 s · 1,000 in, 30 out (20 thoughts) · $0.50*",
+        "- [ ] b (cancelled)",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 #[test]
 fn the_story_is_whole() {
     let entries = log("t");
     let story = Story::new(&entries).unwrap();
-    assert_eq!((story.head.title, story.head.model, story.head.usage.total), (Some("t"), "t", 7));
+    assert_eq!((story.head.title, story.head.model, story.head.spent.usage.total), (Some("t"), "t", 7));
     let ends: Vec<EndedCall> = story.calls().map(|it| it.end).collect();
     assert_eq!(
         ends,
@@ -149,11 +270,13 @@ fn export_marks_rewound_turns() {
     let marks: Vec<bool> = story.marked_items().map(|(_, mark)| mark == " (rewound)").collect();
     let n = marks.len() - 2;
     assert!(n > 10 && marks[..n].iter().all(|it| *it) && !marks[n] && !marks[n + 1], "{marks:?}");
-    assert_eq!((story.head.title, story.head.model, story.head.usage.total), (None, "t", 7));
-    for (text, heading) in [(markdown(&story), "\n## "), (html(&story), "<h2>")] {
-        assert_eq!(text.matches("(rewound)").count(), n, "{text}");
-        assert_eq!(text.matches(heading).count(), 4, "{text}");
-    }
+    assert_eq!((story.head.title, story.head.model, story.head.spent.usage.total), (None, "t", 7));
+    let text = markdown(&story);
+    assert!(text.contains("\n## Turn 1 (rewound)\n") && text.contains("\n## Turn 2\n"), "{text}");
+    assert_eq!(text.matches("(rewound)").count(), n - 2 + 1, "each item but the messages, and the turn: {text}");
+    let page = html(&story);
+    assert!(page.contains(">Turn 1 (rewound)</a>") && page.contains(">Turn 2</a>"), "{page}");
+    assert!(page.matches(" away\"").count() >= n, "{page}");
 }
 
 #[test]

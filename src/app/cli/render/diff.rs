@@ -1,0 +1,290 @@
+//! Changes of a file as a unified diff: hunks with line numbers, and the changed words of a line emphasised.
+
+use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, capture_diff_slices, diff_ratio, group_diff_ops};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{
+    highlight::Highlighter,
+    text::{Color, Line, Span, Style},
+    wrap::wrap,
+};
+
+/// Of both texts. Beyond it only sizes are shown.
+const MAX_BYTES: usize = 1_000_000;
+/// Lines of both texts between what they have in common at their ends. More of them count as replaced: the comparison
+/// takes time with the square of their number.
+const MAX_COMPARED: usize = 10_000;
+/// Bytes of a line before and after.
+const MAX_WORDS_COMPARED: usize = 4_000;
+const CONTEXT: usize = 3;
+/// Least share of a line that stays, so that its changed words are worth to be looked for.
+const MIN_ALIKE: f32 = 0.4;
+
+/// A diff to show, and what it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiffView {
+    pub added: usize,
+    pub removed: usize,
+    pub lines: Vec<Line>,
+    /// Lines of the diff that `limit` left out.
+    pub hidden: usize,
+}
+
+/// `old` is nothing for a new file; an empty `new` is a file that is gone or empty now. `limit` is a number of lines.
+pub fn diff(path: &str, old: Option<&str>, new: &str, limit: Option<usize>, width: usize) -> DiffView {
+    let before = old.unwrap_or_default();
+    if before.len() + new.len() > MAX_BYTES {
+        let text = format!("too large to compare: {} bytes before, {} bytes now", before.len(), new.len());
+        return DiffView { lines: wrap(&Line::new(&text, Style::DIM), width, ""), ..DiffView::default() };
+    }
+    let (old_lines, new_lines) = (split(before), split(new));
+    let ops = compare(&old_lines, &new_lines);
+    let mut res = DiffView::default();
+    for op in &ops {
+        if op.tag() != DiffTag::Equal {
+            res.removed += op.old_range().len();
+            res.added += op.new_range().len();
+        }
+    }
+    let rows = rows(&ops, &old_lines, &new_lines, limit.unwrap_or(usize::MAX));
+    let digits = old_lines.len().max(new_lines.len()).max(1).ilog10() as usize + 1;
+    // Nothing is changed in a new file: its code has the colours of its language.
+    let mut painter = Painter { width, digits, code: old.is_none().then(|| Highlighter::new(path)) };
+    let mut shown = 0;
+    for row in &rows {
+        painter.paint(row, &mut res.lines);
+        if limit.is_some_and(|it| res.lines.len() > it) {
+            break;
+        }
+        shown += 1;
+    }
+    res.lines.truncate(limit.unwrap_or(usize::MAX));
+    res.hidden = rows.len() - shown;
+    if res.hidden > 0 {
+        let lines = if res.hidden == 1 { "line" } else { "lines" };
+        res.lines.push(Line::new(&format!("… {} more {lines}", res.hidden), Style::DIM));
+    }
+    res
+}
+
+fn split(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    let (old_len, new_len) = (old.len() - start - end, new.len() - start - end);
+    if old_len + new_len <= MAX_COMPARED {
+        return capture_diff_slices(Algorithm::Myers, old, new);
+    }
+    vec![
+        DiffOp::Equal { old_index: 0, new_index: 0, len: start },
+        DiffOp::Replace { old_index: start, old_len, new_index: start, new_len },
+        DiffOp::Equal { old_index: start + old_len, new_index: start + new_len, len: end },
+    ]
+}
+
+enum Row<'a> {
+    /// Lines of the file are left out here.
+    Gap,
+    /// `words` are the parts of the text, with whether they changed.
+    Change { tag: ChangeTag, number: usize, words: Vec<(&'a str, bool)> },
+}
+
+/// Rows behind `limit` only count.
+fn rows<'a>(ops: &[DiffOp], old: &[&'a str], new: &[&'a str], limit: usize) -> Vec<Row<'a>> {
+    let mut res = Vec::new();
+    for hunk in group_diff_ops(ops.to_vec(), CONTEXT) {
+        if hunk.iter().all(|it| it.tag() == DiffTag::Equal) {
+            continue;
+        }
+        if !res.is_empty() {
+            res.push(Row::Gap);
+        }
+        for op in hunk {
+            let (from, to) = (op.old_range(), op.new_range());
+            let before = old.get(from.clone()).unwrap_or_default();
+            let after = new.get(to.clone()).unwrap_or_default();
+            if op.tag() == DiffTag::Equal {
+                add_rows(ChangeTag::Equal, to.start, after.iter().map(|it| vec![(*it, false)]), &mut res);
+                continue;
+            }
+            let is_compared = before.len() == after.len() && res.len() < limit;
+            let (removed, added) =
+                if is_compared { changed_words(before, after) } else { (whole(before), whole(after)) };
+            add_rows(ChangeTag::Delete, from.start, removed.into_iter(), &mut res);
+            add_rows(ChangeTag::Insert, to.start, added.into_iter(), &mut res);
+        }
+    }
+    res
+}
+
+fn add_rows<'a>(
+    tag: ChangeTag,
+    start: usize,
+    lines: impl Iterator<Item = Vec<(&'a str, bool)>>,
+    out: &mut Vec<Row<'a>>,
+) {
+    out.extend(lines.enumerate().map(|(i, words)| Row::Change { tag, number: start + i + 1, words }));
+}
+
+type Words<'a> = Vec<(&'a str, bool)>;
+
+fn whole<'a>(lines: &[&'a str]) -> Vec<Words<'a>> {
+    lines.iter().map(|it| vec![(*it, false)]).collect()
+}
+
+/// Where as many lines come as go, each is compared with its successor.
+fn changed_words<'a>(before: &[&'a str], after: &[&'a str]) -> (Vec<Words<'a>>, Vec<Words<'a>>) {
+    before.iter().zip(after).map(|(old, new)| compare_words(old, new)).unzip()
+}
+
+fn compare_words<'a>(old: &'a str, new: &'a str) -> (Words<'a>, Words<'a>) {
+    let unchanged = (vec![(old, false)], vec![(new, false)]);
+    // A word may cut an escape sequence in two.
+    let is_odd = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
+    if old.len() + new.len() > MAX_WORDS_COMPARED || old.contains(is_odd) || new.contains(is_odd) {
+        return unchanged;
+    }
+    let (before, after): (Vec<_>, Vec<_>) = (old.split_word_bounds().collect(), new.split_word_bounds().collect());
+    let ops = capture_diff_slices(Algorithm::Myers, &before, &after);
+    if diff_ratio(&ops, before.len(), after.len()) < MIN_ALIKE {
+        return unchanged;
+    }
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for op in ops {
+        let is_changed = op.tag() != DiffTag::Equal;
+        let own = |words: &[&'a str]| words.iter().map(|it| (*it, is_changed)).collect::<Words>();
+        removed.extend(own(before.get(op.old_range()).unwrap_or_default()));
+        added.extend(own(after.get(op.new_range()).unwrap_or_default()));
+    }
+    (removed, added)
+}
+
+struct Painter {
+    width: usize,
+    /// Columns of the greatest line number.
+    digits: usize,
+    code: Option<Highlighter>,
+}
+
+impl Painter {
+    fn paint(&mut self, row: &Row, out: &mut Vec<Line>) {
+        let Row::Change { tag, number, words } = row else {
+            return out.push(Line::new(&format!("{:>1$}", "⋮", self.digits), Style::DIM));
+        };
+        let (sign, style) = match tag {
+            ChangeTag::Equal => (' ', Style::PLAIN),
+            ChangeTag::Delete => ('-', Style::color(Color::Red)),
+            ChangeTag::Insert => ('+', Style::color(Color::Green)),
+        };
+        let mut line = Line::new(&format!("{number:>width$} ", width = self.digits), Style::DIM);
+        line.push(&format!("{sign} "), style);
+        match &mut self.code {
+            Some(code) => {
+                let text: String = words.iter().map(|it| it.0).collect();
+                line.spans.extend(code.line(text.trim_end_matches(['\n', '\r'])).spans);
+            }
+            None => add_words(words, *tag, style, &mut line),
+        }
+        out.extend(wrap(&line, self.width, &" ".repeat(self.digits + 3)));
+    }
+}
+
+fn add_words(words: &[(&str, bool)], tag: ChangeTag, style: Style, line: &mut Line) {
+    for (word, is_changed) in words {
+        let style = if *is_changed { Style { bold: true, underline: true, ..style } } else { style };
+        let span = Span::new(word.trim_end_matches(['\n', '\r']), style);
+        line.append(span.text(), &span);
+    }
+    // Else two lines that differ in this alone look alike.
+    let text = words.last().map_or("", |it| it.0);
+    let mark = match text {
+        _ if tag == ChangeTag::Equal => "",
+        it if it.ends_with("\r\n") => "␍",
+        it if !it.ends_with('\n') => " (no line end)",
+        _ => "",
+    };
+    if !mark.is_empty() {
+        line.push(mark, Style::DIM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect_file;
+
+    use super::{DiffView, MAX_BYTES, MAX_COMPARED, diff};
+    use crate::app::cli::render::{ansi, text::Line};
+
+    const OLD: &str = "fn main() {\n    let first = 1;\n    let second = 2;\n    print(first);\n}\n\n// a\n// b\n// c\n// d\n// e\n// f\nfn last() {}\n";
+    const NEW: &str = "fn main() {\n    let first = 10;\n    let other = 2;\n    print(first);\n    print(other);\n}\n\n// a\n// b\n// c\n// d\n// e\n// f\n";
+
+    fn show(title: &str, view: &DiffView, out: &mut String) {
+        writeln!(out, "== {title}: +{} -{}, {} hidden", view.added, view.removed, view.hidden).unwrap();
+        for line in &view.lines {
+            ansi::paint(line, false, out);
+            out.push('\n');
+        }
+    }
+
+    #[test]
+    fn diffs_look_as_they_should() {
+        let mut res = String::new();
+        for (title, old, new, limit, width) in [
+            ("change", Some(OLD), NEW, None, 80),
+            ("few lines", Some(OLD), NEW, Some(4), 80),
+            ("narrow", Some(OLD), NEW, Some(5), 14),
+            ("new file", None, NEW, Some(2), 80),
+            ("deletion", Some("a\nb\n"), "", None, 80),
+            ("nothing", Some(OLD), OLD, None, 80),
+            ("line ends", Some("a\r\nb\r\nc"), "a\nb\nc\n", None, 80),
+            ("wide characters and controls", Some("日本\n"), "日本語\t\u{1b}[31m👩‍👩‍👧‍👦\n", None, 80),
+            ("insertion at the begin", Some("b\n"), "a\nb\n", None, 80),
+            ("all lines", Some("one\ntwo\n"), "1\n2\n3\n", Some(3), 80),
+        ] {
+            show(title, &diff("src/main.rs", old, new, limit, width), &mut res);
+        }
+        let mut colored = String::new();
+        for line in diff("a.rs", Some(OLD), NEW, None, 80)
+            .lines
+            .iter()
+            .chain(&diff("a.rs", None, "fn x() {}\n", None, 80).lines)
+        {
+            ansi::paint(line, true, &mut colored);
+            colored.push('\n');
+        }
+        write!(res, "== colors\n{}", colored.replace("\u{1b}[0m", "⟧").replace("\u{1b}[", "⟦")).unwrap();
+        expect_file!["diff.txt"].assert_eq(&res);
+    }
+
+    #[test]
+    fn large_files_are_bounded() {
+        let large = "x\n".repeat(MAX_BYTES / 2);
+        let view = diff("a", Some("x\n"), &large, None, 80);
+        assert_eq!(
+            view.lines.iter().map(Line::text).collect::<String>(),
+            format!("too large to compare: 2 bytes before, {MAX_BYTES} bytes now")
+        );
+        let lines = |from: usize| (from..from + MAX_COMPARED).map(|it| format!("{it}\n")).collect::<String>();
+        let view =
+            diff("a", Some(&format!("same\n{}end\n", lines(0))), &format!("same\n{}end\n", lines(1)), Some(3), 80);
+        assert_eq!((view.added, view.removed), (MAX_COMPARED, MAX_COMPARED));
+        assert_eq!(view.lines.len(), 4);
+        let word = "y".repeat(300_000);
+        assert_eq!(diff("a", Some(&word), &format!("{word}z"), Some(20), 80).added, 1);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_width() {
+        for width in [10, 11, 20, 40] {
+            for line in diff("a.rs", Some(OLD), NEW, None, width).lines {
+                assert!(line.width() <= width, "{}", line.text());
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Session export as one HTML page. All text is escaped, no script can run in it, and it needs no other file.
+
+mod call;
+mod code;
+mod diff;
+mod escape;
+mod prose;
+
+use jiff::tz::TimeZone;
+
+use self::{
+    call::write_call,
+    code::write_code,
+    escape::{Text, put},
+    prose::write_prose,
+};
+use super::{
+    super::time,
+    spending::{Spending, compact},
+    story::{Story, StoryItem, StorySpeaker, Turn},
+    title::plain_title,
+};
+use crate::base::{content::Part, text};
+
+/// Pictures that browsers show and that can hold no script.
+const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Lines of a prompt beyond which its end is folded.
+const MAX_PROMPT: usize = 30;
+/// Characters of a prompt in the outline, and of a thought's title.
+const MAX_TITLE: usize = 120;
+/// Facts that need more room.
+const WIDE: [&str; 3] = ["Tokens", "Folder", "Session"];
+const NO_TITLE: &str = "A session of castor";
+
+const HEAD: &str = r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="color-scheme" content="light dark">
+"#;
+const STYLE: &str = include_str!("page.css");
+
+/// The page, with times of a time zone.
+pub fn html(story: &Story<'_>, zone: &TimeZone) -> String {
+    let mut out = HEAD.to_owned();
+    let title = plain_title(story.head.title.unwrap_or(NO_TITLE));
+    put(&mut out, format_args!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", Text(&title)));
+    write_outline(story, &mut out);
+    put(&mut out, format_args!("<main>\n<h1>{}</h1>\n", Text(&title)));
+    write_facts(story, zone, &mut out);
+    write_changes(story, &mut out);
+    let page = Page { story, zone };
+    let before = story.turns.first().map_or(story.items.len(), |it| it.first);
+    for (at, item) in story.items.iter().enumerate().take(before) {
+        page.write_item(at, item, &mut out);
+    }
+    let mut day = String::new();
+    for (nth, turn) in story.turns.iter().enumerate() {
+        let its_day = time::long_day(turn.at_ms, zone);
+        if its_day != day {
+            put(&mut out, format_args!("<p class=\"day\">{its_day}</p>\n"));
+            day = its_day;
+        }
+        page.write_turn(nth, turn, &mut out);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn write_outline(story: &Story<'_>, out: &mut String) {
+    let n = story.turns.len();
+    put(out, format_args!("<input type=\"checkbox\" id=\"outline-toggle\">\n"));
+    put(out, format_args!("<label class=\"outline-label\" for=\"outline-toggle\">☰ Turns ({n})</label>\n"));
+    out.push_str("<nav aria-label=\"Turns\">\n<ol>\n");
+    for (nth, turn) in story.turns.iter().enumerate() {
+        let prompt = story.prompt(nth).unwrap_or_default();
+        let what = text::first_line(&plain_title(text::first_line(&prompt, MAX_TITLE * 2).as_str()), MAX_TITLE);
+        let what = if what.is_empty() { "(no prompt)" } else { &what };
+        let (number, took) = (nth + 1, took(turn).unwrap_or_default());
+        put(out, format_args!("<li><a href=\"#turn-{number}\"><span class=\"n\">{number}</span>"));
+        put(
+            out,
+            format_args!("<span class=\"what\">{}</span><span class=\"took\">{took}</span></a></li>\n", Text(what)),
+        );
+    }
+    out.push_str("</ol>\n</nav>\n");
+}
+
+fn took(turn: &Turn) -> Option<String> {
+    turn.ended_ms.map(|it| time::duration(it.saturating_sub(turn.at_ms)))
+}
+
+fn write_facts(story: &Story<'_>, zone: &TimeZone, out: &mut String) {
+    let it = &story.head;
+    let worked: u64 = story.turns.iter().filter_map(|it| Some(it.ended_ms?.saturating_sub(it.at_ms))).sum();
+    let is_used = it.spent != Spending::default();
+    let facts = [
+        ("Model", Some(it.model.to_owned())),
+        ("Began", Some(time::minute(it.created_ms, zone))),
+        ("Last change", Some(time::minute(it.updated_ms, zone))),
+        ("Turns", Some(format!("{}, {}", story.turns.len(), time::duration(worked)))),
+        ("Tokens", is_used.then(|| it.spent.tokens_in_words())),
+        ("Cost", is_used.then(|| it.spent.cost_in_words().unwrap_or_else(|| "unknown".to_owned()))),
+        ("Folder", Some(it.cwd.to_string())),
+        ("Session", Some(it.id.to_string())),
+        ("Forked from", it.parent.map(ToString::to_string)),
+    ];
+    out.push_str("<dl class=\"facts\">\n");
+    for (name, value) in facts {
+        if let Some(value) = value {
+            let class = if WIDE.contains(&name) { " class=\"wide\"" } else { "" };
+            put(out, format_args!("<div{class}><dt>{name}</dt><dd>{}</dd></div>\n", Text(&value)));
+        }
+    }
+    out.push_str("</dl>\n");
+}
+
+fn write_changes(story: &Story<'_>, out: &mut String) {
+    if story.changes.is_empty() {
+        return;
+    }
+    put(
+        out,
+        format_args!("<section class=\"changes\">\n<h2>Changed files ({})</h2>\n<div><table>\n", story.changes.len()),
+    );
+    out.push_str("<tr><th>File</th><th>Added</th><th>Removed</th><th>Turns</th></tr>\n");
+    for (path, file) in &story.changes {
+        let links = file.turns.iter().map(|it| format!("<a href=\"#turn-{it}\">{it}</a>"));
+        let links = links.collect::<Vec<_>>().join(", ");
+        put(out, format_args!("<tr><td><code>{}</code></td>", Text(&path.display().to_string())));
+        put(out, format_args!("<td class=\"count plus\">+{}</td>", file.added));
+        put(out, format_args!("<td class=\"count minus\">−{}</td><td>{links}</td></tr>\n", file.removed));
+    }
+    out.push_str("</table></div>\n</section>\n");
+}
+
+struct Page<'a> {
+    story: &'a Story<'a>,
+    zone: &'a TimeZone,
+}
+
+impl Page<'_> {
+    fn write_turn(&self, nth: usize, turn: &Turn, out: &mut String) {
+        let number = nth + 1;
+        put(
+            out,
+            format_args!("<section class=\"turn\" id=\"turn-{number}\">\n<h2><a href=\"#turn-{number}\">Turn {number}"),
+        );
+        let is_away = self.story.is_rewound(turn.first);
+        put(out, format_args!("{}</a>", if is_away { " (rewound)" } else { "" }));
+        let spent = &turn.spent;
+        let tokens = || format!("{} in, {} out", compact(spent.usage.input), compact(spent.output()));
+        let facts = [
+            Some(time::clock(turn.at_ms, self.zone)),
+            took(turn),
+            (*spent != Spending::default()).then(tokens),
+            spent.cost_in_words(),
+        ];
+        for it in facts.into_iter().flatten() {
+            put(out, format_args!("<span>{it}</span>"));
+        }
+        out.push_str("</h2>\n");
+        for (at, item) in self.story.items_of(nth) {
+            self.write_item(at, item, out);
+        }
+        out.push_str("</section>\n");
+    }
+
+    fn write_item(&self, at: usize, item: &StoryItem<'_>, out: &mut String) {
+        let is_away = self.story.is_rewound(at);
+        let away = if is_away { " away" } else { "" };
+        match item {
+            StoryItem::Message { who, parts, .. } => write_message(*who, away, parts, out),
+            StoryItem::Call(it) if it.is_plan() => (),
+            StoryItem::Call(it) => write_call(it, is_away, self.story.head.cwd, out),
+            StoryItem::Plan(tasks) => write_plan(tasks, away, out),
+            StoryItem::Error(it) => put(out, format_args!("<p class=\"bad text{away}\">{}</p>\n", Text(it))),
+            StoryItem::Note(it) => put(out, format_args!("<p class=\"note text{away}\">{}</p>\n", Text(it))),
+        }
+    }
+}
+
+fn write_plan(tasks: &[(&str, &str)], away: &str, out: &mut String) {
+    put(out, format_args!("<ul class=\"plan{away}\">\n"));
+    for (status, text) in tasks {
+        let (mark, class) = match *status {
+            "completed" => ("☑", "completed"),
+            "in_progress" => ("▣", "current"),
+            "cancelled" => ("☒", "cancelled"),
+            _ => ("☐", "pending"),
+        };
+        put(out, format_args!("<li class=\"{class}\">{mark} {}</li>\n", Text(text)));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn write_message(who: StorySpeaker, away: &str, parts: &[Part], out: &mut String) {
+    let class = if who == StorySpeaker::User { "user" } else { "agent" };
+    // Thoughts stand beside what was said.
+    for part in parts {
+        if let Part::Thought { thought, .. } = part {
+            write_thought(thought, away, out);
+        }
+    }
+    let is_said =
+        |it: &Part| !matches!(it, Part::Thought { .. }) && !it.as_text().is_some_and(|it| it.trim().is_empty());
+    if !parts.iter().any(is_said) {
+        return;
+    }
+    put(out, format_args!("<div class=\"{class}{away}\">\n"));
+    for part in parts.iter().filter(|it| is_said(it)) {
+        match part {
+            Part::Text { text, .. } if who == StorySpeaker::User => write_typed(text, out),
+            Part::Text { text, .. } => write_prose(text, out),
+            Part::Thought { .. } => (),
+            Part::Media { mime, data, .. } => write_media(mime, data, out),
+            Part::Reference { uri, name, text, .. } => {
+                let name = name.as_deref().unwrap_or(uri);
+                put(out, format_args!("<details><summary>Attached: {}</summary>", Text(name)));
+                put(out, format_args!("<p class=\"note\">{}</p>", Text(uri)));
+                write_code(name.rsplit('.').next().unwrap_or_default(), text.as_deref().unwrap_or_default(), out);
+                out.push_str("</details>\n");
+            }
+        }
+    }
+    out.push_str("</div>\n");
+}
+
+fn write_thought(thought: &str, away: &str, out: &mut String) {
+    let title = text::first_line(&plain_title(&text::first_line(thought, MAX_TITLE * 2)), MAX_TITLE);
+    put(out, format_args!("<details class=\"thought{away}\"><summary>Thought: {}</summary>\n<div>", Text(&title)));
+    write_prose(thought, out);
+    out.push_str("</div></details>\n");
+}
+
+/// What the user typed, as it is: it need be no Markdown. The end of a long one is folded.
+fn write_typed(typed: &str, out: &mut String) {
+    let typed = typed.trim_matches('\n');
+    let n_lines = typed.lines().count();
+    let cut = match n_lines > MAX_PROMPT {
+        true => typed.match_indices('\n').nth(MAX_PROMPT / 2).map_or(typed.len(), |it| it.0 + 1),
+        false => typed.len(),
+    };
+    let (shown, folded) = typed.split_at(cut);
+    put(out, format_args!("<p class=\"text\">{}</p>\n", Text(shown.trim_end())));
+    if !folded.is_empty() {
+        put(out, format_args!("<details><summary>{} more lines</summary>", folded.lines().count()));
+        put(out, format_args!("<p class=\"text\">{}</p></details>\n", Text(folded)));
+    }
+}
+
+fn write_media(mime: &str, data: &str, out: &mut String) {
+    let is_base64 = data.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'='));
+    match PICTURES.iter().find(|it| **it == mime && is_base64) {
+        Some(mime) => put(out, format_args!("<p><img alt=\"\" src=\"data:{mime};base64,{data}\"></p>\n")),
+        None => put(out, format_args!("<p class=\"note\">Attached: {}</p>\n", Text(mime))),
+    }
+}
