@@ -17,6 +17,8 @@ mod docs;
 mod findable;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/places.rs"]
 mod places;
 #[path = "tidy/text.rs"]
