@@ -162,6 +162,9 @@ impl Driver {
     }
 
     fn show_questions(&mut self) {
+        if !self.asker.take_change() {
+            return;
+        }
         self.screen.print_lines(&self.asker.take_lines());
         if self.asker.takes_keys() {
             self.screen.set_panel(self.asker.panel(terminal::columns()));
