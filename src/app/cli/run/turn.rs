@@ -247,7 +247,7 @@ impl Driver {
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
             let line = crate::app::cli::terminal_text::clean_line(line, 120);
-            self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
+            self.screen.note(&format!("the agent wrote a line that is no message to stdout; ignored: {line}"));
         }
     }
 
