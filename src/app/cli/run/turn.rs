@@ -163,6 +163,9 @@ impl Driver {
     }
 
     fn show_questions(&mut self) {
+        if !self.asker.take_change() {
+            return;
+        }
         self.screen.print_lines(&self.asker.take_lines());
         self.screen.set_asking(self.asker.is_asking());
         if self.asker.takes_keys() {
