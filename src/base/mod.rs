@@ -23,6 +23,7 @@ pub mod mode;
 pub mod model;
 pub mod money;
 pub mod path;
+pub mod prompt_stats;
 pub mod question;
 pub mod rewind;
 pub mod sandbox;

@@ -19,6 +19,7 @@ use crate::base::{
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest, Purpose, Usage},
     path::AbsPath,
+    prompt_stats::PromptStats,
     question::Form,
     sandbox::SandboxGrant,
     terminal::Screen,
@@ -339,8 +340,8 @@ pub enum Effect {
     ReadMemory,
     /// Memory files of the subfolders that lead to these places. Answered by `MemoryRead`.
     DiscoverMemory { places: Vec<AbsPath> },
-    /// The one answer to a prompt, with the tokens that models used for it.
-    AnswerPrompt { prompt: PromptId, outcome: PromptOutcome, usage: Option<Usage> },
+    /// The one answer to a prompt, with the tokens that models used for it. `stats`: of a turn, all that it took.
+    AnswerPrompt { prompt: PromptId, outcome: PromptOutcome, usage: Option<Usage>, stats: Option<Box<PromptStats>> },
 }
 
 /// A question to the user. Answered once, or withdrawn.

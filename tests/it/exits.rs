@@ -339,7 +339,7 @@ fn cancelled() {
     ends_with(run, 130, "cancelled");
 }
 
-const SCRIPT: &str = "--fake-responses=script.jsonl";
+pub const SCRIPT: &str = "--fake-responses=script.jsonl";
 
 /// Who is ended leaves the agent a moment: nothing that stood in for configuration stays in the folder.
 #[test]
@@ -390,14 +390,14 @@ fn children(pid: u32) -> Vec<Pid> {
 }
 
 /// `castor run` with a scripted model.
-struct Case {
-    sandbox: Sandbox,
-    args: &'static [&'static str],
-    settings: &'static str,
+pub struct Case {
+    pub sandbox: Sandbox,
+    pub args: &'static [&'static str],
+    pub settings: &'static str,
 }
 
 impl Case {
-    fn answers(answers: &[&str]) -> Self {
+    pub fn answers(answers: &[&str]) -> Self {
         let mut sandbox = Sandbox::new();
         sandbox.args.clear();
         let lines: Vec<String> = answers.iter().map(|it| model::response(it).unwrap().to_string() + "\n").collect();
@@ -405,7 +405,7 @@ impl Case {
         Self { sandbox, args: &[SCRIPT], settings: "{}" }
     }
 
-    fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         self.sandbox.write("home/.castor/settings.json", self.settings);
         let mut command = self.sandbox.command();
         command.args(["run", "go"]).args(self.args);

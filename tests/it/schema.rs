@@ -49,6 +49,9 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
         let fork = &result["agentCapabilities"]["sessionCapabilities"]["fork"];
         schemas::check("meta", &json!({ "forkCapability": fork["_meta"] }))?;
     }
+    if let Some(meta) = result.get("_meta").filter(|_| method == "session/prompt") {
+        schemas::check("meta", &json!({ "promptAnswer": meta }))?;
+    }
     if UNSTABLE.knows(method) {
         UNSTABLE.check(method, "agent", "Response", result)?;
     }
@@ -61,6 +64,9 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
 
 /// What is wrong with the error that the agent gave.
 pub fn check_error(error: &Value) -> Result<(), String> {
+    if let Some(meta) = error["data"].get("_meta") {
+        schemas::check("meta", &json!({ "promptAnswer": meta }))?;
+    }
     SCHEMA.check_definition("Error", error)
 }
 

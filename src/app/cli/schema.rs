@@ -7,7 +7,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 use crate::{
-    app::{cli::exits::EXIT_INPUT, settings},
+    app::{
+        cli::{exits::EXIT_INPUT, run::report::RunOutput},
+        settings,
+    },
     base::{event::AgentEvent, log::Entry},
     wire::acp::{meta::MetaPlaces, rewind::Methods},
 };
@@ -34,6 +37,7 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         about: "AgentEvents, as `run --output-format events` prints them",
         make: of::<AgentEvent>,
     },
+    PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];

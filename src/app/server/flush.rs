@@ -24,10 +24,11 @@ use crate::{
         log::{Entry, Fact},
         model::Usage,
         path::AbsPath,
+        prompt_stats::PromptStats,
     },
     engine::step::{Act, Effect, Input, UserQuestion},
     wire::{
-        acp::{session, terminals::CREATE, updates},
+        acp::{meta::PromptAnswerMeta, session, terminals::CREATE, updates},
         jsonrpc::{error, open_requests::Ticket, write},
     },
 };
@@ -130,8 +131,8 @@ fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
 
 fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
-        Effect::AnswerPrompt { prompt, outcome, usage } => {
-            answer_prompt(state, id, Ticket(prompt.0), (outcome, usage), lines)
+        Effect::AnswerPrompt { prompt, outcome, usage, stats } => {
+            answer_prompt(state, id, Ticket(prompt.0), PromptAnswer { outcome, usage, stats }, lines)
         }
         Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
@@ -193,14 +194,19 @@ fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect)
     state.tasks.start_effect(&resources, effect_id, effect, log);
 }
 
+/// What a prompt is answered with.
+struct PromptAnswer {
+    outcome: PromptOutcome,
+    usage: Option<Usage>,
+    stats: Option<Box<PromptStats>>,
+}
+
 /// The one answer to a prompt. Its log becomes durable soon after, without being waited for.
-fn answer_prompt(
-    state: &mut State,
-    id: &SessionId,
-    ticket: Ticket,
-    (outcome, usage): (PromptOutcome, Option<Usage>),
-    lines: &mut Vec<u8>,
-) {
+fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: PromptAnswer, lines: &mut Vec<u8>) {
+    let PromptAnswer { outcome, usage, stats } = answer;
+    let wants_stats = state.client.as_ref().is_some_and(|it| it.features.stats);
+    let detail = if let PromptOutcome::Stop(stop) = &outcome { session::stop_detail(*stop) } else { None };
+    let meta = PromptAnswerMeta::new(stats, wants_stats, detail);
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.tasks.queue_sync(log);
     }
@@ -212,10 +218,14 @@ fn answer_prompt(
     state.tasks.traces.end_request(ticket, error.as_ref().map(ErrorObjectOwned::code));
     let Some((request, _)) = state.requests.complete(ticket) else { return };
     if let Some(error) = &error {
-        write::error(lines, &request, error);
+        // Others read nothing of castor's there.
+        let meta = meta.as_ref().filter(|_| wants_stats);
+        write::error(lines, &request, &meta.map_or_else(|| error.clone(), |it| error::with_meta(error, it)));
     }
     match outcome {
-        PromptOutcome::Stop(stop) => write::result(lines, &request, &session::prompt_response(stop, usage)),
+        PromptOutcome::Stop(stop) => {
+            write::result(lines, &request, &session::prompt_response(stop, usage, meta.as_ref()))
+        }
         PromptOutcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
         // The user may log in elsewhere before the next prompt.
         PromptOutcome::AuthRequired(_) => reconnect::reconnect_model(state, id),

@@ -179,11 +179,12 @@ impl ModelSettings {
             let message = format!("{it}: should be absolute or below ~/; ignored");
             warnings.push(Warning { origin: "settings".to_owned(), at: None, key, message });
         }
+        let providers = providers::read(get, warnings);
         Self {
             auth_type: get.text("security.auth.selectedType"),
-            providers: providers::read(get, warnings),
             window: get.value("model.contextWindow").as_u64(),
-            prices: prices::read(get, warnings),
+            prices: prices::read(get, &providers, warnings),
+            providers,
             aliases: configs::read(get, warnings),
             rules: RoutingRules {
                 local: get.text("model.routing.local"),

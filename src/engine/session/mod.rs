@@ -5,6 +5,7 @@ mod clock;
 pub mod commands;
 mod limits;
 mod models;
+mod prompt_stats;
 mod stats;
 pub mod undo;
 
@@ -47,6 +48,7 @@ pub struct Session {
     scratch: SessionScratch,
     waiting: WaitingPrompts,
     clock: clock::Clock,
+    stats: prompt_stats::StatsCounter,
     ordered_model: Option<OrderedModel>,
     rewinding: Option<ClientRewind>,
 }
@@ -84,6 +86,7 @@ impl Session {
             scratch: kept,
             waiting: VecDeque::new(),
             clock: clock::Clock::default(),
+            stats: prompt_stats::StatsCounter::default(),
             ordered_model: None,
             rewinding: None,
         }
@@ -106,6 +109,7 @@ impl Session {
         (self.turn, self.rewinding) = (None, None);
         self.waiting.clear();
         self.clock = clock::Clock::default();
+        self.stats = prompt_stats::StatsCounter::default();
     }
 
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
@@ -157,6 +161,7 @@ impl Session {
     pub fn step(&mut self, input: Input, now: Now, out: &mut StepOutput) {
         let start = out.acts.len();
         self.clock.count_time(&input, now);
+        self.stats.observe_input(&input, now);
         let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
@@ -203,6 +208,8 @@ impl Session {
         self.begin_next_prompt(now, out, start);
         self.check_time_limit(now, out, start);
         self.track_checkpoints(now, out, start);
+        let acts = out.acts.get_mut(start..).unwrap_or_default();
+        self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
     }
 
     /// What was begun, from `start` on, is known by its end.
@@ -326,7 +333,7 @@ fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
 
 /// A prompt that no model was asked for ends.
 fn settle_prompt(step: &mut Step<'_>, prompt: PromptId, outcome: PromptOutcome) {
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome, usage: None });
+    step.start_effect(Effect::AnswerPrompt { prompt, outcome, usage: None, stats: None });
 }
 
 /// What the client chose holds from the next request on; choosing what is chosen says nothing.

@@ -229,7 +229,9 @@ impl Turn {
     fn settle(&mut self, step: &mut Step<'_>, reason: EndReason, outcome: PromptOutcome) {
         step.emit_event(EventKind::AgentEnd { reason });
         let usage = step.record.turn_usage();
-        step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage });
+        // The session fills in what it counted.
+        let stats = Some(Box::default());
+        step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage, stats });
     }
 }
 

@@ -24,7 +24,12 @@ pub(super) struct Steering {
 
 /// Answers the steering prompt.
 pub fn answer(step: &mut Step<'_>, prompt: PromptId, steered: SteerOutcome) {
-    step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Steered(steered), usage: None });
+    step.start_effect(Effect::AnswerPrompt {
+        prompt,
+        outcome: PromptOutcome::Steered(steered),
+        usage: None,
+        stats: None,
+    });
 }
 
 /// Why words do not reach a turn that is not there.

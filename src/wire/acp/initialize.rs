@@ -47,6 +47,8 @@ pub struct ClientFeatures {
     pub rewinds: bool,
     /// Takes what a command prints piece by piece.
     pub output_deltas: bool,
+    /// Wants to know what a prompt took.
+    pub stats: bool,
 }
 
 /// Ways in which a client can let castor log its user in.
@@ -91,6 +93,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             compactions: session.is_some_and(|it| it.compaction.is_some()),
             rewinds: flag("rewind") == Some(true),
             output_deltas: flag("outputDeltas") == Some(true),
+            stats: flag("stats") == Some(true),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{
     ids::{CallId, MessageId},
+    money::Money,
     path::AbsPath,
+    prompt_stats::PromptStats,
 };
 
 /// One member for each place of the protocol; what stands in `_meta` there.
@@ -30,7 +32,7 @@ pub struct MetaPlaces {
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
-    /// The answer to session/prompt.
+    /// The answer to session/prompt, and `data` of its error.
     prompt_answer: Option<PromptAnswerMeta>,
     /// A tool_call or tool_call_update.
     tool_call: Option<CallMeta>,
@@ -87,6 +89,8 @@ struct OwnClientMeta {
     output_deltas: Option<bool>,
     /// True: what a rewind takes away is told as `_castor/session/rewound`.
     rewind: Option<bool>,
+    /// True: the answer to a prompt says what models and tools took for it.
+    stats: Option<bool>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -169,14 +173,22 @@ struct TraceMeta {
     baggage: Option<String>,
 }
 
-#[derive(JsonSchema, Serialize)]
-struct PromptAnswerMeta {
-    castor: OwnPromptAnswerMeta,
+/// What a prompt took.
+#[derive(Serialize, JsonSchema)]
+pub struct PromptAnswerMeta {
+    pub castor: OwnPromptAnswerMeta,
 }
 
-#[derive(JsonSchema, Serialize)]
-struct OwnPromptAnswerMeta {
-    stop: StopDetail,
+#[derive(Default, Serialize, JsonSchema)]
+pub struct OwnPromptAnswerMeta {
+    /// Of this prompt. Absent where a model's price is not known, or no model answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostMeta>,
+    /// To clients with `_meta.castor.stats`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Box<PromptStats>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopDetail>,
 }
 
 /// Why a prompt ended, where the stop reason does not tell.
@@ -189,9 +201,22 @@ pub enum StopDetail {
     OutputLimit,
 }
 
-/// What stands in the answer to a prompt.
-pub fn stop_meta(stop: StopDetail) -> serde_json::Map<String, serde_json::Value> {
-    into_map(PromptAnswerMeta { castor: OwnPromptAnswerMeta { stop } })
+/// An amount of money.
+#[derive(Serialize, JsonSchema)]
+pub struct CostMeta {
+    pub amount: Money,
+    /// ISO 4217.
+    pub currency: &'static str,
+}
+
+impl PromptAnswerMeta {
+    /// `None`: there is nothing to say. `wants_stats`: the client asked for them.
+    pub fn new(stats: Option<Box<PromptStats>>, wants_stats: bool, stop: Option<StopDetail>) -> Option<Self> {
+        let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
+        let stats = stats.filter(|_| wants_stats);
+        let is_empty = cost.is_none() && stats.is_none() && stop.is_none();
+        (!is_empty).then(|| Self { castor: OwnPromptAnswerMeta { cost, stats, stop } })
+    }
 }
 
 /// Of a call, what is older than the protocol's own fields, and terminals that the client draws.

@@ -21,7 +21,7 @@ use crate::{
         path::AbsPath,
     },
     wire::acp::{
-        meta::{self, ForkMeta, StopDetail},
+        meta::{ForkMeta, PromptAnswerMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -238,14 +238,17 @@ pub fn fork_response(session: &SessionId, offer: &OfferedOptions, chosen: &Chose
         .config_options(options::config_options(offer, chosen))
 }
 
-/// `usage`: what the models took for it.
-pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
-    // What the protocol has no reason for.
-    let detail = match stop {
+/// What the protocol has no reason for.
+pub fn stop_detail(stop: StopKind) -> Option<StopDetail> {
+    match stop {
         StopKind::UnknownCommand => Some(StopDetail::UnknownCommand),
         StopKind::OutputLimit => Some(StopDetail::OutputLimit),
         _ => None,
-    };
+    }
+}
+
+/// `usage`: what the models took for it; `meta`: the same by model.
+pub fn prompt_response(stop: StopKind, usage: Option<Usage>, meta: Option<&PromptAnswerMeta>) -> PromptResponse {
     let stop = match stop {
         StopKind::EndTurn | StopKind::UnknownCommand => StopReason::EndTurn,
         StopKind::MaxTokens | StopKind::OutputLimit => StopReason::MaxTokens,
@@ -258,7 +261,8 @@ pub fn prompt_response(stop: StopKind, usage: Option<Usage>) -> PromptResponse {
         let res = acp::Usage::new(total, input, output).thought_tokens(some(thought));
         res.cached_read_tokens(some(cached)).cached_write_tokens(some(written))
     });
-    PromptResponse::new(stop).usage(usage).meta(detail.map(meta::stop_meta))
+    let meta = meta.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned());
+    PromptResponse::new(stop).usage(usage).meta(meta)
 }
 
 /// What became of words for a running turn.

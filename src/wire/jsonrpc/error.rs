@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use jsonrpsee::types::{ErrorCode, ErrorObjectOwned};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::base::text;
@@ -93,6 +94,14 @@ pub fn failed(kind: &str, why: &str) -> ErrorObjectOwned {
     let fits = one_line(&why).len() <= MAX_MESSAGE;
     let details = if fits { one_line(&why) } else { Cow::Borrowed(text::head(&why, MAX_DETAILS)) };
     new(ErrorCode::InternalError, &why, json!({ "details": details, "kind": kind }))
+}
+
+/// The same with `_meta` in its data.
+pub fn with_meta(error: &ErrorObjectOwned, meta: &impl Serialize) -> ErrorObjectOwned {
+    let data = error.data().and_then(|it| serde_json::from_str::<Value>(it.get()).ok());
+    let mut data = data.and_then(|it| it.as_object().cloned()).unwrap_or_default();
+    data.insert("_meta".to_owned(), json!(meta));
+    ErrorObjectOwned::owned(error.code(), error.message(), Some(data))
 }
 
 /// -32603: nothing that the client did.

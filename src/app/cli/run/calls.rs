@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::change_summary::ChangeSummary;
+use super::{change_summary::ChangeSummary, report::CallCounts};
 use crate::app::cli::terminal_text::clean_line;
 
 const MAX_TITLE: usize = 200;
@@ -83,10 +83,9 @@ impl CallTracker {
         ))
     }
 
-    pub fn stats(&self) -> Value {
-        // Those that nobody could be asked about have failed, too.
-        let Self { completed, failed, unasked, .. } = self;
-        json!({"total": self.known.len(), "completed": completed, "failed": failed, "unasked": unasked})
+    pub fn counts(&self) -> CallCounts {
+        let Self { completed, failed, unasked, .. } = *self;
+        CallCounts { total: self.known.len(), completed, failed, unasked }
     }
 }
 
@@ -119,7 +118,7 @@ fn is_over(call: &Map<String, Value>) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{CallNote, CallTracker};
+    use super::{CallCounts, CallNote, CallTracker};
 
     #[test]
     fn a_call_starts_once_and_ends_once() {
@@ -146,7 +145,7 @@ mod tests {
         let noted = json!({"toolCallId": "f", "title": "make", "status": "completed", "rawOutput": output});
         assert_eq!(update(noted), Some(CallNote::Noted("make: x was put aside.".into())));
         assert_eq!(update(json!({"title": "no id"})), None);
-        assert_eq!(calls.stats(), json!({"total": 7, "completed": 4, "failed": 3, "unasked": 1}));
+        assert_eq!(calls.counts(), CallCounts { total: 7, completed: 4, failed: 3, unasked: 1 });
         let hint = calls.approval_hint().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }

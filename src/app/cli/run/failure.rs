@@ -1,8 +1,9 @@
 //! Failures of `castor run`: exit codes as Gemini CLI's, and the errors that lead to them.
 
 use jsonrpsee::{core::client::Error, types::ErrorObjectOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::report::RunError;
 use crate::app::cli::terminal_text::clean;
 
 /// Exit codes.
@@ -86,8 +87,8 @@ impl Failure {
         Self::new(Exit::Cancelled, "cancelled")
     }
 
-    pub fn to_json(&self) -> Value {
-        json!({"type": self.exit.name(), "message": self.message, "code": self.exit.code()})
+    pub fn to_error(&self) -> RunError {
+        RunError { kind: self.exit.name().to_owned(), message: self.message.clone(), code: self.exit.code() }
     }
 
     fn from_agent(error: &ErrorObjectOwned) -> Self {
@@ -115,6 +116,13 @@ impl Failure {
 pub fn plain(message: &str) -> &str {
     let behind = ["Invalid params: ", "Invalid request: "].iter().find_map(|it| message.strip_prefix(it));
     behind.unwrap_or(message)
+}
+
+/// `_meta` in the data of an agent's error.
+pub fn meta(error: &Error) -> Option<Value> {
+    let Error::Call(error) = error else { return None };
+    let data: Value = serde_json::from_str(error.data()?.get()).ok()?;
+    data.get("_meta").cloned()
 }
 
 /// An agent's error answer becomes a failure; `None` when the connection itself is what failed.

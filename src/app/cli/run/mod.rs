@@ -1,5 +1,6 @@
 //! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
+pub mod approval;
 pub mod ask;
 mod attachments;
 pub mod calls;
@@ -10,9 +11,15 @@ pub mod client_requests;
 pub mod earlier_session;
 pub mod failure;
 pub mod form;
+pub mod keys;
+mod line_editor;
 pub mod local_servers;
 mod media;
+mod menu;
 pub mod prompt;
+mod question;
+mod question_subject;
+pub mod report;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
@@ -22,6 +29,8 @@ pub mod turn;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_report;
 
 use std::{
     io::{self, IsTerminal},
@@ -142,7 +151,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
     };
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
     let started = Instant::now();
-    let interactive = context.stdin_is_terminal && context.stderr_is_terminal;
+    // Stdin may be a pipe: questions go to the terminal itself.
+    let interactive = context.stderr_is_terminal && terminal::is_there();
     let prepared = prepare(&mut args, context, &mut screen).await;
     screen.flush();
     let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
@@ -154,7 +164,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
             return exit_after_write(screen.finish().await, exit);
         }
     };
-    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
+    let asker =
+        TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {
         Ok(it) => it,
@@ -285,12 +296,14 @@ async fn converse(
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.note_known(&it);
+                driver.screen.report.note_known(&it);
             }
             let reason = driver.prompt(blocks).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.summarize(&it);
+                driver.screen.report.take_changes(&it);
             }
             reason?
         }
@@ -300,9 +313,9 @@ async fn converse(
     driver.screen.calls.approval_hint().map_or(Ok(reason), |it| Err(Failure::new(Exit::Unasked, it)))
 }
 
-/// What the session changed in files so far, for an agent that lists it and a person that reads it.
+/// What the session changed in files so far, for an agent that lists it and an output that says it.
 async fn list_checkpoints(driver: &mut Driver) -> Option<Value> {
-    if !driver.screen.calls.changed.is_listed || !driver.screen.is_text() {
+    if !driver.screen.calls.changed.is_listed || driver.screen.has_events() {
         return None;
     }
     let params = json!({ "sessionId": driver.session });
@@ -357,6 +370,8 @@ fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
         (SignalKind::interrupt(), UserSignal::Interrupt),
         (SignalKind::terminate(), UserSignal::Terminate),
         (SignalKind::hangup(), UserSignal::Terminate),
+        // It would leave the terminal as it is.
+        (SignalKind::quit(), UserSignal::Terminate),
     ] {
         let (mut heard, to) = (signal(kind)?, to.clone());
         tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });

@@ -3,12 +3,13 @@
 use std::{future, io, thread, time::Duration};
 
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     calls::{CallNote, CallTracker},
     failure::Failure,
+    report::{Report, RunEnd},
     text_buffer::TextBuffer,
 };
 use crate::app::cli::{
@@ -25,6 +26,8 @@ const QUEUE: usize = 16;
 enum OutputPiece {
     Out(String),
     Err(String),
+    /// The last lines on stderr, which are drawn again when they change.
+    Panel(String),
 }
 
 /// Output format and colours.
@@ -52,7 +55,7 @@ pub struct Screen {
     message: Option<String>,
     at_line_start: bool,
     pub calls: CallTracker,
-    usage: Option<Value>,
+    pub report: Report,
     events: u64,
 }
 
@@ -78,13 +81,14 @@ impl Screen {
             message: None,
             at_line_start: true,
             calls: CallTracker::default(),
-            usage: None,
+            report: Report::default(),
             events: 0,
         }
     }
 
-    pub fn is_text(&self) -> bool {
-        self.look.format == OutputFormat::Text
+    /// Whether all that is said are events.
+    pub fn has_events(&self) -> bool {
+        self.look.format == OutputFormat::Events
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
@@ -134,7 +138,7 @@ impl Screen {
                 let mark = self.calls.update(update);
                 self.print_call_note(mark);
             }
-            Some("usage_update") => self.usage = Some(update.clone()),
+            Some("usage_update") => self.report.take_usage(update),
             Some("notice") => {
                 let (title, more) = (text("title").unwrap_or_default(), text("description").unwrap_or_default());
                 let severity = text("severity").unwrap_or("info");
@@ -192,25 +196,23 @@ impl Screen {
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
+        self.batch.push(OutputPiece::Panel(String::new()));
         self.print_buffered();
         if !self.at_line_start {
             self.batch.push(OutputPiece::Out("\n".to_owned()));
             self.at_line_start = true;
         }
         match self.look.format {
-            OutputFormat::Json => {
-                let object = self.report(session, end, took);
-                self.batch.push(OutputPiece::Out(format!("{object}\n")));
-            }
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
             }
-            // A program that reads lines must learn why there are none.
-            OutputFormat::Events if self.events == 0 => {
-                let object = self.report(session, end, took);
-                self.batch.push(OutputPiece::Out(format!("{object}\n")));
+            OutputFormat::Events if self.events > 0 => (),
+            // A program that reads events must learn why there are none.
+            OutputFormat::Events | OutputFormat::Json => {
+                let object = self.report.finish(&RunEnd { session, end, took }, self.buffer.join(), &self.calls);
+                self.batch.push(OutputPiece::Out(object.to_line()));
             }
-            _ => (),
+            OutputFormat::Text => (),
         }
         let changed = self.calls.changed.line.take();
         let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
@@ -227,6 +229,16 @@ impl Screen {
             text.push('\n');
         }
         self.write_stderr(text);
+    }
+
+    /// The lines that stay at the bottom of the terminal.
+    pub fn set_panel(&mut self, lines: Vec<Line>) {
+        let mut text = String::new();
+        for it in &lines {
+            ansi::paint(it, self.look.color, &mut text);
+            text.push('\n');
+        }
+        self.batch.push(OutputPiece::Panel(text));
     }
 
     /// What would have been the answer, if it was not shown yet.
@@ -318,34 +330,6 @@ impl Screen {
         };
         self.write_stderr(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
     }
-
-    fn report(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) -> Value {
-        let usage = self.usage.take().unwrap_or_default();
-        let number = |key: &str| usage.get(key).cloned().unwrap_or(Value::Null);
-        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let mut response = String::new();
-        for text in self.buffer.take() {
-            if !response.is_empty() && !response.ends_with('\n') {
-                response.push('\n');
-            }
-            response += &text;
-        }
-        let mut object = json!({
-            "session_id": session,
-            "response": response,
-            "stop_reason": end.as_ref().ok(),
-            "stats": {
-                "tokens": {"used": number("used"), "size": number("size")},
-                "tool_calls": self.calls.stats(),
-                "duration_ms": millis,
-            },
-        });
-        let members = object.as_object_mut();
-        if let (Some(members), Err(failure)) = (members, end) {
-            members.insert("error".to_owned(), failure.to_json());
-        }
-        object
-    }
 }
 
 fn write_pieces(
@@ -353,15 +337,35 @@ fn write_pieces(
     mut out: impl io::Write,
     mut err: impl io::Write,
 ) -> io::Result<()> {
+    let (mut panel, mut drawn) = (String::new(), String::new());
     while let Some(batch) = pieces.blocking_recv() {
         for piece in batch {
             match piece {
-                OutputPiece::Out(text) => out.write_all(text.as_bytes())?,
-                // A closed stderr is no reason to stop.
-                OutputPiece::Err(text) => _ = err.write_all(text.as_bytes()),
+                OutputPiece::Panel(text) => panel = text,
+                OutputPiece::Out(text) => {
+                    erase(&mut drawn, &mut err);
+                    out.write_all(text.as_bytes())?;
+                }
+                OutputPiece::Err(text) => {
+                    erase(&mut drawn, &mut err);
+                    // A closed stderr is no reason to stop.
+                    _ = err.write_all(text.as_bytes());
+                }
             }
         }
         out.flush()?;
+        if panel != drawn {
+            erase(&mut drawn, &mut err);
+            _ = err.write_all(panel.as_bytes());
+            drawn.clone_from(&panel);
+        }
     }
     Ok(())
+}
+
+fn erase(drawn: &mut String, err: &mut impl io::Write) {
+    if !drawn.is_empty() {
+        _ = err.write_all(format!("\u{1b}[{}A\r\u{1b}[J", drawn.lines().count()).as_bytes());
+        drawn.clear();
+    }
 }

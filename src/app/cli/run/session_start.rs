@@ -74,7 +74,7 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
-            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true}},
+            "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true, "stats": true}},
         },
     })
 }

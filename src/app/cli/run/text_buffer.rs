@@ -42,4 +42,11 @@ impl TextBuffer {
     pub fn take(&mut self) -> impl Iterator<Item = String> + use<> {
         std::mem::take(&mut self.pieces).into_iter().map(|it| it.text)
     }
+
+    /// The same as one text.
+    pub fn join(&mut self) -> String {
+        self.take().fold(String::new(), |all, it| {
+            if all.is_empty() || all.ends_with('\n') { all + &it } else { all + "\n" + &it }
+        })
+    }
 }

@@ -1,0 +1,374 @@
+//! The JSON object of `castor run -o json`, in Gemini CLI's shape: answer, spent tokens and cost, changes, and the end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{calls::CallTracker, failure::Failure};
+use crate::base::{
+    checkpoint::{ChangeKind, FileChange},
+    prompt_stats::{DecisionStats, PromptStats, TokenStats, ToolTally},
+};
+
+/// What `castor run -o json` writes: one object.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunOutput {
+    /// Absent where none was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The answer's text; empty where there is none.
+    pub response: String,
+    /// What models and tools took for the prompt. Absent where the agent did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Stats>,
+    /// Why there is no whole answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    pub castor: OwnOutput,
+}
+
+impl RunOutput {
+    pub fn to_line(&self) -> String {
+        // No map in it has keys that are not texts.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunError {
+    /// Gemini CLI's name, such as `FatalTurnLimitedError`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub message: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// As Gemini CLI counts them.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stats {
+    /// By the model's name.
+    models: BTreeMap<String, ModelMetrics>,
+    tools: ToolMetrics,
+    files: FileMetrics,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ModelMetrics {
+    api: ApiMetrics,
+    tokens: TokenMetrics,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ApiMetrics {
+    total_requests: u64,
+    total_errors: u64,
+    total_latency_ms: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TokenMetrics {
+    /// The prompts without their cached part.
+    input: u64,
+    /// The whole prompts.
+    prompt: u64,
+    /// The answers without thoughts.
+    candidates: u64,
+    total: u64,
+    cached: u64,
+    /// Billed as output.
+    thoughts: u64,
+    /// Always 0: castor's tools ask no model behind its back.
+    tool: u64,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ToolMetrics {
+    total_calls: u64,
+    total_success: u64,
+    total_fail: u64,
+    total_duration_ms: u64,
+    total_decisions: Decisions,
+    /// By the tool's name.
+    by_name: BTreeMap<String, ToolCallMetrics>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ToolCallMetrics {
+    count: u64,
+    success: u64,
+    fail: u64,
+    duration_ms: u64,
+    decisions: Decisions,
+}
+
+/// How calls were approved.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Decisions {
+    accept: u64,
+    reject: u64,
+    /// Always 0: nobody can change a call.
+    modify: u64,
+    /// By a rule or the mode, without a question.
+    auto_accept: u64,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FileMetrics {
+    total_lines_added: u64,
+    total_lines_removed: u64,
+}
+
+/// What Gemini CLI does not have.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnOutput {
+    pub exit_code: u8,
+    /// Why the turn ended, in the protocol's words; null after an error.
+    pub stop_reason: Option<String>,
+    pub duration_ms: u64,
+    /// Tokens of the prompt, all models together; null where the agent did not say.
+    pub tokens: Option<TokenStats>,
+    /// Of the prompt; null: not known.
+    pub cost: Option<Cost>,
+    /// Of the session so far; null: not known.
+    pub session_cost: Option<Cost>,
+    /// How full the context window is; null: no model answered.
+    pub context: Option<ContextFill>,
+    pub tool_calls: CallCounts,
+    /// What the prompt changed in files; null: not known.
+    pub changes: Option<ChangedFiles>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Cost {
+    pub amount: f64,
+    /// ISO 4217.
+    pub currency: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct ContextFill {
+    /// Tokens.
+    pub used: u64,
+    /// Tokens of the whole window.
+    pub size: u64,
+}
+
+/// Calls as they were shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallCounts {
+    pub total: usize,
+    pub completed: u64,
+    pub failed: u64,
+    /// Of the failed ones: nobody could be asked for an approval.
+    pub unasked: u64,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedFiles {
+    pub added: u64,
+    pub removed: u64,
+    /// Sorted by path.
+    pub files: Vec<FileChange>,
+    /// Of the calls that changed them, oldest first: `castor undo` takes them back.
+    pub checkpoints: Vec<String>,
+}
+
+/// Facts for the report, as they come in.
+#[derive(Debug, Default)]
+pub struct Report {
+    context: Option<ContextFill>,
+    session_cost: Option<Cost>,
+    cost: Option<Cost>,
+    stats: Option<PromptStats>,
+    /// From then on only the agent knows what was spent.
+    is_prompt_sent: bool,
+    /// Of a session that goes on.
+    known_checkpoints: BTreeSet<String>,
+    changes: Option<ChangedFiles>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+pub struct RunEnd<'a> {
+    pub session: Option<&'a str>,
+    /// The stop reason.
+    pub end: &'a Result<String, Failure>,
+    pub took: Duration,
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    checkpoints: Vec<Checkpoint>,
+}
+
+#[derive(Deserialize)]
+struct Checkpoint {
+    id: String,
+    files: Vec<FileChange>,
+}
+
+impl Report {
+    /// A `usage_update`.
+    pub fn take_usage(&mut self, update: &Value) {
+        self.context = ContextFill::deserialize(update).ok().or(self.context);
+        self.session_cost = update.get("cost").and_then(|it| Cost::deserialize(it).ok()).or(self.session_cost.take());
+    }
+
+    pub fn note_prompt(&mut self) {
+        self.is_prompt_sent = true;
+    }
+
+    /// `_meta` of the answer to the prompt, or of its error.
+    pub fn take_meta(&mut self, meta: Option<&Value>) {
+        let Some(own) = meta.and_then(|it| it.get("castor")) else { return };
+        self.cost = own.get("cost").and_then(|it| Cost::deserialize(it).ok());
+        self.stats = own.get("stats").and_then(|it| PromptStats::deserialize(it).ok());
+    }
+
+    /// A session that goes on has checkpoints already.
+    pub fn note_known(&mut self, listing: &Value) {
+        let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
+        self.known_checkpoints = read.into_iter().map(|it| it.id).collect();
+    }
+
+    /// The checkpoints of the session after the prompt.
+    pub fn take_changes(&mut self, listing: &Value) {
+        let Ok(Listing { checkpoints }) = Listing::deserialize(listing) else { return };
+        let mut res = ChangedFiles::default();
+        let mut files: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
+        for it in checkpoints.into_iter().filter(|it| !self.known_checkpoints.contains(&it.id) && !it.files.is_empty())
+        {
+            res.checkpoints.push(it.id);
+            for it in it.files {
+                res.added += it.added;
+                res.removed += it.removed;
+                match files.get_mut(&it.path) {
+                    Some(earlier) => merge_change(earlier, &it),
+                    None => _ = files.insert(it.path.clone(), it),
+                }
+            }
+        }
+        res.files = files.into_values().collect();
+        self.changes = Some(res);
+    }
+
+    /// What the prompt cost, where that is known.
+    pub fn cost(&self) -> Option<&Cost> {
+        self.cost.as_ref()
+    }
+
+    /// What the prompt took; `None`: the agent did not say.
+    pub fn stats(&self) -> Option<&PromptStats> {
+        self.stats.as_ref()
+    }
+
+    /// Its tokens, all models together.
+    pub fn tokens(&self) -> Option<TokenStats> {
+        let tokens = |it: &PromptStats| it.models.values().fold(TokenStats::default(), |all, it| all.plus(&it.tokens));
+        self.stats.as_ref().map(tokens)
+    }
+
+    /// All of it; the changes go into it.
+    pub fn finish(&mut self, end: &RunEnd<'_>, response: String, calls: &CallTracker) -> RunOutput {
+        let failure = end.end.as_ref().err();
+        let untouched = (!self.is_prompt_sent).then(PromptStats::default);
+        self.stats = self.stats.take().or(untouched);
+        RunOutput {
+            session_id: end.session.map(str::to_owned),
+            response,
+            stats: self.stats.as_ref().map(Stats::from),
+            error: failure.map(Failure::to_error),
+            castor: OwnOutput {
+                exit_code: failure.map_or(0, |it| it.exit.code()),
+                stop_reason: end.end.as_ref().ok().cloned(),
+                duration_ms: u64::try_from(end.took.as_millis()).unwrap_or(u64::MAX),
+                tokens: self.tokens(),
+                cost: self.cost.clone(),
+                session_cost: self.session_cost.clone(),
+                context: self.context,
+                tool_calls: calls.counts(),
+                changes: self.changes.take(),
+            },
+        }
+    }
+}
+
+/// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
+fn merge_change(earlier: &mut FileChange, later: &FileChange) {
+    earlier.added += later.added;
+    earlier.removed += later.removed;
+    earlier.change = match (earlier.change, later.change) {
+        (ChangeKind::Added, ChangeKind::Changed) => ChangeKind::Added,
+        (ChangeKind::Removed, ChangeKind::Added) => ChangeKind::Changed,
+        (_, later) => later,
+    };
+}
+
+impl From<&PromptStats> for Stats {
+    fn from(it: &PromptStats) -> Self {
+        let model = |it: &crate::base::prompt_stats::ModelStats| ModelMetrics {
+            api: ApiMetrics { total_requests: it.requests, total_errors: it.errors, total_latency_ms: it.latency_ms },
+            tokens: TokenMetrics {
+                input: it.tokens.input.saturating_sub(it.tokens.cached),
+                prompt: it.tokens.input,
+                candidates: it.tokens.output,
+                total: it.tokens.total,
+                cached: it.tokens.cached,
+                thoughts: it.tokens.thoughts,
+                tool: 0,
+            },
+        };
+        let tools = &it.tools;
+        let lines = it.files.unwrap_or_default();
+        Self {
+            models: it.models.iter().map(|(name, it)| (name.clone(), model(it))).collect(),
+            tools: ToolMetrics {
+                total_calls: tools.all.total,
+                total_success: tools.all.succeeded,
+                total_fail: tools.all.failed,
+                total_duration_ms: tools.all.duration_ms,
+                total_decisions: tools.all.decisions.into(),
+                by_name: tools.by_name.iter().map(|(name, it)| (name.clone(), ToolCallMetrics::from(it))).collect(),
+            },
+            files: FileMetrics { total_lines_added: lines.added, total_lines_removed: lines.removed },
+        }
+    }
+}
+
+impl From<&ToolTally> for ToolCallMetrics {
+    fn from(it: &ToolTally) -> Self {
+        Self {
+            count: it.total,
+            success: it.succeeded,
+            fail: it.failed,
+            duration_ms: it.duration_ms,
+            decisions: it.decisions.into(),
+        }
+    }
+}
+
+impl From<DecisionStats> for Decisions {
+    fn from(it: DecisionStats) -> Self {
+        Self { accept: it.accepted, reject: it.rejected, modify: 0, auto_accept: it.automatic }
+    }
+}
