@@ -25,6 +25,8 @@ mod places;
 mod text;
 #[path = "tidy/weight.rs"]
 mod weight;
+#[path = "tidy/wording.rs"]
+mod wording;
 
 use text::{braced, crate_paths, expand, indent, is_field, is_fn, is_struct, items};
 

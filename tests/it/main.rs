@@ -44,6 +44,7 @@ mod model_server;
 mod outgrown;
 mod pages;
 mod providers;
+mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;

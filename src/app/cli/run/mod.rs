@@ -1,5 +1,6 @@
 //! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
+pub mod approval;
 pub mod ask;
 mod attachments;
 pub mod calls;
@@ -10,9 +11,14 @@ pub mod client_requests;
 pub mod earlier_session;
 pub mod failure;
 pub mod form;
+pub mod keys;
+mod line_editor;
 pub mod local_servers;
 mod media;
+mod menu;
 pub mod prompt;
+mod question;
+mod question_subject;
 pub mod report;
 pub mod screen;
 pub mod session_start;
@@ -145,7 +151,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
     };
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
     let started = Instant::now();
-    let interactive = context.stdin_is_terminal && context.stderr_is_terminal;
+    // Stdin may be a pipe: questions go to the terminal itself.
+    let interactive = context.stderr_is_terminal && terminal::is_there();
     let prepared = prepare(&mut args, context, &mut screen).await;
     screen.flush();
     let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
@@ -157,7 +164,8 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
             return exit_after_write(screen.finish().await, exit);
         }
     };
-    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
+    let asker =
+        TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {
         Ok(it) => it,
@@ -362,6 +370,8 @@ fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
         (SignalKind::interrupt(), UserSignal::Interrupt),
         (SignalKind::terminate(), UserSignal::Terminate),
         (SignalKind::hangup(), UserSignal::Terminate),
+        // It would leave the terminal as it is.
+        (SignalKind::quit(), UserSignal::Terminate),
     ] {
         let (mut heard, to) = (signal(kind)?, to.clone());
         tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });

@@ -26,6 +26,8 @@ const QUEUE: usize = 16;
 enum OutputPiece {
     Out(String),
     Err(String),
+    /// The last lines on stderr, which are drawn again when they change.
+    Panel(String),
 }
 
 /// Output format and colours.
@@ -194,6 +196,7 @@ impl Screen {
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
+        self.batch.push(OutputPiece::Panel(String::new()));
         self.print_buffered();
         if !self.at_line_start {
             self.batch.push(OutputPiece::Out("\n".to_owned()));
@@ -226,6 +229,16 @@ impl Screen {
             text.push('\n');
         }
         self.write_stderr(text);
+    }
+
+    /// The lines that stay at the bottom of the terminal.
+    pub fn set_panel(&mut self, lines: Vec<Line>) {
+        let mut text = String::new();
+        for it in &lines {
+            ansi::paint(it, self.look.color, &mut text);
+            text.push('\n');
+        }
+        self.batch.push(OutputPiece::Panel(text));
     }
 
     /// What would have been the answer, if it was not shown yet.
@@ -324,15 +337,35 @@ fn write_pieces(
     mut out: impl io::Write,
     mut err: impl io::Write,
 ) -> io::Result<()> {
+    let (mut panel, mut drawn) = (String::new(), String::new());
     while let Some(batch) = pieces.blocking_recv() {
         for piece in batch {
             match piece {
-                OutputPiece::Out(text) => out.write_all(text.as_bytes())?,
-                // A closed stderr is no reason to stop.
-                OutputPiece::Err(text) => _ = err.write_all(text.as_bytes()),
+                OutputPiece::Panel(text) => panel = text,
+                OutputPiece::Out(text) => {
+                    erase(&mut drawn, &mut err);
+                    out.write_all(text.as_bytes())?;
+                }
+                OutputPiece::Err(text) => {
+                    erase(&mut drawn, &mut err);
+                    // A closed stderr is no reason to stop.
+                    _ = err.write_all(text.as_bytes());
+                }
             }
         }
         out.flush()?;
+        if panel != drawn {
+            erase(&mut drawn, &mut err);
+            _ = err.write_all(panel.as_bytes());
+            drawn.clone_from(&panel);
+        }
     }
     Ok(())
+}
+
+fn erase(drawn: &mut String, err: &mut impl io::Write) {
+    if !drawn.is_empty() {
+        _ = err.write_all(format!("\u{1b}[{}A\r\u{1b}[J", drawn.lines().count()).as_bytes());
+        drawn.clear();
+    }
 }

@@ -125,7 +125,7 @@ async fn play(case: Case, script: &str) -> Seen {
     };
     let user = User { signals: user, keys, sees: err.clone() };
     let mut driver =
-        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
+        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing, "/w"));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
     let run = async {
@@ -274,7 +274,7 @@ fn terminal_run_asks_the_user() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(Case { typed: Some("1"), ..Case::default() }, &script);
-    assert_eq!(seen.err, "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
+    assert_eq!(seen.err, "● touch a\n? touch a\n  y) Allow\n  n) Reject\n  y, n: ");
 }
 
 #[test]

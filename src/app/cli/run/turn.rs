@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{TerminalAsker, TypedLine},
+    ask::{TerminalAsker, Typed},
     child::StderrTail,
     client::{Incoming, Peer},
     client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
     failure::{self, Exit, Failure},
     screen::Screen,
     steering::Steering,
+    terminal,
 };
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
@@ -75,7 +76,7 @@ enum TurnEvent {
     Unread,
     GiveUp,
     Question(Question),
-    Typed(TypedLine),
+    Typed(Typed),
     Log(String),
     Incoming(Incoming),
     Handled,
@@ -112,6 +113,7 @@ impl Driver {
         self.screen.report.note_prompt();
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
+        self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
@@ -153,8 +155,16 @@ impl Driver {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
                 other => self.handle_event(other).await?,
             }
+            self.show_questions();
             self.steer();
             self.screen.flush();
+        }
+    }
+
+    fn show_questions(&mut self) {
+        self.screen.print_lines(&self.asker.take_lines());
+        if self.asker.takes_keys() {
+            self.screen.set_panel(self.asker.panel(terminal::columns()));
         }
     }
 
@@ -190,6 +200,7 @@ impl Driver {
     }
 
     fn finish_request(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
+        self.show_questions();
         // The demultiplexer had passed these on before it passed on the answer.
         while let Ok(it) = self.sources.incoming.try_recv() {
             self.incoming(it);
@@ -233,7 +244,7 @@ impl Driver {
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
             let line = crate::app::cli::terminal_text::clean_line(line, 120);
-            self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
+            self.screen.note(&format!("the agent wrote a line that is no message to stdout; ignored: {line}"));
         }
     }
 
@@ -264,7 +275,7 @@ impl Driver {
         if signal == UserSignal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
         }
-        if self.asker.is_asking() {
+        if self.asker.is_asking() && !self.asker.takes_keys() {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
