@@ -42,6 +42,7 @@ mod mcp_web;
 mod memory;
 mod model_server;
 mod outgrown;
+mod pages;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]

@@ -98,7 +98,7 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
         }
         let is_wide = choice == TrustChoice::Folder && trust::trusts_parent(&home, &ground.folder);
         if is_wide {
-            let hint = "with all that is beside it, and stays so; to trust it alone, take that back first (--revoke)";
+            let hint = "with its sibling folders; to trust it alone, revoke that first (--revoke)";
             writeln!(out, "It was trusted already, {hint}.")?;
         }
     }
@@ -159,7 +159,7 @@ mod tests {
             (text.replace(&root, "$ROOT"), code)
         };
         let unknown =
-            "$ROOT/w/ws is not trusted: nobody said anything about it\n  .castor/settings.json: is not used\n";
+            "$ROOT/w/ws is not trusted: you have not decided about it yet\n  .castor/settings.json: is not used\n";
         assert_eq!(say(&["why"]), (unknown.to_owned(), 1));
         let rules = "$ROOT/h/.castor/trustedFolders.json: $ROOT/w/ws";
         let trusted = format!("$ROOT/w/ws is trusted: {rules}: TRUST_FOLDER\n  .castor/settings.json: is used\n");

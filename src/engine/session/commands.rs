@@ -86,7 +86,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
     turn_command("diff", "", "What this session changed in files", undo::diff),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
-    command("mode", "[name]", "Shows or chooses what is done without asking", mode),
+    command("mode", "[name]", "Shows or chooses what castor does without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
         .offered_when(|spec| !spec.toolbox.servers.is_empty()),
@@ -240,7 +240,7 @@ fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let told = match args {
         "" | "list" => 0,
         "desc" => MAX_TOLD,
-        _ => return "`/mcp` lists the MCP servers, `/mcp desc` their tools, too.".to_owned(),
+        _ => return "`/mcp` lists the MCP servers, `/mcp desc` also their tools.".to_owned(),
     };
     if spec.toolbox.servers.is_empty() {
         return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."

@@ -72,7 +72,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
     for it in ground.project.changes() {
-        writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(&it))?;
+        writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(&it))?;
     }
     for it in &ground.warnings {
         writeln!(out, "{it}")?;

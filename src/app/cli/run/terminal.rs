@@ -17,7 +17,10 @@ use nix::{
 };
 use tokio::sync::mpsc;
 
-use crate::world::process::cbreak::{CbreakMode, is_in_front, open_terminal, wait_readable};
+use crate::world::{
+    process::cbreak::{CbreakMode, is_in_front, open_terminal, wait_readable},
+    secrets::Env,
+};
 
 /// Lines or pieces that may wait.
 const QUEUE: usize = 64;
@@ -46,7 +49,7 @@ pub struct KeyTerminal {
 impl KeyTerminal {
     /// `None`: this terminal gives lines only.
     pub fn open() -> Option<(Self, mpsc::Receiver<TypedBytes>)> {
-        if std::env::var_os("TERM").is_none_or(|it| it.is_empty() || it == "dumb") {
+        if Env::from_process().get("TERM").is_none_or(|it| it.is_empty() || it == "dumb") {
             return None;
         }
         let mode = CbreakMode::start(open_terminal().ok()?).ok()?;

@@ -163,6 +163,9 @@ impl Driver {
     }
 
     fn show_questions(&mut self) {
+        if !self.asker.take_change() {
+            return;
+        }
         self.screen.print_lines(&self.asker.take_lines());
         self.screen.set_asking(self.asker.is_asking());
         if self.asker.takes_keys() {
@@ -247,7 +250,7 @@ impl Driver {
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
             let line = crate::app::cli::terminal_text::clean_line(line, 120);
-            self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
+            self.screen.note(&format!("the agent wrote a line that is no message to stdout; ignored: {line}"));
         }
     }
 

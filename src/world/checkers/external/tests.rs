@@ -75,7 +75,7 @@ async fn verdicts_and_failures() {
     for (script, why) in [
         (r#"echo '{"decision": "allow"}'; exit 3"#, "it ended with exit code 3"),
         (r#"echo '{"decision": "allow"}'; kill -KILL $$"#, "it was ended by SIGKILL"),
-        ("echo nonsense", "what it said is no verdict (nonsense): "),
+        ("echo nonsense", "its answer is no verdict (nonsense): "),
         (r#"echo '{"decision": "allow"} {"decision": "deny"}'"#, "what it said is no verdict"),
         (r#"echo '{"decision": "maybe"}'"#, "what it said is no verdict"),
         (r#"echo '{"decision": "deny"}'"#, "it gave no reason"),
