@@ -27,7 +27,7 @@ castor: session nobody-is-called-so was not found; `castor sessions list --all` 
 ",
     );
     let first = turn(&mut sandbox, "", &(write("a.txt", "two\n") + " + " + &write("new/b.txt", "b\n")));
-    assert!(first.ends_with("castor: 2 files changed, +2 -1. Take it back: castor undo\n"), "{first}");
+    assert!(first.contains("2 files +2 −1 (castor undo takes it back) · "), "{first}");
     turn(&mut sandbox, "--resume latest ", &write("a.txt", "three\n"));
     check_shell(
         &mut sandbox,

@@ -115,6 +115,8 @@ pub struct TerminalAsker {
     lines: Vec<Line>,
     /// The lines come from the terminal itself.
     at_terminal: bool,
+    /// Something has to be drawn.
+    is_stale: bool,
 }
 
 /// The first one that waits is the one that is shown.
@@ -139,12 +141,14 @@ impl TerminalAsker {
             steering_lines: Vec::new(),
             lines: Vec::new(),
             at_terminal: false,
+            is_stale: false,
         }
     }
 
     /// From now on lines typed without a question are steering; `false`: they are dropped.
     pub fn listen(&mut self, listens: bool) {
         self.listens = listens;
+        self.is_stale = true;
         if listens {
             self.open();
         } else {
@@ -155,6 +159,11 @@ impl TerminalAsker {
     /// What was typed for the agent.
     pub fn take_steering(&mut self) -> Vec<String> {
         mem::take(&mut self.steering_lines)
+    }
+
+    /// Whether scrollback or panel changed since this was asked.
+    pub fn take_change(&mut self) -> bool {
+        mem::take(&mut self.is_stale)
     }
 
     /// What goes to the scrollback: questions that came up, and records of answers.
@@ -199,6 +208,7 @@ impl TerminalAsker {
 
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
     pub fn ask(&mut self, question: Question, call: &Value) -> String {
+        self.is_stale = true;
         if let Some(at) = self.withdrawn.iter().position(|it| *it == question.request) {
             self.withdrawn.remove(at);
             _ = question.answer.send(Answer::Withdrawn);
@@ -246,6 +256,7 @@ impl TerminalAsker {
 
     /// Takes what was typed; gives what to show next on a terminal without single keys.
     pub fn answer(&mut self, typed: Typed) -> String {
+        self.is_stale = true;
         match typed {
             Typed::Line(line) => return self.line(line),
             Typed::Bytes(bytes) => self.bytes(&bytes),
@@ -325,6 +336,7 @@ impl TerminalAsker {
 
     /// The agent takes a question back; gives what to show.
     pub fn withdraw(&mut self, request: &str) -> String {
+        self.is_stale = true;
         let Some(at) = self.waiting.iter().position(|it| it.request == request) else {
             if self.withdrawn.len() == MAX_WITHDRAWN {
                 self.withdrawn.pop_front();
@@ -346,6 +358,7 @@ impl TerminalAsker {
 
     /// The turn is cancelled, and with it everything that was asked.
     pub fn cancel_all(&mut self) {
+        self.is_stale = true;
         let mut record = "cancelled";
         while self.is_asking() {
             self.settle(0, Settled::new(Answer::Cancelled, record));
@@ -414,6 +427,7 @@ impl TerminalAsker {
                 None => Keyboard::Lines(terminal::lines()),
             };
             self.at_terminal = true;
+            self.width = terminal::columns();
         }
     }
 }

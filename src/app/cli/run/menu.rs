@@ -56,6 +56,12 @@ impl MenuOption {
         Self { id, kind: String::new(), label, description: None, letter: None }
     }
 
+    /// Its kind decides, where it has one: the id is the agent's own word.
+    fn is_safe(&self) -> bool {
+        let word = if self.kind.is_empty() { &self.id } else { &self.kind };
+        SAFE.contains(&word.as_str())
+    }
+
     pub fn with_letter(mut self, letter: char) -> Self {
         self.letter = Some(letter);
         self
@@ -75,11 +81,12 @@ impl Menu {
     pub fn new(mut options: Vec<MenuOption>) -> Self {
         let mut taken: Vec<char> = options.iter().filter_map(|it| it.letter).collect();
         for it in options.iter_mut().filter(|it| it.letter.is_none()) {
-            it.letter = letter(&it.id, &taken).or_else(|| letter(&it.kind, &taken));
+            // What is called no must be one.
+            let by_id = letter(&it.id, &taken).filter(|letter| *letter != 'n' || it.is_safe());
+            it.letter = by_id.or_else(|| letter(&it.kind, &taken));
             taken.extend(it.letter);
         }
-        let is_safe = |it: &MenuOption| SAFE.contains(&it.kind.as_str()) || SAFE.contains(&it.id.as_str());
-        let highlighted = options.iter().position(is_safe);
+        let highlighted = options.iter().position(MenuOption::is_safe);
         Self { options, highlighted, checked: None }
     }
 

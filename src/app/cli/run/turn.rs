@@ -17,7 +17,6 @@ use super::{
     failure::{self, Exit, Failure},
     screen::Screen,
     steering::Steering,
-    terminal,
 };
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
@@ -82,7 +81,7 @@ enum TurnEvent {
     Handled,
     /// What became of words of the user's.
     Steered(String),
-    /// What waits to be shown can be flushed.
+    /// What waits to be shown can be flushed, or a draw is due.
     Room,
     Answer(Result<Value, Error>),
 }
@@ -108,6 +107,7 @@ impl Driver {
     /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
     pub async fn prompt(&mut self, blocks: Vec<Value>) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
+        self.screen.start_turn();
         let params = json!({"sessionId": self.session, "prompt": blocks});
         self.asker.listen(self.steering.is_possible);
         self.screen.report.note_prompt();
@@ -115,6 +115,7 @@ impl Driver {
         self.asker.listen(false);
         self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
+        self.screen.set_prompt_answer(&answer);
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
@@ -144,12 +145,12 @@ impl Driver {
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
                 Some(it) = self.steering.next() => TurnEvent::Steered(it),
-                () = self.screen.room() => TurnEvent::Room,
                 Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
                 Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)
                 }
                 it = &mut answer => TurnEvent::Answer(it),
+                () = self.screen.room() => TurnEvent::Room,
             };
             match wake {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
@@ -162,9 +163,14 @@ impl Driver {
     }
 
     fn show_questions(&mut self) {
+        if !self.asker.take_change() {
+            return;
+        }
         self.screen.print_lines(&self.asker.take_lines());
+        self.screen.set_asking(self.asker.is_asking());
         if self.asker.takes_keys() {
-            self.screen.set_panel(self.asker.panel(terminal::columns()));
+            let width = self.screen.width();
+            self.screen.set_panel(self.asker.panel(width));
         }
     }
 
@@ -279,6 +285,7 @@ impl Driver {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
+        self.screen.set_cancelling();
         self.cancel().await;
         Ok(())
     }

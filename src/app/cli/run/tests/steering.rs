@@ -31,7 +31,7 @@ type y
 < result {{"outcome":"injected"}}{END}"#
     );
     let seen = check_whole(Case::default(), &script);
-    let question = "● touch a\n? touch a\n  y) Allow\n  n) Reject\n  y, n: ";
+    let question = "? touch a\n  y) Allow\n  n) Reject\n  y, n: ";
     let told = "castor: the agent reads this with its next step\ncastor: the agent has read it\n";
     assert_eq!((seen.err, seen.exit), (format!("{told}{question}{told}"), 0));
 }
