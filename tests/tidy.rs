@@ -17,12 +17,16 @@ mod docs;
 mod findable;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/pages.rs"]
+mod pages;
 #[path = "tidy/places.rs"]
 mod places;
 #[path = "tidy/text.rs"]
 mod text;
 #[path = "tidy/weight.rs"]
 mod weight;
+#[path = "tidy/wording.rs"]
+mod wording;
 
 use text::{braced, crate_paths, expand, indent, is_field, is_fn, is_struct, items};
 

@@ -20,7 +20,7 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
         StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
         StoreError::Locked { holder, .. } => error::locked(id.as_str(), json!(holder), &it.to_string()),
         StoreError::Unrepairable { .. } => {
-            let fix = "Begin another session; the log stays as it is.";
+            let fix = "Begin another session; castor leaves the log unchanged.";
             error::failed("log", &format!("{it}. {fix}"))
         }
         StoreError::NotAFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),

@@ -140,7 +140,7 @@ impl ConflictChoice {
     pub fn title(self) -> &'static str {
         match self {
             Self::Keep => "Keep these as they are, restore the rest",
-            Self::Restore => "Restore these, too",
+            Self::Restore => "Restore these as well",
             Self::ShowDiff => "Show what would be lost",
             Self::Stop => "Change nothing",
         }

@@ -281,7 +281,7 @@ pub fn change_doubt(folder: &AbsPath, open: &[(String, bool)], starts: &[String]
     message += &list(open.iter().map(|(name, is_new)| (name.as_str(), if *is_new { " (new)" } else { " (changed)" })));
     message += &started_by_trust(starts);
     let rows = [
-        (TrustChoice::Folder, Some("Trust it as it is now".to_owned())),
+        (TrustChoice::Folder, Some("Trust its current content".to_owned())),
         (TrustChoice::NotNow, Some("Not now".to_owned())),
         (TrustChoice::Never, Some("Never again".to_owned())),
     ];

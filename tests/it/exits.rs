@@ -182,8 +182,8 @@ fn sessions_show_exit_codes_of_commands() {
     };
     let exits = ["  ! run_shell_command: false (exit code 1)\n", "exit 128' (exit code 128)\n"];
     says("sessions show latest", &exits);
-    says("sessions export latest", &["\n*exit code 1*\n", "\n*exit code 128*\n"]);
-    says("sessions export latest --format html", &[r#"<small class="bad">exit code 1</small>"#]);
+    says("sessions export latest", &["*(exit code 1, ", "*(exit code 128, "]);
+    says("sessions export latest --format html", &["<small>exit code 1 · "]);
 }
 
 #[test]

@@ -42,7 +42,9 @@ mod mcp_web;
 mod memory;
 mod model_server;
 mod outgrown;
+mod pages;
 mod providers;
+mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;

@@ -106,6 +106,11 @@ pub fn answers(status: &str, body: &str) -> String {
     http(status, "application/json", body)
 }
 
+/// A page for people, in the place of an API.
+pub fn page(html: &str) -> String {
+    http("200 OK", "text/html; charset=utf-8", html)
+}
+
 /// What a collector of spans answers.
 pub fn accepts() -> String {
     gives(&json!({}))

@@ -25,7 +25,9 @@ fn the_reference_is_current() {
         let [there, now] = [&folder, written.path()].map(|it| fs::read_to_string(it.join(&file)).unwrap_or_default());
         assert!(there == now, "docs/reference/{file} is not current: run castor docs");
     }
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), PAGES.len(), "docs/reference holds other files, too");
+    let pages = fs::read_dir(&folder).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
+    let n_written = pages.filter(|it| it.starts_with("<!-- `castor docs`")).count();
+    assert_eq!(n_written, PAGES.len(), "docs/reference holds a page that castor docs no longer writes");
 }
 
 #[test]
@@ -60,23 +62,6 @@ fn quoted(code: &str) -> impl Iterator<Item = (usize, &str)> {
         let end = rest.find(|it: char| !(it == '_' || it.is_ascii_alphanumeric()))?;
         (end > 0 && rest[end..].starts_with('"')).then(|| (at, &rest[..end]))
     })
-}
-
-/// Links between pages lead to files that are there.
-#[test]
-fn links_lead_somewhere() {
-    let mut pages: Vec<_> =
-        ["README.md", "CONTRIBUTING.md", "src/README.md", "tests/README.md"].map(|it| root().join(it)).into();
-    for folder in ["docs", "docs/reference", "editors", "schema"] {
-        pages.extend(fs::read_dir(root().join(folder)).unwrap().map(|it| it.unwrap().path()));
-    }
-    for page in pages.iter().filter(|it| it.extension().is_some_and(|it| it == "md")) {
-        let text = fs::read_to_string(page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|it| it.split([')', '#']).next()) {
-            let is_there = link.is_empty() || link.contains("://") || page.parent().unwrap().join(link).exists();
-            assert!(is_there, "{} links to {link}, which is not there", page.display());
-        }
-    }
 }
 
 /// Paths of the pages for colleagues; some are below `src`.

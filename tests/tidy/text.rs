@@ -106,3 +106,67 @@ fn blocks_are_measured() {
     let structs = items(text, is_struct);
     assert_eq!(structs[0].lines.iter().filter(|it| is_field(it)).count(), 1);
 }
+
+/// A text between quotes, with the line where it begins.
+pub struct Literal {
+    pub line: usize,
+    pub text: String,
+}
+
+/// The string literals of a source, continued lines joined; comments and characters are passed over.
+pub fn literals(code: &str) -> Vec<Literal> {
+    let (mut res, mut at) = (Vec::new(), 0);
+    while let Some(rest) = code.get(at..).filter(|it| !it.is_empty()) {
+        let line = || code[..at].matches('\n').count() + 1;
+        let raw = rest.strip_prefix('r').map(|it| &it[..it.find(|it| it != '#').unwrap_or(it.len())]);
+        let raw = raw.filter(|hashes| rest[1 + hashes.len()..].starts_with('"') && !ends_in_name(&code[..at]));
+        if rest.starts_with("//") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else if let Some(hashes) = raw {
+            let start = at + hashes.len() + 2;
+            let length = code[start..].find(&format!("\"{hashes}")).unwrap_or(code.len() - start);
+            res.push(Literal { line: line(), text: code[start..start + length].to_owned() });
+            at = start + length + 1 + hashes.len();
+        } else if rest.starts_with('"') {
+            let length = quoted_length(&rest[1..]);
+            res.push(Literal { line: line(), text: joined(&rest[1..=length]) });
+            at += length + 2;
+        } else {
+            at += char_length(rest);
+        }
+    }
+    res
+}
+
+fn ends_in_name(before: &str) -> bool {
+    before.ends_with(|it: char| it == '_' || it.is_alphanumeric()) && !before.ends_with('b')
+}
+
+/// Up to the quote that ends it.
+fn quoted_length(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.char_indices().find(|(_, it)| {
+        let ends = *it == '"' && !escaped;
+        escaped = *it == '\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |(at, _)| at)
+}
+
+fn joined(text: &str) -> String {
+    let mut pieces = text.split("\\\n");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |all, it| all + it.trim_start())
+}
+
+/// Of a character literal, or of the next character.
+fn char_length(rest: &str) -> usize {
+    let is_char = |at: usize| rest.get(at..).is_some_and(|it| it.starts_with('\''));
+    let mut chars = rest.char_indices().skip(1);
+    let next = rest.chars().next().map_or(1, char::len_utf8);
+    match (rest.starts_with('\''), chars.next(), chars.next()) {
+        (true, Some((_, '\\')), _) => rest.get(3..).and_then(|it| it.find('\'')).map_or(next, |it| it + 4),
+        (true, Some(_), Some((at, _))) if is_char(at) => at + 1,
+        _ => next,
+    }
+}

@@ -57,7 +57,7 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;
     for it in &changes {
-        writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(it))?;
+        writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(it))?;
     }
     warnings.extend(check(sources));
     write_warnings(&warnings, out)?;

@@ -25,7 +25,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("models", EXIT_FAILED, "no provider answered"),
     ("models", EXIT_AUTH, "each provider wants a key that works"),
     ("policy check", 0, "allowed"),
-    ("policy check", 1, "asked about"),
+    ("policy check", 1, "needs an approval"),
     ("policy check", 2, "denied"),
     ("policy check", EXIT_INPUT, "bad input"),
     ("trust why", EXIT_FAILED, "the folder is not trusted, or changed since"),

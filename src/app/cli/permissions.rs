@@ -46,7 +46,7 @@ pub fn run(args: &PermissionsArgs, env: &Env, out: &mut dyn Write) -> io::Result
                 for (n, it) in list.iter().enumerate() {
                     writeln!(out, "{}. {}", n + 1, escape_line(it))?;
                 }
-                writeln!(out, "\n`castor permissions revoke NUMBER` takes one back.").map(|()| 0)
+                writeln!(out, "\n`castor permissions revoke NUMBER` removes one.").map(|()| 0)
             }
         };
     };
@@ -93,7 +93,7 @@ mod tests {
         let write = Grant::Write { folder: home.join("out") };
         saved::save_grant(&home, &home.join("w"), &write, true).unwrap();
         assert!(say(&[]).0.contains(&format!("\n2. writing below {home}/out in the sandbox, in {home}/w\n")));
-        let gone = format!("1 taken back. {}\n", super::RUNNING);
+        let gone = format!("1 revoked. {}\n", super::RUNNING);
         assert_eq!(say(&["revoke", "2"]), (gone.clone(), 0));
         assert_eq!(say(&["revoke", "2"]).1, 42);
         assert_eq!(say(&["revoke", "1"]), (gone.clone(), 0));

@@ -333,12 +333,12 @@ impl RewindSession<'_, '_> {
             let lines = self.conflicts(&files);
             let ask = choose.as_mut().filter(|_| on_conflict.is_none());
             let Some(ask) = ask else {
-                let how = "--on-conflict keep leaves them, --on-conflict restore restores them, too";
+                let how = "--on-conflict keep leaves them, --on-conflict restore also restores them";
                 let why = format!("these files are not as the agent left them; nothing was changed ({how}):\n{lines}");
                 return Err(CommandError::new(why));
             };
             let question = format!(
-                "These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them, too, [q]uit?"
+                "These files are not as the agent left them:\n{lines}\n[k]eep them, [r]estore them as well, [q]uit?"
             );
             order.on_conflict = match ask(&question).trim() {
                 "k" | "keep" => OnConflict::Keep,
@@ -370,7 +370,7 @@ impl RewindSession<'_, '_> {
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));
             if self.again {
-                text += "The same with --on-conflict restore restores these, too\n";
+                text += "The same command with --on-conflict restore also restores these\n";
             }
         }
         if !files.not_kept.is_empty() {
@@ -386,7 +386,7 @@ impl RewindSession<'_, '_> {
             return Err(CommandError::new(format!("the log has no message {to} to go back to")));
         }
         self.write(Fact::Rewound { to })?;
-        Ok(writeln!(self.context.out, "The conversation is what it was before that prompt.")?)
+        Ok(writeln!(self.context.out, "The conversation is back at its state before that prompt.")?)
     }
 
     fn write(&mut self, fact: Fact) -> Result<(), CommandError> {

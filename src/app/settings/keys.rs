@@ -231,7 +231,7 @@ pub const KEYS: &[Key] = {
         key("general.sessionRetention.maxCount", Int(1), "", "How many sessions are kept, the newest ones.").guard(Closed),
         key("general.sessionRetention.minRetention", Age, r#""1d""#, "A maxAge below this counts as a mistake: then nothing is removed.").guard(Closed),
         key("model.name", Text, "", "The model that sessions start with.").env(&["GEMINI_MODEL", "CASTOR_MODEL"]),
-        key("model.contextWindow", Int(1), "", "Tokens that a model reads at once, where neither its provider nor castor knows."),
+        key("model.contextWindow", Int(1), "", "The context window of a model in tokens, if neither its provider nor castor knows it."),
         key("model.prices", Object, "{}", "Prices of models, by name, before castor's own list: US dollars for a million tokens of input, output, cached and cacheWrite; above has those of prompts with more tokens.").merge(Shallow).guard(Closed),
         key("model.fallback.models", Texts, "[]", "Models that castor falls back to when one does not answer, in order, of any provider.").guard(Closed),
         key("model.fallback.action", Word(&["ask", "silent"]), r#""ask""#, "Whether castor asks before it falls back to another model, or only reports it.").guard(Closed),

@@ -69,7 +69,7 @@ fn built_in_provider(&(name, dialect, base_url, key_env): &(&str, ApiDialect, &s
 fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, String> {
     let it = it.as_object().ok_or("should be an object {…}; ignored")?;
     if name.is_empty() || name.contains('/') || matches!(name, "models" | "tunedModels") {
-        return Err("is no usable name: it is what stands before the / of a model; ignored".to_owned());
+        return Err("is no usable name: models are named NAME/MODEL; ignored".to_owned());
     }
     let base = known.iter().find(|it| it.name == name).cloned();
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
@@ -137,7 +137,7 @@ mod tests {
         );
         check("x", json!({}), "names no `baseUrl`; ignored");
         check("x", json!({"type": "odd", "baseUrl": "u"}), "`type` should be openai, responses or anthropic; ignored");
-        check("a/b", json!({}), "is no usable name: it is what stands before the / of a model; ignored");
+        check("a/b", json!({}), "is no usable name: models are named NAME/MODEL; ignored");
         check("x", json!([]), "should be an object {…}; ignored");
     }
 

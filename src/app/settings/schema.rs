@@ -160,7 +160,7 @@ fn server() -> Value {
             "timeout": { "type": "integer", "minimum": 1, "default": 600_000,
                 "description": "For connecting, and for each request, in milliseconds." },
             "trust": { "type": "boolean", "default": false, "description":
-                "Its tools run without a question, and what it says of them is believed. Not in a workspace's settings." },
+                "Its tools run without a question, and castor believes what the server says of them. Not in a workspace's settings." },
             "sandbox": { "type": "boolean", "default": true, "description":
                 "Whether a process that a workspace's settings name runs in the sandbox of commands, with network. Only \
                  the user's settings can say no." },

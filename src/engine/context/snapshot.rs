@@ -20,7 +20,7 @@ const EDGES: usize = 4_000;
 
 pub const SYSTEM: &str = "\
 You condense the history of a coding session. When it grows too long, what you write takes its place: it becomes the \
-only memory that the agent has of that part. The agent goes on from it alone, so everything it needs has to be in it: \
+only memory that the agent has of that part. The agent continues from it alone, so everything it needs has to be in it: \
 plans, decisions, constraints, errors and what the user asked for.
 
 # Rules

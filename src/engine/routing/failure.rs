@@ -280,7 +280,7 @@ fn advice(failure: &Failure, class: FailureClass, delay_ms: Option<u64>, case: F
         },
         FailureClass::NotFound => "Check the model's name, or choose another model.".to_owned(),
         FailureClass::ContextTooLong => {
-            "Shorten the conversation (`/clear` makes the model forget it), or choose a model that reads more."
+            "Shorten the conversation (`/clear` makes the model forget it), or choose a model with a larger context window."
                 .to_owned()
         }
         FailureClass::BadRequest => "Shorten or change the prompt, or choose another model.".to_owned(),

@@ -23,6 +23,7 @@ mod wave;
 pub use denials::CancelReason;
 pub use plan::Planning;
 pub use session_tools::own_tools;
+pub use todos::NAME as TODO_TOOL;
 pub use toolbox::{CallContext, Toolbox};
 
 use crate::{

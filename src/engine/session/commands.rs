@@ -80,13 +80,13 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
     turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
-    turn_command("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
+    turn_command("undo", "[number of turns]", "Undoes the file changes of the last turn", undo::undo),
     turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
     turn_command("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
     command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
     turn_command("diff", "", "What this session changed in files", undo::diff),
     command("model", "[name]", "Shows or chooses the model", super::models::model),
-    command("mode", "[name]", "Shows or chooses what is done without asking", mode),
+    command("mode", "[name]", "Shows or chooses what castor does without asking", mode),
     command("tools", "", "The tools that the model has", tools),
     command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
         .offered_when(|spec| !spec.toolbox.servers.is_empty()),
@@ -240,7 +240,7 @@ fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let told = match args {
         "" | "list" => 0,
         "desc" => MAX_TOLD,
-        _ => return "`/mcp` lists the MCP servers, `/mcp desc` their tools, too.".to_owned(),
+        _ => return "`/mcp` lists the MCP servers, `/mcp desc` also their tools.".to_owned(),
     };
     if spec.toolbox.servers.is_empty() {
         return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."
@@ -364,7 +364,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
             match at.and_then(|it| grants.get(it)) {
                 Some(grant) => {
                     revoke(step, grant.clone());
-                    format!("Taken back: {}.", in_words(grant))
+                    format!("Revoked: {}.", in_words(grant))
                 }
                 None => format!("There is no permission {number}; `/permissions` lists them."),
             }

@@ -47,8 +47,7 @@ pub(super) fn rewind(args: &str) -> Result<CommandTurn, &'static str> {
     };
     if to.is_empty() || Rewinds::parse(to).is_some() {
         return Err(
-            "`/rewind 2` goes back to before the second prompt of `/checkpoints`; `/rewind 2 files` leaves the \
-                    conversation as it is, `/rewind 2 conversation` the files.",
+            "`/rewind 2` goes back to before the second prompt of `/checkpoints`. `/rewind 2 files` keeps the conversation, `/rewind 2 conversation` keeps the files.",
         );
     }
     Ok(CommandTurn::Undo(undo::UndoRequest::Rewind { to: to.to_owned(), what }))

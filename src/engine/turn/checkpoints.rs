@@ -293,7 +293,7 @@ fn tell_restored(step: &mut Step<'_>, arrivals: &mut Preamble, order: RestoreOrd
         let paths: String = files.restored.iter().take(NAMED).map(|it| format!("\n- {}", it.display())).collect();
         let more = files.restored.len().saturating_sub(NAMED);
         let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
-        arrivals.notice(format!("Files were taken back to what they were before:{paths}{more}"));
+        arrivals.notice(format!("Files were restored to what they were before:{paths}{more}"));
     }
     step.log(restored_fact(order, files));
 }

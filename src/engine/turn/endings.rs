@@ -164,7 +164,7 @@ impl Cause {
             Self::TooLong { .. } => "the conversation is too long for the model",
             Self::Limit(_) | Self::NoPrice(_) => "a limit of the user's was reached",
             Self::MaxSamples(_) => "the turn reached its limit of model calls",
-            Self::Loop(_) => "the model went round in circles",
+            Self::Loop(_) => "the model repeated itself",
             Self::Cancelled => "the user cancelled the turn",
             Self::ToolFatal(_) => "another tool failed for good",
             Self::HookStop(_) | Self::HookBlock(_) => "a hook ended the turn",
@@ -217,8 +217,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         },
         Cause::TooLong { model, size, window } => {
             let why = format!(
-                "This is too long for {model}: about {size} tokens, where it reads {window} at once. Shorten the prompt, \
-                 or choose a model that reads more."
+                "This is too long for {model}: about {size} tokens, and its context window is {window}. Shorten the prompt, or choose a model with a larger window."
             );
             failed("model", &why, Status::InvalidArgument, "CONTEXT_OVERFLOW")
         }

@@ -52,7 +52,7 @@ pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, Loop
     if !cx.spec.toolbox.interactive {
         return Flow::End(Cause::Loop(why));
     }
-    let asked = LOOP.ask(cx.step, "The model goes round in circles".to_owned(), form(&why));
+    let asked = LOOP.ask(cx.step, "The model repeats itself".to_owned(), form(&why));
     Flow::wait(LoopQuestion { asked, why })
 }
 

@@ -100,5 +100,5 @@ fn with(found: &[String], text: String) -> String {
         _ => text.trim_end(),
     };
     let found = found.concat();
-    format!("{text}\n\nOf sub-folders it was told these; when work comes there again it is told anew:\n{found}")
+    format!("{text}\n\nIt also knows these of subfolders, and reads them again when work returns there:\n{found}")
 }

@@ -108,9 +108,9 @@ impl TrustDecision {
                 self.asked.end(step, &format!("Not trusted: the decision could not be written down: {why}"), true);
             }
             (Ok(()), TrustChoice::Never) => {
-                self.asked.end(step, "Never trusted; `castor trust` takes that back.", true);
+                self.asked.end(step, "Never trusted; `castor trust` changes that.", true);
             }
-            (Ok(()), _) => self.asked.end(step, "Trusted; `castor trust --revoke` takes that back.", false),
+            (Ok(()), _) => self.asked.end(step, "Trusted; `castor trust --revoke` changes that.", false),
         }
     }
 }

@@ -210,7 +210,7 @@ impl Restoring {
         }
         let mut text = in_words(&result, &notes, &cx.step.record.cwd, self.back);
         if self.message.is_some() {
-            text += "\nThe conversation goes back, too.";
+            text += "\nThe conversation goes back as well.";
         }
         Flow::Report { text, rewind_to: self.message }
     }

@@ -98,7 +98,7 @@ pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<Ses
     if offer.thinking && offer.booleans {
         res.push(
             SessionConfigOption::boolean(SHOW_THOUGHTS, "Show thoughts", chosen.tuning.thoughts)
-                .description("Whether the model's thoughts are shown as it answers".to_owned())
+                .description("Whether castor shows the model's thoughts".to_owned())
                 .category(Category::ModelConfig),
         );
     }

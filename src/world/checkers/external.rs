@@ -129,7 +129,7 @@ enum CheckerWord {
 fn finding(said: &[u8]) -> Result<CheckFinding, CheckError> {
     let said: CheckerAnswer = serde_json::from_slice(said).map_err(|it| {
         let head = escape_line(&String::from_utf8_lossy(said), 60);
-        CheckError::BadAnswer(format!("what it said is no verdict ({head}): {it}"))
+        CheckError::BadAnswer(format!("its answer is no verdict ({head}): {it}"))
     })?;
     let decision = match said.decision {
         CheckerWord::Allow => return Ok(CheckFinding::allow()),

@@ -29,7 +29,7 @@ pub enum CheckError {
     Refused(AbsPath),
     #[error("it {0}")]
     Ended(String),
-    #[error("what it said could not be read: {0}")]
+    #[error("its answer could not be read: {0}")]
     Unreadable(io::Error),
     /// What it said is no verdict.
     #[error("{0}")]

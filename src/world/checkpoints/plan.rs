@@ -30,7 +30,7 @@ pub struct Plan {
     pub not_kept: Vec<RelPath>,
 }
 
-const DAMAGED: &str = "what was held is damaged";
+const DAMAGED: &str = "the checkpoint is damaged";
 
 type Chains = BTreeMap<RelPath, Vec<StateChange<Node>>>;
 
@@ -137,7 +137,7 @@ impl Undo<'_> {
             Some(_) => return plan.not_kept.push(path.clone()),
             None => (),
         }
-        let lost = step.old.why().map(|_| "what is there now is not held, and could not be brought back");
+        let lost = step.old.why().map(|_| "castor has no copy of the present file, so it could not be restored later");
         let conflict = verdict.conflict.or(lost).filter(|_| part != Some(Part::Object));
         match (part, conflict) {
             // Nothing of git's own needs it, or it was put there by somebody since.

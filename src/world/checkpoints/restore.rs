@@ -43,7 +43,7 @@ fn note(store: &Store) -> Option<String> {
     let (git, root) = (store.manifest.get(b".git"), &store.path);
     let has = |it: &Path| it.join(".git").symlink_metadata().is_ok();
     let elsewhere = if git.is_absent() { root.as_path().ancestors().skip(1).any(has) } else { !git.is_dir() };
-    let what = "branches, commits and what is staged are not restored";
+    let what = "castor does not restore branches, commits and the index";
     elsewhere.then(|| format!("The repository of {root} lies outside of it: {what}."))
 }
 
@@ -138,12 +138,12 @@ pub fn recover(store: &mut Store) -> Result<Vec<String>, Failure> {
         None => {
             let passed = apply(store, &journal.reversed(), true).map_err(|source| Failure::Half { source })?;
             remove_journal(store)?;
-            ("was taken back", passed)
+            ("was undone", passed)
         }
     };
     let root = &store.path;
     let mut res = vec![format!("A restore in {root} that was interrupted {what}.")];
-    let left = |it: &RelPath| format!("{} was changed since, and stays as it is.", absolute(root, it).display());
+    let left = |it: &RelPath| format!("{} has changed since; castor leaves it.", absolute(root, it).display());
     res.extend(passed.iter().filter(|it| git::part(it) != Some(Part::Other)).map(left));
     Ok(res)
 }

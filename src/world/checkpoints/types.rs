@@ -41,7 +41,7 @@ pub enum Failure {
     Full { limit: u64 },
     #[error("another castor is busy with the checkpoints of {root}")]
     Busy { root: AbsPath },
-    #[error("nothing of what was changed is held")]
+    #[error("castor has no checkpoint of what changed")]
     Gone,
     #[error("checkpoint {id} is not known")]
     Unknown { id: CheckpointId },

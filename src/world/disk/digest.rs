@@ -16,5 +16,5 @@ pub fn hash(bytes: &[u8]) -> String {
 pub fn changed_file(bound: &ScriptHashes) -> Option<String> {
     let is_same = |path, hashed: &str| super::read_head(path, MAX_BOUND).is_ok_and(|it| hash(&it) == hashed);
     let other = bound.iter().find(|(path, hash)| !is_same(path, hash))?;
-    Some(format!("{} is not as it was when it was trusted", other.0))
+    Some(format!("{} has changed since you trusted it", other.0))
 }

@@ -148,7 +148,8 @@ fn options(it: &Value) -> Result<Option<Vec<Choice>>, ElicitationError> {
     let options: Vec<Choice> = match (named, plain_ones) {
         (Some(them), _) => all(them, |_, it| {
             let value = it.get("const")?.as_str()?;
-            Some(choice(value, it.get("title").and_then(Value::as_str).unwrap_or(value)))
+            let description = it.get("description").and_then(Value::as_str).map(|it| plain(it, MAX_DESCRIPTION));
+            Some(Choice { description, ..choice(value, it.get("title").and_then(Value::as_str).unwrap_or(value)) })
         }),
         (None, Some(them)) => {
             let names = strings(it.get("enumNames"));
@@ -213,6 +214,7 @@ mod tests {
     fn fields_are_read_or_refused() {
         let kinds = "field `x`: castor asks for a string, number, integer, boolean, or an array of choices";
         let two = json!([{"const": "a", "title": "A"}, {"const": "b"}]);
+        let described = json!([{"const": "a", "title": "A", "description": "one\u{1b}[2J"}]);
         let texts = "Text { min: Some(1), max: None, format: Some(Email) } Some(String(\"a@b\"))";
         let choice =
             |value: &str, title: &str| format!("Choice {{ value: {value:?}, title: {title:?}, description: None }}");
@@ -220,6 +222,10 @@ mod tests {
         for (it, expected) in [
             (json!({"type": "string", "minLength": 1, "format": "email", "default": "a@b"}), texts.to_owned()),
             (json!({"type": "string", "oneOf": two}), format!("Choice {{ options: {offered} }} None")),
+            (
+                json!({"type": "string", "oneOf": described}),
+                format!("Choice {{ options: [{}] }} None", choice("a", "A").replace("None", "Some(\"one\")")),
+            ),
             (
                 json!({"type": "string", "enum": ["a", "b"], "enumNames": ["A"], "default": "c"}),
                 format!("Choice {{ options: {offered} }} None"),

@@ -306,7 +306,7 @@ pub fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Failure> {
     let beginning = || text::head(&String::from_utf8_lossy(data.get(..400).unwrap_or(data)), 200).to_owned();
     // Derived structs also read JSON arrays, field by field.
     if data.first() != Some(&b'{') {
-        let message = format!("The model's answer is not what was expected; it begins with: {}", beginning());
+        let message = format!("The model's answer has an unexpected form; it begins with: {}", beginning());
         return Err(Failure::new(FailureKind::Garbage, message));
     }
     serde_json::from_slice(data).map_err(|it| {

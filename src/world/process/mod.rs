@@ -1,6 +1,7 @@
 //! Process start: every child gets its own session, ends as a group, and never stays behind.
 #![allow(clippy::disallowed_methods)]
 
+pub mod cbreak;
 mod decode;
 mod groups;
 mod pipes;

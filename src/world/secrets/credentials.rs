@@ -187,9 +187,7 @@ mod ring {
     /// Some errors carry what was stored.
     fn shown(error: &Error) -> String {
         match error {
-            Error::BadEncoding(_) | Error::BadDataFormat(..) => {
-                "what is stored there is no key; log in again".to_owned()
-            }
+            Error::BadEncoding(_) | Error::BadDataFormat(..) => "the stored text is no key; log in again".to_owned(),
             other => other.to_string(),
         }
     }

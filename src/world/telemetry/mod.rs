@@ -130,7 +130,7 @@ impl io::Write for &TextLog {
             && !self.is_broken.swap(true, Ordering::Relaxed)
         {
             // Not with a macro, which would panic where nobody reads stderr.
-            _ = writeln!(io::stderr(), "castor: {LOG_FILE_VAR}: {it}; what is logged is lost");
+            _ = writeln!(io::stderr(), "castor: {LOG_FILE_VAR}: {it}; log lines are lost");
         }
         written
     }

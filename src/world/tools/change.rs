@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::{
     base::{
         path::AbsPath,
@@ -29,6 +31,8 @@ pub struct TextChange {
     pub unsaved: bool,
     /// The rest of the file stays as it is, whether the model knows it or not.
     pub is_partial: bool,
+    /// The lines that were found although the model's text is not exactly there.
+    pub fuzzy_lines: Option<String>,
 }
 
 const UNSAVED: &str =
@@ -85,6 +89,7 @@ impl TextChange {
             display: Some(self.display()),
             summary: Some(done),
             file_knowledge: seen,
+            data: self.fuzzy_lines.map_or(Value::Null, |it| json!({ "fuzzyLines": it })),
             ..ToolOutput::text(text)
         })
     }

@@ -3,7 +3,7 @@
 use std::{fmt::Write, ops::Range, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     base::{
@@ -215,7 +215,8 @@ fn text_output(text: &str, call: &Call, shown: &str) -> Result<ToolOutput, ToolE
     if shortened {
         summary.push_str(" (some lines were shortened)");
     }
-    Ok(ToolOutput { summary: Some(summary), ..ToolOutput::text(header(&range, total, shortened) + &body) })
+    let data = json!({"startLine": range.start + 1, "endLine": range.end, "totalLines": total});
+    Ok(ToolOutput { summary: Some(summary), data, ..ToolOutput::text(header(&range, total, shortened) + &body) })
 }
 
 /// Whether the line had to be cut.

@@ -141,8 +141,17 @@ fn creation(call: Call, real: AbsPath) -> Result<(TextChange, String), ToolError
     let done = format!("Created new file: {} with provided content.", call.path);
     let (bytes, after) = (call.new.clone().into_bytes(), call.new.into());
     let base = BaseHash(None);
-    let change =
-        TextChange { path: call.path, real, before: None, after, bytes, base, unsaved: false, is_partial: false };
+    let change = TextChange {
+        path: call.path,
+        real,
+        before: None,
+        after,
+        bytes,
+        base,
+        unsaved: false,
+        is_partial: false,
+        fuzzy_lines: None,
+    };
     Ok((change.check_marks()?, done))
 }
 
@@ -168,15 +177,25 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
         return Err(ToolError::new("edit_no_change", message));
     }
     let mut done = format!("Successfully modified file: {path} ({} replacements).", edits.len());
-    if strategy == "fuzzy" {
-        _ = write!(done, " Applied fuzzy match at lines {}.", places(&query, &edits, true));
+    let fuzzy_lines = (strategy == "fuzzy").then(|| places(&query, &edits, true));
+    if let Some(lines) = &fuzzy_lines {
+        _ = write!(done, " Applied fuzzy match at lines {lines}.");
     }
     let bytes_after = file.encode(&after, &call.new).map_err(|it| unfit(&it.to_string()))?;
     let TextFile { text: before, .. } = file;
     let (base, real, unsaved) = (text_file::hash(loaded), loaded.real.clone(), loaded.unsaved);
     let (before, after) = (Some(before.into()), after.into());
-    let change =
-        TextChange { path: path.clone(), real, before, after, bytes: bytes_after, base, unsaved, is_partial: true };
+    let change = TextChange {
+        path: path.clone(),
+        real,
+        before,
+        after,
+        bytes: bytes_after,
+        base,
+        unsaved,
+        is_partial: true,
+        fuzzy_lines,
+    };
     Ok((change.check_marks()?, done))
 }
 

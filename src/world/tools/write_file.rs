@@ -95,8 +95,18 @@ async fn change(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Res
     let bytes = file.encode(&after, call.content).map_err(unfit)?;
     // A binary file that is overwritten has no text to show.
     let before = old.is_some().then(|| file.text.into());
-    TextChange { path: call.path, real, before, after: after.into(), bytes, base, unsaved, is_partial: false }
-        .check_marks()
+    TextChange {
+        path: call.path,
+        real,
+        before,
+        after: after.into(),
+        bytes,
+        base,
+        unsaved,
+        is_partial: false,
+        fuzzy_lines: None,
+    }
+    .check_marks()
 }
 
 #[cfg(test)]

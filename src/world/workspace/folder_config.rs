@@ -210,7 +210,7 @@ fn save_trusted_files(
     let Some(found) = found else {
         project.trust_all();
         if let Err(it) = integrity::write(home, folder, trusted_hashes(&pieces)) {
-            let message = format!("what its files are could not be written down: {it}");
+            let message = format!("castor could not save which files it covers: {it}");
             warnings.push(Warning { origin: folder.to_string(), at: None, key: None, message });
         }
         return None;

@@ -274,7 +274,7 @@ mod tests {
     fn what_cannot_be_read_is_told() {
         let (files, warnings) = look(&[("/h/.castor/policies/x.toml", "denied")], &[], None);
         assert_eq!(files, ["User /h/.castor/policies/x.toml unread"]);
-        assert!(warnings[0].contains("is asked about"), "{warnings:?}");
+        assert!(warnings[0].contains("castor asks about"), "{warnings:?}");
         assert_eq!(super::PolicyAuthor::Workspace.min(PolicyAuthor::User), PolicyAuthor::Workspace);
     }
 }

@@ -27,7 +27,7 @@ castor: session nobody-is-called-so was not found; `castor sessions list --all` 
 ",
     );
     let first = turn(&mut sandbox, "", &(write("a.txt", "two\n") + " + " + &write("new/b.txt", "b\n")));
-    assert!(first.ends_with("castor: 2 files changed, +2 -1. Take it back: castor undo\n"), "{first}");
+    assert!(first.contains("2 files +2 −1 (castor undo takes it back) · "), "{first}");
     turn(&mut sandbox, "--resume latest ", &write("a.txt", "three\n"));
     check_shell(
         &mut sandbox,
@@ -135,12 +135,12 @@ Restored
   a.txt
 $ castor rewind 2
 Session $ID (go)
-The conversation is what it was before that prompt.
+The conversation is back at its state before that prompt.
 $ castor rewind 1
 Session $ID (go)
 Restored
   a.txt
-The conversation is what it was before that prompt.
+The conversation is back at its state before that prompt.
 $ castor redo
 Session $ID
 Restored
@@ -161,12 +161,12 @@ fn script_resolves_conflicts_with_user_changes() {
         "
 $ castor undo
 Session $ID (go)
-castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore restores them, too):
+castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore also restores them):
   a.txt: it was changed since
 [exit 1]
 $ castor undo --on-conflict fail
 Session $ID (go)
-castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore restores them, too):
+castor: these files are not as the agent left them; nothing was changed (--on-conflict keep leaves them, --on-conflict restore also restores them):
   a.txt: it was changed since
 [exit 1]
 $ castor undo --on-conflict keep
@@ -255,14 +255,14 @@ Checkpoints take 1 KB in $HOME/.castor/checkpoints.
 Freed 1 KB, of 1 session(s).
 $ castor undo
 Session $ID (go)
-castor: nothing was restored: nothing of what was changed is held
+castor: nothing was restored: castor has no checkpoint of what changed
 [exit 1]
 $ castor redo
 Session $ID (go)
 castor: nothing was undone that can be done again
 [exit 1]
 $ castor diff
-castor: nothing of what was changed is held
+castor: castor has no checkpoint of what changed
 [exit 1]
 ",
     );

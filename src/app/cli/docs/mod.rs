@@ -34,12 +34,12 @@ pub struct Page {
 
 #[rustfmt::skip]
 pub const PAGES: &[Page] = &[
-    Page { name: "commands", body: commands, head: "# Commands\n\nWhat you type in a shell, and in a session. `castor VERB --help` says the same of one verb." },
-    Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nWhat a command of castor's ends with." },
-    Page { name: "hooks", body: hooks, head: "# Hook events\n\nThe points of a session at which a [hook](../hooks.md) runs, and what its answer can do there.\n*matcher*: what the hook's `matcher` is compared with. *answers*: what it may say beside a message; all but `block`, `ask` and `stop` are members of `hookSpecificOutput`." },
-    Page { name: "settings", body: settings, head: "# Settings\n\nThe keys of `settings.json`: yours in `~/.castor`, a trusted workspace's in its `.castor`; Gemini CLI's files in `.gemini` count, too, below castor's.\nAn administrator's are named under [variables](variables.md). The workspace's go over yours, as far as the column *in a workspace* lets it. `castor config explain KEY` says what counts, and from where.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
-    Page { name: "tools", body: tools, head: "# Tools\n\nWhat a model can call, besides the tools of [MCP servers](../mcp.md). The type of a tool is its kind; arguments without \"required\" may be left out.\n*default*: what castor does in the mode `default`, where no [rule](../permissions.md) of yours speaks of the tool: `allow` below the session's folders, or `ask`." },
-    Page { name: "variables", body: variables, head: "# Variables\n\nThe environment: what castor reads of it, what a `.env` file may say, and what castor sets for what it starts." },
+    Page { name: "commands", body: commands, head: "# Commands\n\nThis page lists the commands of the shell and of a session. `castor VERB --help` prints the same for one verb." },
+    Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nThis page lists the codes with which castor's commands end." },
+    Page { name: "hooks", body: hooks, head: "# Hook events\n\nThis page lists the points of a session at which a [hook](../how-to/hooks.md) runs, and what its answer can do there.\n\n- *matcher*: the text with which castor compares the hook's `matcher`.\n- *answers*: the members that an answer may have, beside a message. All but `block`, `ask` and `stop` belong into `hookSpecificOutput`." },
+    Page { name: "settings", body: settings, head: "# Settings\n\nThis page lists the keys of `settings.json`.\n\n| file | whose | strength |\n|---|---|---|\n| `/etc/castor/settings.json` | an administrator's | goes over all others |\n| `.castor/settings.json` in a trusted workspace | the workspace's | goes over yours, as far as the column *in a workspace* lets it |\n| `~/.castor/settings.json` | yours | goes over castor's defaults |\n| `.gemini/settings.json`, at both places | Gemini CLI's | weaker than castor's file at the same place |\n\n[Variables](variables.md) name other places for an administrator's files. `castor config explain KEY` prints the value that counts, and its file.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
+    Page { name: "tools", body: tools, head: "# Tools\n\nThis page lists the tools that a model can call, besides those of [MCP servers](../how-to/mcp-servers.md).\n\n- *type*: the kind of a tool. Arguments without \"required\" may be left out.\n- *default*: castor's decision in the mode `default`, where no [rule](rules.md) of yours names the tool. `allow` is for the session's folders." },
+    Page { name: "variables", body: variables, head: "# Variables\n\nThis page lists the variables that castor reads, and those that it sets for the programs it starts." },
 ];
 
 impl Page {
@@ -248,15 +248,17 @@ fn variables() -> String {
         .iter()
         .map(|(name, kind, meaning)| [code(name), "castor".into(), (*kind).into(), String::new(), (*meaning).into()]);
     let pairs: Vec<String> = shell::ENV.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let seen = [
+        ("all values", list(secrets::CHILD_VARS.iter().copied())),
+        ("absolute paths only", list(secrets::CERTIFICATES.iter().copied())),
+        ("the author of a commit", list(secrets::GIT_IDENTITY.iter().copied())),
+        ("castor sets them for commands", list(pairs.iter().map(String::as_str))),
+        ("a workspace's settings may use them as `$NAME`", list(secrets::WORKSPACE_VARS.iter().copied())),
+    ];
+    let seen = seen.map(|(kind, names)| [kind.to_owned(), names]).into_iter();
     format!(
-        "{}\n## What others see\n\nCommands, hooks and servers see of your environment only what follows, and of that nothing whose name or value \
-         looks like a secret: {}; as absolute paths {}; and whom git writes into a commit: {}.\n\nAbove that castor sets for \
-         commands: {}.\n\nA workspace's settings may fill in, as `$NAME`: {}.\n",
+        "{}\n## What others see\n\nCommands, hooks and servers see only these variables of your environment. castor leaves out each whose name or value looks like a secret.\n\n{}",
         table(["variable", "set by", "type", "default", "meaning"], read.chain(set)),
-        list(secrets::CHILD_VARS.iter().copied()),
-        list(secrets::CERTIFICATES.iter().copied()),
-        list(secrets::GIT_IDENTITY.iter().copied()),
-        list(pairs.iter().map(String::as_str)),
-        list(secrets::WORKSPACE_VARS.iter().copied()),
+        table(["kind", "variables"], seen),
     )
 }

@@ -72,7 +72,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
     for it in ground.project.changes() {
-        writeln!(out, "\n{}; `castor trust` uses it as it is now.", escape_line(&it))?;
+        writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(&it))?;
     }
     for it in &ground.warnings {
         writeln!(out, "{it}")?;
@@ -147,7 +147,8 @@ mod tests {
         ground.write("h/.castor/trustedFolders.json", &list);
         assert_eq!(say(&["list"], "").0, format!("{own}{user}"));
         ground.write("w/a", "changed");
-        let why = "it starts a, which is changed since you trusted the folder; `castor trust` uses it as it is now.";
+        let why =
+            "it starts a, which is changed since you trusted the folder; `castor trust` trusts its current content.";
         let off = format!("{user}\n.castor/settings.json is not used: {why}\n");
         assert_eq!(say(&["list"], "").0, off);
     }

@@ -432,7 +432,11 @@ mod tests {
         assert!(input(&["read_file"]).contains("read_file '{…}'") && input(&["read_file"]).contains("--command"));
         assert_eq!(check(&["read_file", "--command"]).1, 1);
         assert_eq!(check(&["edit", r#"{"file_path": "a"}"#, "--mode", "auto_edit"]).1, 0);
-        assert!(check(&["edit", r#"{"file_path": "a"}"#]).0.contains("replace does not take these arguments: "));
+        assert!(
+            check(&["edit", r#"{"file_path": "a"}"#])
+                .0
+                .contains("replace does not take these arguments, whatever the rules say: ")
+        );
         assert!(input(&["red_file", "{}"]).contains("\"read_file\""));
         assert!(input(&["ls", "--cwd", "gone"]).contains("gone cannot be looked into"));
         assert!(input(&["ls", "--cwd", ".castor/policies/c.toml"]).contains("is not a folder"));

@@ -1,25 +1,35 @@
 //! Approvals, forms and links of `castor run` on the terminal, one question at a time.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::VecDeque, future, mem};
 
 use serde_json::Value;
-use similar::TextDiff;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    approval::{self, ApprovalQuestion, QuestionStep, Settled, reject_once},
     client_requests::{Answer, Question, QuestionSubject},
-    form::{FormEvent, FormInProgress, yes_or_no},
-    terminal,
+    form::FormInProgress,
+    keys::{KeyDecoder, KeyPress},
+    line_editor::LineEditor,
+    question::QuestionKind,
+    question_subject::{QuestionPlace, QuestionText},
+    terminal::{self, KeyTerminal, TypedBytes},
 };
-use crate::app::cli::terminal_text::{clean, clean_line, is_unprintable};
+use crate::app::cli::{
+    render::{
+        text::{Line, Style},
+        wrap::wrap,
+    },
+    terminal_text::clean_line,
+};
 
-/// Lines of a diff or of other content that a question shows.
-const MAX_LINES: usize = 200;
+const DEFAULT_WIDTH: usize = 80;
 const MAX_TITLE: usize = 300;
 const MAX_URL: usize = 4_096;
 const MAX_WITHDRAWN: usize = 64;
-/// The longest text whose diff is worked out; beyond that only its size is shown.
-const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// The source of typed answers.
 pub enum Keyboard {
@@ -28,87 +38,121 @@ pub enum Keyboard {
     /// The terminal, opened for the first question, or when what is typed is listened to.
     Terminal,
     Lines(mpsc::Receiver<String>),
+    Keys(KeyInput),
 }
 
-/// One line from the terminal, or its end.
-pub enum TypedLine {
+/// Single keys of a terminal.
+pub struct KeyInput {
+    typed: mpsc::Receiver<TypedBytes>,
+    decoder: KeyDecoder,
+    terminal: Option<KeyTerminal>,
+    /// What was read with a lower number was typed before the present question.
+    discards: u64,
+}
+
+impl KeyInput {
+    fn new(typed: mpsc::Receiver<TypedBytes>, terminal: Option<KeyTerminal>) -> Self {
+        Self { typed, decoder: KeyDecoder::default(), terminal, discards: 0 }
+    }
+
+    async fn next(&mut self) -> Typed {
+        let resumed = async {
+            match &self.terminal {
+                Some(it) => it.resumed().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            it = self.typed.recv() => it.map_or(Typed::End, Typed::Bytes),
+            () = resumed => Typed::Resumed,
+        }
+    }
+
+    /// What was typed so far, and is no answer to what comes up now.
+    fn discard(&mut self) -> Vec<KeyPress> {
+        let mut keys = Vec::new();
+        while let Ok(it) = self.typed.try_recv() {
+            keys.extend(self.decoder.decode(&it.bytes));
+        }
+        // The rest of a paste comes with its end, which must not be lost.
+        if self.decoder.is_in_paste() {
+            return keys;
+        }
+        self.decoder = KeyDecoder::default();
+        self.discards = self.terminal.as_ref().map_or(self.discards + 1, KeyTerminal::discard);
+        keys
+    }
+}
+
+/// What came from the user.
+pub enum Typed {
     Line(String),
+    Bytes(TypedBytes),
+    /// The user came back after a stop, to a screen with other things on it.
+    Resumed,
+    /// There is nothing more to listen to.
     End,
 }
 
 pub struct TerminalAsker {
     typing: Keyboard,
+    /// Paths are shown as they are seen from here.
+    cwd: String,
+    /// Columns of the screen.
+    width: usize,
     waiting: VecDeque<Pending>,
     /// Requests that were taken back before their question got here: it comes by way of a handler's task.
     withdrawn: VecDeque<String>,
+    /// How many were answered since none waited.
+    answered: usize,
     /// What is typed without a question is for the agent.
     listens: bool,
+    /// A line for the agent that is not finished.
+    editor: LineEditor,
     steering_lines: Vec<String>,
+    /// What goes to the scrollback.
+    lines: Vec<Line>,
     /// The lines come from the terminal itself.
     at_terminal: bool,
+    /// Something has to be drawn.
+    is_stale: bool,
 }
 
 /// The first one that waits is the one that is shown.
 struct Pending {
     request: String,
-    text: String,
-    kind: AnswerKind,
+    kind: QuestionKind,
+    text: QuestionText,
     answer: oneshot::Sender<Answer>,
 }
 
-enum AnswerKind {
-    Options(Vec<Choice>),
-    Form(FormInProgress),
-    Page,
-}
-
-impl AnswerKind {
-    /// What the line comes to, or what to show in place of an answer.
-    fn take(&mut self, line: &str) -> Result<Answer, String> {
-        match self {
-            Self::Options(options) => match choose(line, options) {
-                Some(it) => Ok(Answer::Selected(it.id.clone())),
-                None => Err(format!("  a number from 1 to {}, y or n: ", options.len())),
-            },
-            Self::Form(form) => match form.take(line) {
-                FormEvent::Open(more) => Err(more),
-                FormEvent::Done(content) => Ok(Answer::Filled(Some(content))),
-                FormEvent::Declined => Ok(Answer::Declined),
-            },
-            Self::Page => match yes_or_no(line) {
-                Some(true) => Ok(Answer::Filled(None)),
-                Some(false) => Ok(Answer::Declined),
-                None => Err("  y or n: ".to_owned()),
-            },
-        }
-    }
-}
-
-/// One of the answers an agent offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    pub id: String,
-    pub name: String,
-    pub kind: String,
-}
-
 impl TerminalAsker {
-    pub fn new(typing: Keyboard) -> Self {
+    pub fn new(typing: Keyboard, cwd: &str) -> Self {
         Self {
             typing,
+            cwd: cwd.to_owned(),
+            width: DEFAULT_WIDTH,
             waiting: VecDeque::new(),
             withdrawn: VecDeque::new(),
+            answered: 0,
             listens: false,
+            editor: LineEditor::default(),
             steering_lines: Vec::new(),
+            lines: Vec::new(),
             at_terminal: false,
+            is_stale: false,
         }
     }
 
     /// From now on lines typed without a question are steering; `false`: they are dropped.
     pub fn listen(&mut self, listens: bool) {
         self.listens = listens;
+        self.is_stale = true;
         if listens {
             self.open();
+        } else {
+            self.editor = LineEditor::default();
         }
     }
 
@@ -117,84 +161,182 @@ impl TerminalAsker {
         mem::take(&mut self.steering_lines)
     }
 
+    /// Whether scrollback or panel changed since this was asked.
+    pub fn take_change(&mut self) -> bool {
+        mem::take(&mut self.is_stale)
+    }
+
+    /// What goes to the scrollback: questions that came up, and records of answers.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        mem::take(&mut self.lines)
+    }
+
+    /// Whether single keys answer; else lines do.
+    pub fn takes_keys(&self) -> bool {
+        matches!(self.typing, Keyboard::Keys(_))
+    }
+
+    /// What stands at the bottom of the screen.
+    pub fn panel(&mut self, width: usize) -> Vec<Line> {
+        self.width = width;
+        if !self.takes_keys() {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        let first = self.waiting.front();
+        if let Some(it) = first {
+            lines.extend(it.kind.draw(width));
+        }
+        if !self.editor.is_empty() {
+            lines.extend(wrap(&self.editor.draw("› "), width, "  "));
+        }
+        let Some(first) = first else { return lines };
+        let mut hint = match self.editor.is_empty() {
+            true => first.kind.hint(),
+            false => "finish your line first: enter sends it, esc drops it".to_owned(),
+        };
+        let count = self.answered + self.waiting.len();
+        if count > 1 && !hint.is_empty() {
+            hint = format!("{} of {count} · {hint}", self.answered + 1);
+        }
+        if hint.is_empty() {
+            return lines;
+        }
+        lines.extend(wrap(&Line::new(&format!("  {hint}"), Style::DIM), width, "  "));
+        lines
+    }
+
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
     pub fn ask(&mut self, question: Question, call: &Value) -> String {
+        self.is_stale = true;
         if let Some(at) = self.withdrawn.iter().position(|it| *it == question.request) {
             self.withdrawn.remove(at);
             _ = question.answer.send(Answer::Withdrawn);
             return String::new();
         }
-        let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
+        if matches!(self.typing, Keyboard::Nobody) {
+            return refuse(question, call);
+        }
         let (kind, text) = match question.about {
             QuestionSubject::Permission(params) => {
-                let options = choices(&params);
-                if matches!(self.typing, Keyboard::Nobody) || options.is_empty() {
-                    _ = question.answer.send(reject_once(&options));
-                    return format!("castor: denied, because nobody can be asked: {title}\n");
+                let options = approval::options(&params);
+                if options.is_empty() {
+                    _ = question.answer.send(Answer::Cancelled);
+                    return String::new();
                 }
-                let text = describe(&title, call, &options);
-                (AnswerKind::Options(options), text)
+                let mut text = QuestionText::of_call(call, &QuestionPlace { cwd: &self.cwd, width: self.width });
+                let shown = text.without_reasons();
+                (QuestionKind::Approval(ApprovalQuestion::new(text, options, self.listens)), shown)
             }
             QuestionSubject::Form { message, form } => {
-                let filling = FormInProgress::new(form);
-                let text = question_text(&message) + &filling.prompt();
-                (AnswerKind::Form(filling), text)
+                let text = QuestionText::of_message(&message);
+                (QuestionKind::Form(FormInProgress::new(form)), text)
             }
             QuestionSubject::Page { message, url } => {
-                let url = clean_line(&url, MAX_URL);
-                (
-                    AnswerKind::Page,
-                    format!("{}  {url}\n  open it, then answer y; n to decline: ", question_text(&message)),
-                )
+                (QuestionKind::page(clean_line(&url, MAX_URL)), QuestionText::of_message(&message))
             }
         };
-        if matches!(self.typing, Keyboard::Nobody) {
-            _ = question.answer.send(Answer::Declined);
-            return "castor: not answered, because nobody can be asked\n".to_owned();
-        }
         self.open();
-        self.waiting.push_back(Pending { request: question.request, text, kind, answer: question.answer });
+        self.waiting.push_back(Pending { request: question.request, kind, text, answer: question.answer });
         match self.waiting.len() {
-            1 => self.show(),
+            1 => self.show(true),
             _ => String::new(),
         }
     }
 
-    /// The next typed line, while there is a question or an agent that takes steering; else never.
-    pub async fn typed(&mut self) -> TypedLine {
+    /// What is typed next, while there is a question or an agent that takes steering; else never.
+    pub async fn typed(&mut self) -> Typed {
+        let is_wanted = self.listens || !self.waiting.is_empty();
         match &mut self.typing {
-            Keyboard::Lines(lines) if self.listens || !self.waiting.is_empty() => {
-                lines.recv().await.map_or(TypedLine::End, TypedLine::Line)
-            }
+            Keyboard::Lines(lines) if is_wanted => lines.recv().await.map_or(Typed::End, Typed::Line),
+            Keyboard::Keys(keys) if is_wanted => keys.next().await,
             _ => future::pending().await,
         }
     }
 
-    /// Takes what was typed; gives what to show next.
-    pub fn answer(&mut self, typed: TypedLine) -> String {
-        let Some(first) = self.waiting.front_mut() else {
-            match typed {
-                TypedLine::Line(line) => self.steering_lines.push(line),
-                // There is nothing more to listen to.
-                TypedLine::End => self.listens = false,
+    /// Takes what was typed; gives what to show next on a terminal without single keys.
+    pub fn answer(&mut self, typed: Typed) -> String {
+        self.is_stale = true;
+        match typed {
+            Typed::Line(line) => return self.line(line),
+            Typed::Bytes(bytes) => self.bytes(&bytes),
+            Typed::Resumed => self.lines.extend(self.waiting.front().into_iter().flat_map(|it| it.text.lines.clone())),
+            Typed::End if self.waiting.is_empty() => self.listens = false,
+            Typed::End => {
+                self.settle(0, Settled::new(Answer::Cancelled, "not answered"));
+                return self.show(false);
             }
+        }
+        String::new()
+    }
+
+    fn line(&mut self, line: String) -> String {
+        let Some(first) = self.waiting.front_mut() else {
+            self.steering_lines.push(line);
             return String::new();
         };
-        let answer = match typed {
-            TypedLine::End => Ok(Answer::Cancelled),
-            TypedLine::Line(line) => first.kind.take(&line),
-        };
-        match answer {
+        match first.kind.line(&line) {
             Err(more) => more,
             Ok(answer) => {
-                self.send_answer(0, answer);
-                self.show()
+                self.settle(0, Settled::new(answer, ""));
+                self.show(false)
             }
+        }
+    }
+
+    fn bytes(&mut self, typed: &TypedBytes) {
+        let Keyboard::Keys(input) = &mut self.typing else { return };
+        let mut keys = input.decoder.decode(&typed.bytes);
+        keys.extend(typed.is_pause.then(|| input.decoder.pause()).flatten());
+        for key in keys {
+            // An answer brings up the next question: the rest of these keys is older than that.
+            if matches!(&self.typing, Keyboard::Keys(it) if it.discards == typed.discards) {
+                self.key(&key);
+            }
+        }
+    }
+
+    /// A key for the line that is typed, or else for the question.
+    fn key(&mut self, key: &KeyPress) {
+        let Some(first) = self.waiting.front_mut().filter(|_| self.editor.is_empty()) else {
+            self.edit(key);
+            // The line is done, and its last key is no answer.
+            if self.editor.is_empty() && self.is_asking() {
+                self.discard_typed(false);
+            }
+            return;
+        };
+        match first.kind.key(key) {
+            QuestionStep::Open => (),
+            QuestionStep::Show(lines) => self.lines.extend(lines),
+            QuestionStep::Settled(settled) => {
+                self.settle(0, settled);
+                self.show(false);
+            }
+        }
+    }
+
+    /// A key for the line to the agent.
+    fn edit(&mut self, key: &KeyPress) {
+        match key {
+            _ if !self.listens => (),
+            KeyPress::Esc => self.editor = LineEditor::default(),
+            KeyPress::Enter => {
+                let line = self.editor.take();
+                if !line.trim().is_empty() {
+                    let mut shown = Line::new("› ", Style::BOLD);
+                    shown.push(&line, Style::PLAIN);
+                    self.lines.push(shown);
+                    self.steering_lines.push(line);
+                }
+            }
+            _ => self.editor.key(key),
         }
     }
 
     /// The agent takes a question back; gives what to show.
     pub fn withdraw(&mut self, request: &str) -> String {
+        self.is_stale = true;
         let Some(at) = self.waiting.iter().position(|it| it.request == request) else {
             if self.withdrawn.len() == MAX_WITHDRAWN {
                 self.withdrawn.pop_front();
@@ -202,9 +344,10 @@ impl TerminalAsker {
             self.withdrawn.push_back(request.to_owned());
             return String::new();
         };
-        self.send_answer(at, Answer::Withdrawn);
-        match at {
-            0 => format!("\n  (no longer asked)\n{}", self.show()),
+        self.settle(at, Settled::new(Answer::Withdrawn, "no longer asked"));
+        match (at, &self.typing) {
+            (0, Keyboard::Lines(_)) => format!("\n  (no longer asked)\n{}", self.show(false)),
+            (0, _) => self.show(false),
             _ => String::new(),
         }
     }
@@ -215,220 +358,87 @@ impl TerminalAsker {
 
     /// The turn is cancelled, and with it everything that was asked.
     pub fn cancel_all(&mut self) {
-        for it in self.waiting.drain(..) {
-            _ = it.answer.send(Answer::Cancelled);
+        self.is_stale = true;
+        let mut record = "cancelled";
+        while self.is_asking() {
+            self.settle(0, Settled::new(Answer::Cancelled, record));
+            record = "";
         }
     }
 
-    fn send_answer(&mut self, at: usize, answer: Answer) {
-        if let Some(it) = self.waiting.remove(at) {
-            _ = it.answer.send(answer);
+    /// Sends the answer of a question, and writes it down where keys leave no trace of it.
+    fn settle(&mut self, at: usize, settled: Settled) {
+        let Some(it) = self.waiting.remove(at) else { return };
+        _ = it.answer.send(settled.answer);
+        self.steering_lines.extend(settled.words);
+        if at > 0 {
+            return;
         }
+        if !settled.record.is_empty() && self.takes_keys() {
+            let mut line = Line::new(&format!("? {}  ", it.text.short), Style::DIM);
+            line.push(&settled.record, Style::PLAIN);
+            self.lines.push(line);
+        }
+        self.answered = if self.waiting.is_empty() { 0 } else { self.answered + 1 };
     }
 
     /// The first question that waits. What was typed before it was shown cannot mean it.
-    fn show(&mut self) -> String {
-        let Some(first) = self.waiting.front() else { return String::new() };
-        if self.at_terminal {
-            terminal::discard_typed();
+    fn show(&mut self, is_new: bool) -> String {
+        if !self.is_asking() {
+            return String::new();
         }
-        if let Keyboard::Lines(lines) = &mut self.typing {
-            while let Ok(line) = lines.try_recv() {
-                if self.listens {
-                    self.steering_lines.push(line);
+        self.discard_typed(is_new);
+        let Some(first) = self.waiting.front() else { return String::new() };
+        if self.takes_keys() {
+            self.lines.extend(first.text.lines.iter().cloned());
+            return String::new();
+        }
+        let lines: String = first.text.lines.iter().map(|it| it.text() + "\n").collect();
+        lines + &first.kind.prompt()
+    }
+
+    /// Drops what was typed for something else. What was typed while nothing was asked is for the agent.
+    fn discard_typed(&mut self, is_for_agent: bool) {
+        match &mut self.typing {
+            Keyboard::Lines(lines) => {
+                if self.at_terminal {
+                    terminal::discard_typed();
+                }
+                while let Ok(line) = lines.try_recv() {
+                    if self.listens {
+                        self.steering_lines.push(line);
+                    }
                 }
             }
+            Keyboard::Keys(keys) => {
+                let typed = keys.discard();
+                for key in typed.iter().filter(|_| is_for_agent) {
+                    self.edit(key);
+                }
+            }
+            Keyboard::Nobody | Keyboard::Terminal => (),
         }
-        first.text.clone()
     }
 
     fn open(&mut self) {
         if matches!(self.typing, Keyboard::Terminal) {
-            self.typing = Keyboard::Lines(terminal::lines());
+            self.typing = match KeyTerminal::open() {
+                Some((terminal, typed)) => Keyboard::Keys(KeyInput::new(typed, Some(terminal))),
+                None => Keyboard::Lines(terminal::lines()),
+            };
             self.at_terminal = true;
+            self.width = terminal::columns();
         }
     }
 }
 
-fn choices(params: &Value) -> Vec<Choice> {
-    let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
-    let options = params.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let choice = |it: &Value| {
-        let id = text(it, "optionId")?;
-        let name = text(it, "name").unwrap_or_else(|| id.clone());
-        Some(Choice { id, name, kind: text(it, "kind").unwrap_or_default() })
+/// The narrow no, as nobody is here to ask.
+fn refuse(question: Question, call: &Value) -> String {
+    let QuestionSubject::Permission(params) = question.about else {
+        _ = question.answer.send(Answer::Declined);
+        return "castor: not answered, because nobody can be asked\n".to_owned();
     };
-    options.iter().filter_map(choice).collect()
-}
-
-/// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.
-fn reject_once(options: &[Choice]) -> Answer {
-    let once = options.iter().find(|it| it.kind == "reject_once");
-    once.map_or(Answer::Cancelled, |it| Answer::Selected(it.id.clone()))
-}
-
-fn choose<'a>(line: &str, options: &'a [Choice]) -> Option<&'a Choice> {
-    let of_kind = |kind: &str| options.iter().find(|it| it.kind == kind);
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => of_kind("allow_once"),
-        "n" | "no" => of_kind("reject_once"),
-        number => options.get(number.parse::<usize>().ok()?.checked_sub(1)?),
-    }
-}
-
-fn question_text(message: &str) -> String {
-    let mut res = String::new();
-    push_block(&mut res, "", message);
-    res.replace_range(..1.min(res.len()), "?");
-    res
-}
-
-fn describe(title: &str, call: &Value, options: &[Choice]) -> String {
-    let mut res = format!("? {title}\n");
-    let command = call.pointer("/rawInput/command").and_then(Value::as_str);
-    if let Some(command) = command.filter(|it| it.trim() != title) {
-        push_block(&mut res, "$ ", command);
-    }
-    let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    for it in content {
-        match it.get("type").and_then(Value::as_str) {
-            Some("diff") => push_block(&mut res, "", &diff(it)),
-            Some("content") => {
-                push_block(&mut res, "", it.pointer("/content/text").and_then(Value::as_str).unwrap_or_default());
-            }
-            _ => (),
-        }
-    }
-    for (at, it) in options.iter().enumerate() {
-        res.push_str(&format!("  {}) {}\n", at + 1, clean_line(&it.name, MAX_TITLE)));
-    }
-    res.push_str(&format!("  1-{}: ", options.len()));
-    res
-}
-
-fn diff(it: &Value) -> String {
-    let text = |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (path, old, new) = (text("path"), text("oldText"), text("newText"));
-    if old.len() + new.len() > MAX_DIFF_BYTES {
-        return format!("{path}: {} bytes become {} bytes", old.len(), new.len());
-    }
-    let old_path = if it.get("oldText").is_some_and(Value::is_string) { path } else { "/dev/null" };
-    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_path, path).to_string()
-}
-
-/// Text from outside, indented and cut, with nothing in it that could redraw the question.
-fn push_block(res: &mut String, mark: &str, text: &str) {
-    let text = clean(text);
-    let count = text.lines().count();
-    for line in text.lines().take(MAX_LINES) {
-        let line: String = line.chars().filter(|it| !is_unprintable(*it)).collect();
-        res.push_str(&format!("  {mark}{line}\n"));
-    }
-    if count > MAX_LINES {
-        res.push_str(&format!("  … {} more lines\n", count - MAX_LINES));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-    use tokio::sync::{mpsc, oneshot};
-
-    use super::{Keyboard, TerminalAsker, TypedLine, choices, describe};
-    use crate::app::cli::run::client_requests::{Answer, Question, QuestionSubject};
-
-    fn options() -> Value {
-        json!({"options": [
-            {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
-            {"optionId": "ever", "name": "Always", "kind": "allow_always"},
-            {"optionId": "no", "name": "Reject", "kind": "reject_once"},
-        ]})
-    }
-
-    fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
-        let (answer, settled) = oneshot::channel();
-        (Question { request: request.into(), about: QuestionSubject::Permission(params), answer }, settled)
-    }
-
-    #[test]
-    fn a_question_shows_what_would_be_done() {
-        let call = json!({"title": "edit a.rs", "content": [
-            {"type": "diff", "path": "/w/a.rs", "oldText": "one\ntwo\n", "newText": "one\n\u{1b}[2J2\n"},
-        ]});
-        assert_eq!(
-            describe("edit a.rs", &call, &choices(&options())),
-            "? edit a.rs\n  --- /w/a.rs\n  +++ /w/a.rs\n  @@ -1,2 +1,2 @@\n   one\n  -two\n  +2\n  1) Allow once\n  2) Always\n  \
-             3) Reject\n  1-3: "
-        );
-        let call = json!({"rawInput": {"command": "rm -rf build\nls"}});
-        assert!(describe("clean up", &call, &[]).starts_with("? clean up\n  $ rm -rf build\n  $ ls\n"));
-    }
-
-    #[test]
-    fn without_a_terminal_it_is_a_narrow_no() {
-        let mut asker = TerminalAsker::new(Keyboard::Nobody);
-        for (params, expected) in [
-            (options(), Answer::Selected("no".into())),
-            (json!({"options": [{"optionId": "x", "kind": "reject_always"}]}), Answer::Cancelled),
-            (json!({"options": [{"optionId": "x", "kind": "perhaps"}]}), Answer::Cancelled),
-            (json!({}), Answer::Cancelled),
-        ] {
-            let (question, mut settled) = question("1", params);
-            asker.ask(question, &json!({}));
-            assert_eq!(settled.try_recv().unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn questions_wait_for_their_turn() {
-        let (_keep, lines) = mpsc::channel(1);
-        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
-        let (first, mut one) = question("1", options());
-        let (second, mut two) = question("2", options());
-        let (third, mut three) = question("3", options());
-        assert!(asker.ask(first, &json!({"title": "A"})).starts_with("? A"));
-        assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
-        assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
-        assert!(asker.answer(TypedLine::Line("9".into())).contains("1 to 3"));
-        assert!(one.try_recv().is_err());
-        assert!(asker.answer(TypedLine::Line(" Y ".into())).starts_with("? B"));
-        assert_eq!(one.try_recv().unwrap(), Answer::Selected("once".into()));
-        assert!(asker.withdraw("2").contains("? C"));
-        assert_eq!(two.try_recv().unwrap(), Answer::Withdrawn);
-        assert_eq!(asker.withdraw("4"), "");
-        let (fourth, mut four) = question("4", options());
-        assert_eq!(asker.ask(fourth, &json!({})), "");
-        assert_eq!(four.try_recv().unwrap(), Answer::Withdrawn);
-        assert_eq!(asker.answer(TypedLine::End), "");
-        assert_eq!(three.try_recv().unwrap(), Answer::Cancelled);
-    }
-
-    #[test]
-    fn what_was_typed_before_is_no_answer() {
-        let (to, lines) = mpsc::channel(4);
-        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
-        to.try_send("y".into()).unwrap();
-        asker.ask(question("1", options()).0, &json!({}));
-        assert!(matches!(&mut asker.typing, Keyboard::Lines(it) if it.is_empty()));
-        assert_eq!(asker.take_steering(), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_typed_without_a_question_is_for_the_agent() {
-        let (to, lines) = mpsc::channel(4);
-        let mut asker = TerminalAsker::new(Keyboard::Lines(lines));
-        asker.listen(true);
-        assert_eq!(asker.answer(TypedLine::Line("use tabs".into())), "");
-        // It was on its way when the question came up.
-        to.try_send("y".into()).unwrap();
-        let (question, mut settled) = question("1", options());
-        asker.ask(question, &json!({}));
-        assert_eq!(
-            (asker.take_steering(), settled.try_recv().is_err()),
-            (vec!["use tabs".to_owned(), "y".into()], true)
-        );
-        asker.answer(TypedLine::Line("y".into()));
-        assert_eq!(settled.try_recv().unwrap(), Answer::Selected("once".into()));
-        assert_eq!(asker.take_steering(), [""; 0], "an answer is nothing else");
-    }
+    let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
+    _ = question.answer.send(reject_once(&approval::options(&params)));
+    format!("castor: denied, because nobody can be asked: {title}\n")
 }

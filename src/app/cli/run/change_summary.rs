@@ -60,7 +60,7 @@ pub struct ChangeSummary {
     /// The agent lists its checkpoints.
     pub is_listed: bool,
     known: BTreeSet<String>,
-    pub line: Option<String>,
+    pub counted: Option<CountedChanges>,
 }
 
 impl ChangeSummary {
@@ -70,8 +70,17 @@ impl ChangeSummary {
     }
 
     pub fn summarize(&mut self, listing: &Value) {
-        self.line = line(listing, &self.known);
+        self.counted = count_changes(listing, &self.known);
     }
+}
+
+/// What changed, in words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CountedChanges {
+    /// With how to undo it.
+    pub words: String,
+    /// Files that other programs obey are among them.
+    pub warning: Option<String>,
 }
 
 /// The checkpoints that there are before the prompt.
@@ -81,28 +90,30 @@ fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
 }
 
 /// `None`: nothing was changed since.
-fn line(listing: &Value, known: &BTreeSet<String>) -> Option<String> {
+fn count_changes(listing: &Value, known: &BTreeSet<String>) -> Option<CountedChanges> {
     let mut files: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
     let listing = Listing::deserialize(listing).ok()?;
     for it in listing.checkpoints.iter().filter(|it| !known.contains(&it.id)).flat_map(|it| &it.files) {
         let (added, removed) = files.entry(&it.path).or_default();
         (*added, *removed) = (*added + it.added, *removed + it.removed);
     }
-    let is_changed = !files.is_empty();
+    if files.is_empty() {
+        return None;
+    }
     let n = files.keys().filter(|it| is_file(it, &files)).count();
     let (added, removed) = files.values().fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1));
     let obeyed: Vec<String> = files.keys().filter(|it| is_obeyed(it)).take(NAMED).map(|it| name(it)).collect();
     let warning = match obeyed.as_slice() {
-        [] => String::new(),
-        [one] => format!(" ({one}: others run it, outside the sandbox)"),
-        more => format!(" ({}: others run them, outside the sandbox)", more.join(", ")),
+        [] => None,
+        [one] => Some(format!("{one} changed: other programs run it, outside the sandbox")),
+        more => Some(format!("{} changed: other programs run them, outside the sandbox", more.join(", "))),
     };
     let what = match n {
         0 => "folders or the repository changed".to_owned(),
-        1 => format!("1 file changed, +{added} -{removed}"),
-        _ => format!("{n} files changed, +{added} -{removed}"),
+        1 => format!("1 file +{added} −{removed}"),
+        _ => format!("{n} files +{added} −{removed}"),
     };
-    is_changed.then(|| format!("{what}{warning}. Take it back: castor undo"))
+    Some(CountedChanges { words: format!("{what} (castor undo takes it back)"), warning })
 }
 
 /// And no folder, nor a repository as a whole.
@@ -125,7 +136,7 @@ fn name(path: &Path) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{checkpoint_ids, line};
+    use super::{checkpoint_ids, count_changes};
 
     #[test]
     fn what_changed_is_one_line() {
@@ -136,20 +147,21 @@ mod tests {
             {"id": "k3", "files": [file("/w/a", 3)]},
         ]});
         let before = checkpoint_ids(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
-        let warned =
-            "2 files changed, +6 -3 (package.json: others run it, outside the sandbox). Take it back: castor undo";
-        assert_eq!(line(&listing, &before).as_deref(), Some(warned));
-        assert_eq!(line(&listing, &checkpoint_ids(&listing)), None);
+        let counted = count_changes(&listing, &before).unwrap();
+        assert_eq!(counted.words, "2 files +6 −3 (castor undo takes it back)");
+        let warned = "package.json changed: other programs run it, outside the sandbox";
+        assert_eq!(counted.warning.as_deref(), Some(warned));
+        assert_eq!(count_changes(&listing, &checkpoint_ids(&listing)), None);
         let more = json!({"checkpoints": [
             {"id": "k", "files": [file("/w/.git", 0), file("/w/new", 0), file("/w/new-er", 1), file("/w/new/a", 1)]},
         ]});
-        let said = line(&more, &checkpoint_ids(&json!(null))).unwrap();
-        assert!(said.starts_with("2 files changed, "), "{said}");
+        let all = |listing| count_changes(&listing, &checkpoint_ids(&json!(null))).unwrap();
+        assert!(all(more).words.starts_with("2 files +"));
         let repository = json!({"checkpoints": [{"id": "k", "files": [file("/w/.git", 0)]}]});
-        let said = line(&repository, &checkpoint_ids(&json!(null)));
-        assert_eq!(said.as_deref(), Some("folders or the repository changed. Take it back: castor undo"));
+        assert_eq!(all(repository).words, "folders or the repository changed (castor undo takes it back)");
         let hidden = json!({"checkpoints": [{"id": "k", "files": [file("/w/.github/workflows/ci.yml", 1)]}]});
-        let said = line(&hidden, &checkpoint_ids(&json!(null))).unwrap();
-        assert!(said.starts_with("1 file changed, +1 -1 (ci.yml: others run it"), "{said}");
+        let hidden = all(hidden);
+        assert!(hidden.words.starts_with("1 file +1 −1"), "{hidden:?}");
+        assert!(hidden.warning.unwrap().starts_with("ci.yml changed: other programs run it"));
     }
 }

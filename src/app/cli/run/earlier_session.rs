@@ -1,4 +1,4 @@
-//! Which session `castor run -c` and `-r` continue: short ids, a list to choose from, and a prompt taken for an id.
+//! Earlier sessions that `castor run -c` and `-r` continue: short ids, and a list to choose from.
 
 use std::{
     fs::File,

@@ -1,5 +1,6 @@
 //! `castor run`: one prompt to an agent in a child process, over the Agent Client Protocol.
 
+pub mod approval;
 pub mod ask;
 mod attachments;
 pub mod calls;
@@ -10,9 +11,15 @@ pub mod client_requests;
 pub mod earlier_session;
 pub mod failure;
 pub mod form;
+pub mod keys;
+mod line_editor;
 pub mod local_servers;
 mod media;
+mod menu;
 pub mod prompt;
+mod question;
+mod question_subject;
+mod raw_answer;
 pub mod report;
 pub mod screen;
 pub mod session_start;
@@ -20,6 +27,7 @@ pub mod steering;
 pub mod terminal;
 pub mod text_buffer;
 pub mod turn;
+mod turn_output;
 
 #[cfg(test)]
 mod tests;
@@ -50,9 +58,14 @@ use self::{
 };
 use super::{
     args::{AgentArgs, OutputFormat, RunArgs},
+    render::ansi::wants_color,
     terminal_text::clean_line,
 };
-use crate::{app::session::confinement, base::path::AbsPath, world::secrets::Env};
+use crate::{
+    app::{session::confinement, settings::options::DEMO},
+    base::path::AbsPath,
+    world::secrets::Env,
+};
 
 /// Questions and signals that may wait.
 const QUEUE: usize = 16;
@@ -70,8 +83,11 @@ pub struct RunContext {
     pub stdin_is_terminal: bool,
     pub stdout_is_terminal: bool,
     pub stderr_is_terminal: bool,
-    /// Whether colours are wanted on stderr.
-    pub color: bool,
+    /// The cursor can be moved on stderr.
+    pub is_live: bool,
+    /// Whether colours are wanted.
+    pub stdout_color: bool,
+    pub stderr_color: bool,
     /// What models can be reached from this folder. Asked only when it matters.
     pub model_access: Box<dyn FnOnce(&AbsPath) -> ModelReach>,
 }
@@ -87,13 +103,16 @@ pub enum ModelReach {
 
 impl RunContext {
     pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> ModelReach + 'static) -> Self {
-        let stderr_is_terminal = io::stderr().is_terminal();
+        let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+        let (stdout_is_terminal, stderr_is_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {
             cwd,
             stdin_is_terminal: io::stdin().is_terminal(),
-            stdout_is_terminal: io::stdout().is_terminal(),
+            stdout_is_terminal,
             stderr_is_terminal,
-            color: stderr_is_terminal,
+            is_live: stderr_is_terminal && variable("TERM").is_some_and(|it| it != "dumb"),
+            stdout_color: wants_color(stdout_is_terminal, variable),
+            stderr_color: wants_color(stderr_is_terminal, variable),
             model_access: Box::new(model_access),
         }
     }
@@ -141,11 +160,14 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         format: args.output_format,
         stdout_is_terminal: context.stdout_is_terminal,
         stderr_is_terminal: context.stderr_is_terminal,
-        color: context.color,
+        is_live: context.is_live,
+        stdout_color: context.stdout_color,
+        color: context.stderr_color,
     };
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
     let started = Instant::now();
-    let interactive = context.stdin_is_terminal && context.stderr_is_terminal;
+    // Stdin may be a pipe: questions go to the terminal itself.
+    let interactive = context.stderr_is_terminal && terminal::is_there();
     let prepared = prepare(&mut args, context, &mut screen).await;
     screen.flush();
     let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
@@ -157,7 +179,11 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
             return exit_after_write(screen.finish().await, exit);
         }
     };
-    let asker = TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody });
+    screen.set_cwd(&prepared.request.cwd);
+    // Nothing is paid for these, so there is nothing unknown about the cost.
+    screen.end.is_free = args.agent_args.script.is_fake() || args.agent_args.model.as_deref() == Some(DEMO);
+    let asker =
+        TerminalAsker::new(if interactive { Keyboard::Terminal } else { Keyboard::Nobody }, &prepared.request.cwd);
     let connected = connect(pipes, screen, asker);
     let mut driver = match connected {
         Ok(it) => it,
@@ -362,6 +388,8 @@ fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
         (SignalKind::interrupt(), UserSignal::Interrupt),
         (SignalKind::terminate(), UserSignal::Terminate),
         (SignalKind::hangup(), UserSignal::Terminate),
+        // It would leave the terminal as it is.
+        (SignalKind::quit(), UserSignal::Terminate),
     ] {
         let (mut heard, to) = (signal(kind)?, to.clone());
         tokio::spawn(async move { while heard.recv().await.is_some() && to.send(meaning).await.is_ok() {} });

@@ -1,97 +1,108 @@
 //! The screen of `castor run`: the answer on stdout in one of three formats, all else on stderr.
 
-use std::{future, io, thread, time::Duration};
+use std::{
+    future, io, thread,
+    time::{Duration, Instant},
+};
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time,
+};
 
+pub use super::turn_output::ScreenStyle;
 use super::{
-    calls::{CallNote, CallTracker},
+    calls::CallTracker,
     failure::Failure,
     report::{RunEnd, RunReport},
-    text_buffer::TextBuffer,
+    turn_output::{OutputPiece, TerminalSize, TurnOutput},
 };
 use crate::app::cli::{
     args::OutputFormat,
-    render::{ansi, text::Line},
-    terminal_text::{Cleaner, clean, clean_line},
+    render::{end_line::TurnEnd, text::Line},
+    terminal_text::clean_line,
 };
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
 const QUEUE: usize = 16;
-
-/// Something to write. Both streams go through one queue, so that they mix in order on a terminal.
-#[derive(Debug, PartialEq, Eq)]
-enum OutputPiece {
-    Out(String),
-    Err(String),
-}
-
-/// Output format and colours.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ScreenStyle {
-    pub format: OutputFormat,
-    /// Escape sequences of the model must not reach a terminal.
-    pub stdout_is_terminal: bool,
-    pub stderr_is_terminal: bool,
-    /// Dim what is not the answer.
-    pub color: bool,
-}
+/// Where the terminal does not tell.
+const USUAL_SIZE: TerminalSize = (80, 24);
+/// How long the size of the terminal is believed.
+const SIZE_PERIOD: Duration = Duration::from_millis(15);
 
 pub struct Screen {
-    look: ScreenStyle,
+    output: TurnOutput,
     writer: Option<mpsc::Sender<Vec<OutputPiece>>>,
     written: oneshot::Receiver<io::Result<()>>,
     batch: Vec<OutputPiece>,
-    cleaner: Cleaner,
-    /// Text that may still be taken back, or waits for the JSON object.
-    buffer: TextBuffer,
-    /// The agent says which messages do not count.
-    may_discard: bool,
-    /// What the last text belonged to; a change starts a new line.
-    message: Option<String>,
-    at_line_start: bool,
+    started: Instant,
+    /// With the time at which it was so.
+    size: Option<(TerminalSize, Duration)>,
     pub calls: CallTracker,
     pub report: RunReport,
     events: u64,
+    pub end: TurnEnd,
 }
 
 impl Screen {
-    pub fn new(look: ScreenStyle, out: impl io::Write + Send + 'static, err: impl io::Write + Send + 'static) -> Self {
+    pub fn new(style: ScreenStyle, out: impl io::Write + Send + 'static, err: impl io::Write + Send + 'static) -> Self {
         let (writer, pieces) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel();
         // A plain thread: a write to a pipe that nobody reads must not stop the loop, or Ctrl-C would do nothing.
         thread::spawn(move || {
             let written = write_pieces(pieces, out, err);
-            // Who reads no more, as `head`, has what was wanted.
+            // A reader that left, as `head`, has what it wanted.
             let is_left = |it: &io::Error| it.kind() == io::ErrorKind::BrokenPipe;
             _ = done.send(if written.as_ref().is_err_and(is_left) { Ok(()) } else { written });
         });
         Self {
-            look,
+            output: TurnOutput::new(style),
             writer: Some(writer),
             written,
             batch: Vec::new(),
-            cleaner: Cleaner::default(),
-            buffer: TextBuffer::default(),
-            may_discard: false,
-            message: None,
-            at_line_start: true,
+            started: Instant::now(),
+            size: None,
             calls: CallTracker::default(),
             report: RunReport::default(),
             events: 0,
+            end: TurnEnd::default(),
         }
+    }
+
+    pub fn is_text(&self) -> bool {
+        self.output.is_text()
     }
 
     /// Whether all that is said are events.
     pub fn has_events(&self) -> bool {
-        self.look.format == OutputFormat::Events
+        self.output.style.format == OutputFormat::Events
     }
 
     /// Whether answers of the agent are sure only when it goes on. People on a terminal see them at once all the same.
     pub fn set_may_discard(&mut self, may_discard: bool) {
-        self.may_discard = may_discard;
+        self.output.answer.may_discard = may_discard;
+    }
+
+    /// Paths are shown as they are seen from this folder.
+    pub fn set_cwd(&mut self, cwd: &str) {
+        self.output.set_cwd(cwd);
+    }
+
+    /// The prompt is on its way.
+    pub fn start_turn(&mut self) {
+        self.output.start(self.started.elapsed());
+    }
+
+    /// Takes what the answer to the prompt says of tokens and money.
+    pub fn set_prompt_answer(&mut self, answer: &Value) {
+        self.end.usage = answer.get("usage").cloned();
+        self.end.cost = answer.pointer("/_meta/castor/cost").cloned();
+    }
+
+    pub fn set_cancelling(&mut self) {
+        self.output.set_cancelling();
     }
 
     /// Ends when stdout was closed from outside.
@@ -99,19 +110,26 @@ impl Screen {
         if let Some(it) = &self.writer { it.closed().await } else { future::pending().await }
     }
 
-    /// Ends when there is room for what could not be flushed.
+    /// Ends when there is room for what could not be flushed, or a draw is due.
     pub async fn room(&self) {
-        match &self.writer {
-            Some(writer) if !self.batch.is_empty() => _ = writer.reserve().await,
-            _ => future::pending().await,
+        let Some(writer) = &self.writer else { return future::pending().await };
+        if !self.batch.is_empty() {
+            _ = writer.reserve().await;
+            return;
         }
+        match self.output.draw_time() {
+            Some(at) => time::sleep_until((self.started + at).into()).await,
+            None => future::pending().await,
+        }
+        // A draw that waits in the queue would be late: this one is made when all others are written.
+        _ = writer.reserve_many(QUEUE).await;
     }
 
     /// The agent's next message, once there is room for what it will show.
     pub async fn before<T>(&self, incoming: &mut mpsc::Receiver<T>) -> Option<T> {
         if let Some(writer) = &self.writer {
             // Only the loop sends, so the room is still there after the wait for the message.
-            _ = writer.reserve().await;
+            _ = writer.reserve_many(if self.output.is_full() { QUEUE } else { 1 }).await;
         }
         incoming.recv().await
     }
@@ -120,30 +138,12 @@ impl Screen {
 impl Screen {
     /// One `session/update` of the prompt's turn.
     pub fn update(&mut self, update: &Value) {
-        self.buffer.discard(update);
-        let text = |key: &str| update.get(key).and_then(Value::as_str);
-        match text("sessionUpdate") {
-            Some("agent_message_chunk") => {
-                if let Some(chunk) = update.pointer("/content/text").and_then(Value::as_str) {
-                    self.answer(chunk, text("messageId"));
-                }
-            }
-            Some("tool_call" | "tool_call_update") => {
-                // A call that runs is of an answer that ended well.
-                if matches!(text("status"), Some("in_progress" | "completed")) {
-                    self.print_buffered();
-                }
-                let mark = self.calls.update(update);
-                self.print_call_note(mark);
-            }
+        match update.get("sessionUpdate").and_then(Value::as_str) {
+            Some("tool_call" | "tool_call_update") => self.calls.update(update),
             Some("usage_update") => self.report.take_usage(update),
-            Some("notice") => {
-                let (title, more) = (text("title").unwrap_or_default(), text("description").unwrap_or_default());
-                let severity = text("severity").unwrap_or("info");
-                self.note(&clean_line(&format!("{severity}: {title} {more}"), 600));
-            }
             _ => (),
         }
+        self.output.update(update, self.started.elapsed());
     }
 
     /// A notification `_castor/session/event`: its event is passed on as it was written.
@@ -153,92 +153,120 @@ impl Screen {
             #[serde(borrow)]
             event: &'a RawValue,
         }
-        if self.look.format != OutputFormat::Events {
+        if self.output.style.format != OutputFormat::Events {
             return;
         }
         if let Ok(Params { event }) = serde_json::from_str(params.get()) {
             self.events += 1;
-            self.batch.push(OutputPiece::Out(format!("{}\n", event.get())));
+            self.output.write_stdout(format!("{}\n", event.get()));
         }
     }
 
     /// What is known about the call of a permission request.
-    pub fn call(&self, tool_call: &Value) -> Value {
+    pub fn call(&mut self, tool_call: &Value) -> Value {
+        if let Some(id) = tool_call.get("toolCallId").and_then(Value::as_str) {
+            self.output.note_asked(id);
+        }
         self.calls.merge_fields(tool_call)
     }
 
     /// A remark of our own.
     pub fn note(&mut self, line: &str) {
-        self.write_stderr(format!("castor: {line}\n"));
+        self.output.note(line);
     }
 
     /// A line of the agent's stderr.
     pub fn agent_log(&mut self, line: &str) {
-        let line = if self.look.stderr_is_terminal { clean(line) } else { line.to_owned() };
-        self.write_stderr(format!("{line}\n"));
+        self.output.agent_log(line);
     }
 
     /// Text for stderr as it is, such as a question.
     pub fn write_stderr(&mut self, text: String) {
-        if text.is_empty() {
-            return;
+        self.output.write_stderr(text);
+    }
+
+    /// Whether a question waits for its answer: nothing else is waited for then.
+    pub fn set_asking(&mut self, is_asking: bool) {
+        self.output.set_asking(is_asking, self.started.elapsed());
+    }
+
+    /// Finished lines that are not the answer.
+    pub fn print_lines(&mut self, lines: &[Line]) {
+        self.output.print_lines(lines);
+    }
+
+    /// What the user is asked or types; it stands below everything else.
+    pub fn set_panel(&mut self, lines: Vec<Line>) {
+        self.output.set_panel(lines);
+    }
+
+    /// Columns of the terminal that is drawn on.
+    pub fn width(&mut self) -> usize {
+        self.size().0
+    }
+
+    /// It is asked for anew for each draw, not for each chunk.
+    fn size(&mut self) -> TerminalSize {
+        let (style, now) = (self.output.style, self.started.elapsed());
+        if (style.is_live || style.stdout_is_terminal) && self.size.is_none_or(|it| now - it.1 >= SIZE_PERIOD) {
+            self.size = Some((terminal_size(), now));
         }
-        // On one terminal, a remark must not stick to the answer's last line.
-        if self.look.stdout_is_terminal && !self.at_line_start {
-            self.batch.push(OutputPiece::Out("\n".to_owned()));
-            self.at_line_start = true;
-        }
-        self.batch.push(OutputPiece::Err(text));
+        self.size.map_or(USUAL_SIZE, |it| it.0)
     }
 
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
-        let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
-        self.print_buffered();
-        if !self.at_line_start {
-            self.batch.push(OutputPiece::Out("\n".to_owned()));
-            self.at_line_start = true;
-        }
-        match self.look.format {
+        self.output.end(self.started.elapsed());
+        match self.output.style.format {
             OutputFormat::Events if self.events == 0 && end.is_ok() => {
                 self.note("this agent sends no events: castor does");
             }
             OutputFormat::Events if self.events > 0 => (),
             // A program that reads events must learn why there are none.
             OutputFormat::Events | OutputFormat::Json => {
-                let object = self.report.finish(&RunEnd { session, end, took }, self.buffer.join(), &self.calls);
-                self.batch.push(OutputPiece::Out(object.to_line()));
+                let answer = self.output.answer.take_all();
+                let object = self.report.finish(&RunEnd { session, end, took }, answer, &self.calls);
+                self.output.write_stdout(object.to_line());
             }
             OutputFormat::Text => (),
         }
-        let changed = self.calls.changed.line.take();
+        let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
         let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
-        for it in hint.iter().chain(failure.map(|it| &it.message)).chain(&changed) {
+        for it in hint.iter().chain(failure.map(|it| &it.message)) {
             self.note(it);
+        }
+        if self.is_text() {
+            self.print_end(session, took);
         }
     }
 
-    /// Finished lines that are not the answer.
-    pub fn print_lines(&mut self, lines: &[Line]) {
-        let mut text = String::new();
-        for it in lines {
-            ansi::paint(it, self.look.color, &mut text);
-            text.push('\n');
+    fn print_end(&mut self, session: Option<&str>, took: Duration) {
+        let changed = self.calls.changed.counted.take();
+        if let Some(warning) = changed.as_ref().and_then(|it| it.warning.as_deref()) {
+            self.note(warning);
         }
-        self.write_stderr(text);
+        self.end.changes = changed.map(|it| it.words);
+        self.end.took = took;
+        // Only castor's own sessions are known to be there later.
+        self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);
+        self.output.print_end(&self.end);
     }
 
     /// What would have been the answer, if it was not shown yet.
     pub fn take_answer(&mut self) -> String {
-        self.buffer.take().collect()
+        self.output.answer.take_all()
     }
 
     /// Gives what was collected to the writer, or keeps it when there is no room.
     pub fn flush(&mut self) {
+        let size = self.size();
+        let Some(writer) = &self.writer else { return };
+        let is_idle = writer.capacity() == QUEUE && self.batch.is_empty();
+        let now = self.started.elapsed();
+        self.batch.extend(self.output.take_pieces(now, size, is_idle));
         if self.batch.is_empty() {
             return;
         }
-        let Some(writer) = &self.writer else { return };
         match writer.try_send(std::mem::take(&mut self.batch)) {
             Err(mpsc::error::TrySendError::Full(batch)) => self.batch = batch,
             // Nobody reads: there is nothing to keep it for.
@@ -251,6 +279,8 @@ impl Screen {
     /// # Errors
     /// When stdout fails; a closed reader is no error.
     pub async fn finish(mut self) -> io::Result<()> {
+        let size = self.size();
+        self.batch.extend(self.output.take_last(size));
         if let Some(writer) = self.writer.take() {
             _ = writer.send(std::mem::take(&mut self.batch)).await;
         }
@@ -258,65 +288,25 @@ impl Screen {
     }
 }
 
-impl Screen {
-    fn answer(&mut self, chunk: &str, message: Option<&str>) {
-        let is_other = self.message.as_deref().is_some_and(|it| message.is_some_and(|new| new != it));
-        self.message = message.or(self.message.as_deref()).map(str::to_owned).or(Some(String::new()));
-        if is_other {
-            self.break_line();
-        }
-        match self.look.format {
-            OutputFormat::Text if self.look.stdout_is_terminal => {
-                let text = self.cleaner.clean(chunk);
-                self.print(text);
-            }
-            OutputFormat::Text if !self.may_discard => self.print(chunk.to_owned()),
-            OutputFormat::Text | OutputFormat::Json => self.buffer.push(message, chunk),
-            OutputFormat::Events => (),
-        }
-    }
+/// The first half of an id of castor's tells the millisecond: enough to find the session again.
+fn resume_command(session: &str) -> String {
+    const SHORT: usize = 13;
+    const WHOLE: usize = 36;
+    let id = if session.len() == WHOLE { session.get(..SHORT).unwrap_or(session) } else { session };
+    format!("castor run -r {} \"…\"", clean_line(id, WHOLE))
+}
 
-    /// What was held is sure.
-    fn print_buffered(&mut self) {
-        if self.look.format == OutputFormat::Text {
-            for text in self.buffer.take() {
-                self.break_line();
-                self.print(text);
-            }
-        }
-    }
+#[cfg(unix)]
+fn terminal_size() -> TerminalSize {
+    let known = |it: &rustix::termios::Winsize| it.ws_col > 0 && it.ws_row > 0;
+    let of_stderr = rustix::termios::tcgetwinsize(io::stderr()).ok().filter(known);
+    let size = of_stderr.or_else(|| rustix::termios::tcgetwinsize(io::stdout()).ok().filter(known));
+    size.map_or(USUAL_SIZE, |it| (it.ws_col.into(), it.ws_row.into()))
+}
 
-    fn print(&mut self, text: String) {
-        if let Some(last) = text.chars().next_back() {
-            self.at_line_start = last == '\n';
-            self.batch.push(OutputPiece::Out(text));
-        }
-    }
-
-    /// The next text starts on a line of its own.
-    fn break_line(&mut self) {
-        self.buffer.start_piece();
-        if !self.at_line_start {
-            self.print("\n".to_owned());
-        }
-    }
-
-    fn print_call_note(&mut self, mark: Option<CallNote>) {
-        let Some(mark) = mark else { return };
-        if self.message.take().is_some() {
-            self.break_line();
-        }
-        if self.look.format != OutputFormat::Text {
-            return;
-        }
-        let line = match mark {
-            CallNote::Started(title) => format!("● {title}"),
-            CallNote::Completed(title) => format!("✓ {title}"),
-            CallNote::Noted(title) => format!("! {title}"),
-            CallNote::Failed(title) => format!("✗ {title}"),
-        };
-        self.write_stderr(if self.look.color { format!("\u{1b}[2m{line}\u{1b}[0m\n") } else { format!("{line}\n") });
-    }
+#[cfg(not(unix))]
+fn terminal_size() -> TerminalSize {
+    USUAL_SIZE
 }
 
 fn write_pieces(

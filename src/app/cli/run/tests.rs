@@ -11,6 +11,7 @@
 //! ```
 
 mod resume;
+mod screens;
 mod steering;
 
 use std::{
@@ -125,7 +126,7 @@ async fn play(case: Case, script: &str) -> Seen {
     };
     let user = User { signals: user, keys, sees: err.clone() };
     let mut driver =
-        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing));
+        Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing, "/w"));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
     let run = async {
@@ -239,7 +240,7 @@ fn text_is_streamed_and_tool_calls_go_to_stderr() {
 < result {"stopReason":"end_turn"}"#,
     );
     assert_eq!(seen.out, "Let me look.\nDo\u{1b}[1mne\n");
-    assert_eq!(seen.err, "● ls\n✓ ls\n✗ rm x\n");
+    assert_eq!(seen.err, "▸ thought  hm\n✓ ls\n✗ rm x  failed\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -256,6 +257,30 @@ fn escape_sequences_do_not_reach_a_terminal() {
     assert_eq!(seen.out, "ab\n");
 }
 
+/// On a live terminal everything is drawn on stderr, and nothing is left of what was only for the moment.
+#[test]
+fn live_terminal_shows_calls_and_the_answer() {
+    let look =
+        ScreenStyle { stdout_is_terminal: true, stderr_is_terminal: true, is_live: true, ..ScreenStyle::default() };
+    let seen = check(
+        Case { look, ..Case::default() },
+        r#"
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"make","kind":"execute","status":"in_progress"}
+shown make
+< update {"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"**Do"}}
+shown Do
+< update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"ne** now."}}
+< result {"stopReason":"end_turn","usage":{"inputTokens":1000,"outputTokens":20}}"#,
+    );
+    let mut terminal = vt100::Parser::new(24, 80, 0);
+    terminal.process(seen.err.as_bytes());
+    let screen = terminal.screen().contents();
+    assert_eq!(screen.trim_end(), "✓ make\n\nDone now.\n\n1.0 k in 20 out · cost unknown");
+    assert_eq!((seen.out.as_str(), seen.exit), ("", 0));
+    assert!(seen.err.matches("\u{1b}[?2026h").count() >= 3, "{:?}", seen.err);
+}
+
 #[test]
 fn headless_run_denies_questions_once() {
     let script = format!(
@@ -263,7 +288,7 @@ fn headless_run_denies_questions_once() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(plain(OutputFormat::Text), &script);
-    assert_eq!(seen.err, "● touch a\ncastor: denied, because nobody can be asked: touch a\n");
+    assert_eq!(seen.err, "castor: denied, because nobody can be asked: touch a\n");
     assert_eq!(seen.exit, 0);
 }
 
@@ -274,7 +299,7 @@ fn terminal_run_asks_the_user() {
 < result {{"stopReason":"end_turn"}}"#
     );
     let seen = check(Case { typed: Some("1"), ..Case::default() }, &script);
-    assert_eq!(seen.err, "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ");
+    assert_eq!(seen.err, "? touch a\n  y) Allow\n  n) Reject\n  y, n: ");
 }
 
 #[test]

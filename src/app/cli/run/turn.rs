@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{TerminalAsker, TypedLine},
+    ask::{TerminalAsker, Typed},
     child::StderrTail,
     client::{Incoming, Peer},
     client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
@@ -75,13 +75,13 @@ enum TurnEvent {
     Unread,
     GiveUp,
     Question(Question),
-    Typed(TypedLine),
+    Typed(Typed),
     Log(String),
     Incoming(Incoming),
     Handled,
     /// What became of words of the user's.
     Steered(String),
-    /// What waits to be shown can be flushed.
+    /// What waits to be shown can be flushed, or a draw is due.
     Room,
     Answer(Result<Value, Error>),
 }
@@ -107,12 +107,15 @@ impl Driver {
     /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
     pub async fn prompt(&mut self, blocks: Vec<Value>) -> Result<Option<String>, Failure> {
         self.phase = Phase::Prompt;
+        self.screen.start_turn();
         let params = json!({"sessionId": self.session, "prompt": blocks});
         self.asker.listen(self.steering.is_possible);
         self.screen.report.note_prompt();
         let answer = self.ask("session/prompt", params).await;
         self.asker.listen(false);
+        self.show_questions();
         let Some(answer) = answer? else { return Ok(None) };
+        self.screen.set_prompt_answer(&answer);
         for it in self.steering.remaining_outcomes().await {
             self.screen.note(&it);
         }
@@ -142,19 +145,32 @@ impl Driver {
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
                 Some(it) = self.steering.next() => TurnEvent::Steered(it),
-                () = self.screen.room() => TurnEvent::Room,
                 Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
                 Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)
                 }
                 it = &mut answer => TurnEvent::Answer(it),
+                () = self.screen.room() => TurnEvent::Room,
             };
             match wake {
                 TurnEvent::Answer(answer) => return self.finish_request(answer),
                 other => self.handle_event(other).await?,
             }
+            self.show_questions();
             self.steer();
             self.screen.flush();
+        }
+    }
+
+    fn show_questions(&mut self) {
+        if !self.asker.take_change() {
+            return;
+        }
+        self.screen.print_lines(&self.asker.take_lines());
+        self.screen.set_asking(self.asker.is_asking());
+        if self.asker.takes_keys() {
+            let width = self.screen.width();
+            self.screen.set_panel(self.asker.panel(width));
         }
     }
 
@@ -190,6 +206,7 @@ impl Driver {
     }
 
     fn finish_request(&mut self, answer: Result<Value, Error>) -> Result<Option<Value>, Failure> {
+        self.show_questions();
         // The demultiplexer had passed these on before it passed on the answer.
         while let Ok(it) = self.sources.incoming.try_recv() {
             self.incoming(it);
@@ -233,7 +250,7 @@ impl Driver {
         self.noise += 1;
         if self.noise <= MAX_NOISE_NOTES {
             let line = crate::app::cli::terminal_text::clean_line(line, 120);
-            self.screen.note(&format!("the agent wrote to stdout what is no message; ignored: {line}"));
+            self.screen.note(&format!("the agent wrote a line that is no message to stdout; ignored: {line}"));
         }
     }
 
@@ -264,10 +281,11 @@ impl Driver {
         if signal == UserSignal::Terminate || self.phase != Phase::Prompt {
             return Err(Failure::new(Exit::Quit, "cancelled"));
         }
-        if self.asker.is_asking() {
+        if self.asker.is_asking() && !self.asker.takes_keys() {
             self.screen.write_stderr("\n".to_owned());
         }
         self.screen.note("cancelling; once more to quit at once");
+        self.screen.set_cancelling();
         self.cancel().await;
         Ok(())
     }

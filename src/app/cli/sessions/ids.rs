@@ -52,17 +52,18 @@ fn count_beginning(sorted: &[String], start: &str) -> usize {
 }
 
 /// A session that an ambiguous id may mean.
-pub struct Candidate {
+pub struct SessionCandidate {
     pub short: String,
     pub when: String,
     pub title: Option<String>,
 }
 
 /// What to say of a word that names several sessions.
-pub fn ambiguity(word: &str, candidates: &[Candidate]) -> String {
+pub fn ambiguity(word: &str, candidates: &[SessionCandidate]) -> String {
     let mut res = format!("{word} names {} sessions; use one of these ids:", candidates.len());
     let shown = candidates.get(..MAX_CANDIDATES).unwrap_or(candidates);
-    let width = |of: fn(&Candidate) -> &str| shown.iter().map(|it| of(it).chars().count()).max().unwrap_or_default();
+    let width =
+        |of: fn(&SessionCandidate) -> &str| shown.iter().map(|it| of(it).chars().count()).max().unwrap_or_default();
     let (ids, times) = (width(|it| &it.short), width(|it| &it.when));
     for it in shown {
         let title = it.title.as_deref().map(|it| clean_line(&plain_title(it), MAX_TITLE)).unwrap_or_default();
@@ -79,7 +80,7 @@ pub fn ambiguity(word: &str, candidates: &[Candidate]) -> String {
 mod tests {
     use expect_test::expect;
 
-    use super::{Candidate, ShortIds, ambiguity, is_named};
+    use super::{SessionCandidate, ShortIds, ambiguity, is_named};
 
     #[test]
     fn the_end_of_an_id_is_as_long_as_it_must_be() {
@@ -103,8 +104,8 @@ mod tests {
 
     #[test]
     fn ten_candidates_are_listed() {
-        let candidates: Vec<Candidate> = (1..=12)
-            .map(|n| Candidate {
+        let candidates: Vec<SessionCandidate> = (1..=12)
+            .map(|n| SessionCandidate {
                 short: format!("{n}df75157"),
                 when: format!("{n} min ago"),
                 title: (n != 2).then(|| format!("Title\u{1b}[2J {n}\nof two lines")),

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 
 use self::{
-    ids::{Candidate, MIN_ID, ShortIds, ambiguity, is_named},
+    ids::{MIN_ID, SessionCandidate, ShortIds, ambiguity, is_named},
     list::ListQuery,
 };
 use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, terminal_text};
@@ -296,12 +296,12 @@ pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, Comma
         [] => Err(CommandError::input(format!("session {word} was not found; `castor sessions list --all` has all"))),
         several => {
             let short = ShortIds::new(all.iter().map(|it| it.id.as_str()));
-            let candidate = |it: &&SessionSummary| Candidate {
+            let candidate = |it: &&SessionSummary| SessionCandidate {
                 short: short.short(it.id.as_str()).to_owned(),
                 when: time::ago(it.updated_ms, context.now.unix_ms, &context.look.zone),
                 title: it.title.clone(),
             };
-            let candidates: Vec<Candidate> = several.iter().map(candidate).collect();
+            let candidates: Vec<SessionCandidate> = several.iter().map(candidate).collect();
             Err(CommandError::input(ambiguity(word, &candidates)))
         }
     }

@@ -75,7 +75,7 @@ mod tests {
             assert!(!it.change.contains("CANARY"));
         };
         let key = ("GEMINI_API_KEY", "CANARY");
-        let gateway = ("GOOGLE_GEMINI_BASE_URL", "http://gw.test");
+        let gateway = ("GOOGLE_GEMINI_BASE_URL", "https://gw.test");
         check(&[key], false, ["the Gemini API", "", "the key in GEMINI_API_KEY"]);
         check(&[gateway], false, ["the Gemini API", "GOOGLE_GEMINI_BASE_URL", ""]);
         let in_file = ["the Gemini API", "GOOGLE_GEMINI_BASE_URL in /ws/.env", "the key in GEMINI_API_KEY in /ws/.env"];

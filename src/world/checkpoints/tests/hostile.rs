@@ -98,13 +98,13 @@ fn contents_that_were_replaced_are_never_written() {
             None => fs::remove_file(&path).unwrap(),
         }
         let done = undo(&checkpoints, "r", &["c"]);
-        assert_eq!(conflicts(&done, &bed.root), ["a: what was held is damaged"]);
+        assert_eq!(conflicts(&done, &bed.root), ["a: the checkpoint is damaged"]);
         assert_eq!((bed.path("a").exists(), bed.read("b")), (false, "new\n".into()));
     }
     for (own, undone, on_conflict) in [("k", "c", OnConflict::Keep), ("f", "c", OnConflict::Restore)] {
         let done = checkpoints.restore(&order(own, &[undone], on_conflict), &Buffers::default()).unwrap();
         // All else comes back.
-        assert_eq!(conflicts(&done, &bed.root), ["a: what was held is damaged"]);
+        assert_eq!(conflicts(&done, &bed.root), ["a: the checkpoint is damaged"]);
         assert_eq!((bed.path("a").exists(), bed.read("b")), (false, "two\n".into()));
         bed.write("b", "new\n");
     }
@@ -133,7 +133,7 @@ fn objects_that_were_changed_in_place_are_not_put_back() {
         fs::remove_dir_all(bed.path(".git")).unwrap();
     });
     let object = path.strip_prefix(bed.root.as_path()).unwrap().display();
-    let expected = [format!("{object}: what was held is damaged")];
+    let expected = [format!("{object}: the checkpoint is damaged")];
     assert_eq!(conflicts(&undo(&checkpoints, "r", &["c"]), &bed.root), expected);
     assert!(!bed.path(".git").exists());
     let plan = checkpoints.plan(&order("f", &["c"], OnConflict::Restore), &Buffers::default()).unwrap();

@@ -150,9 +150,7 @@ pub fn unprotected_note(root: &Path) -> Option<String> {
     #[cfg(target_os = "linux")]
     if helper::namespaces().max_below().is_some_and(|most| nested_config::protected(root).len() > most) {
         let root = root.display();
-        return Some(format!(
-            "{root} has more repositories below it than bubblewrap is told to protect while commands run."
-        ));
+        return Some(format!("{root} has more repositories below it than bubblewrap can protect while commands run."));
     }
     nested_config::unscanned_note(root)
 }

@@ -159,8 +159,7 @@ pub(super) fn unscanned_note(root: &Path) -> Option<String> {
     let all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     all.get(root).is_some_and(|it| !it.is_all).then(|| {
         format!(
-            "{} has more than {FOLDERS} folders: secrets, repositories and editors' folders in those that come later are \
-             not known, so no command has the network there unless you say yes.",
+            "{} has more than {FOLDERS} folders. castor does not know the secrets and repositories in the rest, so commands need an approval for the network there.",
             root.display()
         )
     })

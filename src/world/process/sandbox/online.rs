@@ -8,8 +8,7 @@ use std::{
 use super::nested_config;
 use crate::base::{path::AbsPath, sandbox::Confinement};
 
-const SHARED_NETWORK_NOTE: &str = "A command with the network still runs, so this one saw no secret files of the workspace, and of the \
-                      home folder only tools.";
+const SHARED_NETWORK_NOTE: &str = "A command with network access still runs, so this one saw no secret files of the workspace, and only the tools of the home folder.";
 
 /// How many processes have the network, by their session's folder.
 static ONLINE: Mutex<BTreeMap<AbsPath, usize>> = Mutex::new(BTreeMap::new());

@@ -140,7 +140,7 @@ pub fn remove_orphans(folder: &Path) -> Vec<PathBuf> {
 pub(super) fn take_quarantines<T: DeserializeOwned>(folder: &Path) -> impl Iterator<Item = T> {
     orphan_records(folder, BEFORE).filter_map(|(path, record)| {
         let before = serde_json::from_reader(record.take(MAX_RECORD)).inspect_err(|it| {
-            tracing::warn!("{}: {it}; what appeared since then stays as it is", path.display());
+            tracing::warn!("{}: {it}; castor leaves what appeared since then", path.display());
         });
         _ = fs::remove_file(path);
         before.ok()

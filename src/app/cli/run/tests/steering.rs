@@ -22,7 +22,7 @@ type use tabs
 < result {{"outcome":"injected"}}
 shown the agent has read it
 {ASKING}
-shown 1-2: 
+shown y, n: 
 type y
 > answer {{"id":"7","result":{{"outcome":{{"outcome":"selected","optionId":"yes"}}}}}}
 type  
@@ -31,7 +31,7 @@ type y
 < result {{"outcome":"injected"}}{END}"#
     );
     let seen = check_whole(Case::default(), &script);
-    let question = "● touch a\n? touch a\n  1) Allow\n  2) Reject\n  1-2: ";
+    let question = "? touch a\n  y) Allow\n  n) Reject\n  y, n: ";
     let told = "castor: the agent reads this with its next step\ncastor: the agent has read it\n";
     assert_eq!((seen.err, seen.exit), (format!("{told}{question}{told}"), 0));
 }

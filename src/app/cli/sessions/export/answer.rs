@@ -1,5 +1,4 @@
-//! An answer's Markdown as part of a larger document: its headings go below the document's, it holds no HTML, and its
-//! last block of code is closed.
+//! Answers in a Markdown export: headings below those of the document, no HTML, and closed code.
 
 use std::ops::Range;
 

@@ -8,15 +8,18 @@ use std::{
 use serde_json::Value;
 
 use super::spending::Spending;
-use crate::base::{
-    checkpoint::Changes,
-    content::{Part, joined_text},
-    event::{EndReason, EventKind, Speaker, ToolDisplay, ToolProgress},
-    ids::{CallId, MessageId, SessionId},
-    log::{Answer, Entry, Fact, Mode},
-    path::AbsPath,
-    rewind,
-    tool::{Display, ToolError, ToolKind},
+use crate::{
+    base::{
+        checkpoint::Changes,
+        content::{Part, joined_text},
+        event::{EndReason, EventKind, Speaker, ToolDisplay, ToolProgress},
+        ids::{CallId, MessageId, SessionId},
+        log::{Answer, Entry, Fact, Mode},
+        path::AbsPath,
+        rewind,
+        tool::{Display, ToolError, ToolKind},
+    },
+    engine::scheduler::TODO_TOOL,
 };
 
 /// A session, told.
@@ -52,8 +55,6 @@ pub struct ChangedFile {
     pub turns: BTreeSet<usize>,
 }
 
-/// The tool that sets the plan.
-const PLAN_TOOL: &str = "write_todos";
 /// Behind what a rewind took away.
 const REWOUND_MARK: &str = " (rewound)";
 
@@ -258,7 +259,7 @@ impl<'a> StoryBuilder<'a> {
             }
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
                 self.calls.insert(request_id, self.story.items.len());
-                if name == PLAN_TOOL {
+                if name == TODO_TOOL {
                     self.todos = Some(args);
                 }
                 let turn = self.story.turns.len().saturating_sub(1);
@@ -403,7 +404,7 @@ impl<'a> Call<'a> {
 
     /// The call set the plan, which the story has as an item of its own.
     pub fn is_plan(&self) -> bool {
-        self.name == PLAN_TOOL && self.end == EndedCall::Succeeded
+        self.name == TODO_TOOL && self.end == EndedCall::Succeeded
     }
 }
 

@@ -93,7 +93,7 @@ fn the_table_fits_the_terminal() {
         &[],
         expect![[r#"
             ID     WHEN        TITLE
-            75157  3 min ago   Fix add()  in the ca…
+            75157  3 min ago   Fix add() in the cal…
             85157  2 h ago     日本語のタイトルは長…
             0abcd  2023-10-05  Evil title
         "#]],
@@ -104,7 +104,7 @@ fn the_table_fits_the_terminal() {
         &[],
         expect![[r#"
             ID     WHEN           COST  MODEL               TURNS  TITLE
-            75157  3 min ago   $0.0213  gemini-2.5-flash        2  Fix add()  in the calcul…
+            75157  3 min ago   $0.0213  gemini-2.5-flash        2  Fix add() in the calcula…
             85157  2 h ago           -  anthropic/claude-…      2  日本語のタイトルは長いの…
             0abcd  2023-10-05    $1.50  demo                    1  Evil title
         "#]],
@@ -115,7 +115,7 @@ fn the_table_fits_the_terminal() {
         &[],
         expect![[r#"
             ID     WHEN           COST  MODEL                     TURNS  TITLE
-            75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix add()  in the calculator, then test it
+            75157  3 min ago   $0.0213  gemini-2.5-flash              2  Fix add() in the calculator, then test it
             85157  2 h ago           -  anthropic/claude-sonnet…      2  日本語のタイトルは長いので切る必要がある場合があります
             0abcd  2023-10-05    $1.50  demo                          1  Evil title
         "#]],
@@ -126,7 +126,7 @@ fn the_table_fits_the_terminal() {
         &["--all"],
         expect![[r#"
             ID     WHEN        FOLDER                               COST  MODEL                     TURNS  TITLE
-            75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix add()  in the calcul…
+            75157  3 min ago   ~/w                               $0.0213  gemini-2.5-flash              2  Fix add() in the calcula…
             85157  2 h ago     ~/w                                     -  anthropic/claude-sonnet…      2  日本語のタイトルは長いの…
             0ffff  1 day ago   …ts/of/somebody/with/a/long/path        -  demo                          2  Elsewhere
             0abcd  2023-10-05  ~/w                                 $1.50  demo                          1  Evil title
@@ -138,7 +138,7 @@ fn the_table_fits_the_terminal() {
         &["-n", "1"],
         expect![[r#"
             ^[1mID^[0m     ^[1mWHEN^[0m          ^[1mCOST^[0m  ^[1mTITLE^[0m
-            ^[36m75157^[0m  ^[2m3 min ago^[0m  $0.0213  Fix add()  in the calculator, th…
+            ^[36m75157^[0m  ^[2m3 min ago^[0m  $0.0213  Fix add() in the calculator, the…
             ^[2m… 2 more: -n 0 shows all^[0m
         "#]],
     );
@@ -152,7 +152,7 @@ fn search_looks_into_titles_and_prompts() {
         &["--search", "CALCULATOR"],
         expect![[r#"
             ID     WHEN          COST  MODEL             TURNS  TITLE
-            75157  3 min ago  $0.0213  gemini-2.5-flash      2  Fix add()  in the calculato…
+            75157  3 min ago  $0.0213  gemini-2.5-flash      2  Fix add() in the calculator…
         "#]],
     );
     check(
@@ -161,7 +161,7 @@ fn search_looks_into_titles_and_prompts() {
         &["--search", "the parser", "-n", "1"],
         expect![[r#"
             ID     WHEN          COST  TITLE
-            75157  3 min ago  $0.0213  Fix add()  in the calculator, th…
+            75157  3 min ago  $0.0213  Fix add() in the calculator, the…
             … 1 more: -n 0 shows all
         "#]],
     );
@@ -200,7 +200,7 @@ fn short_ids_name_their_sessions() {
     assert_eq!(code, 42);
     expect![[r#"
         01a20986 names 4 sessions; use one of these ids:
-          75157  3 min ago   Fix add()  in the calculator, then test it
+          75157  3 min ago   Fix add() in the calculator, then test it
           85157  2 h ago     日本語のタイトルは長いので切る必要がある場合があります
           0ffff  1 day ago   Elsewhere
           0abcd  2023-10-05  Evil title"#]]

@@ -1,0 +1,354 @@
+//! The view of a turn: `session/update` values in, styled lines out. It knows the time only as an argument.
+//!
+//! What is over goes to the scrollback as finished lines. What is not is the live region: the end of the answer, calls
+//! that run, the plan, and what is waited for. `castor run` shows it on stdout and stderr; a chat can show it as well.
+
+mod call;
+mod call_lines;
+mod calls;
+mod command_output;
+mod plan;
+mod result;
+mod thought;
+mod waiting;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::{calls::CallList, plan::PlanView, thought::ThoughtView, waiting::Waiting};
+use super::{
+    markdown::MarkdownStream,
+    text::{Color, Line, Style},
+    wrap::wrap,
+};
+
+/// Live rows are scarce: so many are left to the plan.
+const PLAN_ROWS: usize = 10;
+
+#[derive(Clone, Debug, Default)]
+pub struct ViewOptions {
+    /// Paths below it are shown relative to it.
+    pub cwd: String,
+    /// Columns of finished lines.
+    pub width: usize,
+    /// False: the answer goes elsewhere, such as into a pipe.
+    pub shows_answer: bool,
+    /// Answer and work stand on one terminal: a blank line is between them.
+    pub shares_terminal: bool,
+    /// There is a live region: calls keep their order, and the plan is shown once at the end.
+    pub is_live: bool,
+}
+
+/// A line that will not change any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedLine {
+    pub line: Line,
+    pub kind: LineKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    Answer,
+    /// Calls, thoughts, notices, the plan.
+    Work,
+}
+
+/// Text that is still coming.
+enum OpenText {
+    Nothing,
+    Answer {
+        stream: MarkdownStream,
+        message: Option<String>,
+    },
+    /// It is shown elsewhere.
+    Elsewhere {
+        since: Duration,
+    },
+    Thought(ThoughtView),
+}
+
+pub struct TurnView {
+    pub options: ViewOptions,
+    finished: Vec<FinishedLine>,
+    /// What the last finished line was of: another kind stands behind a blank line.
+    last: Option<LineKind>,
+    text: OpenText,
+    calls: CallList,
+    plan: PlanView,
+    waiting: Waiting,
+    /// Bytes of the answer since its finished lines were asked for.
+    unread: usize,
+}
+
+impl TurnView {
+    pub fn new(options: ViewOptions) -> Self {
+        Self {
+            options,
+            finished: Vec::new(),
+            last: None,
+            text: OpenText::Nothing,
+            calls: CallList::default(),
+            plan: PlanView::default(),
+            waiting: Waiting::default(),
+            unread: 0,
+        }
+    }
+
+    /// The prompt is on its way: from now on something is waited for.
+    pub fn start(&mut self, now: Duration) {
+        self.waiting.start(now);
+    }
+
+    /// While the user is asked, nothing else is waited for.
+    pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
+        self.waiting.set_asking(is_asking, now);
+    }
+
+    /// The user was shown what this call would do.
+    pub fn note_asked(&mut self, id: &str) {
+        self.calls.note_asked(id);
+    }
+
+    /// Ctrl-C was pressed.
+    pub fn set_cancelling(&mut self) {
+        self.waiting.is_cancelling = true;
+    }
+
+    pub fn update(&mut self, update: &Value, now: Duration) {
+        self.discard(update);
+        let text = |key: &str| update.get(key).and_then(Value::as_str);
+        let chunk = || update.pointer("/content/text").and_then(Value::as_str).filter(|it| !it.is_empty());
+        match text("sessionUpdate") {
+            Some("agent_message_chunk") => {
+                if let Some(chunk) = chunk() {
+                    self.answer(chunk, text("messageId"), now);
+                }
+            }
+            Some("agent_thought_chunk") => {
+                if let Some(chunk) = chunk() {
+                    self.think(chunk, now);
+                }
+            }
+            Some("tool_call" | "tool_call_update") => self.call(update, now),
+            Some("plan") => self.plan(update, now),
+            Some("notice") => {
+                self.close_text(now);
+                self.emit_work(notice(update, self.options.width));
+            }
+            _ => return,
+        }
+        self.waiting.touch(now, matches!(self.text, OpenText::Answer { .. }));
+    }
+
+    /// Lines of others, such as the program's own remarks.
+    /// An answer that is still coming stays whole below them.
+    pub fn add_lines(&mut self, lines: Vec<Line>) {
+        self.pull_answer();
+        self.emit_work(lines);
+    }
+
+    /// The turn is over: everything that is open ends.
+    pub fn end(&mut self, now: Duration) {
+        self.close_text(now);
+        let calls = self.calls.take_all(&self.options);
+        self.emit_work(calls);
+        if self.options.is_live {
+            let plan = self.plan.lines();
+            self.emit_work(plan);
+        }
+        self.plan = PlanView::default();
+        self.waiting.stop();
+    }
+
+    /// What became final since the last time.
+    pub fn take_finished(&mut self) -> Vec<FinishedLine> {
+        self.pull_answer();
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Finished lines that were not taken yet, and bytes of which nothing was asked yet.
+    pub fn backlog(&self) -> (usize, usize) {
+        (self.finished.len(), self.unread)
+    }
+
+    /// When the live region changes by itself, at the soonest; `None`: never.
+    pub fn changes_from(&self) -> Option<Duration> {
+        match self.calls.has_open() {
+            true => Some(Duration::ZERO),
+            false => self.waiting.shown_from(self.busy_since()),
+        }
+    }
+}
+
+impl TurnView {
+    /// The rows that are redrawn, from top to bottom; `take_finished` comes first.
+    pub fn live(&self, now: Duration, width: usize, height: usize) -> Vec<Line> {
+        let status = self.status(now, width);
+        let room = height.saturating_sub(status.len());
+        let calls = self.calls.live(&self.options, &self.waiting, now, (width, room));
+        let room = room.saturating_sub(calls.len());
+        let plan = self.plan.live(width, room.min(PLAN_ROWS));
+        let tail = match &self.text {
+            // The terminal may be narrower than it was when the answer began.
+            OpenText::Answer { stream, .. } => stream.tail().iter().flat_map(|it| wrap(it, width, "")).collect(),
+            _ => Vec::new(),
+        };
+        let mut res: Vec<Line> = Vec::new();
+        let mut last = self.last;
+        for (lines, kind) in [(tail, LineKind::Answer), ([calls, plan, status].concat(), LineKind::Work)] {
+            if lines.is_empty() {
+                continue;
+            }
+            if last.is_some_and(|it| it != kind) && self.options.shares_terminal {
+                res.push(Line::default());
+            }
+            last = Some(kind);
+            res.extend(lines);
+        }
+        // The end is what counts: the beginning comes with the finished lines.
+        res.split_off(res.len().saturating_sub(height))
+    }
+
+    /// When something began that is shown while it lasts.
+    fn busy_since(&self) -> Option<Duration> {
+        match &self.text {
+            OpenText::Thought(it) => Some(it.started),
+            OpenText::Elsewhere { since } => Some(*since),
+            OpenText::Answer { .. } | OpenText::Nothing => None,
+        }
+    }
+
+    /// What is waited for, if that takes long.
+    fn status(&self, now: Duration, width: usize) -> Vec<Line> {
+        let words = match &self.text {
+            _ if self.calls.has_open() => return Vec::new(),
+            OpenText::Thought(it) => format!("thinking  {}", it.heading()),
+            OpenText::Elsewhere { .. } => "writing the answer".to_owned(),
+            OpenText::Answer { .. } | OpenText::Nothing => "waiting for the model".to_owned(),
+        };
+        self.waiting.line(words.trim_end(), self.busy_since(), now, width).into_iter().collect()
+    }
+}
+
+impl TurnView {
+    fn answer(&mut self, chunk: &str, message: Option<&str>, now: Duration) {
+        if !self.options.shows_answer {
+            if !matches!(self.text, OpenText::Elsewhere { .. }) {
+                self.close_text(now);
+                self.text = OpenText::Elsewhere { since: now };
+            }
+            return;
+        }
+        self.unread += chunk.len();
+        match &mut self.text {
+            OpenText::Answer { stream, message: old }
+                if old.is_none() || message.is_none_or(|it| old.as_deref() == Some(it)) =>
+            {
+                return stream.push(chunk);
+            }
+            _ => (),
+        }
+        self.close_text(now);
+        let calls = self.calls.take_over(&self.options, true);
+        self.emit_work(calls);
+        if self.last == Some(LineKind::Answer) {
+            self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Answer });
+        }
+        let mut stream = MarkdownStream::new(self.options.width);
+        stream.push(chunk);
+        self.text = OpenText::Answer { stream, message: message.map(str::to_owned) };
+    }
+
+    fn think(&mut self, chunk: &str, now: Duration) {
+        if let OpenText::Thought(it) = &mut self.text {
+            return it.push(chunk);
+        }
+        self.close_text(now);
+        let mut thought = ThoughtView::new(now);
+        thought.push(chunk);
+        self.text = OpenText::Thought(thought);
+    }
+
+    fn call(&mut self, update: &Value, now: Duration) {
+        if self.calls.is_new(update) {
+            self.close_text(now);
+        }
+        self.calls.update(update, now);
+        let lines = self.calls.take_over(&self.options, !self.options.is_live);
+        self.emit_work(lines);
+    }
+
+    fn plan(&mut self, update: &Value, now: Duration) {
+        self.close_text(now);
+        self.calls.note_plan();
+        let changes = self.plan.update(update);
+        if !self.options.is_live {
+            self.emit_work(changes);
+        }
+    }
+
+    /// Forgets what is not final of messages that do not count any more.
+    fn discard(&mut self, update: &Value) {
+        let ids = update.pointer("/_meta/castor/discards").and_then(Value::as_array);
+        let OpenText::Answer { message: Some(message), .. } = &self.text else { return };
+        if ids.into_iter().flatten().any(|it| it.as_str() == Some(message)) {
+            self.text = OpenText::Nothing;
+        }
+    }
+
+    fn close_text(&mut self, now: Duration) {
+        match std::mem::replace(&mut self.text, OpenText::Nothing) {
+            OpenText::Nothing | OpenText::Elsewhere { .. } => (),
+            OpenText::Answer { mut stream, .. } => {
+                let lines = stream.finish();
+                self.emit(lines, LineKind::Answer);
+            }
+            OpenText::Thought(it) => self.emit_work(vec![it.finished(now, self.options.width)]),
+        }
+    }
+
+    fn pull_answer(&mut self) {
+        self.unread = 0;
+        if let OpenText::Answer { stream, .. } = &mut self.text {
+            let lines = stream.take_finished();
+            self.emit(lines, LineKind::Answer);
+        }
+    }
+
+    fn emit_work(&mut self, lines: Vec<Line>) {
+        self.emit(lines, LineKind::Work);
+    }
+
+    fn emit(&mut self, lines: Vec<Line>, kind: LineKind) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.last.is_some_and(|it| it != kind) && self.options.shares_terminal {
+            self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Work });
+        }
+        self.last = Some(kind);
+        self.finished.extend(lines.into_iter().map(|line| FinishedLine { line, kind }));
+    }
+}
+
+/// As `! …`, in red where it is an error.
+fn notice(update: &Value, width: usize) -> Vec<Line> {
+    let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
+    let color = if text("severity") == "error" { Color::Red } else { Color::Yellow };
+    let words = [text("title"), text("description")].join(" ");
+    let mut mark = "! ";
+    let mut res = Vec::new();
+    for it in words.lines().filter(|it| !it.trim().is_empty()) {
+        let mut line = Line::new(mark, Style::color(color));
+        line.push(it.trim_end(), Style::PLAIN);
+        res.extend(wrap(&line, width, "  "));
+        mark = "  ";
+    }
+    res
+}
+
+/// The text of a content block of a call.
+fn text_block(content: &Value) -> Option<&str> {
+    content.pointer("/content/text")?.as_str()
+}

@@ -1,0 +1,99 @@
+//! The calls of a turn that are not in the scrollback yet, in the order of their start.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde_json::Value;
+
+use super::{ViewOptions, call::CallView, call_lines, waiting::Waiting};
+use crate::app::cli::render::{
+    text::{Line, Style},
+    words,
+};
+
+#[derive(Debug, Default)]
+pub struct CallList {
+    calls: Vec<CallView>,
+    /// Of those in the scrollback.
+    shown: HashSet<String>,
+}
+
+impl CallList {
+    pub fn is_new(&self, update: &Value) -> bool {
+        let id = id(update).unwrap_or_default();
+        !self.shown.contains(id) && !self.calls.iter().any(|it| it.id == id)
+    }
+
+    pub fn update(&mut self, update: &Value, now: Duration) {
+        let Some(id) = id(update).filter(|it| !self.shown.contains(*it)) else { return };
+        if self.is_new(update) {
+            self.calls.push(CallView::new(id, now));
+        }
+        if let Some(it) = self.calls.iter_mut().find(|it| it.id == id && !it.is_over()) {
+            it.merge(update, now);
+        }
+    }
+
+    /// The plan that came is what a thinking call did.
+    pub fn note_plan(&mut self) {
+        self.calls.iter_mut().filter(|it| it.text("kind") == "think").for_each(|it| it.is_plan = true);
+    }
+
+    pub fn note_asked(&mut self, id: &str) {
+        self.calls.iter_mut().filter(|it| it.id == id).for_each(|it| it.was_asked = true);
+    }
+
+    pub fn has_open(&self) -> bool {
+        self.calls.iter().any(|it| !it.is_over())
+    }
+
+    /// Lines of those that are over: in order up to the first that still runs, or `all` of them.
+    pub fn take_over(&mut self, options: &ViewOptions, all: bool) -> Vec<Line> {
+        let first_open = self.calls.iter().position(|it| !it.is_over()).unwrap_or(self.calls.len());
+        let mut at = 0;
+        let over = self.calls.extract_if(.., |it| {
+            at += 1;
+            it.is_over() && (all || at <= first_open)
+        });
+        let over: Vec<CallView> = over.collect();
+        self.shown.extend(over.iter().map(|it| it.id.clone()));
+        over.iter().flat_map(|it| call_lines::finished(it, options, options.width)).collect()
+    }
+
+    /// All of them: nothing more will be heard of those that run.
+    pub fn take_all(&mut self, options: &ViewOptions) -> Vec<Line> {
+        let mut res = Vec::new();
+        for it in self.calls.drain(..) {
+            res.extend(match it.is_over() {
+                true => call_lines::finished(&it, options, options.width),
+                false => call_lines::unfinished(&it, options),
+            });
+            self.shown.insert(it.id);
+        }
+        res
+    }
+
+    /// One row for each, and the end of their outputs as far as there is room.
+    pub fn live(&self, options: &ViewOptions, waiting: &Waiting, now: Duration, size: (usize, usize)) -> Vec<Line> {
+        let (width, height) = size;
+        let open = self.calls.iter().filter(|it| !it.is_over()).count().max(1);
+        let rows = height.saturating_sub(self.calls.len() + 1) / open;
+        let mut res: Vec<Line> = Vec::new();
+        for (at, it) in self.calls.iter().enumerate() {
+            let lines = match it.is_over() {
+                true => call_lines::finished(it, options, width).into_iter().take(1).collect(),
+                false => call_lines::running(it, &options.cwd, waiting.spinner(now), now, (width, rows)),
+            };
+            if res.len() + lines.len() >= height && at + 1 < self.calls.len() {
+                let more = words::count((self.calls.len() - at) as u64, "more call", "more calls");
+                res.push(Line::new(&format!("  … {more}"), Style::DIM));
+                return res;
+            }
+            res.extend(lines);
+        }
+        res
+    }
+}
+
+fn id(update: &Value) -> Option<&str> {
+    update.get("toolCallId")?.as_str()
+}

@@ -1,0 +1,175 @@
+//! The result of a tool call in a few words: lines, matches, `+n −m`, an exit code, the reason of a failure.
+
+use serde_json::Value;
+
+use super::{
+    call::{CallView, relative},
+    command_output, text_block,
+};
+use crate::app::cli::{
+    render::{
+        diff::diff,
+        text::{Color, Line, Style},
+        words::count,
+        wrap::wrap,
+    },
+    terminal_text::clean_line,
+};
+
+/// Lines of an edit that are shown at once.
+const DIFF_LINES: usize = 20;
+/// Characters of a result that is one line of text.
+const MAX_WORDS: usize = 60;
+/// How castor begins the text of a command that printed nothing.
+const NO_OUTPUT: &str = "(no output";
+const MAX_REASON: usize = 600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Done,
+    /// It did what it was to do, and there is something to know about it.
+    Noted,
+    Failed,
+}
+
+pub struct CallResult {
+    pub mark: Mark,
+    /// They stand behind what the call does.
+    pub words: Vec<(String, Style)>,
+    pub below: Vec<Line>,
+}
+
+pub fn of(call: &CallView, cwd: &str, width: usize) -> CallResult {
+    let mut res = CallResult { mark: Mark::Done, words: Vec::new(), below: Vec::new() };
+    if call.is_failed() {
+        res.fail(call, cwd, width);
+    } else if call.contents().iter().any(is_diff) {
+        res.show_diffs(call, cwd, width);
+    } else if call.is_command() {
+        res.show_command(call, width);
+    } else {
+        res.words.extend(summary(call).map(|it| (it, Style::DIM)));
+    }
+    res
+}
+
+impl CallResult {
+    fn fail(&mut self, call: &CallView, cwd: &str, width: usize) {
+        self.mark = Mark::Failed;
+        let mut texts = call.contents().iter().filter_map(text_block).filter(|it| !it.trim().is_empty());
+        let reason = texts.next().unwrap_or("failed").replace(&format!("{cwd}/"), "");
+        let reason = clean_line(command_output::unfence(&reason), MAX_REASON);
+        if call.label(cwd).chars().count() + reason.chars().count() + 4 <= width {
+            self.words.push((reason, Style::color(Color::Red)));
+        } else {
+            self.below.extend(indented(&reason, Style::color(Color::Red), width));
+        }
+        if let Some(output) = texts.next().filter(|_| call.is_command()) {
+            self.below.extend(command_output::whole(output, width));
+        }
+    }
+
+    fn show_diffs(&mut self, call: &CallView, cwd: &str, width: usize) {
+        let contents: Vec<&Value> = call.contents().iter().filter(|it| is_diff(it)).collect();
+        let (mut added, mut removed) = (0, 0);
+        for it in &contents {
+            let text = |key: &str| it.get(key).and_then(Value::as_str);
+            let path = relative(text("path").unwrap_or_default(), cwd);
+            let view = diff(&path, text("oldText"), text("newText").unwrap_or_default(), Some(DIFF_LINES), width - 2);
+            (added, removed) = (added + view.added, removed + view.removed);
+            if call.was_asked {
+                continue;
+            }
+            if contents.len() > 1 {
+                self.below.push(Line::new(&format!("  {path}"), Style::BOLD));
+            }
+            self.below.extend(view.lines.iter().map(indent));
+        }
+        self.words.extend(changed_lines(added as u64, removed as u64));
+        if let Some(lines) = call.output("fuzzyLines").and_then(Value::as_str) {
+            let words = format!("≈ fuzzy match at lines {}", clean_line(lines, MAX_WORDS));
+            self.words.push((words, Style::color(Color::Yellow)));
+        }
+    }
+
+    fn show_command(&mut self, call: &CallView, width: usize) {
+        let output = call.printed();
+        let output = if output.starts_with(NO_OUTPUT) { "" } else { output };
+        let code = call.output("exitCode").or_else(|| call.output("exit_code")).and_then(Value::as_i64);
+        let signal = call.output("signal").and_then(Value::as_str);
+        let ending = match (code, signal) {
+            (_, Some(signal)) => Some(format!("ended by {}", clean_line(signal, MAX_WORDS))),
+            (Some(0) | None, None) => None,
+            (Some(code), None) => Some(format!("exit code {code}")),
+        };
+        if let Some(it) = ending {
+            self.mark = Mark::Failed;
+            self.words.push((it, Style::color(Color::Red)));
+            self.below.extend(command_output::whole(output, width));
+        } else {
+            self.words.extend(lines_in_words(command_output::unfence(output)).map(|it| (it, Style::DIM)));
+        }
+        if let Some(note) = call.output("sandbox").and_then(Value::as_str) {
+            if self.mark == Mark::Done {
+                self.mark = Mark::Noted;
+            }
+            self.below.extend(indented(note, Style::color(Color::Yellow), width));
+        }
+    }
+}
+
+/// As `+n −m`, in the colours of a diff.
+pub fn changed_lines(added: u64, removed: u64) -> [(String, Style); 1] {
+    let style = match (added, removed) {
+        (_, 0) => Style::color(Color::Green),
+        (0, _) => Style::color(Color::Red),
+        _ => Style::PLAIN,
+    };
+    [(format!("+{added} −{removed}"), style)]
+}
+
+/// Of what looked for something.
+fn summary(call: &CallView) -> Option<String> {
+    let number = |key: &str| call.output(key).and_then(Value::as_u64);
+    if let Some(matches) = number("matches") {
+        let files = number("files").map(|it| format!(" in {}", count(it, "file", "files"))).unwrap_or_default();
+        return Some(format!("{}{files}", count(matches, "match", "matches")));
+    }
+    if let Some(n) = number("count") {
+        return Some(count(n, "file", "files"));
+    }
+    if let (Some(first), Some(last), Some(total)) = (number("startLine"), number("endLine"), number("totalLines")) {
+        return Some(format!("lines {first}–{last} of {total}"));
+    }
+    let text = call.contents().iter().find_map(text_block)?;
+    match call.text("kind") {
+        "read" if !text.is_empty() => Some(count(text.lines().count() as u64, "line", "lines")),
+        _ => lines_in_words(text),
+    }
+}
+
+/// One short line stands for itself.
+fn lines_in_words(text: &str) -> Option<String> {
+    let text = text.trim();
+    let short = text.chars().count() <= MAX_WORDS;
+    match text.lines().count() as u64 {
+        0 => None,
+        1 if short => Some(clean_line(text, MAX_WORDS)),
+        n => Some(count(n, "line", "lines")),
+    }
+}
+
+fn is_diff(content: &Value) -> bool {
+    content.get("type").and_then(Value::as_str) == Some("diff")
+}
+
+fn indented(text: &str, style: Style, width: usize) -> Vec<Line> {
+    let lines = text.lines().map(|it| Line::new(&format!("  {it}"), style));
+    lines.flat_map(|it| wrap(&it, width, "  ")).collect()
+}
+
+fn indent(line: &Line) -> Line {
+    let mut res = Line::plain("  ");
+    res.spans.extend(line.spans.iter().cloned());
+    res
+}

@@ -1,0 +1,177 @@
+//! Approval question: what a tool call would do, why it is asked, and the options of the answer.
+
+use serde_json::Value;
+
+use super::{
+    client_requests::Answer,
+    keys::KeyPress,
+    line_editor::LineEditor,
+    menu::{Menu, MenuOption},
+    question_subject::{QuestionText, heading},
+};
+use crate::app::cli::render::{
+    text::{Color, Line, Style},
+    wrap::wrap,
+};
+
+const HELP: &[&str] = &[
+    "A letter or a digit answers at once. Arrows move, and enter takes the marked option.",
+    "Esc says no. Ctrl-C cancels the turn.",
+    "What was typed before a question appears never answers it.",
+];
+
+/// What a key or a line comes to.
+#[derive(Debug, PartialEq)]
+pub enum QuestionStep {
+    Open,
+    /// Lines for the scrollback; the question stays.
+    Show(Vec<Line>),
+    Settled(Settled),
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Settled {
+    pub answer: Answer,
+    /// What is written down about it.
+    pub record: String,
+    /// Words for the agent besides the answer.
+    pub words: Option<String>,
+}
+
+impl Settled {
+    pub fn new(answer: Answer, record: impl Into<String>) -> Self {
+        Self { answer, record: record.into(), words: None }
+    }
+}
+
+/// A question with options that the agent named.
+#[derive(Debug)]
+pub struct ApprovalQuestion {
+    pub text: QuestionText,
+    pub menu: Menu,
+    /// The reason for a no, while it is typed.
+    why: Option<LineEditor>,
+    /// The agent takes words beside the answer.
+    takes_words: bool,
+    shows_help: bool,
+    /// All of a long text was shown, so that its name has left the screen.
+    is_far: bool,
+}
+
+impl ApprovalQuestion {
+    pub fn new(text: QuestionText, options: Vec<MenuOption>, takes_words: bool) -> Self {
+        Self { text, menu: Menu::new(options), why: None, takes_words, shows_help: false, is_far: false }
+    }
+
+    pub fn key(&mut self, key: &KeyPress) -> QuestionStep {
+        if self.why.is_some() {
+            return self.key_of_reason(key);
+        }
+        if *key == KeyPress::Esc {
+            return QuestionStep::Settled(Settled::new(reject_once(self.menu.options()), "rejected"));
+        }
+        if let Some(at) = self.menu.key(key) {
+            return self.choose(at);
+        }
+        match key {
+            KeyPress::Char('?') => self.shows_help = !self.shows_help,
+            KeyPress::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
+            KeyPress::Char('d' | 'D') if !self.text.cut.is_empty() => {
+                self.is_far = true;
+                return QuestionStep::Show(std::mem::take(&mut self.text.cut));
+            }
+            _ => (),
+        }
+        QuestionStep::Open
+    }
+
+    fn key_of_reason(&mut self, key: &KeyPress) -> QuestionStep {
+        let Some(editor) = &mut self.why else { return QuestionStep::Open };
+        match key {
+            KeyPress::Esc => self.why = None,
+            KeyPress::Enter => {
+                let words = editor.take().trim().to_owned();
+                let answer = reject_once(self.menu.options());
+                return QuestionStep::Settled(match words.as_str() {
+                    "" => Settled::new(answer, "rejected"),
+                    _ => Settled { answer, record: format!("rejected: {words}"), words: Some(words) },
+                });
+            }
+            _ => editor.key(key),
+        }
+        QuestionStep::Open
+    }
+
+    pub fn choose(&self, at: usize) -> QuestionStep {
+        let Some(it) = self.menu.get(at) else { return QuestionStep::Open };
+        QuestionStep::Settled(Settled::new(Answer::Selected(it.id.clone()), record(it)))
+    }
+
+    fn offers_reason(&self) -> bool {
+        let is_no = |it: &MenuOption| it.kind == "reject_once";
+        self.takes_words && self.menu.options().iter().any(is_no) && self.menu.named_in("w").is_none()
+    }
+
+    pub fn draw(&self, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if self.is_far {
+            lines.extend(wrap(&heading(&self.text.short), width, "  "));
+        }
+        for it in &self.text.reasons {
+            lines.extend(wrap(&Line::new(&format!("  {it}"), Style::color(Color::Yellow)), width, "  "));
+        }
+        if let Some(editor) = &self.why {
+            lines.extend(wrap(&editor.draw("  no, because › "), width, "    "));
+            let hint = Line::new("  enter answers no and tells the agent why · esc goes back", Style::DIM);
+            lines.extend(wrap(&hint, width, "  "));
+            return lines;
+        }
+        lines.extend(self.menu.draw(width));
+        if self.offers_reason() {
+            let mut line = Line::new("  w ", Style { bold: true, ..Style::color(Color::Cyan) });
+            line.push(" Reject, and say why", Style::PLAIN);
+            lines.push(line);
+        }
+        if self.shows_help {
+            lines.extend(HELP.iter().flat_map(|it| wrap(&Line::new(&format!("  {it}"), Style::DIM), width, "  ")));
+        }
+        lines
+    }
+
+    pub fn hint(&self) -> String {
+        match (&self.why, self.text.cut.is_empty()) {
+            (Some(_), _) => String::new(),
+            (None, true) => "esc no · ? keys".to_owned(),
+            (None, false) => "esc no · d shows all · ? keys".to_owned(),
+        }
+    }
+}
+
+/// The options of a permission request.
+pub fn options(params: &Value) -> Vec<MenuOption> {
+    let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
+    let options = params.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let option = |it: &Value| {
+        let id = text(it, "optionId")?;
+        let name = text(it, "name").unwrap_or_else(|| id.clone());
+        Some(MenuOption { kind: text(it, "kind").unwrap_or_default(), ..MenuOption::new(&id, &name) })
+    };
+    options.iter().filter_map(option).collect()
+}
+
+/// No for this once; where that is not offered, no answer: `reject_always` would outlive this run.
+pub fn reject_once(options: &[MenuOption]) -> Answer {
+    let once = options.iter().find(|it| it.kind == "reject_once");
+    once.map_or(Answer::Cancelled, |it| Answer::Selected(it.id.clone()))
+}
+
+fn record(option: &MenuOption) -> String {
+    match (option.id.as_str(), option.kind.as_str()) {
+        ("allow_once", "allow_once") => "allowed once".to_owned(),
+        ("allow_session", "allow_always") => "allowed for this session".to_owned(),
+        ("allow_always_save", "allow_always") => "allowed for this and future sessions".to_owned(),
+        ("allow_auto", "allow_always") => "allowed; the mode is auto now".to_owned(),
+        ("reject_once", "reject_once") => "rejected".to_owned(),
+        _ => option.label.clone(),
+    }
+}

@@ -1,0 +1,302 @@
+//! Key decoder: terminal bytes to keys, with escape sequences, UTF-8 and bracketed paste.
+
+use std::mem;
+
+/// A longer control sequence is none that a keyboard sends.
+const MAX_SEQUENCE: usize = 32;
+/// The most that one paste gives.
+const MAX_PASTE: usize = 1 << 20;
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyPress {
+    Char(char),
+    /// A control key by its letter, such as `u` for Ctrl-U.
+    Ctrl(char),
+    Enter,
+    Tab,
+    BackTab,
+    Backspace,
+    Delete,
+    Esc,
+    Up,
+    Down,
+    Left,
+    Right,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    /// Pasted text: never a command.
+    Paste(String),
+}
+
+/// What a terminal sent so far. A key may come in pieces.
+#[derive(Debug, Default)]
+pub struct KeyDecoder {
+    state: DecoderState,
+}
+
+#[derive(Debug, Default)]
+enum DecoderState {
+    #[default]
+    Ground,
+    /// After ESC: the key, or the start of a sequence.
+    Escape,
+    /// `ESC [` and what followed it.
+    Sequence(Vec<u8>),
+    /// `ESC O`: one more byte follows.
+    Single,
+    /// The first bytes of a character.
+    Character(Vec<u8>),
+    /// Between the marks of a bracketed paste.
+    Paste(Vec<u8>),
+}
+
+impl KeyDecoder {
+    pub fn decode(&mut self, bytes: &[u8]) -> Vec<KeyPress> {
+        let mut keys = Vec::new();
+        for byte in bytes {
+            self.push(*byte, &mut keys);
+        }
+        keys
+    }
+
+    /// Nothing more came for a while: an escape that stands alone is the key. A paste stays open.
+    pub fn pause(&mut self) -> Option<KeyPress> {
+        match self.state {
+            DecoderState::Escape => {
+                self.state = DecoderState::Ground;
+                Some(KeyPress::Esc)
+            }
+            DecoderState::Paste(_) => None,
+            _ => {
+                self.state = DecoderState::Ground;
+                None
+            }
+        }
+    }
+
+    pub fn is_in_paste(&self) -> bool {
+        matches!(self.state, DecoderState::Paste(_))
+    }
+
+    fn push(&mut self, byte: u8, keys: &mut Vec<KeyPress>) {
+        self.state = match mem::take(&mut self.state) {
+            DecoderState::Ground => ground(byte, keys),
+            DecoderState::Escape => match byte {
+                b'[' => DecoderState::Sequence(Vec::new()),
+                b'O' => DecoderState::Single,
+                0x1b => {
+                    keys.push(KeyPress::Esc);
+                    DecoderState::Escape
+                }
+                // Alt with a key: it means nothing here, and least of all the key alone.
+                _ => DecoderState::Ground,
+            },
+            DecoderState::Single => {
+                keys.extend(letter_key(byte));
+                DecoderState::Ground
+            }
+            DecoderState::Sequence(parameters) => sequence(parameters, byte, keys),
+            DecoderState::Character(bytes) => character(bytes, byte, keys),
+            DecoderState::Paste(text) => paste(text, byte, keys),
+        };
+    }
+}
+
+fn ground(byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
+    match byte {
+        0x1b => return DecoderState::Escape,
+        b'\r' | b'\n' => keys.push(KeyPress::Enter),
+        b'\t' => keys.push(KeyPress::Tab),
+        0x08 | 0x7f => keys.push(KeyPress::Backspace),
+        0 => (),
+        0x01..=0x1a => keys.push(KeyPress::Ctrl(char::from(byte - 1 + b'a'))),
+        b' '..=b'~' => keys.push(KeyPress::Char(char::from(byte))),
+        0xc2..=0xf4 => return DecoderState::Character(vec![byte]),
+        _ => (),
+    }
+    DecoderState::Ground
+}
+
+fn character(mut bytes: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
+    if !(0x80..=0xbf).contains(&byte) {
+        // It broke off here.
+        return ground(byte, keys);
+    }
+    bytes.push(byte);
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => {
+            keys.extend(text.chars().filter(|it| !it.is_control()).map(KeyPress::Char));
+            DecoderState::Ground
+        }
+        Err(error) if error.error_len().is_none() => DecoderState::Character(bytes),
+        Err(_) => DecoderState::Ground,
+    }
+}
+
+fn sequence(mut parameters: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
+    match byte {
+        0x1b => DecoderState::Escape,
+        b' '..=b'?' => {
+            if parameters.len() < MAX_SEQUENCE {
+                parameters.push(byte);
+            }
+            DecoderState::Sequence(parameters)
+        }
+        b'~' if parameters == b"200" => DecoderState::Paste(Vec::new()),
+        b'~' => {
+            keys.extend(number_key(&parameters));
+            DecoderState::Ground
+        }
+        b'@'..=b'}' => {
+            keys.extend(letter_key(byte));
+            DecoderState::Ground
+        }
+        _ => DecoderState::Ground,
+    }
+}
+
+fn paste(mut text: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
+    text.push(byte);
+    if text.ends_with(PASTE_END) {
+        text.truncate(text.len() - PASTE_END.len());
+        text.truncate(MAX_PASTE);
+        keys.push(KeyPress::Paste(String::from_utf8_lossy(&text).into_owned()));
+        return DecoderState::Ground;
+    }
+    // The end of a paste that is too long is looked for in the last bytes only.
+    if text.len() > MAX_PASTE + 2 * PASTE_END.len() {
+        text.drain(MAX_PASTE..=MAX_PASTE + PASTE_END.len());
+    }
+    DecoderState::Paste(text)
+}
+
+fn letter_key(byte: u8) -> Option<KeyPress> {
+    Some(match byte {
+        b'A' => KeyPress::Up,
+        b'B' => KeyPress::Down,
+        b'C' => KeyPress::Right,
+        b'D' => KeyPress::Left,
+        b'H' => KeyPress::Home,
+        b'F' => KeyPress::End,
+        b'M' => KeyPress::Enter,
+        b'Z' => KeyPress::BackTab,
+        _ => return None,
+    })
+}
+
+fn number_key(parameters: &[u8]) -> Option<KeyPress> {
+    let number = parameters.split(|it| *it == b';').next()?;
+    Some(match number {
+        b"1" | b"7" => KeyPress::Home,
+        b"4" | b"8" => KeyPress::End,
+        b"3" => KeyPress::Delete,
+        b"5" => KeyPress::PageUp,
+        b"6" => KeyPress::PageDown,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyDecoder, KeyPress, MAX_PASTE, PASTE_END};
+
+    fn decode(bytes: &[u8]) -> Vec<KeyPress> {
+        let mut decoder = KeyDecoder::default();
+        let mut keys = decoder.decode(bytes);
+        keys.extend(decoder.pause());
+        keys
+    }
+
+    fn paste(text: &str) -> KeyPress {
+        KeyPress::Paste(text.to_owned())
+    }
+
+    fn table() -> Vec<(&'static [u8], Vec<KeyPress>)> {
+        vec![
+            (b"yN 1", vec![KeyPress::Char('y'), KeyPress::Char('N'), KeyPress::Char(' '), KeyPress::Char('1')]),
+            ("é漢🚀".as_bytes(), vec![KeyPress::Char('é'), KeyPress::Char('漢'), KeyPress::Char('🚀')]),
+            (
+                b"\r\n\t\x7f\x08",
+                vec![KeyPress::Enter, KeyPress::Enter, KeyPress::Tab, KeyPress::Backspace, KeyPress::Backspace],
+            ),
+            (b"\x15\x17\x04\x00", vec![KeyPress::Ctrl('u'), KeyPress::Ctrl('w'), KeyPress::Ctrl('d')]),
+            (b"\x1b", vec![KeyPress::Esc]),
+            (b"\x1b\x1b", vec![KeyPress::Esc, KeyPress::Esc]),
+            (b"\x1by", vec![]),
+            (b"\x1b[A\x1b[B\x1b[C\x1b[D", vec![KeyPress::Up, KeyPress::Down, KeyPress::Right, KeyPress::Left]),
+            (b"\x1bOA\x1bOH\x1b[1;5A", vec![KeyPress::Up, KeyPress::Home, KeyPress::Up]),
+            (
+                b"\x1b[5~\x1b[6~\x1b[3~\x1b[Z",
+                vec![KeyPress::PageUp, KeyPress::PageDown, KeyPress::Delete, KeyPress::BackTab],
+            ),
+            (b"\x1b[15~\x1b[?1;2cy", vec![KeyPress::Char('y')]),
+            (b"\x1b[200~y\nn\x1b[A\x1b[201~x", vec![paste("y\nn\u{1b}[A"), KeyPress::Char('x')]),
+            (b"\xc3y\xffz\xed\xa0\x80", vec![KeyPress::Char('y'), KeyPress::Char('z')]),
+            ("\u{9b}y".as_bytes(), vec![KeyPress::Char('y')]),
+        ]
+    }
+
+    #[test]
+    fn bytes_give_keys_wherever_they_are_cut() {
+        for (bytes, expected) in table() {
+            assert_eq!(decode(bytes), expected, "{}", bytes.escape_ascii());
+            for cut in 0..=bytes.len() {
+                let mut decoder = KeyDecoder::default();
+                let mut keys = decoder.decode(&bytes[..cut]);
+                keys.extend(decoder.decode(&bytes[cut..]));
+                keys.extend(decoder.pause());
+                assert_eq!(keys, expected, "{} at {cut}", bytes.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_paste_gives_no_keys() {
+        let mut decoder = KeyDecoder::default();
+        assert_eq!(decoder.decode(b"\x1b[200~yyy"), []);
+        assert!(decoder.is_in_paste() && decoder.pause().is_none() && decoder.is_in_paste());
+        assert_eq!(decoder.decode(b"y\x1b[201~"), [paste("yyyy")]);
+        let long = [b"\x1b[200~".as_slice(), &vec![b'a'; 3 * MAX_PASTE], PASTE_END, b"n"].concat();
+        assert_eq!(decoder.decode(&long), [paste(&"a".repeat(MAX_PASTE)), KeyPress::Char('n')]);
+    }
+
+    /// Whatever comes, in whatever pieces: the same keys, no controls among them, and the decoder finds back.
+    #[test]
+    fn any_bytes_give_the_same_keys_in_any_pieces() {
+        let alphabet: Vec<&[u8]> =
+            table().iter().map(|it| it.0).chain([&b"\x1b["[..], b"\x1bO", b"\xf0\x9f"]).collect();
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = move |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            usize::try_from(seed % below as u64).unwrap()
+        };
+        for _ in 0..2_000 {
+            let mut bytes = Vec::new();
+            for _ in 0..random(12) {
+                match random(3) {
+                    0 => bytes.push(u8::try_from(random(256)).unwrap()),
+                    _ => bytes.extend_from_slice(alphabet[random(alphabet.len())]),
+                }
+            }
+            let (mut whole, mut pieces) = (KeyDecoder::default(), KeyDecoder::default());
+            let expected = whole.decode(&bytes);
+            let (mut keys, mut rest) = (Vec::new(), bytes.as_slice());
+            while !rest.is_empty() {
+                let (piece, more) = rest.split_at(1 + random(rest.len()));
+                keys.extend(pieces.decode(piece));
+                rest = more;
+            }
+            assert_eq!(keys, expected, "{}", bytes.escape_ascii());
+            assert!(!keys.iter().any(|it| matches!(it, KeyPress::Char(it) if it.is_control())));
+            // Out of a paste and of any sequence, a key is a key again.
+            whole.decode(PASTE_END);
+            whole.pause();
+            assert_eq!(whole.decode(b"q"), [KeyPress::Char('q')], "{}", bytes.escape_ascii());
+        }
+    }
+}

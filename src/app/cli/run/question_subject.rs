@@ -1,0 +1,210 @@
+//! The subject of a question: the command, diff or text that would be approved, cut to what fits on a screen.
+
+use serde_json::Value;
+
+use crate::app::cli::{
+    render::{
+        diff::{DiffView, diff},
+        text::{Color, Line, Span, Style},
+    },
+    terminal_text::{clean, clean_line},
+};
+
+/// Lines of a diff or of other content that a question shows at once.
+const MAX_LINES: usize = 20;
+/// The most lines that are ever shown of one text.
+const MAX_WHOLE: usize = 5_000;
+/// Characters of the subject in a record.
+const MAX_SHORT: usize = 60;
+const MAX_TITLE: usize = 300;
+/// Columns that a diff is indented by.
+const INDENT: &str = "  ";
+
+/// Where a question is shown.
+pub struct QuestionPlace<'a> {
+    /// Paths are seen from here.
+    pub cwd: &'a str,
+    pub width: usize,
+}
+
+/// What a question says before it is answered.
+#[derive(Debug, Default, PartialEq)]
+pub struct QuestionText {
+    /// A few words for the record.
+    pub short: String,
+    /// For the scrollback.
+    pub lines: Vec<Line>,
+    /// All of a text that was cut, for a look at it.
+    pub cut: Vec<Line>,
+    /// Why it is asked.
+    pub reasons: Vec<String>,
+}
+
+impl QuestionText {
+    /// A message that is the question itself.
+    pub fn of_message(message: &str) -> Self {
+        let message = clean(message);
+        let mut lines = message.trim().lines();
+        let first = lines.next().unwrap_or_default();
+        let mut res = Self { short: clean_line(first, MAX_SHORT), ..Self::default() };
+        res.lines.push(heading(first));
+        let rest: Vec<Line> = lines.map(|it| Line::plain(&format!("  {it}"))).collect();
+        res.push_at_most(rest, MAX_WHOLE);
+        res
+    }
+
+    /// What goes to the scrollback; the rest stays for the panel.
+    pub fn without_reasons(&mut self) -> Self {
+        Self { short: self.short.clone(), lines: std::mem::take(&mut self.lines), ..Self::default() }
+    }
+
+    /// A tool call that waits for approval.
+    pub fn of_call(call: &Value, place: &QuestionPlace<'_>) -> Self {
+        let text = |key: &str| call.get(key).and_then(Value::as_str);
+        let content = call.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let texts: Vec<&str> = content.iter().filter_map(|it| it.pointer("/content/text")?.as_str()).collect();
+        let Some(title) = text("title") else {
+            return Self::of_message(texts.first().copied().unwrap_or("a tool call"));
+        };
+        let title = clean_line(title, MAX_TITLE);
+        let diffs: Vec<&Value> =
+            content.iter().filter(|it| it.get("type").and_then(Value::as_str) == Some("diff")).collect();
+        let command = call.pointer("/rawInput/command").and_then(Value::as_str);
+        let is_edit = command.is_none() && text("kind") == Some("edit") && !diffs.is_empty();
+        let mut res = match command {
+            Some(command) => Self::of_command(&title, command),
+            None if is_edit => Self::of_edit(&diffs, place),
+            None => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
+        };
+        if !is_edit {
+            res.push_diffs(&diffs, true, place);
+        }
+        if text("kind") == Some("other") {
+            res.push_arguments(call.get("rawInput"));
+        }
+        for it in texts {
+            res.push_text(it);
+        }
+        res
+    }
+
+    /// The command in whole, once: a title that only repeats it is left out.
+    fn of_command(title: &str, command: &str) -> Self {
+        let words = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
+        let command = clean(command);
+        let is_title = words(&command).starts_with(words(title).trim_end_matches('…').trim_end());
+        let mut lines = command.trim_end().lines();
+        let mut res = Self::default();
+        if is_title {
+            let first = lines.next().unwrap_or_default();
+            res.short = clean_line(first, MAX_SHORT);
+            res.lines.push(heading(first));
+        } else {
+            res.short = clean_line(title, MAX_SHORT);
+            res.lines.push(heading(title));
+        }
+        let mark = if is_title { "  " } else { "  $ " };
+        let rest = lines.map(|it| Line::new(&format!("{mark}{it}"), Style::BOLD)).collect();
+        res.push_at_most(rest, MAX_WHOLE);
+        res
+    }
+
+    /// A call that only edits: its diffs say all.
+    fn of_edit(diffs: &[&Value], place: &QuestionPlace<'_>) -> Self {
+        let short = match diffs {
+            [one] => edit_name(one, place.cwd),
+            more => format!("edit {} files", more.len()),
+        };
+        let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![heading(&short)], ..Self::default() };
+        let (added, removed) = res.push_diffs(diffs, diffs.len() > 1, place);
+        if let Some(head) = res.lines.first_mut() {
+            head.push(&format!("  +{added}"), Style::color(Color::Green));
+            head.push(&format!(" −{removed}"), Style::color(Color::Red));
+        }
+        res
+    }
+
+    /// Gives how many lines come and go.
+    fn push_diffs(&mut self, diffs: &[&Value], with_names: bool, place: &QuestionPlace<'_>) -> (usize, usize) {
+        let limit = MAX_LINES / diffs.len().max(1);
+        let views: Vec<DiffView> = diffs.iter().map(|it| file_diff(it, Some(limit), place.width)).collect();
+        let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
+        let is_cut = views.iter().any(|it| it.hidden > 0);
+        for (it, view) in diffs.iter().zip(views) {
+            let name = with_names.then(|| Line::new(&format!("  {}", edit_name(it, place.cwd)), Style::BOLD));
+            self.lines.extend(name.iter().cloned().chain(view.lines));
+            if is_cut {
+                self.cut.extend(name.into_iter().chain(file_diff(it, Some(MAX_WHOLE), place.width).lines));
+            }
+        }
+        (added, removed)
+    }
+
+    /// What a tool of others gets: its title does not say.
+    fn push_arguments(&mut self, arguments: Option<&Value>) {
+        let members = arguments.and_then(Value::as_object).into_iter().flatten();
+        let lines = members.flat_map(|(name, value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = clean(&format!("{name}: {text}"));
+            // Only a name stands that far to the left.
+            let indents = std::iter::once("  ").chain(std::iter::repeat("      "));
+            indents.zip(text.lines()).map(|(indent, it)| Line::plain(&format!("{indent}{it}"))).collect::<Vec<_>>()
+        });
+        self.push_cut(lines.collect());
+    }
+
+    /// One line says why it is asked; more are content to look at.
+    fn push_text(&mut self, text: &str) {
+        let text = clean(text);
+        let text = text.trim();
+        match text.lines().count() {
+            0 => (),
+            1 => self.reasons.push(text.to_owned()),
+            _ => self.push_cut(text.lines().map(|it| Line::plain(&format!("  {it}"))).collect()),
+        }
+    }
+
+    fn push_cut(&mut self, lines: Vec<Line>) {
+        if lines.len() > MAX_LINES + 1 {
+            let more = lines.len() - MAX_LINES;
+            self.lines.extend(lines.iter().take(MAX_LINES).cloned());
+            self.lines.push(Line::new(&format!("  … {more} more lines"), Style::DIM));
+            self.cut.extend(lines.into_iter().take(MAX_WHOLE));
+            return;
+        }
+        self.lines.extend(lines);
+    }
+
+    fn push_at_most(&mut self, lines: Vec<Line>, most: usize) {
+        let more = lines.len().saturating_sub(most);
+        self.lines.extend(lines.into_iter().take(most));
+        if more > 0 {
+            self.lines.push(Line::new(&format!("  … {more} more lines"), Style::DIM));
+        }
+    }
+}
+
+/// A question's first line.
+pub fn heading(text: &str) -> Line {
+    let mut line = Line::new("? ", Style { bold: true, ..Style::color(Color::Yellow) });
+    line.push(text, Style::BOLD);
+    line
+}
+
+/// What is done to which file.
+fn edit_name(it: &Value, cwd: &str) -> String {
+    let path = it.get("path").and_then(Value::as_str).unwrap_or_default();
+    let verb = if it.get("oldText").is_some_and(Value::is_string) { "edit" } else { "create" };
+    let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
+    format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE))
+}
+
+fn file_diff(it: &Value, limit: Option<usize>, width: usize) -> DiffView {
+    let text = |key: &str| it.get(key).and_then(Value::as_str);
+    let (path, new) = (text("path").unwrap_or_default(), text("newText").unwrap_or_default());
+    let mut view = diff(path, text("oldText"), new, limit, width.saturating_sub(INDENT.len()));
+    for line in &mut view.lines {
+        line.spans.insert(0, Span::new(INDENT, Style::PLAIN));
+    }
+    view
+}

@@ -1,0 +1,95 @@
+//! The answer as the model wrote it, for a pipe, a file or the JSON object: no rendering, and only what counts.
+
+use serde_json::Value;
+
+use super::text_buffer::TextBuffer;
+
+/// Each message starts on a line of its own.
+#[derive(Debug)]
+pub struct RawAnswer {
+    buffer: TextBuffer,
+    /// Text may be taken back until the agent continues: it waits until then.
+    pub may_discard: bool,
+    /// What the last text belonged to; a change starts a new line.
+    message: Option<String>,
+    at_line_start: bool,
+}
+
+impl Default for RawAnswer {
+    fn default() -> Self {
+        Self { buffer: TextBuffer::default(), may_discard: false, message: None, at_line_start: true }
+    }
+}
+
+impl RawAnswer {
+    /// Takes a piece; gives what can be written now.
+    pub fn push(&mut self, chunk: &str, message: Option<&str>, is_text: bool) -> String {
+        let is_other = self.message.as_deref().is_some_and(|it| message.is_some_and(|new| new != it));
+        self.message = message.or(self.message.as_deref()).map(str::to_owned).or(Some(String::new()));
+        let mut res = String::new();
+        if is_other {
+            self.break_line(&mut res);
+        }
+        if is_text && !self.may_discard {
+            self.append(chunk, &mut res);
+        } else {
+            self.buffer.push(message, chunk);
+        }
+        res
+    }
+
+    /// What follows is another message. Gives the line end that is missing.
+    pub fn end_message(&mut self) -> String {
+        let mut res = String::new();
+        if self.message.take().is_some() {
+            self.break_line(&mut res);
+        }
+        res
+    }
+
+    /// What was held counts now.
+    pub fn confirm(&mut self) -> String {
+        let mut res = String::new();
+        for text in self.buffer.take() {
+            self.break_line(&mut res);
+            self.append(&text, &mut res);
+        }
+        res
+    }
+
+    /// Forgets the messages that an update says do not count any more.
+    pub fn discard(&mut self, update: &Value) {
+        self.buffer.discard(update);
+    }
+
+    /// The line end after everything.
+    pub fn end(&mut self) -> &'static str {
+        if std::mem::replace(&mut self.at_line_start, true) { "" } else { "\n" }
+    }
+
+    /// Everything that was held, each message on a line of its own.
+    pub fn take_all(&mut self) -> String {
+        let mut res = String::new();
+        for text in self.buffer.take() {
+            if !res.is_empty() && !res.ends_with('\n') {
+                res.push('\n');
+            }
+            res += &text;
+        }
+        res
+    }
+
+    fn break_line(&mut self, out: &mut String) {
+        self.buffer.start_piece();
+        if !self.at_line_start {
+            self.append("\n", out);
+        }
+    }
+
+    fn append(&mut self, text: &str, out: &mut String) {
+        if let Some(last) = text.chars().next_back() {
+            self.at_line_start = last == '\n';
+            out.push_str(text);
+        }
+    }
+}

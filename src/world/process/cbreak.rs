@@ -1,0 +1,191 @@
+//! Cbreak mode of the terminal: keys come one by one and are not shown. It is put back on exit, panic, Ctrl-Z and signals.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::fd::AsFd,
+    panic,
+    sync::{Arc, Mutex},
+};
+
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        signal::{Signal, kill},
+        termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
+    },
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::Notify,
+};
+
+const PASTE_ON: &[u8] = b"\x1b[?2004h";
+const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+
+/// The terminal and how it was. Nothing of it is touched from the background: that stops a process.
+pub struct CbreakMode {
+    terminal: File,
+    state: Mutex<CbreakState>,
+    resumed: Notify,
+}
+
+enum CbreakState {
+    /// As the shell left it.
+    Off,
+    On(Box<Termios>),
+    /// No more keys are wanted.
+    Ended,
+}
+
+impl CbreakMode {
+    /// # Errors
+    /// When there is no terminal, or it has no such mode.
+    pub fn start(terminal: File) -> io::Result<Arc<Self>> {
+        tcgetattr(&terminal)?;
+        let mode = Arc::new(Self { terminal, state: Mutex::new(CbreakState::Off), resumed: Notify::new() });
+        mode.enter();
+        let (to_restore, previous) = (mode.clone(), panic::take_hook());
+        panic::set_hook(Box::new(move |info| {
+            // The lock may be held by what panics.
+            if let Ok(mut state) = to_restore.state.try_lock() {
+                to_restore.restore(&mut state);
+            }
+            previous(info);
+        }));
+        mode.clone().follow_job_control();
+        Ok(mode)
+    }
+
+    pub fn terminal(&self) -> &File {
+        &self.terminal
+    }
+
+    pub fn is_in_front(&self) -> bool {
+        is_in_front(&self.terminal)
+    }
+
+    /// Takes keys one by one, unless it does already or the terminal is another program's.
+    pub fn enter(&self) {
+        let Ok(mut state) = self.state.lock() else { return };
+        if !matches!(*state, CbreakState::Off) || !self.is_in_front() {
+            return;
+        }
+        let Ok(before) = tcgetattr(&self.terminal) else { return };
+        if self.set(&before).is_ok() {
+            _ = (&self.terminal).write_all(PASTE_ON);
+            *state = CbreakState::On(Box::new(before));
+        }
+    }
+
+    /// After a stop: a shell may have changed the terminal meanwhile.
+    fn enter_again(&self) {
+        if let (Ok(state), true) = (self.state.lock(), self.is_in_front())
+            && let CbreakState::On(before) = &*state
+        {
+            _ = self.set(before);
+            _ = (&self.terminal).write_all(PASTE_ON);
+        }
+        self.enter();
+        self.resumed.notify_one();
+    }
+
+    /// Ends when the user came back after a stop.
+    pub async fn resumed(&self) {
+        self.resumed.notified().await;
+    }
+
+    fn set(&self, before: &Termios) -> nix::Result<()> {
+        let mut new = before.clone();
+        // The signal keys stay what they are.
+        new.local_flags.remove(LocalFlags::ECHO | LocalFlags::ECHONL | LocalFlags::ICANON);
+        for (index, value) in [(SpecialCharacterIndices::VMIN, 1), (SpecialCharacterIndices::VTIME, 0)] {
+            if let Some(it) = new.control_chars.get_mut(index as usize) {
+                *it = value;
+            }
+        }
+        tcsetattr(&self.terminal, SetArg::TCSANOW, &new)
+    }
+
+    /// The terminal as it was.
+    pub fn leave(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            self.restore(&mut state);
+        }
+    }
+
+    /// The terminal as it was, for good.
+    pub fn end(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            self.restore(&mut state);
+            *state = CbreakState::Ended;
+        }
+    }
+
+    fn restore(&self, state: &mut CbreakState) {
+        if let CbreakState::On(before) = state
+            && self.is_in_front()
+        {
+            _ = (&self.terminal).write_all(PASTE_OFF);
+            _ = tcsetattr(&self.terminal, SetArg::TCSANOW, before);
+            *state = CbreakState::Off;
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.state.lock().is_ok_and(|it| matches!(*it, CbreakState::Ended))
+    }
+
+    /// Ctrl-Z gives the terminal back before it stops us; the return takes it again.
+    fn follow_job_control(self: Arc<Self>) {
+        let (Ok(mut stop), Ok(mut go_on)) = (
+            signal(SignalKind::from_raw(Signal::SIGTSTP as i32)),
+            signal(SignalKind::from_raw(Signal::SIGCONT as i32)),
+        ) else {
+            return;
+        };
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    Some(()) = stop.recv() => {
+                        self.leave();
+                        if has_job_control() {
+                            _ = kill(nix::unistd::getpid(), Signal::SIGSTOP);
+                        }
+                        self.enter_again();
+                    }
+                    Some(()) = go_on.recv() => self.enter_again(),
+                    else => return,
+                }
+            }
+        });
+    }
+}
+
+/// Whether a shell looks after our process group: without one nothing would wake us again.
+fn has_job_control() -> bool {
+    nix::unistd::getsid(None).is_ok_and(|it| it != nix::unistd::getpgrp())
+}
+
+/// # Errors
+/// Without a controlling terminal.
+pub fn open_terminal() -> io::Result<File> {
+    // A terminal is no file of anybody's: there is nothing for the disk's rules to guard.
+    #[allow(clippy::disallowed_methods)]
+    File::options().read(true).write(true).open("/dev/tty")
+}
+
+/// Whether the terminal is ours at the moment: another job's is neither read nor set.
+pub fn is_in_front(terminal: &File) -> bool {
+    nix::unistd::tcgetpgrp(terminal).is_ok_and(|it| it == nix::unistd::getpgrp())
+}
+
+/// Whether something can be read before the time is up. What is wrong with the terminal is said by the read.
+pub fn wait_readable(terminal: &File, limit: PollTimeout) -> bool {
+    let mut fds = [PollFd::new(terminal.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut fds, limit) {
+        Ok(ready) => ready > 0,
+        Err(error) => error != Errno::EINTR,
+    }
+}
