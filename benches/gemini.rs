@@ -22,7 +22,7 @@ use castor::{
         models::{
             Generator, Sink,
             gemini::{Gemini, GeminiDecoder},
-            remote::{Decode, Endpoint, Remote},
+            remote::{Decode, Endpoint, Remote, origin::EndpointOrigin},
         },
     },
 };
@@ -39,7 +39,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for (name, answer) in [("plain", plain()), ("chunked", chunked())] {
         let base_url = serve(answer)?;
-        let endpoint = Endpoint { base_url, key: "key".into(), headers: Vec::new(), tokens: None };
+        let endpoint = Endpoint {
+            base_url,
+            key: "key".into(),
+            headers: Vec::new(),
+            tokens: None,
+            origin: EndpointOrigin::default(),
+        };
         let dialect = Gemini { api_version: "v1beta".to_owned(), bearer: false, vertex: None };
         let model = Arc::new(Remote::new(endpoint, dialect, Arc::new(Http::default())));
         let mut n_sends = 0;
