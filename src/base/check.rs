@@ -54,3 +54,16 @@ impl CheckFinding {
         Self { decision: Decision::Allow, reason: String::new() }
     }
 }
+
+/// What denies a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denier {
+    /// A rule of people's.
+    #[default]
+    Rule,
+    /// castor's own rules for the mode.
+    Mode,
+    /// Nobody can be asked.
+    Nobody,
+    Checker,
+}

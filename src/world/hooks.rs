@@ -205,7 +205,7 @@ mod tests {
         let command = format!("sh {script}");
         assert_eq!(ran(&command, vec![(script.clone(), hash.clone())]).await, exit(0, "one\n", ""));
         fs::write(&script, "echo two").unwrap();
-        let why = format!("{script} is not as it was when it was trusted");
+        let why = format!("{script} has changed since you trusted it");
         assert_eq!(ran(&command, vec![(script, hash)]).await.end, HookEnd::NotStarted(why));
     }
 }

@@ -84,7 +84,7 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
     if args.revoke {
         let (changed, warning) = trust::set_rule(&home, &ground.folder, None)?;
         warning.map_or(Ok(()), |it| writeln!(out, "{it}"))?;
-        writeln!(out, "{}", if changed { "Taken back." } else { "castor's own list says nothing about this folder." })?;
+        writeln!(out, "{}", if changed { "Revoked." } else { "castor's own list says nothing about this folder." })?;
     } else {
         if let Some(it) = folder_config::broad_folder(env, &ground, choice).filter(|_| !args.yes) {
             writeln!(out, "{}", wide_folder_warning(&it))?;
@@ -170,13 +170,13 @@ mod tests {
         assert_eq!(say(&["why"]), (trusted.replace("is used", changed), 1));
         assert_eq!(say(&["."]).1, 0, "saying it again covers what is there now");
         assert_eq!((say(&["--never"]).1, say(&["why"]).1), (0, 1));
-        assert_eq!(say(&["--revoke"]), (format!("Taken back.\n{unknown}"), 0));
+        assert_eq!(say(&["--revoke"]), (format!("Revoked.\n{unknown}"), 0));
         assert_eq!(say(&["--parent"]).1, 0);
         assert_eq!(say(&["why", ".."]).1, 0);
         let wide = format!("{rules}: TRUST_PARENT\n");
         for line in [&[][..], &["."], &["--yes"]] {
             let (text, code) = say(line);
-            assert!(code == 0 && text.starts_with("It was trusted already, with all that is beside it"), "{text}");
+            assert!(code == 0 && text.starts_with("It was trusted already, with its sibling folders"), "{text}");
             assert_eq!((say(&["list"]).0, say(&["why", ".."]).1), (wide.clone(), 0));
         }
         assert_eq!((say(&["--revoke"]).1, say(&[]).1), (0, 0));

@@ -3,9 +3,12 @@
 use super::{
     query::{CheckerVerdict, Query},
     rules::{CheckerRule, RuleSet},
-    verdict::{Denier, PartialVerdict, Verdict},
+    verdict::{PartialVerdict, Verdict},
 };
-use crate::base::{check::CheckFinding, log::Decision};
+use crate::base::{
+    check::{CheckFinding, Denier},
+    log::Decision,
+};
 
 /// The next checker that has to be heard before a call can be decided on that `ruled` says is `decision`. None where it is
 /// denied anyway: nobody need know of it then.

@@ -12,9 +12,12 @@ use super::{
     rules::RuleSet,
     safe,
     shell::{self, CommandRole, Script, ShellCommand, ShellLine, ShellWord, WordKind},
-    verdict::{Denier, PartialVerdict, Verdict, unasked_denial},
+    verdict::{PartialVerdict, Verdict, unasked_denial},
 };
-use crate::base::log::{Decision, Grant, Mode};
+use crate::base::{
+    check::Denier,
+    log::{Decision, Grant, Mode},
+};
 
 /// The rule that a yes for this session goes by.
 pub const SESSION_GRANT_RULE: &str = "allowed for this session";

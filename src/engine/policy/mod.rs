@@ -41,4 +41,4 @@ pub use rule::{Rule, Tier};
 pub use rules::{CheckerRule, PolicyFile, RuleSet, unconditional_deny};
 pub use safe::is_read_only_line;
 pub use settings_rules::ToolLists;
-pub use verdict::{Denier, Verdict};
+pub use verdict::Verdict;

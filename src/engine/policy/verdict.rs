@@ -5,6 +5,7 @@ use super::{
     rule::{Rule, Tier},
 };
 use crate::base::{
+    check::Denier,
     log::{Decision, Grant, Mode},
     path::AbsPath,
     sandbox::SandboxGrant,
@@ -13,19 +14,6 @@ use crate::base::{
 
 /// Longest reason that a question shows, in characters.
 const MAX_WHY: usize = 300;
-
-/// What denies a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Denier {
-    /// A rule of people's.
-    #[default]
-    Rule,
-    /// castor's own rules for the mode.
-    Mode,
-    /// Nobody can be asked.
-    Nobody,
-    Checker,
-}
 
 /// The decision and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

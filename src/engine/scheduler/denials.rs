@@ -2,11 +2,12 @@
 
 use crate::{
     base::{
+        check::Denier,
         log::Mode,
         text,
         tool::{ToolError, ToolOutput},
     },
-    engine::policy::{Denier, Verdict},
+    engine::policy::Verdict,
 };
 
 /// Why calls end before they were done: for the model a few words, for the person a sentence.
@@ -138,8 +139,8 @@ mod tests {
         CancelReason, blocked_by_hook, denied, hidden, refused, stopped_by_hook, unanswered, withheld_by_hook,
     };
     use crate::{
-        base::{content::joined_text, log::Mode, tool::ToolOutput},
-        engine::policy::{Denier, Verdict},
+        base::{check::Denier, content::joined_text, log::Mode, tool::ToolOutput},
+        engine::policy::Verdict,
     };
 
     /// The model reads `for_model`, the person `for_person`.

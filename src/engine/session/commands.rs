@@ -80,7 +80,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("help", "", "What can be typed here", help),
     command("clear", "", "Start over; the transcript stays visible", clear).clears_conversation(),
     turn_command("compress", "[what to keep]", "Replaces the older part of this conversation by a summary", compress),
-    turn_command("undo", "[number of turns]", "Takes back what the last turn changed in files", undo::undo),
+    turn_command("undo", "[number of turns]", "Undoes the file changes of the last turn", undo::undo),
     turn_command("redo", "", "Takes the last `/undo` or `/rewind` of files back", undo::redo),
     turn_command("rewind", "number|message [both|files|conversation]", "Goes back to before a prompt", undo::rewind),
     command("checkpoints", "", "The prompts so far, and what they changed in files", undo::list),
@@ -364,7 +364,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
             match at.and_then(|it| grants.get(it)) {
                 Some(grant) => {
                     revoke(step, grant.clone());
-                    format!("Taken back: {}.", in_words(grant))
+                    format!("Revoked: {}.", in_words(grant))
                 }
                 None => format!("There is no permission {number}; `/permissions` lists them."),
             }

@@ -147,7 +147,8 @@ mod tests {
         ground.write("h/.castor/trustedFolders.json", &list);
         assert_eq!(say(&["list"], "").0, format!("{own}{user}"));
         ground.write("w/a", "changed");
-        let why = "it starts a, which is changed since you trusted the folder; `castor trust` uses it as it is now.";
+        let why =
+            "it starts a, which is changed since you trusted the folder; `castor trust` trusts its current content.";
         let off = format!("{user}\n.castor/settings.json is not used: {why}\n");
         assert_eq!(say(&["list"], "").0, off);
     }

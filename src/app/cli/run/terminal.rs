@@ -125,6 +125,13 @@ pub fn is_there() -> bool {
     open_terminal().is_ok()
 }
 
+/// Columns of the terminal.
+pub fn columns() -> usize {
+    const DEFAULT: usize = 80;
+    let size = open_terminal().ok().and_then(|it| rustix::termios::tcgetwinsize(it).ok());
+    size.map_or(DEFAULT, |it| if it.ws_col == 0 { DEFAULT } else { it.ws_col.into() })
+}
+
 /// Whole lines. Reads in a thread that lives as long as the process.
 pub fn lines() -> mpsc::Receiver<String> {
     let (to, lines) = mpsc::channel(QUEUE);

@@ -76,10 +76,10 @@ async fn verdicts_and_failures() {
         (r#"echo '{"decision": "allow"}'; exit 3"#, "it ended with exit code 3"),
         (r#"echo '{"decision": "allow"}'; kill -KILL $$"#, "it was ended by SIGKILL"),
         ("echo nonsense", "its answer is no verdict (nonsense): "),
-        (r#"echo '{"decision": "allow"} {"decision": "deny"}'"#, "what it said is no verdict"),
-        (r#"echo '{"decision": "maybe"}'"#, "what it said is no verdict"),
+        (r#"echo '{"decision": "allow"} {"decision": "deny"}'"#, "its answer is no verdict"),
+        (r#"echo '{"decision": "maybe"}'"#, "its answer is no verdict"),
         (r#"echo '{"decision": "deny"}'"#, "it gave no reason"),
-        ("", "what it said is no verdict"),
+        ("", "its answer is no verdict"),
         ("while :; do echo 0123456789012345678901234567890123456789; done", "it said more than 64 KiB"),
         ("exec /nonexistent", "it ended with exit code"),
     ] {
@@ -132,7 +132,7 @@ async fn the_agent_cannot_be_its_own_judge() {
     let gone = ground.ask_with("~/nothing", &[], wants).await.unwrap_err();
     assert!(gone.starts_with("it could not be started: "), "{gone}");
     let said = ground.ask_with("/bin/sh", &[&outside], wants).await.unwrap_err();
-    assert!(said.starts_with("what it said is no verdict"), "{said}");
+    assert!(said.starts_with("its answer is no verdict"), "{said}");
 }
 
 /// Dropping the question ends who was asked, with everybody it started.
