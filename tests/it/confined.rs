@@ -466,7 +466,7 @@ fn hidden_denial_is_reported_to_the_model() {
     let results = parts.filter_map(|it| it.get("functionResponse")).map(Value::to_string);
     let told: Vec<(bool, bool)> = results
         .map(|it| {
-            let kept = it.contains("The sandbox kept this command from writing below /opt");
+            let kept = it.contains("The sandbox blocked writing below /opt");
             (kept, it.contains("ended with exit code 0, but"))
         })
         .collect();

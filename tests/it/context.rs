@@ -222,7 +222,7 @@ fn the_providers_own_count_is_learned() {
     let refused = |client: &mut Client| {
         let (answer, _) = prompt(client, &session, &long);
         let why = answer["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(why.contains("too long for local/m1") && why.contains("it reads 32000 at once"), "{answer}");
+        assert!(why.contains("too long for local/m1") && why.contains("its context window is 32000"), "{answer}");
     };
     refused(&mut client);
     client.end().unwrap();

@@ -213,7 +213,7 @@ fn hooks_fire_in_every_mode() {
         let mut life = Life::new(&settings(HookEvent::BeforeTool, "block", 600_000));
         life.client.result("session/set_mode", json!({"sessionId": life.session, "modeId": mode})).unwrap();
         life.prompt("go");
-        let seen = ["failed Tool execution blocked: blocked by test", "\"Done.\"", "end_turn"];
+        let seen = ["failed A hook blocked this call: blocked by test", "\"Done.\"", "end_turn"];
         assert_eq!(
             (life.seen.as_slice(), life.fired()["BeforeTool"].len()),
             (&seen.map(str::to_owned)[..], 1),

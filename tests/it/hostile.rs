@@ -162,7 +162,7 @@ fn hostile_repository_runs_nothing_before_trust() {
 /// wants it, and nowhere else.
 #[test]
 fn headless_run_ignores_a_hostile_repository() {
-    for (mode, code, n_asked) in [("yolo", 55, 0), ("default", 0, 2)] {
+    for (mode, code, n_asked) in [("yolo", 55, 0), ("default", 56, 2)] {
         let mut sandbox = Sandbox::new();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -167,7 +167,7 @@ fn beside_a_process_with_the_network_no_command_sees_secrets() {
         assert_eq!(asked.len(), 1, "{namespaces:?} {told}");
         assert!(told.contains("backgroundPids"), "{namespaces:?} {told}");
         let told = bed.run();
-        assert!(told.contains("A command with the network still runs"), "{namespaces:?} {told}");
+        assert!(told.contains("A command with network access still runs"), "{namespaces:?} {told}");
         assert_eq!(fs::read_to_string(bed.path("k")).unwrap(), "", "{namespaces:?} {told}");
     }
 }

@@ -159,7 +159,7 @@ fn subfolder_instructions_load_on_first_access() {
     prompt(&mut client, &session, "three");
     assert_eq!(contents(5)[..contents(4).len()], contents(4));
     let (_, said) = prompt(&mut client, &session, "/memory refresh");
-    assert!(said.contains("Of sub-folders it was told these") && said.contains("sub/GEMINI.md` (project"), "{said}");
+    assert!(said.contains("It also knows these of subfolders") && said.contains("sub/GEMINI.md` (project"), "{said}");
     prompt(&mut client, &session, "four");
     assert_eq!([5, 6, 7].map(|it| told(&server, it, "CHANGED-WORD")), [1, 1, 2]);
 }

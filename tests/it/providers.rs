@@ -326,10 +326,12 @@ fn a_workspace_names_no_provider() {
     sandbox.env.push(("OPENAI_API_KEY".into(), "CANARY-local-key".into()));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
-    client.new_session(&sandbox.workspace()).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
     assert_eq!(server.asked().len(), 0);
-    let warned = std::fs::read_to_string(sandbox.stderr()).unwrap();
-    assert!(warned.contains("providers") && warned.contains("a workspace may not set this"), "{warned}");
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/stats"}]});
+    let (_, told) = client.call("session/prompt", params).unwrap();
+    let told = format!("{told:?}");
+    assert!(told.contains("providers") && told.contains("a workspace may not set this"), "{told}");
 }
 
 fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {

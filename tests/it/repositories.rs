@@ -96,7 +96,7 @@ fn auto_asks_before_it_writes_a_repository_outside_the_roots() {
         };
         let asked = question.to_string();
         let folder = git_folder(&bed).display().to_string();
-        assert!(asked.contains(&format!("from writing below {folder}.")), "{root}: {asked}");
+        assert!(asked.contains(&format!("blocked writing below {folder}.")), "{root}: {asked}");
         let before = heads(&bed);
         let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
         bed.client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": yes}));
@@ -376,7 +376,7 @@ fn git_that_cannot_write_its_settings_is_offered_them() {
     let config = fs::read_to_string(repo.join(".git/config")).unwrap();
     assert!(config.contains("[remote \"r\"]") && !repo.join(".git/hooks/evil").exists(), "{config}");
     let (asked, told) = prompt(&mut bed.client, &bed.session, "go", "allow_once");
-    assert!(asked.is_empty() && told.contains("<<done>>") && told.contains("kept this command from writing"), "{told}");
+    assert!(asked.is_empty() && told.contains("<<done>>") && told.contains("The sandbox blocked writing"), "{told}");
 }
 
 /// People, watchers and models saw folders there that nobody had made.

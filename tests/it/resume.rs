@@ -135,7 +135,7 @@ fn obsolete_grant_is_reported_once() {
         assert_eq!(bed.log(&session), before, "looking changes nothing");
         let (answer, told) = prompt(&mut client, &session, "and now?");
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-        assert_eq!(told.contains("a yes to the network is for one line now"), is_said, "{told}");
+        assert_eq!(told.contains("an approval of the network now covers one command"), is_said, "{told}");
         client.end().unwrap();
     }
 }
@@ -181,7 +181,7 @@ fn model_flag_wins_and_is_reported() {
     let (opened, _) = client.call("session/load", bed.place(&session)).unwrap();
     assert_eq!((model_of(&opened), bed.log(&session)), (&json!("gemini-2.5-pro"), before));
     let (_, told) = prompt(&mut client, &session, "and now?");
-    let words = "goes on with the model gemini-2.5-pro, as castor was started with it; before, it was mine/good.";
+    let words = "resumes with the model gemini-2.5-pro, as castor was started with it; before, it was mine/good.";
     assert!(told.contains("\"notice\"") && told.contains(words), "{told}");
     assert_eq!(bed.n_asked(), (1, 1));
     // What is chosen after that holds, also where the same process loads the session again.
@@ -238,7 +238,7 @@ fn castor_run_goes_on_with_the_model_of_the_session() {
     bed.with_gemini();
     let (code, said, why) = run(&bed, &["-r", "latest", "-m", "gemini-2.5-pro", "and now?"]);
     assert_eq!((code, said.trim()), (Some(0), "Three."), "{why}");
-    assert!(why.contains("goes on with the model gemini-2.5-pro"), "{why}");
+    assert!(why.contains("resumes with the model gemini-2.5-pro"), "{why}");
     assert_eq!(bed.n_asked(), (2, 1));
 }
 

@@ -178,7 +178,7 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
         "confirm" => refused("Verify your account.", &["VALIDATION_REQUIRED"]),
         "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
         "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
-        "garbage" => Err(Failure::new(FailureKind::Garbage, "no JSON")),
+        "garbage" => Err(Failure::new(FailureKind::Garbage, "This is no model: check its address")),
         "no-key" => Err(Failure::new(FailureKind::Auth, "no key")),
         "panic" => Err(Failure::new(FailureKind::Panicked, "boom")),
         _ => return None,
