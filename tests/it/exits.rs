@@ -183,7 +183,7 @@ fn sessions_show_exit_codes_of_commands() {
     let exits = ["  ! run_shell_command: false (exit code 1)\n", "exit 128' (exit code 128)\n"];
     says("sessions show latest", &exits);
     says("sessions export latest", &["*(exit code 1", "*(exit code 128"]);
-    says("sessions export latest --format html", &["<small>exit code 1 · "]);
+    says("sessions export latest --format html", &["exit code 1"]);
 }
 
 #[test]

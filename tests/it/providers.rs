@@ -328,7 +328,7 @@ fn a_workspace_names_no_provider() {
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
     assert_eq!(server.asked().len(), 0);
-    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/stats"}]});
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "hi"}]});
     let (_, told) = client.call("session/prompt", params).unwrap();
     let told = format!("{told:?}");
     assert!(told.contains("providers") && told.contains("a workspace may not set this"), "{told}");

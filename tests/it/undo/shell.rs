@@ -113,7 +113,7 @@ $ castor undo two latest
 castor: two is no number of turns
 [exit 42]
 $ castor undo 0
-castor: 0: castor undo takes back the last turn; give 1 or more, or a session's id
+castor: 0: castor undo undoes the last turn; give a number from 1, or a session's id
 [exit 42]
 $ castor rewind
 Session $ID (go)
@@ -175,12 +175,12 @@ Restored
   b.txt
 Not restored
   a.txt: it was changed since
-The same with --on-conflict restore restores these, too
+The same command with --on-conflict restore also restores these
 $ castor undo --on-conflict keep
 Session $ID (go)
 Not restored
   a.txt: it was changed since
-The same with --on-conflict restore restores these, too
+The same command with --on-conflict restore also restores these
 $ castor undo --on-conflict restore
 Session $ID (go)
 Restored
