@@ -186,7 +186,10 @@ fn prompt_that_cannot_shrink_fails_once() {
     let session = client.new_session(&sandbox.workspace()).unwrap();
     let (answer, _) = prompt(&mut client, &session, &"word ".repeat(20_000));
     let why = answer["error"]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("too long for local/m1") && why.contains(&format!("its context window is {WINDOW}")), "{answer}");
+    assert!(
+        why.contains("too long for local/m1") && why.contains(&format!("its context window is {WINDOW}")),
+        "{answer}"
+    );
     for n in 1..=6 {
         let (answer, _) = prompt(&mut client, &session, &format!("prompt {n}"));
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{n}: {answer}");

@@ -5,10 +5,8 @@ use super::{
     rules::{CheckerRule, RuleSet},
     verdict::{PartialVerdict, Verdict},
 };
-use crate::base::{
-    check::{CheckFinding, Denier},
-    log::Decision,
-};
+use crate::base::check::{CheckFinding, Denier};
+use crate::base::log::Decision;
 
 /// The next checker that has to be heard before a call can be decided on that `ruled` says is `decision`. None where it is
 /// denied anyway: nobody need know of it then.

@@ -288,11 +288,11 @@ impl Screen {
     }
 }
 
-/// The first half of an id of castor's tells the millisecond: enough to find the session again.
+/// The end of an id of castor's is random: so many characters name one session among millions.
 fn resume_command(session: &str) -> String {
-    const SHORT: usize = 13;
+    const SHORT: usize = 7;
     const WHOLE: usize = 36;
-    let id = if session.len() == WHOLE { session.get(..SHORT).unwrap_or(session) } else { session };
+    let id = if session.len() == WHOLE { session.get(WHOLE - SHORT..).unwrap_or(session) } else { session };
     format!("castor run -r {} \"…\"", clean_line(id, WHOLE))
 }
 

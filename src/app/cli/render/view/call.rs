@@ -127,11 +127,10 @@ impl CallView {
         match self.text("kind") {
             "execute" => Some(self.command()),
             "read" => Some(format!("read {}", path()?)),
-            "edit" if self.text("name") == "write_file" => Some(format!("write {}", path()?)),
+            "edit" if self.input("content").is_some() => Some(format!("write {}", path()?)),
             "edit" => Some(format!("edit {}", path()?)),
             "delete" => Some(format!("delete {}", path()?)),
-            "search" if self.text("name") == "list_directory" => Some(format!("list {}", path()?)),
-            "search" if self.text("name") == "glob" => Some(format!("find {}{}", pattern?, self.place(cwd))),
+            "search" if pattern.is_none() => Some(format!("list {}", path()?)),
             "search" => Some(format!("search \"{}\"{}", pattern?, self.place(cwd))),
             _ => None,
         }
