@@ -127,9 +127,9 @@ pub fn literals(code: &str) -> Vec<Literal> {
             let length = code[start..].find(&format!("\"{hashes}")).unwrap_or(code.len() - start);
             res.push(Literal { line: line(), text: code[start..start + length].to_owned() });
             at = start + length + 1 + hashes.len();
-        } else if rest.starts_with('"') {
-            let length = quoted_length(&rest[1..]);
-            res.push(Literal { line: line(), text: joined(&rest[1..=length]) });
+        } else if let Some(quoted) = rest.strip_prefix('"') {
+            let length = quoted_length(quoted);
+            res.push(Literal { line: line(), text: joined(&quoted[..length]) });
             at += length + 2;
         } else {
             at += char_length(rest);

@@ -215,7 +215,7 @@ impl PromptAnswerMeta {
         let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
         let stats = stats.filter(|_| wants_stats);
         let is_empty = cost.is_none() && stats.is_none() && stop.is_none();
-        (!is_empty).then(|| Self { castor: OwnPromptAnswerMeta { cost, stats, stop } })
+        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop } })
     }
 }
 

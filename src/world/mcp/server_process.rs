@@ -144,6 +144,7 @@ mod tests {
         let named = format!("npm error A complete log of this run can be found in: {}", file.display());
         let npm = ["npm warn old", "npm error code E404", "npm error 404 Not Found", "npm error 404 again", &named];
         check(&npm, "npm error code E404; npm error 404 Not Found");
+        #[allow(clippy::disallowed_methods)]
         std::fs::write(&file, "").unwrap();
         check(&npm, &format!("npm error code E404; npm error 404 Not Found (its log: {})", file.display()));
         let node = ["node:internal:1228", "  throw err; // Error", "Error: Cannot find module '/x'", "Node.js v22"];

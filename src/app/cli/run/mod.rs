@@ -103,7 +103,8 @@ pub enum ModelReach {
 
 impl RunContext {
     pub fn detect(cwd: PathBuf, model_access: impl FnOnce(&AbsPath) -> ModelReach + 'static) -> Self {
-        let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+        let env = Env::from_process();
+        let variable = |name: &str| env.get(name).filter(|it| !it.is_empty()).map(str::to_owned);
         let (stdout_is_terminal, stderr_is_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {
             cwd,

@@ -11,6 +11,7 @@ mod table;
 mod tests;
 
 use super::text::Line;
+use crate::base::text::head;
 use blocks::Blocks;
 
 /// A longer block that has not ended gives up what it has, and a longer line what it is.
@@ -87,7 +88,7 @@ impl MarkdownStream {
         let found = find(from, MAX_OPEN, [b'\n', b'\n']);
         let found = found.or_else(|| find(from.max(MAX_OPEN), 2 * MAX_OPEN, [b'\n', b' ']));
         if found.is_none() && line.len() >= 2 * MAX_OPEN {
-            return Some(self.unread.floor_char_boundary(start + 2 * MAX_OPEN));
+            return Some(start + head(self.unread.get(start..)?, 2 * MAX_OPEN).len());
         }
         found
     }

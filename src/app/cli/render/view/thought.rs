@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use crate::app::cli::{
-    render::{
-        clip::clip,
-        text::{Line, Style},
-        words,
+use crate::{
+    app::cli::{
+        render::{
+            clip::clip,
+            text::{Line, Style},
+            words,
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    base::text::head,
 };
 
 /// Bytes of a thought that are kept: its beginning.
@@ -28,7 +31,7 @@ impl ThoughtView {
 
     pub fn push(&mut self, text: &str) {
         if self.text.len() < MAX_KEPT {
-            self.text.push_str(text.get(..text.floor_char_boundary(MAX_KEPT)).unwrap_or_default());
+            self.text.push_str(head(text, MAX_KEPT));
         }
     }
 

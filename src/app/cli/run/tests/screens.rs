@@ -263,6 +263,7 @@ fn play(scenario: &str, columns: usize, colored: bool) -> Stage {
     stage
 }
 
+#[allow(clippy::disallowed_methods)]
 fn check(path: &Path) {
     let file = fs::read_to_string(path).unwrap();
     let scenario = file.split(BAR).next().unwrap().trim_end();
@@ -281,6 +282,7 @@ fn check(path: &Path) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)]
 fn screens_are_as_they_were() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/screens");
     let only = std::env::var("SCREEN").unwrap_or_default();
