@@ -298,7 +298,7 @@ fn one_attempt(dialect: &'static Dialect) {
         (
             "a list",
             status(200, "content-type: application/json\r\n", "[{}]"),
-            Error(-32603, "answered with a web page"),
+            Error(-32603, "a stream of events"),
         ),
         ("garbage", stream("data: nonsense\n\n"), Error(-32603, "nonsense")),
         ("garbage after a chunk", stream(&format!("{first}data: nonsense\n\n")), Error(-32603, "nonsense")),

@@ -179,7 +179,7 @@ pub fn generated(word: &str) -> Option<Result<(), Failure>> {
         "reset" => Err(Failure::new(FailureKind::Stream, "reset")),
         "unreachable" => Err(Failure::new(FailureKind::Connect, "refused")),
         "garbage" => Err(Failure::new(FailureKind::Garbage, "This is no model: check its address")),
-        "no-key" => Err(Failure::new(FailureKind::Auth, "no key")),
+        "no-key" => Err(Failure::new(FailureKind::Auth, "No key: set one")),
         "panic" => Err(Failure::new(FailureKind::Panicked, "boom")),
         _ => return None,
     })
