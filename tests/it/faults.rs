@@ -295,11 +295,7 @@ fn one_attempt(dialect: &'static Dialect) {
         ("413", status(413, "", &error(413, "request_too_large", "Large")), Error(-32603, "Large")),
         ("302", status(302, "location: http://127.0.0.1:1/\r\n", ""), Error(-32603, "302")),
         ("a page", status(200, "content-type: text/html\r\n", "<html>"), Error(-32603, "answered with a web page")),
-        (
-            "a list",
-            status(200, "content-type: application/json\r\n", "[{}]"),
-            Error(-32603, "a stream of events"),
-        ),
+        ("a list", status(200, "content-type: application/json\r\n", "[{}]"), Error(-32603, "a stream of events")),
         ("garbage", stream("data: nonsense\n\n"), Error(-32603, "nonsense")),
         ("garbage after a chunk", stream(&format!("{first}data: nonsense\n\n")), Error(-32603, "nonsense")),
         ("no stream", stream("\0\u{1}\u{2} what"), Error(-32603, "what")),

@@ -44,7 +44,7 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     let response = initialize::response(&client, &login);
     state.tasks.store.set_client(&client.name);
     state.client = Some(client);
-    state.tasks.probe_sandbox();
+    state.tasks.prepare_sessions();
     reply_now(&response)
 }
 

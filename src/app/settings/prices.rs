@@ -40,6 +40,11 @@ struct ListedPrice {
     price: Value,
 }
 
+/// Reads the list, so that the first session does not have to.
+pub fn load_list() {
+    LazyLock::force(&MAKERS);
+}
+
 pub(super) fn read(get: &Getter<'_>, providers: &[Provider], warnings: &mut Vec<Warning>) -> Prices {
     let mut res = makers_prices(providers);
     for (model, it) in get.value(KEY).as_object().into_iter().flatten() {

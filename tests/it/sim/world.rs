@@ -158,7 +158,7 @@ impl World {
                 }
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for it.
-                Job::SyncLog(_) | Job::ProbeSandbox => (),
+                Job::SyncLog(_) | Job::PrepareSessions => (),
                 Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
                     self.chores += 1;
                     self.saves += 1;

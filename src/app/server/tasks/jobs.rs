@@ -43,8 +43,8 @@ pub enum Job {
     SessionEndHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(SessionSearch),
-    /// Probes the system's sandbox before the first session needs it. Not answered.
-    ProbeSandbox,
+    /// Probes the system's sandbox and reads the price list before the first session needs them. Not answered.
+    PrepareSessions,
     /// Makes a log durable. Not answered.
     SyncLog(File),
     /// Releases a session's checkpoints; `forget` also deletes them for later processes. A chore.

@@ -193,9 +193,10 @@ impl Tasks {
         self.workers.start(Job::List(SessionSearch { ticket, params, store, cache }));
     }
 
-    /// Finds out what the sandbox can hold here: it starts a process, so the first session should not wait for it.
-    pub fn probe_sandbox(&mut self) {
-        self.workers.start(Job::ProbeSandbox);
+    /// Finds out what the sandbox can hold here, which starts a process, and reads the price list: the first session should
+    /// not wait for them.
+    pub fn prepare_sessions(&mut self) {
+        self.workers.start(Job::PrepareSessions);
     }
 
     /// Makes a log durable on its own time.

@@ -25,6 +25,7 @@ use crate::{
         panics,
         server::{event::Event, event_loop::unix_ms, traces},
         session::{hooks, session_resources::SessionResources},
+        settings::load_price_list,
     },
     base::{
         check::Check,
@@ -202,7 +203,10 @@ impl Workers for Threads {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
             Job::SessionEndHook { resources, run } => self.run_session_end_hook(resources, *run),
-            Job::ProbeSandbox => self.spawn_blocking(|| _ = sandbox::has_mounts()),
+            Job::PrepareSessions => self.spawn_blocking(|| {
+                load_price_list();
+                _ = sandbox::has_mounts();
+            }),
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::ReleaseCheckpoints { checkpoints, forget } => {
                 self.spawn_chore(checkpoint_tasks::release_checkpoints(checkpoints, forget))
