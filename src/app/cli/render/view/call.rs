@@ -22,24 +22,28 @@ pub struct CallView {
     fields: Map<String, Value>,
     /// The end of what came piece by piece.
     printed: String,
-    started: Duration,
+    /// When it began to run; `None`: it never did, as far as is known.
+    started: Option<Duration>,
     ended: Duration,
     /// A plan came while it ran: the list says what it did.
     pub is_plan: bool,
     /// The user saw its diff with the question.
     pub was_asked: bool,
+    /// It waits for an answer of the user's.
+    pub is_held: bool,
 }
 
 impl CallView {
-    pub fn new(id: &str, now: Duration) -> Self {
+    pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
             fields: Map::new(),
             printed: String::new(),
-            started: now,
-            ended: now,
+            started: None,
+            ended: Duration::ZERO,
             is_plan: false,
             was_asked: false,
+            is_held: false,
         }
     }
 
@@ -59,7 +63,8 @@ impl CallView {
         }
         // What comes before is the model's and the user's time.
         if self.is_running() && !was_running {
-            self.started = now;
+            self.started = Some(now);
+            self.is_held = false;
         }
         self.ended = now;
     }
@@ -108,12 +113,12 @@ impl CallView {
 
     /// How long it runs, in words; `None`: not yet, or not for a second.
     pub fn run_time(&self, now: Duration) -> Option<String> {
-        words::duration(now.saturating_sub(self.started)).filter(|_| self.is_running())
+        self.started.and_then(|it| words::duration(now.saturating_sub(it))).filter(|_| self.is_running())
     }
 
-    /// How long it ran, from its start to its end.
+    /// How long it ran, from its start to its end; `None`: it did not, or not for a second.
     pub fn took(&self) -> Option<String> {
-        words::duration(self.ended.saturating_sub(self.started))
+        words::duration(self.ended.saturating_sub(self.started?))
     }
 
     /// What it does, in one wording from its start to its end.
