@@ -104,7 +104,11 @@ impl ApprovalQuestion {
 
     pub fn choose(&self, at: usize) -> QuestionStep {
         let Some(it) = self.menu.get(at) else { return QuestionStep::Open };
-        QuestionStep::Settled(Settled::new(Answer::Selected(it.id.clone()), record(it)))
+        // The line of the call says that it was allowed. Where several answers allow it, it does not say which.
+        let allows = self.menu.options().iter().filter(|it| it.kind == "allow_once").count();
+        let is_plain = self.text.is_call && it.kind == "allow_once" && allows == 1;
+        let record = if is_plain { String::new() } else { record(it) };
+        QuestionStep::Settled(Settled::new(Answer::Selected(it.id.clone()), record))
     }
 
     fn offers_reason(&self) -> bool {
