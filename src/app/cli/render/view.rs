@@ -104,7 +104,7 @@ impl TurnView {
     pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
         self.waiting.set_asking(is_asking, now);
         if !is_asking {
-            self.calls.release_all();
+            self.calls.release_all(now);
         }
     }
 
@@ -114,8 +114,8 @@ impl TurnView {
     }
 
     /// The user is asked a question of this call.
-    pub fn hold_call(&mut self, id: &str) {
-        self.calls.hold(id);
+    pub fn hold_call(&mut self, id: &str, now: Duration) {
+        self.calls.hold(id, now);
     }
 
     /// Ctrl-C was pressed.

@@ -172,7 +172,7 @@ impl Screen {
 
     /// A question of this call is put to the user.
     pub fn hold_call(&mut self, id: &str) {
-        self.output.hold_call(id);
+        self.output.hold_call(id, self.started.elapsed());
     }
 
     /// A remark of our own.

@@ -241,8 +241,8 @@ impl TurnOutput {
     }
 
     /// The user is asked a question of this call.
-    pub fn hold_call(&mut self, id: &str) {
-        self.view.hold_call(id);
+    pub fn hold_call(&mut self, id: &str, now: Duration) {
+        self.view.hold_call(id, now);
     }
 }
 

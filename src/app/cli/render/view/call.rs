@@ -30,7 +30,7 @@ pub struct CallView {
     /// The user saw its diff with the question.
     pub was_asked: bool,
     /// It waits for an answer of the user's.
-    pub is_held: bool,
+    pub held_since: Option<Duration>,
 }
 
 impl CallView {
@@ -43,7 +43,7 @@ impl CallView {
             ended: Duration::ZERO,
             is_plan: false,
             was_asked: false,
-            is_held: false,
+            held_since: None,
         }
     }
 
@@ -64,9 +64,18 @@ impl CallView {
         // What comes before is the model's and the user's time.
         if self.is_running() && !was_running {
             self.started = Some(now);
-            self.is_held = false;
+            self.held_since = None;
+        }
+        if self.is_over() {
+            self.release(now);
         }
         self.ended = now;
+    }
+
+    /// The question is answered: the wait was no time of the call's.
+    pub fn release(&mut self, now: Duration) {
+        let Some(since) = self.held_since.take() else { return };
+        self.started = self.started.map(|it| it + now.saturating_sub(since));
     }
 
     pub fn text(&self, key: &str) -> &str {

@@ -40,17 +40,17 @@ impl CallList {
 
     pub fn note_asked(&mut self, id: &str) {
         self.calls.iter_mut().filter(|it| it.id == id).for_each(|it| it.was_asked = true);
-        self.hold(id);
     }
 
     /// A question of this call is up: the question stands for it.
-    pub fn hold(&mut self, id: &str) {
-        self.calls.iter_mut().filter(|it| it.id == id).for_each(|it| it.is_held = true);
+    pub fn hold(&mut self, id: &str, now: Duration) {
+        let calls = self.calls.iter_mut().filter(|it| it.id == id && !it.is_over());
+        calls.for_each(|it| _ = it.held_since.get_or_insert(now));
     }
 
     /// All questions are answered.
-    pub fn release_all(&mut self) {
-        self.calls.iter_mut().for_each(|it| it.is_held = false);
+    pub fn release_all(&mut self, now: Duration) {
+        self.calls.iter_mut().for_each(|it| it.release(now));
     }
 
     pub fn has_open(&self) -> bool {
@@ -86,7 +86,7 @@ impl CallList {
     /// One row for each, and the end of their outputs as far as there is room.
     pub fn live(&self, options: &ViewOptions, waiting: &Waiting, now: Duration, size: (usize, usize)) -> Vec<Line> {
         let (width, height) = size;
-        let is_shown = |it: &&CallView| it.is_over() || !it.is_held || !waiting.is_asking;
+        let is_shown = |it: &&CallView| it.is_over() || it.held_since.is_none() || !waiting.is_asking;
         let shown: Vec<&CallView> = self.calls.iter().filter(is_shown).collect();
         let open = shown.iter().filter(|it| !it.is_over()).count().max(1);
         let rows = height.saturating_sub(shown.len() + 1) / open;

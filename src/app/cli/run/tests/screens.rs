@@ -13,7 +13,7 @@
 //! panel …            what the user is asked        panel           nothing any more
 //! ask …              a question as text            answered         by a line
 //! asked c1           the question showed the diff
-//! held c1            a form of this call is up
+//! held c1            a question of this call is up
 //! resize 30x20       the user does that            cancel          Ctrl-C
 //! {…}                another session/update        show            here a screen is kept
 //! end {…}            the turn is over: usage, cost, changes, took in seconds, resume
@@ -140,7 +140,7 @@ impl Stage {
                 self.output.write_stderr(text);
             }
             "asked" => self.output.note_asked(rest),
-            "held" => self.output.hold_call(rest),
+            "held" => self.output.hold_call(rest, self.now),
             "answered" => {
                 self.terminal.process(b"1\r\n");
                 self.output.set_asking(false, self.now);
