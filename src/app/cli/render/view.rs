@@ -103,11 +103,19 @@ impl TurnView {
     /// While the user is asked, nothing else is waited for.
     pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
         self.waiting.set_asking(is_asking, now);
+        if !is_asking {
+            self.calls.release_all(now);
+        }
     }
 
     /// The user was shown what this call would do.
     pub fn note_asked(&mut self, id: &str) {
         self.calls.note_asked(id);
+    }
+
+    /// The user is asked a question of this call.
+    pub fn hold_call(&mut self, id: &str, now: Duration) {
+        self.calls.hold(id, now);
     }
 
     /// Ctrl-C was pressed.

@@ -20,6 +20,11 @@ const HELP: &[&str] = &[
     "What was typed before a question appears never answers it.",
 ];
 
+const HELP_FOR_LINES: &[&str] = &[
+    "Type the letter or the number of an answer, then Enter. Ctrl-C cancels the turn.",
+    "What was typed before a question appears never answers it.",
+];
+
 /// What a key or a line comes to.
 #[derive(Debug, PartialEq)]
 pub enum QuestionStep {
@@ -104,7 +109,11 @@ impl ApprovalQuestion {
 
     pub fn choose(&self, at: usize) -> QuestionStep {
         let Some(it) = self.menu.get(at) else { return QuestionStep::Open };
-        QuestionStep::Settled(Settled::new(Answer::Selected(it.id.clone()), record(it)))
+        // The line of the call says that it was allowed. Where several answers allow it, it does not say which.
+        let allows = self.menu.options().iter().filter(|it| it.kind == "allow_once").count();
+        let is_plain = self.text.is_call && it.kind == "allow_once" && allows == 1;
+        let record = if is_plain { String::new() } else { record(it) };
+        QuestionStep::Settled(Settled::new(Answer::Selected(it.id.clone()), record))
     }
 
     fn offers_reason(&self) -> bool {
@@ -136,6 +145,22 @@ impl ApprovalQuestion {
             lines.extend(HELP.iter().flat_map(|it| wrap(&Line::new(&format!("  {it}"), Style::DIM), width, "  ")));
         }
         lines
+    }
+
+    /// The options and the prompt of a terminal without single keys.
+    pub fn prompt(&self) -> String {
+        let options = self.menu.options().iter().enumerate();
+        let options: String = options.map(|(at, it)| format!("  {}) {}\n", self.menu.key_name(at), it.label)).collect();
+        format!("{options}  {}: ", self.menu.key_names())
+    }
+
+    /// What to show in place of an answer after a line that means no option.
+    pub fn explain(&self, line: &str) -> String {
+        let why = match line.trim() {
+            "?" => HELP_FOR_LINES.iter().map(|it| format!("  {it}\n")).collect(),
+            _ => "  That is none of the answers; ? explains them.\n".to_owned(),
+        };
+        why + &self.prompt()
     }
 
     pub fn hint(&self) -> String {

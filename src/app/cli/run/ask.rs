@@ -30,6 +30,8 @@ const DEFAULT_WIDTH: usize = 80;
 const MAX_TITLE: usize = 300;
 const MAX_URL: usize = 4_096;
 const MAX_WITHDRAWN: usize = 64;
+/// Characters of a line that was hardly meant for the agent.
+const MAX_STRAY: usize = 3;
 
 /// The source of typed answers.
 pub enum Keyboard {
@@ -168,7 +170,8 @@ impl TerminalAsker {
 
     /// What goes to the scrollback: questions that came up, and records of answers.
     pub fn take_lines(&mut self) -> Vec<Line> {
-        mem::take(&mut self.lines)
+        let lines = mem::take(&mut self.lines);
+        lines.iter().flat_map(|it| wrap_indented(it, self.width)).collect()
     }
 
     /// Whether single keys answer; else lines do.
@@ -388,12 +391,18 @@ impl TerminalAsker {
             return String::new();
         }
         self.discard_typed(is_new);
+        let typed = self.editor.text().trim();
+        // A key too many for the question before it, rather than words for the agent: it would block this question.
+        if typed.chars().count() <= MAX_STRAY && !typed.contains(char::is_whitespace) {
+            self.editor = LineEditor::default();
+        }
         let Some(first) = self.waiting.front() else { return String::new() };
         if self.takes_keys() {
             self.lines.extend(first.text.lines.iter().cloned());
             return String::new();
         }
-        let lines: String = first.text.lines.iter().map(|it| it.text() + "\n").collect();
+        let lines = first.text.lines.iter().flat_map(|it| wrap_indented(it, self.width));
+        let lines: String = lines.map(|it| it.text() + "\n").collect();
         lines + &first.kind.prompt()
     }
 
@@ -430,6 +439,13 @@ impl TerminalAsker {
             self.width = terminal::columns();
         }
     }
+}
+
+/// The rest of a long line stands further to the right than its beginning, so that it is no line of its own.
+fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
+    let text = line.text();
+    let depth = text.len() - text.trim_start_matches(' ').len();
+    wrap(line, width, &" ".repeat((depth + 2).min(width / 2)))
 }
 
 /// The narrow no, as nobody is here to ask.

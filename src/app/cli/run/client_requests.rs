@@ -27,6 +27,8 @@ const NOT_OFFERED: [&str; 2] = ["fs/read_text_file", "fs/write_text_file"];
 pub struct Question {
     /// The request's id as it was written: `$/cancel_request` names it.
     pub request: String,
+    /// The tool call that it belongs to.
+    pub call: Option<String>,
     pub about: QuestionSubject,
     pub answer: oneshot::Sender<Answer>,
 }
@@ -100,7 +102,8 @@ impl RequestHandlers {
 }
 
 async fn permission(request: String, params: Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
-    match ask(request, QuestionSubject::Permission(params), to).await? {
+    let call = params.get("toolCall").and_then(call_id);
+    match ask(request, call, QuestionSubject::Permission(params), to).await? {
         Answer::Selected(option) => Ok(json!({"outcome": {"outcome": "selected", "optionId": option}})),
         Answer::Cancelled | Answer::Declined | Answer::Filled(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
         Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
@@ -114,7 +117,7 @@ async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
         ElicitationRequest::Page { url, .. } => QuestionSubject::Page { message, url },
     };
-    match ask(request, about, to).await? {
+    match ask(request, call_id(params), about, to).await? {
         Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),
         Answer::Filled(None) => Ok(json!({"action": "accept"})),
         Answer::Declined => Ok(json!({"action": "decline"})),
@@ -123,10 +126,19 @@ async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question
     }
 }
 
-async fn ask(request: String, about: QuestionSubject, to: &mpsc::Sender<Question>) -> Result<Answer, ErrorObjectOwned> {
+fn call_id(params: &Value) -> Option<String> {
+    params.get("toolCallId").and_then(Value::as_str).map(str::to_owned)
+}
+
+async fn ask(
+    request: String,
+    call: Option<String>,
+    about: QuestionSubject,
+    to: &mpsc::Sender<Question>,
+) -> Result<Answer, ErrorObjectOwned> {
     let (answer, settled) = oneshot::channel();
     let ended = || error(INTERNAL, "this client is about to leave");
-    to.send(Question { request, about, answer }).await.map_err(|_| ended())?;
+    to.send(Question { request, call, about, answer }).await.map_err(|_| ended())?;
     settled.await.map_err(|_| ended())
 }
 

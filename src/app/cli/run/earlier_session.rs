@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
 };
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use crate::{
     app::{
         cli::{
@@ -51,12 +51,16 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     let mut context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
     let chosen = match word.is_empty() {
         true => choose_on_terminal(&mut context, args),
-        false => sessions::find(&context, &word).map(|it| it.to_string()),
+        false => sessions::find(&context, &word).map(|it| Some(it.to_string())),
     };
-    args.resume = Some(chosen.map_err(|it| match word.is_empty() || has_prompt {
+    let chosen = chosen.map_err(|it| match word.is_empty() || has_prompt {
         true => Failure::input(it.why),
         false => Failure::input(taken_for_id(&word)),
-    })?);
+    })?;
+    if chosen.is_none() {
+        return Err(Failure::new(Exit::Quit, "no session was chosen"));
+    }
+    args.resume = chosen;
     Ok(())
 }
 
@@ -68,7 +72,7 @@ fn taken_for_id(words: &str) -> String {
     )
 }
 
-fn choose_on_terminal(context: &mut CommandContext<'_>, args: &mut RunArgs) -> Result<String, CommandError> {
+fn choose_on_terminal(context: &mut CommandContext<'_>, args: &mut RunArgs) -> Result<Option<String>, CommandError> {
     let Some(mut terminal) = Terminal::open() else {
         let how = "Use -c for the last session of this folder, or -r with an id; `castor sessions list` has the ids";
         return Err(CommandError::input(format!("-r without an id asks on a terminal, and there is none. {how}")));
@@ -76,28 +80,48 @@ fn choose_on_terminal(context: &mut CommandContext<'_>, args: &mut RunArgs) -> R
     choose(context, args, &mut |text| terminal.ask(text))
 }
 
-/// Lets the user choose among the latest sessions, and asks for the prompt if there is none yet.
-fn choose(context: &mut CommandContext<'_>, args: &mut RunArgs, ask: &mut AskLine<'_>) -> Result<String, CommandError> {
+/// Lets the user choose among the latest sessions, and asks for the prompt if there is none yet. `None`: the user left.
+fn choose(
+    context: &mut CommandContext<'_>,
+    args: &mut RunArgs,
+    ask: &mut AskLine<'_>,
+) -> Result<Option<String>, CommandError> {
     let (ids, lines) = list::choices(context, N_CHOICES)?;
     if ids.is_empty() {
         let why = format!("no session of {}; `castor sessions list --all` has those of other folders", context.cwd);
         return Err(CommandError::input(why));
     }
-    let left = || CommandError::input("no session was chosen");
     let mut text = lines;
     let id = loop {
-        text += &format!("Continue which session, 1-{} [1]: ", ids.len());
-        let line = ask(&text).ok_or_else(left)?;
-        let number = if line.trim().is_empty() { Ok(1) } else { line.trim().parse::<usize>() };
+        text += &format!("Continue which session, 1-{} [1], q leaves: ", ids.len());
+        let Some(line) = ask(&text) else { return Ok(None) };
+        let typed = line.trim();
+        if is_leave(typed) {
+            return Ok(None);
+        }
+        let number = if typed.is_empty() { Ok(1) } else { typed.parse::<usize>() };
         match number.ok().and_then(|it| ids.get(it.checked_sub(1)?)) {
             Some(id) => break id.to_string(),
-            None => text = format!("  {:?} is no number of the list. ", clean_line(&line, MAX_WORDS)),
+            None => text = not_in_list(typed),
         }
     };
     if args.prompt.is_none() && !context.look.is_piped {
         args.prompt = Some(ask("> ").ok_or_else(|| CommandError::input("nothing to ask"))?);
     }
-    Ok(id)
+    Ok(Some(id))
+}
+
+/// `q`, `-`, or Esc and whatever follows it.
+fn is_leave(typed: &str) -> bool {
+    typed.starts_with('\u{1b}') || ["q", "quit", "-"].iter().any(|it| typed.eq_ignore_ascii_case(it))
+}
+
+fn not_in_list(typed: &str) -> String {
+    let shown = clean_line(typed, MAX_WORDS);
+    match shown.trim() {
+        "" => "  This is no number of the list. ".to_owned(),
+        it => format!("  {it:?} is no number of the list. "),
+    }
 }
 
 /// The terminal itself: stdin may carry part of the prompt, and stdout the answer.
@@ -151,7 +175,7 @@ mod tests {
     }
 
     /// A session of the folder for each title, and what comes of the typed lines.
-    fn chosen(titles: &[&str], typed: &[&str], args: &mut RunArgs) -> (Result<String, String>, String) {
+    fn chosen(titles: &[&str], typed: &[&str], args: &mut RunArgs) -> (Result<Option<String>, String>, String) {
         let dir = tempfile::tempdir().unwrap();
         let (home, cwd) = (AbsPath::new(dir.path().join("home")).unwrap(), AbsPath::new("/w").unwrap());
         let store = SessionStore::new(home);
@@ -189,8 +213,8 @@ mod tests {
         let mut with_prompt = RunArgs { prompt: Some("go".to_owned()), ..args("") };
         let titles = ["Alpha", "Beta\u{1b}[2J", "Gamma"];
         let (id, seen) = chosen(&titles, &["4", "x", "2"], &mut with_prompt);
-        let id = id.unwrap();
-        assert!(seen.contains("\n 3  ") && seen.contains("1-3 [1]: ") && !seen.contains('\u{1b}'), "{seen}");
+        let id = id.unwrap().unwrap();
+        assert!(seen.contains("\n 3  ") && seen.contains("1-3 [1], q leaves: ") && !seen.contains('\u{1b}'), "{seen}");
         assert_eq!(seen.matches("is no number of the list").count(), 2, "{seen}");
         let row = seen.lines().find(|it| it.starts_with(" 2  ")).unwrap();
         assert!(row.contains(&id[id.len() - 5..]), "{id} {row}");
@@ -198,7 +222,18 @@ mod tests {
         let mut without = args("");
         let (id, _) = chosen(&titles, &["", "and now?"], &mut without);
         assert!(id.is_ok() && without.prompt.as_deref() == Some("and now?"));
-        assert_eq!(chosen(&titles, &[], &mut without).0.unwrap_err(), "no session was chosen");
+        assert_eq!(chosen(&titles, &[], &mut without).0, Ok(None));
         assert!(chosen(&[], &[], &mut without).0.unwrap_err().starts_with("no session of /w"));
+    }
+
+    #[test]
+    fn a_user_can_leave_the_list() {
+        for typed in ["q", "Q", " - ", "\u{1b}", "\u{1b}[A"] {
+            let mut args = args("");
+            assert_eq!(chosen(&["Alpha"], &["7", typed], &mut args).0, Ok(None), "{typed:?}");
+            assert_eq!(args.prompt, None);
+        }
+        let (_, seen) = chosen(&["Alpha"], &["\u{7}", "q"], &mut args(""));
+        assert!(seen.contains("  This is no number of the list. ") && !seen.contains("\"\""), "{seen}");
     }
 }

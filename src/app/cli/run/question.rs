@@ -44,7 +44,7 @@ impl QuestionKind {
         match self {
             Self::Approval(it) => match it.menu.named_in(line).map(|at| it.choose(at)) {
                 Some(QuestionStep::Settled(it)) => Ok(it.answer),
-                _ => Err(format!("  one of {}: ", it.menu.key_names())),
+                _ => Err(it.explain(line)),
             },
             Self::Form(form) => match form.take(line) {
                 FormEvent::Open(more) => Err(more),
@@ -83,11 +83,8 @@ impl QuestionKind {
     pub fn prompt(&self) -> String {
         match self {
             Self::Approval(it) => {
-                let mut res: String = it.text.reasons.iter().map(|it| format!("  {it}\n")).collect();
-                for (at, option) in it.menu.options().iter().enumerate() {
-                    res.push_str(&format!("  {}) {}\n", it.menu.key_name(at), option.label));
-                }
-                res + &format!("  {}: ", it.menu.key_names())
+                let reasons: String = it.text.reasons.iter().map(|it| format!("  {it}\n")).collect();
+                reasons + &it.prompt()
             }
             Self::Form(it) => it.prompt(),
             Self::Page(_, url) => format!("  {url}\n  open it, then answer y; n to decline: "),

@@ -38,6 +38,8 @@ pub struct QuestionText {
     pub cut: Vec<Line>,
     /// Why it is asked.
     pub reasons: Vec<String>,
+    /// Of a tool call, which has a line of its own when it is allowed.
+    pub is_call: bool,
 }
 
 impl QuestionText {
@@ -73,7 +75,7 @@ impl QuestionText {
         let is_edit = command.is_none() && text("kind") == Some("edit") && !diffs.is_empty();
         let mut res = match command {
             Some(command) => Self::of_command(&title, command),
-            None if is_edit => Self::of_edit(&diffs, place),
+            None if is_edit => Self::of_edit(&diffs, call.pointer("/rawInput/content").is_some(), place),
             None => Self { short: clean_line(&title, MAX_SHORT), lines: vec![heading(&title)], ..Self::default() },
         };
         if !is_edit {
@@ -85,6 +87,7 @@ impl QuestionText {
         for it in texts {
             res.push_text(it);
         }
+        res.is_call = true;
         res
     }
 
@@ -110,9 +113,9 @@ impl QuestionText {
     }
 
     /// A call that only edits: its diffs say all.
-    fn of_edit(diffs: &[&Value], place: &QuestionPlace<'_>) -> Self {
+    fn of_edit(diffs: &[&Value], is_write: bool, place: &QuestionPlace<'_>) -> Self {
         let short = match diffs {
-            [one] => edit_name(one, place.cwd),
+            [one] => edit_name(one, is_write, place.cwd),
             more => format!("edit {} files", more.len()),
         };
         let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![heading(&short)], ..Self::default() };
@@ -131,7 +134,7 @@ impl QuestionText {
         let (added, removed) = views.iter().fold((0, 0), |sum, it| (sum.0 + it.added, sum.1 + it.removed));
         let is_cut = views.iter().any(|it| it.hidden > 0);
         for (it, view) in diffs.iter().zip(views) {
-            let name = with_names.then(|| Line::new(&format!("  {}", edit_name(it, place.cwd)), Style::BOLD));
+            let name = with_names.then(|| Line::new(&format!("  {}", edit_name(it, false, place.cwd)), Style::BOLD));
             self.lines.extend(name.iter().cloned().chain(view.lines));
             if is_cut {
                 self.cut.extend(name.into_iter().chain(file_diff(it, Some(MAX_WHOLE), place.width).lines));
@@ -191,10 +194,11 @@ pub fn heading(text: &str) -> Line {
     line
 }
 
-/// What is done to which file.
-fn edit_name(it: &Value, cwd: &str) -> String {
+/// What is done to which file, in the words of the call's own line.
+fn edit_name(it: &Value, is_write: bool, cwd: &str) -> String {
     let path = it.get("path").and_then(Value::as_str).unwrap_or_default();
-    let verb = if it.get("oldText").is_some_and(Value::is_string) { "edit" } else { "create" };
+    let is_edit = !is_write && it.get("oldText").is_some_and(Value::is_string);
+    let verb = if is_edit { "edit" } else { "write" };
     let shown = path.strip_prefix(cwd).and_then(|it| it.strip_prefix('/')).filter(|it| !it.is_empty());
     format!("{verb} {}", clean_line(shown.unwrap_or(path), MAX_TITLE))
 }

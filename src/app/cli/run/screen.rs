@@ -170,6 +170,11 @@ impl Screen {
         self.calls.merge_fields(tool_call)
     }
 
+    /// A question of this call is put to the user.
+    pub fn hold_call(&mut self, id: &str) {
+        self.output.hold_call(id, self.started.elapsed());
+    }
+
     /// A remark of our own.
     pub fn note(&mut self, line: &str) {
         self.output.note(line);
@@ -249,7 +254,7 @@ impl Screen {
         self.end.took = took;
         // Only castor's own sessions are known to be there later.
         self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);
-        self.output.print_end(&self.end);
+        self.output.print_end(std::mem::take(&mut self.end));
     }
 
     /// What would have been the answer, if it was not shown yet.

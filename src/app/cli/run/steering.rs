@@ -11,6 +11,8 @@ use crate::app::cli::terminal_text::clean_line;
 
 /// Longest reason that is shown.
 const MAX_WHY: usize = 300;
+/// Longest line that is shown again.
+const MAX_TYPED: usize = 10_000;
 /// An agent that ends the turn and says nothing of these words is not waited for.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -18,19 +20,21 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct Steering {
     /// The agent says that it takes such words.
     pub is_possible: bool,
-    open: JoinSet<Result<Value, Error>>,
+    /// What was sent, and the answer to it.
+    open: JoinSet<(String, Result<Value, Error>)>,
 }
 
 impl Steering {
     pub fn send(&mut self, peer: &Peer, session: Option<&str>, text: &str) {
         let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
-        self.open.spawn(peer.request("_session/steering", params));
+        let (text, answer) = (text.to_owned(), peer.request("_session/steering", params));
+        self.open.spawn(async move { (text, answer.await) });
     }
 
     /// What became of the next ones, in words; `None`: nothing is open.
     pub async fn next(&mut self) -> Option<String> {
         let answer = self.open.join_next().await?;
-        Some(answer.map_or_else(|it| not_delivered(&it.to_string()), |it| in_words(&it)))
+        Some(answer.map_or_else(|it| not_delivered(&it.to_string(), ""), |(text, it)| in_words(&it, &text)))
     }
 
     /// The turn is over: what became of those that it left.
@@ -43,19 +47,24 @@ impl Steering {
     }
 }
 
-fn in_words(answer: &Result<Value, Error>) -> String {
+fn in_words(answer: &Result<Value, Error>, typed: &str) -> String {
     let answer = match answer {
         Ok(it) => it,
-        Err(it) => return not_delivered(&it.to_string()),
+        Err(it) => return not_delivered(&it.to_string(), typed),
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     match text("outcome") {
         Some("injected") => "the agent has read it".to_owned(),
         Some("startedNewTurn") => "the agent takes it as its next prompt".to_owned(),
-        outcome => not_delivered(text("message").or(outcome).unwrap_or("no reason is given")),
+        outcome => not_delivered(text("message").or(outcome).unwrap_or("no reason is given"), typed),
     }
 }
 
-fn not_delivered(why: &str) -> String {
-    format!("the agent did not get what you typed: {}", clean_line(why, MAX_WHY))
+/// The words are not lost: the command holds them.
+fn not_delivered(why: &str, typed: &str) -> String {
+    let why = clean_line(why, MAX_WHY);
+    let typed = clean_line(typed, MAX_TYPED);
+    // Words with a control sign in them cannot be quoted.
+    let words = shlex::try_quote(&typed).unwrap_or_default();
+    format!("the agent did not get what you typed: {why}. To ask it in this session: castor run -c {words}")
 }

@@ -263,6 +263,9 @@ impl Driver {
             QuestionSubject::Permission(params) => self.screen.call(params.get("toolCall").unwrap_or(&Value::Null)),
             QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
         };
+        if let Some(it) = &question.call {
+            self.screen.hold_call(it);
+        }
         let text = self.asker.ask(question, &call);
         self.screen.write_stderr(text);
     }

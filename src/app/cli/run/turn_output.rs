@@ -65,6 +65,9 @@ pub struct TurnOutput {
     is_stale: bool,
     /// A question without a line end stands at the cursor: nothing is drawn over it.
     is_held: bool,
+    asked_since: Option<Duration>,
+    /// How long questions were up, all together.
+    asked: Duration,
 }
 
 impl TurnOutput {
@@ -87,6 +90,8 @@ impl TurnOutput {
             last_draw: None,
             is_stale: false,
             is_held: false,
+            asked_since: None,
+            asked: Duration::ZERO,
         }
     }
 
@@ -212,15 +217,32 @@ impl TurnOutput {
     /// Whether a question waits for its answer. One that was written as text is not drawn over until then.
     pub fn set_asking(&mut self, is_asking: bool, now: Duration) {
         self.view.set_asking(is_asking, now);
+        self.count_asked(is_asking, now);
         if !is_asking {
             self.is_stale |= self.is_held;
             self.is_held = false;
         }
     }
 
+    fn count_asked(&mut self, is_asking: bool, now: Duration) {
+        match self.asked_since {
+            None if is_asking => self.asked_since = Some(now),
+            Some(since) if !is_asking => {
+                self.asked += now.saturating_sub(since);
+                self.asked_since = None;
+            }
+            _ => (),
+        }
+    }
+
     /// The user is shown what this call would do: its diff need not be shown again.
     pub fn note_asked(&mut self, id: &str) {
         self.view.note_asked(id);
+    }
+
+    /// The user is asked a question of this call.
+    pub fn hold_call(&mut self, id: &str, now: Duration) {
+        self.view.hold_call(id, now);
     }
 }
 
@@ -256,6 +278,7 @@ impl TurnOutput {
 
     /// The turn is over: ends everything that is open, and the live region.
     pub fn end(&mut self, now: Duration) {
+        self.count_asked(false, now);
         if self.is_text() {
             let text = self.answer.confirm();
             self.write_stdout(text);
@@ -266,8 +289,9 @@ impl TurnOutput {
         self.panel.clear();
     }
 
-    /// The end line, below everything.
-    pub fn print_end(&mut self, end: &TurnEnd) {
+    /// The end line, below everything. The time that the user thought about questions is not the agent's.
+    pub fn print_end(&mut self, mut end: TurnEnd) {
+        end.took = end.took.saturating_sub(self.asked);
         if let Some(line) = end.line() {
             self.print_lines(&wrap(&line, self.view.options.width, "  "));
         }

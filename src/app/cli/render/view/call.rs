@@ -22,24 +22,28 @@ pub struct CallView {
     fields: Map<String, Value>,
     /// The end of what came piece by piece.
     printed: String,
-    started: Duration,
+    /// When it began to run; `None`: it never did, as far as is known.
+    started: Option<Duration>,
     ended: Duration,
     /// A plan came while it ran: the list says what it did.
     pub is_plan: bool,
     /// The user saw its diff with the question.
     pub was_asked: bool,
+    /// It waits for an answer of the user's.
+    pub held_since: Option<Duration>,
 }
 
 impl CallView {
-    pub fn new(id: &str, now: Duration) -> Self {
+    pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
             fields: Map::new(),
             printed: String::new(),
-            started: now,
-            ended: now,
+            started: None,
+            ended: Duration::ZERO,
             is_plan: false,
             was_asked: false,
+            held_since: None,
         }
     }
 
@@ -59,9 +63,19 @@ impl CallView {
         }
         // What comes before is the model's and the user's time.
         if self.is_running() && !was_running {
-            self.started = now;
+            self.started = Some(now);
+            self.held_since = None;
+        }
+        if self.is_over() {
+            self.release(now);
         }
         self.ended = now;
+    }
+
+    /// The question is answered: the wait was no time of the call's.
+    pub fn release(&mut self, now: Duration) {
+        let Some(since) = self.held_since.take() else { return };
+        self.started = self.started.map(|it| it + now.saturating_sub(since));
     }
 
     pub fn text(&self, key: &str) -> &str {
@@ -108,12 +122,12 @@ impl CallView {
 
     /// How long it runs, in words; `None`: not yet, or not for a second.
     pub fn run_time(&self, now: Duration) -> Option<String> {
-        words::duration(now.saturating_sub(self.started)).filter(|_| self.is_running())
+        self.started.and_then(|it| words::duration(now.saturating_sub(it))).filter(|_| self.is_running())
     }
 
-    /// How long it ran, from its start to its end.
+    /// How long it ran, from its start to its end; `None`: it did not, or not for a second.
     pub fn took(&self) -> Option<String> {
-        words::duration(self.ended.saturating_sub(self.started))
+        words::duration(self.ended.saturating_sub(self.started?))
     }
 
     /// What it does, in one wording from its start to its end.

@@ -26,7 +26,7 @@ impl CallList {
     pub fn update(&mut self, update: &Value, now: Duration) {
         let Some(id) = id(update).filter(|it| !self.shown.contains(*it)) else { return };
         if self.is_new(update) {
-            self.calls.push(CallView::new(id, now));
+            self.calls.push(CallView::new(id));
         }
         if let Some(it) = self.calls.iter_mut().find(|it| it.id == id && !it.is_over()) {
             it.merge(update, now);
@@ -40,6 +40,17 @@ impl CallList {
 
     pub fn note_asked(&mut self, id: &str) {
         self.calls.iter_mut().filter(|it| it.id == id).for_each(|it| it.was_asked = true);
+    }
+
+    /// A question of this call is up: the question stands for it.
+    pub fn hold(&mut self, id: &str, now: Duration) {
+        let calls = self.calls.iter_mut().filter(|it| it.id == id && !it.is_over());
+        calls.for_each(|it| _ = it.held_since.get_or_insert(now));
+    }
+
+    /// All questions are answered.
+    pub fn release_all(&mut self, now: Duration) {
+        self.calls.iter_mut().for_each(|it| it.release(now));
     }
 
     pub fn has_open(&self) -> bool {
@@ -75,16 +86,18 @@ impl CallList {
     /// One row for each, and the end of their outputs as far as there is room.
     pub fn live(&self, options: &ViewOptions, waiting: &Waiting, now: Duration, size: (usize, usize)) -> Vec<Line> {
         let (width, height) = size;
-        let open = self.calls.iter().filter(|it| !it.is_over()).count().max(1);
-        let rows = height.saturating_sub(self.calls.len() + 1) / open;
+        let is_shown = |it: &&CallView| it.is_over() || it.held_since.is_none() || !waiting.is_asking;
+        let shown: Vec<&CallView> = self.calls.iter().filter(is_shown).collect();
+        let open = shown.iter().filter(|it| !it.is_over()).count().max(1);
+        let rows = height.saturating_sub(shown.len() + 1) / open;
         let mut res: Vec<Line> = Vec::new();
-        for (at, it) in self.calls.iter().enumerate() {
+        for (at, it) in shown.iter().enumerate() {
             let lines = match it.is_over() {
                 true => call_lines::finished(it, options, width).into_iter().take(1).collect(),
                 false => call_lines::running(it, &options.cwd, waiting.spinner(now), now, (width, rows)),
             };
-            if res.len() + lines.len() >= height && at + 1 < self.calls.len() {
-                let more = words::count((self.calls.len() - at) as u64, "more call", "more calls");
+            if res.len() + lines.len() >= height && at + 1 < shown.len() {
+                let more = words::count((shown.len() - at) as u64, "more call", "more calls");
                 res.push(Line::new(&format!("  … {more}"), Style::DIM));
                 return res;
             }

@@ -20,7 +20,7 @@ pub struct Waiting {
     since: Option<Duration>,
     /// The answer paused once: the line stays, as it would come and go with each piece.
     stays: bool,
-    is_asking: bool,
+    pub is_asking: bool,
     pub is_cancelling: bool,
 }
 

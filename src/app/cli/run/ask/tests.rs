@@ -84,7 +84,7 @@ impl Desk {
         let (answer, settled) = oneshot::channel();
         let request = (self.open.len() + 1).to_string();
         self.open.push((request.clone(), settled));
-        self.asker.ask(Question { request, about, answer }, call);
+        self.asker.ask(Question { request, call: None, about, answer }, call);
     }
 
     fn bytes(&self, text: &str) -> TypedBytes {
@@ -179,7 +179,7 @@ mod without_keys {
 
     fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
         let (answer, settled) = oneshot::channel();
-        (Question { request: request.into(), about: QuestionSubject::Permission(params), answer }, settled)
+        (Question { request: request.into(), call: None, about: QuestionSubject::Permission(params), answer }, settled)
     }
 
     fn typed(line: &str) -> Typed {
@@ -215,7 +215,11 @@ mod without_keys {
         assert_eq!(shown, "? A\n  danger\n  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ");
         assert_eq!(asker.ask(second, &json!({"title": "B"})), "");
         assert_eq!(asker.ask(third, &json!({"title": "C"})), "");
-        assert_eq!(asker.answer(typed("9")), "  one of y, a, n: ");
+        let menu = "  y) Allow once\n  a) Always\n  n) Reject\n  y, a, n: ";
+        let again = asker.answer(typed("9"));
+        assert_eq!(again, format!("  That is none of the answers; ? explains them.\n{menu}"));
+        let help = asker.answer(typed("?"));
+        assert!(help.starts_with("  Type the letter") && help.ends_with(menu), "{help}");
         assert!(one.try_recv().is_err());
         assert!(asker.answer(typed(" Yes ")).starts_with("? B"));
         assert_eq!(one.try_recv().unwrap(), Answer::Selected("once".into()));

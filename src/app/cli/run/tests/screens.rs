@@ -13,6 +13,7 @@
 //! panel …            what the user is asked        panel           nothing any more
 //! ask …              a question as text            answered         by a line
 //! asked c1           the question showed the diff
+//! held c1            a question of this call is up
 //! resize 30x20       the user does that            cancel          Ctrl-C
 //! {…}                another session/update        show            here a screen is kept
 //! end {…}            the turn is over: usage, cost, changes, took in seconds, resume
@@ -139,6 +140,7 @@ impl Stage {
                 self.output.write_stderr(text);
             }
             "asked" => self.output.note_asked(rest),
+            "held" => self.output.hold_call(rest, self.now),
             "answered" => {
                 self.terminal.process(b"1\r\n");
                 self.output.set_asking(false, self.now);
@@ -187,7 +189,7 @@ impl Stage {
         let facts: Value = if facts.is_empty() { json!({}) } else { serde_json::from_str(facts).unwrap() };
         let text = |key: &str| facts.get(key).and_then(Value::as_str).map(str::to_owned);
         self.output.end(self.now);
-        self.output.print_end(&TurnEnd {
+        self.output.print_end(TurnEnd {
             changes: text("changes"),
             usage: facts.get("usage").cloned(),
             cost: facts.get("cost").cloned(),

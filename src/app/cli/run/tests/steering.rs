@@ -45,7 +45,9 @@ type use tabs
 < raw {{"jsonrpc":"2.0","id":3,"result":{{"outcome":"promptRequired","message":"the turn\u001b[2J ended"}}}}"#
     );
     let seen = check_whole(Case::default(), &script);
-    assert!(seen.err.ends_with("castor: the agent did not get what you typed: the turn ended\n"), "{}", seen.err);
+    let told =
+        "the agent did not get what you typed: the turn ended. To ask it in this session: castor run -c 'use tabs'\n";
+    assert!(seen.err.ends_with(told), "{}", seen.err);
     assert_eq!(seen.exit, 0);
 }
 
