@@ -221,7 +221,9 @@ mod tests {
             (Some("/note"), Some("text\n"), "/note\n\ntext"),
             (None, Some("text\n"), "text"),
         ] {
-            assert_eq!(read_all(typed, piped.map(str::as_bytes)).await.unwrap().0.text, expected);
+            let Prompt { piped, text, .. } = read_all(typed, piped.map(str::as_bytes)).await.unwrap().0;
+            let said = piped.map_or_else(|| text.clone(), |it| format!("{it}\n\n{text}"));
+            assert_eq!(said, expected);
         }
         for piped in [None, Some(" \n")] {
             assert_eq!(read_all(Some(" "), piped.map(str::as_bytes)).await.unwrap_err().exit.code(), 42);
