@@ -55,6 +55,8 @@ pub enum Input {
     TrustPrompt(TrustPrompt),
     /// A notice for user and model at the start of the next turn.
     Notice(String),
+    /// The notice is not true any more; nothing comes of it where it was shown.
+    WithdrawNotice(String),
     /// The report on a background command, for the next request to the model.
     BackgroundResult(String),
     /// All processes of a background command have ended. The number is that of its first process.

@@ -33,13 +33,14 @@ use crate::{
     base::{limits::LimitKind, sandbox::SandboxLevel},
 };
 
-const ABOUT: &str = "A fast, small agent for editors: the Agent Client Protocol on stdin and stdout.";
+const ABOUT: &str = "A coding agent for your editor, your scripts and your terminal";
 const EXAMPLES: &str = "\
 Examples:
-  castor acp                             the agent, for an editor to start
-  castor run \"what does this crate do?\"   one prompt, answer on stdout
-  castor run -c \"and now?\"                continue the last session of this folder
-  castor sessions export latest -o it.html   that session as a page";
+  castor run \"what does this crate do?\"     send one prompt, print the answer
+  castor run -c \"and now?\"                 continue the last session of this folder
+  castor undo                              take back what that session changed
+  castor sessions export latest -o it.html write that session as a page
+  castor acp                               the agent, for an editor to start";
 
 #[derive(Debug, Parser)]
 #[command(name = "castor", version, about = ABOUT, after_help = EXAMPLES, disable_help_subcommand = true)]

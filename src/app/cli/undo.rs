@@ -6,6 +6,10 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::{
+    render::{
+        ansi::paint,
+        text::{Color, Line, Style},
+    },
     sessions::{CommandContext, CommandError, find, ids::MIN_ID},
     terminal_text::escape_line,
 };
@@ -14,7 +18,7 @@ use crate::{
     base::{
         checkpoint::{OnConflict, RestoreOrder, RestoreResult, Rewinds},
         event::{EventKind, Location, ToolDisplay, ToolProgress},
-        ids::{CheckpointId, MessageId},
+        ids::{CheckpointId, MessageId, SessionId},
         log::{Entry, Fact},
         path::AbsPath,
         tool::ToolKind,
@@ -174,8 +178,8 @@ pub fn run(
         return Err(CommandError::input(why));
     }
     let (id, guessed) = match verb.session() {
-        Some(word) => (find(context, word)?, None),
-        None => last_changed(context, verb).map(|it| (it.id.clone(), Some(it)))?,
+        Some(word) => (find(context, word)?, false),
+        None => (last_changed(context, verb)?.id, true),
     };
     let (mut entries, log) = match verb {
         UndoVerb::Diff(_) | UndoVerb::Rewind(RewindArgs { to: None, .. }) => (context.store.read(&id)?, None),
@@ -184,16 +188,21 @@ pub fn run(
     let none = || CommandError::new(format!("session {id} has no log that can be read"));
     let record = Record::replay(&entries).ok_or_else(none)?;
     let checkpoints = Checkpoints::new(context.store.home(), &id, &record.roots, Limits::default());
+    let label = label(&id, record.title.as_deref());
     if let UndoVerb::Diff(_) = verb {
-        return show(context, &record, &checkpoints);
+        return show(context, &label, &record, &checkpoints);
     }
-    if let Some(it) = guessed {
-        writeln!(context.out, "Session {}", label(&it))?;
-    }
+    let heading = if guessed { format!("Session {label}\n") } else { String::new() };
     let Some(log) = log else {
+        write!(context.out, "{heading}")?;
         return Ok(writeln!(context.out, "{}", describe_checkpoints(&record, context.now.unix_ms, "castor "))?);
     };
-    let route = route(verb, &record, &entries)?;
+    let route = route(verb, &label, &record, &entries);
+    // The reason why nothing can be undone names the session itself.
+    if route.is_ok() || !matches!(verb, UndoVerb::Undo(_)) {
+        write!(context.out, "{heading}")?;
+    }
+    let route = route?;
     let again = matches!(verb, UndoVerb::Undo(_));
     let mut going = RewindSession { context, record: &record, checkpoints: &checkpoints, log, again };
     let done = if route.undo.is_empty() { Ok(true) } else { going.restore(route.undo, verb.on_conflict(), choose) };
@@ -206,9 +215,9 @@ pub fn run(
 }
 
 /// Its id, and what it is about.
-fn label(it: &SessionSummary) -> String {
-    let title = it.title.as_ref().map(|it| format!(" ({})", escape_line(it)));
-    format!("{}{}", it.id, title.unwrap_or_default())
+fn label(id: &SessionId, title: Option<&str>) -> String {
+    let title = title.map(|it| format!(" ({})", escape_line(it)));
+    format!("{id}{}", title.unwrap_or_default())
 }
 
 /// The last session of the folder for which there is something to do. Of one that nothing was held of that is said: who
@@ -220,7 +229,10 @@ fn last_changed(context: &CommandContext<'_>, verb: &UndoVerb) -> Result<Session
         let Some(record) = Record::replay(&entries) else { continue };
         let talks = matches!(verb, UndoVerb::Rewind(RewindArgs { what: Some(Rewinds::Conversation), .. }));
         if !talks && lacks_checkpoint(&entries, &record) {
-            let why = format!("nothing was held of what session {} did last: {CHECKPOINTS_OFF}", label(&it));
+            let why = format!(
+                "nothing was held of what session {} did last: {CHECKPOINTS_OFF}",
+                label(&it.id, it.title.as_deref())
+            );
             let how = "To undo turns of another session, name it; `castor sessions list` lists them";
             return Err(CommandError::new(format!("{why}. {how}")));
         }
@@ -267,7 +279,7 @@ fn may_write(record: &Record, args: &Value, display: &ToolDisplay) -> bool {
     }
 }
 
-fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::RestoreRoute, CommandError> {
+fn route(verb: &UndoVerb, label: &str, record: &Record, entries: &[Entry]) -> Result<undo::RestoreRoute, CommandError> {
     let checkpoints = record.checkpoints();
     let route = match verb {
         UndoVerb::Undo(args) => undo::RestoreRoute {
@@ -287,18 +299,44 @@ fn route(verb: &UndoVerb, record: &Record, entries: &[Entry]) -> Result<undo::Re
         true if lacks_checkpoint(entries, record) => {
             Err(CommandError::new(format!("nothing was held: {CHECKPOINTS_OFF}")))
         }
+        true if matches!(verb, UndoVerb::Undo(_)) => Err(CommandError::new(format!(
+            "session {label} is undone already, or changed no file. `castor redo` brings it back; `castor sessions \
+             list` shows other sessions"
+        ))),
         true => Err(CommandError::new("there is nothing to undo: no file has changed since")),
         false => Ok(route),
     }
 }
 
-fn show(context: &mut CommandContext<'_>, record: &Record, checkpoints: &Checkpoints) -> Result<(), CommandError> {
+fn show(
+    context: &mut CommandContext<'_>,
+    label: &str,
+    record: &Record,
+    checkpoints: &Checkpoints,
+) -> Result<(), CommandError> {
     let diffs = checkpoints.diff(&record.checkpoints().in_session()).map_err(|it| CommandError::new(it.to_string()))?;
     checkpoints.close();
     match unified_diff(&diffs, record.cwd.as_path()) {
-        it if it.is_empty() => Ok(writeln!(context.out, "Nothing that this session changed still stands.")?),
+        it if it.is_empty() => Ok(writeln!(context.out, "Session {label}: nothing that it changed still stands.")?),
+        it if context.look.color => Ok(context.out.write_all(colored_diff(&it).as_bytes())?),
         it => Ok(writeln!(context.out, "{it}")?),
     }
+}
+
+fn colored_diff(diff: &str) -> String {
+    let mut res = String::new();
+    for it in diff.lines() {
+        let style = match it.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Style::BOLD,
+            [b'+', ..] => Style::color(Color::Green),
+            [b'-', ..] => Style::color(Color::Red),
+            [b'@', ..] => Style::color(Color::Cyan),
+            _ => Style::PLAIN,
+        };
+        paint(&Line::new(it, style), true, &mut res);
+        res.push('\n');
+    }
+    res
 }
 
 /// A session that goes back.
@@ -361,12 +399,15 @@ impl RewindSession<'_, '_> {
     }
 
     fn print_result(&mut self, files: &RestoreResult, notes: &[String]) -> Result<(), CommandError> {
-        let mut text = match (files.restored.is_empty(), files.conflicts.is_empty()) {
-            (true, true) => "All files are as they should be already\n".to_owned(),
-            (true, false) => String::new(),
-            (false, _) => "Restored\n".to_owned(),
-        };
-        files.restored.iter().for_each(|it| text += &format!("  {}\n", self.display_path(it)));
+        let mut text = String::new();
+        if files.restored.is_empty() && files.conflicts.is_empty() {
+            text += "All files are as they should be already\n";
+        }
+        let (present, gone): (Vec<_>, Vec<_>) = files.restored.iter().partition(|it| it.symlink_metadata().is_ok());
+        for (heading, paths) in [("Restored", present), ("Removed", gone)].iter().filter(|it| !it.1.is_empty()) {
+            text += &format!("{heading}\n");
+            paths.iter().for_each(|it| text += &format!("  {}\n", self.display_path(it)));
+        }
         if !files.conflicts.is_empty() {
             text += &format!("Not restored\n{}\n", self.conflicts(files));
             if self.again {

@@ -83,8 +83,14 @@ pub fn find_hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 _ if is_first && (verb.contains(char::is_whitespace) || words.len() > 2) => {
                     Some(format!("there is no command `{verb}`: to ask something, use castor run {}", quote(words)))
                 }
+                _ if is_first && error.get(ContextKind::SuggestedSubcommand).is_none() => {
+                    Some(format!("there is no command `{verb}`: `castor --help` lists the commands"))
+                }
                 _ => None,
             }
+        }
+        ErrorKind::InvalidValue if context(ContextKind::InvalidValue) == Some("stream-json") => {
+            Some("there is no output `stream-json`: use -o events, which prints one JSON object a line".to_owned())
         }
         ErrorKind::UnknownArgument => {
             let argument = context(ContextKind::InvalidArg)?;
@@ -131,6 +137,8 @@ mod tests {
             ("what is this", "to ask something, use castor run \"what is this\""),
             ("run -p hello", "there is no flag -p: write the prompt without a flag"),
             ("-p hello", "there is no flag -p: write the prompt without a flag"),
+            ("rnuuu", "there is no command `rnuuu`: `castor --help` lists the commands"),
+            ("run -o stream-json x", "there is no output `stream-json`: use -o events"),
             ("run --yolo x", "there is no flag --yolo: use --approval-mode yolo"),
         ] {
             let said = hint(line).unwrap_or_default();

@@ -52,12 +52,13 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
         tracing::warn!("{it}");
     }
     let before = settings_of(&state.options, &ground);
-    let begun = modes::first_mode(&state.options, &ground.trust, &before).map_or(before.approval_mode, |it| it.0);
+    let (begun, notice) =
+        modes::first_mode(&state.options, &ground.trust, &before).unwrap_or((before.approval_mode, None));
     let ground = match choice {
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
     };
-    let ignored = ignored_notice(&ground);
+    let (ignored, trust) = (ignored_notice(&ground), ground.trust.clone());
     let after = readmit_session(state, id, ground, &folders)?;
     // What the session began with follows the settings; what was chosen in it stays.
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
@@ -73,7 +74,13 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
     if mode_now != mode {
         state.step(id, Input::SetOption(OptionValue::Mode(mode_now)));
     }
-    if let Some(it) = ignored {
+    // Why the session began as it did, as it is after the answer.
+    if let Some(it) = notice {
+        state.step(id, Input::WithdrawNotice(it));
+    }
+    let first = modes::first_mode(&state.options, &trust, &after.settings);
+    let still = first.ok().and_then(|it| it.1).filter(|_| mode == begun && !is_resumed);
+    for it in [still, ignored].into_iter().flatten() {
         state.step(id, Input::Notice(it));
     }
     mcp::connect(state, id, after.servers);

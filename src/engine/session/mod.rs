@@ -193,6 +193,7 @@ impl Session {
             Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             Input::Notice(text) => cx.scratch.preamble.notice(text),
+            Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
             Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
             Input::Outages(outages) => cx.scratch.health.set_outages(outages),
             Input::ElicitationRequested { elicitation: id, .. } if turn.is_none() => {

@@ -93,7 +93,7 @@ impl Turn {
         let plugins = &cx.spec.toolbox.hooks.plugins;
         let content = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content)).unwrap_or(content);
         let prompt_text = joined_text(&content);
-        let title = Some(text::first_line(&prompt_text, TITLE)).filter(|it| !it.is_empty());
+        let title = Some(text::first_line(&joined_text(words(&content)), TITLE)).filter(|it| !it.is_empty());
         let title = title.filter(|_| cx.step.record.title.is_none());
         send_message(cx.step, Speaker::User, content, &[]);
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
@@ -236,6 +236,16 @@ impl Turn {
 }
 
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
+/// The user's own words. `castor run` sends what was piped to it as a text before them, which ends in an empty line.
+fn words(content: &[Part]) -> &[Part] {
+    match content {
+        [Part::Text { text, .. }, rest @ ..] if text.ends_with("\n\n") && matches!(rest, [Part::Text { .. }, ..]) => {
+            rest
+        }
+        _ => content,
+    }
+}
+
 fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
     let found = route::first_model(cx);

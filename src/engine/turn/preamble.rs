@@ -69,6 +69,10 @@ impl Preamble {
         self.notices.push(text);
     }
 
+    pub fn withdraw_notice(&mut self, text: &str) {
+        self.notices.retain(|it| it != text);
+    }
+
     /// The question that is still open.
     pub fn trust_form(&self) -> Option<Arc<Form>> {
         self.doubt.clone()

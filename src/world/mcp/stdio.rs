@@ -47,10 +47,19 @@ pub(super) async fn open(
     let env: Vec<(String, String)> = launch.env.iter().chain(&caches).chain(env).cloned().collect();
     let secrets = secrets(&env, &own_paths(&cwd, confined));
     let spawn = Spawn { program: command, args: &args, cwd: &cwd, env: &env, stdin: Stdin::Piped, confined };
-    let absent = |why: io::Error| StartError::Absent { command: command.clone(), why: why.to_string() };
+    let absent = |why: io::Error| StartError::Absent { command: command.clone(), why: absence(&why, &cwd) };
     let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(groups).map_err(absent)?;
     let process = ServerProcess::new(life, stderr, secrets);
     OpenConnection::handshake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
+}
+
+/// Why a program did not start, in a person's words.
+fn absence(why: &io::Error, cwd: &AbsPath) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound if disk::real_path(cwd).is_err() => format!("the folder {cwd} is not there"),
+        io::ErrorKind::NotFound => "there is no such program".to_owned(),
+        _ => why.to_string(),
+    }
 }
 
 /// Paths that castor itself gave the server: no part of them is a secret, such as the session's id.

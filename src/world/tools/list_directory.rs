@@ -122,7 +122,7 @@ fn report(dir: &AbsPath, entries: &[DirEntry], ignored: usize) -> ToolOutput {
     if let Some(more @ 1..) = entries.len().checked_sub(MAX_ENTRIES) {
         _ = write!(text, "\n({more} more entries not shown)");
     }
-    let mut summary = format!("Listed {} item(s).", entries.len());
+    let mut summary = format!("{} {}", entries.len(), if entries.len() == 1 { "entry" } else { "entries" });
     if ignored > 0 {
         _ = write!(text, "\n\n({ignored} ignored)");
         _ = write!(summary, " ({ignored} ignored)");

@@ -60,14 +60,14 @@ $ castor undo
 Session $ID (go)
 Restored
   a.txt
+Removed
   new
   new/b.txt
 $ castor undo
-Session $ID (go)
-castor: there is nothing to undo: no file has changed since
+castor: session $ID (go) is undone already, or changed no file. `castor redo` brings it back; `castor sessions list` shows other sessions
 [exit 1]
 $ castor diff
-Nothing that this session changed still stands.
+Session $ID (go): nothing that it changed still stands.
 $ castor redo
 Session $ID (go)
 Restored
@@ -86,6 +86,7 @@ $ castor undo 2
 Session $ID (go)
 Restored
   a.txt
+Removed
   new
   new/b.txt
 ",

@@ -22,6 +22,8 @@ const WAITING: &str = "waiting for stdin to end… (`--no-stdin` does not read i
 /// A prompt before the agent's capabilities are known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Prompt {
+    /// Text of stdin, before the typed words: a block of its own, as the words name the session.
+    pub piped: Option<String>,
     pub text: String,
     pub attachments: Vec<Attachment>,
 }
@@ -60,9 +62,11 @@ impl Prompt {
     /// # Errors
     /// For media on stdin that the agent does not take: there is nothing to link to.
     pub fn into_blocks(self, can: PromptCapabilities) -> Result<Vec<Value>, Failure> {
-        let text = json!({"type": "text", "text": self.text});
+        let text = |it: String| Ok(json!({"type": "text", "text": it}));
+        // The empty line parts the two where an agent joins them.
+        let piped = self.piped.map(|it| text(it + "\n\n"));
         let attachments = self.attachments.into_iter().map(|it| it.into_block(can));
-        std::iter::once(Ok(text)).chain(attachments).collect()
+        piped.into_iter().chain([text(self.text)]).chain(attachments).collect()
     }
 }
 
@@ -114,15 +118,15 @@ pub async fn read(
             return Err(Failure::input(format!("stdin is neither text nor media ({why}): {how}")));
         }
     };
-    let text = match (typed, piped.trim_end()) {
+    let (piped, text) = match (typed, piped.trim_end()) {
         (None, "") => return Err(Failure::input(USAGE)),
-        (None, piped) => piped.to_owned(),
-        (Some(typed), "") => typed.to_owned(),
+        (None, piped) => (None, piped.to_owned()),
+        (Some(typed), "") => (None, typed.to_owned()),
         // A slash command is one only at the very start.
-        (Some(typed), piped) if typed.starts_with('/') => format!("{typed}\n\n{piped}"),
-        (Some(typed), piped) => format!("{piped}\n\n{typed}"),
+        (Some(typed), piped) if typed.starts_with('/') => (None, format!("{typed}\n\n{piped}")),
+        (Some(typed), piped) => (Some(piped.to_owned()), typed.to_owned()),
     };
-    Ok((Prompt { text, attachments: Vec::new() }, is_cut.then_some(CUT)))
+    Ok((Prompt { piped, text, attachments: Vec::new() }, is_cut.then_some(CUT)))
 }
 
 /// Half an image is none, and one without a question asks nothing.
@@ -134,7 +138,7 @@ fn ask_about(typed: Option<&str>, mime: &'static str, bytes: &[u8], is_cut: bool
         return Err(Failure::input(format!("stdin is {mime}: say what to do with it, as in castor run PROMPT < FILE")));
     };
     let media = Attachment::Media { mime, data: BASE64_STANDARD.encode(bytes), uri: None };
-    Ok(Prompt { text: typed.to_owned(), attachments: vec![media] })
+    Ok(Prompt { piped: None, text: typed.to_owned(), attachments: vec![media] })
 }
 
 /// All bytes until the end, or the first of too many.
@@ -217,7 +221,9 @@ mod tests {
             (Some("/note"), Some("text\n"), "/note\n\ntext"),
             (None, Some("text\n"), "text"),
         ] {
-            assert_eq!(read_all(typed, piped.map(str::as_bytes)).await.unwrap().0.text, expected);
+            let Prompt { piped, text, .. } = read_all(typed, piped.map(str::as_bytes)).await.unwrap().0;
+            let said = piped.map_or_else(|| text.clone(), |it| format!("{it}\n\n{text}"));
+            assert_eq!(said, expected);
         }
         for piped in [None, Some(" \n")] {
             assert_eq!(read_all(Some(" "), piped.map(str::as_bytes)).await.unwrap_err().exit.code(), 42);
@@ -245,7 +251,9 @@ mod tests {
             }
         };
         let (prompt, note) = read(Some("explain"), Some(reader), Duration::ZERO, on_wait).await.unwrap();
-        assert_eq!((prompt.text.as_str(), note), ("E0308\n\nexplain", None));
+        assert_eq!((prompt.piped.as_deref(), prompt.text.as_str(), note), (Some("E0308"), "explain", None));
+        let texts = ["E0308\n\n", "explain"].map(|it| json!({"type": "text", "text": it}));
+        assert_eq!(prompt.into_blocks(all_of_it()).unwrap(), texts, "what is piped comes first");
         assert_eq!(noted, [WAITING]);
         assert!(WAITING.contains("--no-stdin"));
     }
@@ -283,7 +291,7 @@ mod tests {
                 Attachment::Media { mime: "image/png", data: "eA==".to_owned(), uri: file("a.png") },
                 Attachment::Link { uri: "file:///w/.env".to_owned() },
             ];
-            let blocks = Prompt { text: String::new(), attachments }.into_blocks(can).unwrap();
+            let blocks = Prompt { attachments, ..Prompt::default() }.into_blocks(can).unwrap();
             blocks.iter().map(|it| it["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(blocks(all_of_it()), ["text", "resource", "image", "resource_link"]);

@@ -203,7 +203,10 @@ async fn set_up(driver: &mut Driver, request: &SessionRequest, session: &Value) 
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
         driver.screen.note(&format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
-    if request.resume.is_some() && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO)) {
+    if request.resume.is_some()
+        && request.model.is_none()
+        && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO))
+    {
         driver.screen.note("the session resumes with the demo model; --model chooses another");
     }
     if let Some(mode) = request.mode {

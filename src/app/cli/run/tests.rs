@@ -128,7 +128,7 @@ async fn play(case: Case, script: &str) -> Seen {
     let mut driver =
         Driver::new(peer, RequestHandlers::new(to_host).unwrap(), sources, screen, TerminalAsker::new(typing, "/w"));
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
-    let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments };
+    let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments, ..Prompt::default() };
     let run = async {
         let end = converse(&mut driver, &request, prompt, None).await;
         conclude(driver, end, Duration::ZERO).await

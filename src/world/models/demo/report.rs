@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::base::{content::joined_text, text, tool::CallResult};
 
-pub const REAL_MODEL: &str = "I am castor's built-in demo model: I follow a few fixed rules. For real work set \
-    `GEMINI_API_KEY` in castor's environment and start a new session.";
+pub const REAL_MODEL: &str = "I am castor's built-in demo model: I follow a few fixed rules. For real work run \
+    `castor auth login` and start a new session.";
 
 /// Files that tell what kind of project this is, and their kinds.
 const MANIFESTS: &[(&str, &str)] = &[
@@ -113,7 +113,9 @@ pub fn note(listing: Option<&str>) -> String {
 
 /// A result's text as a block, cut where it is long.
 pub fn quoted(result: &str) -> String {
-    let result = result.trim();
+    // The mark is for models.
+    let inner = result.trim().strip_prefix("<untrusted_context>");
+    let result = inner.and_then(|it| it.strip_suffix("</untrusted_context>")).unwrap_or(result).trim();
     if result.is_empty() {
         return "(nothing)".to_owned();
     }

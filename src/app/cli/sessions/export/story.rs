@@ -272,7 +272,7 @@ impl<'a> StoryBuilder<'a> {
             }
             EventKind::ToolResponse { request_id, content, display, error, .. } => {
                 if let Some(call) = self.call(request_id) {
-                    call.end(at_ms, joined_text(content), display.as_ref(), error.as_ref());
+                    call.end(at_ms, output_of(content, error.as_ref()), display.as_ref(), error.as_ref());
                 }
             }
             EventKind::Usage { usage, cost, .. } => {
@@ -420,6 +420,13 @@ fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
         ToolProgress::Printed { text } => call.output.push_str(text),
         ToolProgress::Started { display: None } | ToolProgress::Attached { .. } => (),
     }
+}
+
+/// What a call returned; nothing where castor's words to the model say only that it was cancelled.
+fn output_of(content: &[Part], error: Option<&ToolError>) -> String {
+    let output = joined_text(content);
+    let is_cancelled = error.is_some_and(|it| it.kind == "cancelled") && output.starts_with("[Operation Cancelled]");
+    if is_cancelled { String::new() } else { output }
 }
 
 fn call_content(it: &Display) -> CallContent<'_> {
