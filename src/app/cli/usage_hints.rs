@@ -137,7 +137,7 @@ mod tests {
             ("what is this", "to ask something, use castor run \"what is this\""),
             ("run -p hello", "there is no flag -p: write the prompt without a flag"),
             ("-p hello", "there is no flag -p: write the prompt without a flag"),
-            ("rnuuu", "there is no command `rnuuu`: `castor --help` lists the commands"),
+            ("xyzzy", "there is no command `xyzzy`: `castor --help` lists the commands"),
             ("run -o stream-json x", "there is no output `stream-json`: use -o events"),
             ("run --yolo x", "there is no flag --yolo: use --approval-mode yolo"),
         ] {

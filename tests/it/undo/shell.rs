@@ -139,7 +139,7 @@ Session $ID (go)
 The conversation is back at its state before that prompt.
 $ castor rewind 1
 Session $ID (go)
-Restored
+Removed
   a.txt
 The conversation is back at its state before that prompt.
 $ castor redo
@@ -172,7 +172,7 @@ castor: these files are not as the agent left them; nothing was changed (--on-co
 [exit 1]
 $ castor undo --on-conflict keep
 Session $ID (go)
-Restored
+Removed
   b.txt
 Not restored
   a.txt: it was changed since
@@ -198,6 +198,7 @@ $ castor undo --on-conflict restore
 Session $ID (go)
 Restored
   a.txt
+Removed
   b.txt
 $ castor redo
 Session $ID (go)

@@ -82,7 +82,7 @@ fn it_tells_what_it_saw() {
     let start = "This looks like a Rust project (there is a `Cargo.toml`); at the top I see 2 files and 1 folder.\n\n\
         - `README.md`: “Pond” — A pond for ducks.\n- `Cargo.toml`: the package is called `pond`.\n\n";
     assert!(said.starts_with(start), "{said}");
-    assert!(said.contains("GEMINI_API_KEY"), "{said}");
+    assert!(said.contains("castor auth login"), "{said}");
 }
 
 #[test]
