@@ -72,7 +72,7 @@ fn late_stdin_is_part_of_the_prompt() {
     run.stdin.take().unwrap().write_all(b"E0308").unwrap();
     stderr.read_to_string(&mut line).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(0), "{line}");
-    assert!(ground.sent_text().contains("E0308\n\nexplain this failure"), "{}", ground.sent_text());
+    assert!(ground.sent_text().contains("E0308\n\n\nexplain this failure"), "{}", ground.sent_text());
 }
 
 /// Editors and CI leave pipes open that nobody writes to.
