@@ -184,7 +184,7 @@ impl TurnView {
     pub fn changes_from(&self) -> Option<Duration> {
         match self.calls.has_open() {
             true => Some(Duration::ZERO),
-            false => self.waiting.shown_from(self.busy_since()),
+            false => self.waiting.spinner_start(self.busy_since()),
         }
     }
 }

@@ -118,7 +118,7 @@ impl ApprovalQuestion {
 
     fn offers_reason(&self) -> bool {
         let is_no = |it: &MenuOption| it.kind == "reject_once";
-        self.takes_words && self.menu.options().iter().any(is_no) && self.menu.named_in("w").is_none()
+        self.takes_words && self.menu.options().iter().any(is_no) && self.menu.option_for_line("w").is_none()
     }
 
     pub fn draw(&self, width: usize) -> Vec<Line> {

@@ -47,7 +47,7 @@ pub struct AttachmentFolder {
 
 /// The attachments of a prompt, and what to say of them.
 #[derive(Debug, Default)]
-pub struct FoundFiles {
+pub struct PromptAttachments {
     pub attachments: Vec<Attachment>,
     pub notes: Vec<String>,
 }
@@ -68,8 +68,8 @@ impl AttachmentFolder {
     }
 
     /// The files that `text` names.
-    pub fn find_files(&self, text: &str) -> FoundFiles {
-        let (mut res, mut seen, mut attached) = (FoundFiles::default(), Vec::new(), Vec::new());
+    pub fn find_files(&self, text: &str) -> PromptAttachments {
+        let (mut res, mut seen, mut attached) = (PromptAttachments::default(), Vec::new(), Vec::new());
         for reference in references(text) {
             let candidates = candidates(reference);
             let Some((path, real)) = candidates.iter().find_map(|it| self.locate(it)) else {

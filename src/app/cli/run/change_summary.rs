@@ -43,15 +43,16 @@ const WORKFLOWS: &str = ".github/workflows";
 /// Of them so many are named.
 const NAMED: usize = 3;
 
+/// The answer to `_castor/session/checkpoints`.
 #[derive(Deserialize)]
-struct Listing {
-    checkpoints: Vec<Checkpoint>,
+pub struct CheckpointList {
+    pub checkpoints: Vec<ListedCheckpoint>,
 }
 
 #[derive(Deserialize)]
-struct Checkpoint {
-    id: String,
-    files: Vec<FileChange>,
+pub struct ListedCheckpoint {
+    pub id: String,
+    pub files: Vec<FileChange>,
 }
 
 /// Changes so far.
@@ -85,14 +86,14 @@ pub struct CountedChanges {
 
 /// The checkpoints that there are before the prompt.
 fn checkpoint_ids(listing: &Value) -> BTreeSet<String> {
-    let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
+    let read = CheckpointList::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
     read.into_iter().map(|it| it.id).collect()
 }
 
 /// `None`: nothing was changed since.
 fn count_changes(listing: &Value, known: &BTreeSet<String>) -> Option<CountedChanges> {
     let mut files: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
-    let listing = Listing::deserialize(listing).ok()?;
+    let listing = CheckpointList::deserialize(listing).ok()?;
     for it in listing.checkpoints.iter().filter(|it| !known.contains(&it.id)).flat_map(|it| &it.files) {
         let (added, removed) = files.entry(&it.path).or_default();
         (*added, *removed) = (*added + it.added, *removed + it.removed);

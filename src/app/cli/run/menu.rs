@@ -126,20 +126,20 @@ impl Menu {
             (KeyPress::Enter, None) => return self.highlighted,
             (KeyPress::Char(' '), Some(checked)) => toggle(checked, self.highlighted),
             (KeyPress::Char(_), Some(_)) => {
-                let at = self.named_by(key);
+                let at = self.option_for_key(key);
                 self.highlighted = at.or(self.highlighted);
                 if let Some(checked) = &mut self.checked {
                     toggle(checked, at);
                 }
             }
-            (KeyPress::Char(_), None) => return self.named_by(key),
+            (KeyPress::Char(_), None) => return self.option_for_key(key),
             _ => (),
         }
         None
     }
 
     /// The option with the letter or digit, the letter first.
-    fn named_by(&self, key: &KeyPress) -> Option<usize> {
+    fn option_for_key(&self, key: &KeyPress) -> Option<usize> {
         let KeyPress::Char(it) = key else { return None };
         let letter = it.to_ascii_lowercase();
         let by_letter = self.options.iter().position(|it| it.letter == Some(letter));
@@ -148,7 +148,7 @@ impl Menu {
     }
 
     /// The option that a typed line means: a letter, a word for yes or no, or a number.
-    pub fn named_in(&self, line: &str) -> Option<usize> {
+    pub fn option_for_line(&self, line: &str) -> Option<usize> {
         let line = line.trim().to_lowercase();
         let word = match line.as_str() {
             "yes" => "y",
@@ -157,7 +157,7 @@ impl Menu {
         };
         let mut chars = word.chars();
         match (chars.next(), chars.next()) {
-            (Some(it), None) if !it.is_ascii_digit() => self.named_by(&KeyPress::Char(it)),
+            (Some(it), None) if !it.is_ascii_digit() => self.option_for_key(&KeyPress::Char(it)),
             _ => word.parse::<usize>().ok()?.checked_sub(1).filter(|it| *it < self.options.len()),
         }
     }

@@ -42,7 +42,7 @@ impl QuestionKind {
     /// What the line comes to, or what to show in place of an answer.
     pub fn line(&mut self, line: &str) -> Result<Answer, String> {
         match self {
-            Self::Approval(it) => match it.menu.named_in(line).map(|at| it.choose(at)) {
+            Self::Approval(it) => match it.menu.option_for_line(line).map(|at| it.choose(at)) {
                 Some(QuestionStep::Settled(it)) => Ok(it.answer),
                 _ => Err(it.explain(line)),
             },
@@ -51,7 +51,7 @@ impl QuestionKind {
                 FormEvent::Done(content) => Ok(Answer::Filled(Some(content))),
                 FormEvent::Declined => Ok(Answer::Declined),
             },
-            Self::Page(menu, _) => match menu.named_in(line) {
+            Self::Page(menu, _) => match menu.option_for_line(line) {
                 Some(0) => Ok(Answer::Filled(None)),
                 Some(_) => Ok(Answer::Declined),
                 None => Err("  y or n: ".to_owned()),

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     calls::{CallCounts, CallTracker},
+    change_summary::CheckpointList,
     failure::{Failure, RunError},
 };
 use crate::base::{
@@ -197,17 +198,6 @@ pub struct RunEnd<'a> {
     pub took: Duration,
 }
 
-#[derive(Deserialize)]
-struct Listing {
-    checkpoints: Vec<Checkpoint>,
-}
-
-#[derive(Deserialize)]
-struct Checkpoint {
-    id: String,
-    files: Vec<FileChange>,
-}
-
 impl RunReport {
     /// A `usage_update`.
     pub fn take_usage(&mut self, update: &Value) {
@@ -228,13 +218,13 @@ impl RunReport {
 
     /// A session that goes on has checkpoints already.
     pub fn note_known(&mut self, listing: &Value) {
-        let read = Listing::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
+        let read = CheckpointList::deserialize(listing).map(|it| it.checkpoints).unwrap_or_default();
         self.known_checkpoints = read.into_iter().map(|it| it.id).collect();
     }
 
     /// The checkpoints of the session after the prompt.
     pub fn take_changes(&mut self, listing: &Value) {
-        let Ok(Listing { checkpoints }) = Listing::deserialize(listing) else { return };
+        let Ok(CheckpointList { checkpoints }) = CheckpointList::deserialize(listing) else { return };
         let mut res = ChangedFiles::default();
         let mut files: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
         for it in checkpoints.into_iter().filter(|it| !self.known_checkpoints.contains(&it.id) && !it.files.is_empty())

@@ -90,7 +90,7 @@ fn long_text() -> String {
 }
 
 #[test]
-fn what_is_too_long_is_shown_before_it_ends() {
+fn long_block_is_shown_before_its_end() {
     let text = long_text();
     let mut stream = MarkdownStream::new(80);
     for piece in text.as_bytes().chunks(100) {

@@ -53,7 +53,7 @@ impl Waiting {
     }
 
     /// When the line comes up or moves, if nothing happens. `busy_since`: something that takes time is under way.
-    pub fn shown_from(&self, busy_since: Option<Duration>) -> Option<Duration> {
+    pub fn spinner_start(&self, busy_since: Option<Duration>) -> Option<Duration> {
         let since = self.since?;
         match busy_since.or(self.stays.then_some(since)) {
             Some(it) => Some(it),

@@ -235,7 +235,7 @@ mod without_keys {
     }
 
     #[test]
-    fn what_was_typed_before_is_no_answer() {
+    fn keys_before_a_question_do_not_answer_it() {
         let (to, lines) = mpsc::channel(4);
         let mut asker = TerminalAsker::new(Keyboard::Lines(lines), "/w");
         to.try_send("y".into()).unwrap();
@@ -245,7 +245,7 @@ mod without_keys {
     }
 
     #[test]
-    fn what_is_typed_without_a_question_is_for_the_agent() {
+    fn keys_without_a_question_go_to_the_agent() {
         let (to, lines) = mpsc::channel(4);
         let mut asker = TerminalAsker::new(Keyboard::Lines(lines), "/w");
         asker.listen(true);
