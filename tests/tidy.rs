@@ -15,6 +15,8 @@ mod cycles;
 mod docs;
 #[path = "tidy/findable.rs"]
 mod findable;
+#[path = "tidy/handlers.rs"]
+mod handlers;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/pages.rs"]

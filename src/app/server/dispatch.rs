@@ -32,6 +32,7 @@ use crate::{
     },
 };
 
+/// Handlers that step sessions take the whole state; the table gives others what they touch.
 pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
 
 /// Every method that a client may call.
@@ -43,7 +44,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/load", requests::load_session),
     ("session/resume", requests::resume_session),
     ("session/fork", requests::fork_session),
-    ("session/list", listing::list),
+    ("session/list", |state, ticket, params| listing::list(&mut state.tasks, ticket, params)),
     ("session/close", requests::close_session),
     ("session/delete", requests::delete_session),
     ("session/prompt", requests::prompt),
@@ -52,8 +53,8 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/set_config_option", requests::set_config_option),
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
-    ("_castor/session/events", requests::events),
-    ("_castor/session/checkpoints", rewind::checkpoints),
+    ("_castor/session/events", |state, _, params| requests::events(&state.tasks.store, params)),
+    ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
 ];
 

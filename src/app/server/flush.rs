@@ -13,6 +13,7 @@ use crate::{
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, reconnect, reply, rewind_results,
             state::State,
+            tasks::Tasks,
             trust,
         },
         session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
@@ -29,7 +30,11 @@ use crate::{
     engine::step::{Act, Effect, Input, UserQuestion},
     wire::{
         acp::{meta::PromptAnswerMeta, session, terminals::CREATE, updates},
-        jsonrpc::{error, open_requests::Ticket, write},
+        jsonrpc::{
+            error,
+            open_requests::{OutgoingRequests, Ticket},
+            write,
+        },
     },
 };
 
@@ -39,11 +44,11 @@ pub fn flush(state: &mut State) -> Vec<u8> {
     // A failed log write makes a session say more: that is said in another round.
     while !state.outbox.items.is_empty() {
         let items = std::mem::take(&mut state.outbox.items);
-        let broken = write_logs(state, &items);
+        let broken = write_logs(&mut state.sessions, &items);
         for it in items {
             match it {
                 OutboxItem::Lines(more) => lines.extend_from_slice(&more),
-                OutboxItem::Editor(request) => ask_editor(state, request, &mut lines),
+                OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, &mut lines),
                 OutboxItem::Answer { session, request, lines: answer } => match broken.get(&session) {
                     None => lines.extend_from_slice(&answer),
                     Some(why) => write::error(&mut lines, &request, &log_error(why)),
@@ -73,7 +78,7 @@ fn log_error(why: &str) -> ErrorObjectOwned {
 }
 
 /// One write for each touched log. Returns the sessions whose log could not be written, and why.
-fn write_logs(state: &mut State, items: &[OutboxItem]) -> BTreeMap<SessionId, String> {
+fn write_logs(sessions: &mut BTreeMap<SessionId, LiveSession>, items: &[OutboxItem]) -> BTreeMap<SessionId, String> {
     let mut facts: BTreeMap<&SessionId, Vec<&Entry>> = BTreeMap::new();
     for it in items {
         let OutboxItem::Acts(id, acts) = it else { continue };
@@ -85,7 +90,7 @@ fn write_logs(state: &mut State, items: &[OutboxItem]) -> BTreeMap<SessionId, St
     }
     let mut broken = BTreeMap::new();
     for (id, entries) in facts {
-        let Some(live) = state.sessions.get_mut(id) else { continue };
+        let Some(live) = sessions.get_mut(id) else { continue };
         if let Err(why) = live.log.append(entries) {
             broken.insert(id.clone(), why.to_string());
         }
@@ -103,7 +108,11 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 Fact::Event { event } => publish_event(state, id, event, lines),
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
-                Fact::Rewound { to } => rewind_results::append_notice(state, id, to, lines),
+                Fact::Rewound { to } => {
+                    if let Some(live) = state.sessions.get_mut(id) {
+                        rewind_results::append_notice(state.client.as_ref(), live, to, lines);
+                    }
+                }
                 _ => (),
             }
         }
@@ -125,8 +134,8 @@ fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &
 }
 
 /// Where a yes for ever holds that is not for everywhere.
-fn folder_of(state: &State, id: &SessionId) -> Option<AbsPath> {
-    state.sessions.get(id).map(|it| confinement::grant_folder(&it.resources.roots, &it.resources.cwd).clone())
+fn folder_of(live: &LiveSession) -> AbsPath {
+    confinement::grant_folder(&live.resources.roots, &live.resources.cwd).clone()
 }
 
 fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
@@ -138,12 +147,12 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
-            if let Some(folder) = folder_of(state, id) {
+            if let Some(folder) = state.sessions.get(id).map(folder_of) {
                 state.tasks.save_policy(folder, lasting);
             }
         }
         Effect::UpdateGrant { grant, holds } => {
-            if let Some(folder) = folder_of(state, id) {
+            if let Some(folder) = state.sessions.get(id).map(folder_of) {
                 state.tasks.save_sandbox_grant(folder, grant, holds);
             }
         }
@@ -163,7 +172,11 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             state.queue_requests(requests);
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
-        other => start(state, id, effect_id, other),
+        other => {
+            if let Some(live) = state.sessions.get(id) {
+                start(&mut state.tasks, live, effect_id, other);
+            }
+        }
     }
 }
 
@@ -184,14 +197,14 @@ fn note_outage(state: &mut State, id: &SessionId, news: (String, Option<Outage>)
     }
 }
 
-fn start(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect) {
-    let Some(LiveSession { log, resources, .. }) = state.sessions.get(id) else { return };
+fn start(tasks: &mut Tasks, live: &LiveSession, effect_id: EffectId, effect: Effect) {
+    let LiveSession { log, resources, .. } = live;
     let durable = matches!(effect, Effect::Run { durable: true, .. });
     let log = durable.then(|| log.sync_handle().ok()).flatten();
     let resources = Arc::clone(resources);
-    let span = state.tasks.traces.turn(id).cloned();
+    let span = tasks.traces.turn(&resources.session).cloned();
     let _in_span = span.as_ref().map(tracing::Span::enter);
-    state.tasks.start_effect(&resources, effect_id, effect, log);
+    tasks.start_effect(&resources, effect_id, effect, log);
 }
 
 /// What a prompt is answered with.
@@ -234,13 +247,18 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
 }
 
 /// A request to the editor on behalf of a task. After what was items before it: a cancel in the same turn, too.
-fn ask_editor(state: &mut State, request: EditorRequest, lines: &mut Vec<u8>) {
+fn ask_editor(
+    tasks: &Tasks,
+    outgoing: &mut OutgoingRequests<ClientRequest>,
+    request: EditorRequest,
+    lines: &mut Vec<u8>,
+) {
     let EditorRequest { session, effect, method, params, reply } = request;
     // A call that is over does nothing more to the editor.
-    if reply.is_closed() || !state.tasks.is_running(&session, effect) {
+    if reply.is_closed() || !tasks.is_running(&session, effect) {
         return;
     }
-    let id = state.outgoing.register(match method {
+    let id = outgoing.register(match method {
         CREATE => ClientRequest::Terminal { session, effect, reply },
         _ => ClientRequest::EditorCall { session, effect, reply },
     });

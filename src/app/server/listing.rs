@@ -7,6 +7,7 @@ use crate::{
         event::{ListParams, Listing},
         reply::{self, Reply},
         state::State,
+        tasks::Tasks,
     },
     base::ids::SessionId,
     wire::{
@@ -20,14 +21,14 @@ use crate::{
 const PAGE: usize = 100;
 
 /// Answers later, by [`answer`].
-pub fn list(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn list(tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
     let after = cursor.map(|it| {
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
     let wanted = ListParams { cwd, after: after.transpose()? };
-    state.tasks.list(ticket, wanted);
+    tasks.list(ticket, wanted);
     Ok(None)
 }
 

@@ -1,5 +1,7 @@
 //! Request handlers: one function for each ACP method.
 
+use std::collections::BTreeMap;
+
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -31,9 +33,12 @@ use crate::{
             session,
             updates::SessionView,
         },
-        jsonrpc::{error, open_requests::Ticket},
+        jsonrpc::{
+            error,
+            open_requests::{IncomingRequests, Ticket},
+        },
     },
-    world::store::StoreError,
+    world::store::{SessionStore, StoreError},
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
@@ -51,7 +56,7 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
 pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let place = session::read_new(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::create(state, &place)?;
-    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
     let live = offer_commands(state, &id)?;
     reply_now(&session::new_response(&id, &live.profile.offer, &live.chosen_options()))
 }
@@ -102,7 +107,7 @@ fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&Live
 /// Ends what runs as session/cancel does, then lets the session go.
 pub fn close_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let id = session::read_close(params).map_err(|it| error::invalid_params(&it))?;
-    check_open(state, &id)?;
+    check_open(&state.sessions, &id)?;
     end_session(state, &id);
     reply_now(&json!({}))
 }
@@ -139,24 +144,27 @@ fn end_session(state: &mut State, id: &SessionId) {
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(state, params)?;
-    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
+    let (id, content) = read_message(&state.sessions, params)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
 /// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(state, params)?;
-    set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
+    let (id, content) = read_message(&state.sessions, params)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
 /// The content of a prompt. An empty prompt is refused: no model is paid to answer it.
-fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+fn read_message(
+    open: &BTreeMap<SessionId, LiveSession>,
+    params: Option<&RawValue>,
+) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
-    check_open(state, &id)?;
+    check_open(open, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
     if content.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
@@ -166,8 +174,8 @@ fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, 
 
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, mode) = session::read_set_mode(params).map_err(|it| error::invalid_params(&it))?;
-    check_open(state, &id)?;
-    set_owner(state, ticket, RequestOwner::Setter(id.clone()));
+    check_open(&state.sessions, &id)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
     check_mode(state, &id, mode)?;
     state.step(&id, Input::SetOption(step::OptionValue::Mode(mode)));
     reply_now(&json!({}))
@@ -198,13 +206,13 @@ fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result
         options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
         options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
-    set_owner(state, ticket, RequestOwner::Setter(option.session.clone()));
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
     state.step(&option.session, Input::SetOption(choice));
     Ok(())
 }
 
-pub fn set_owner(state: &mut State, ticket: Ticket, what: RequestOwner) {
-    if let Some(about) = state.requests.get_mut(ticket) {
+pub fn set_owner(requests: &mut IncomingRequests<RequestOwner>, ticket: Ticket, what: RequestOwner) {
+    if let Some(about) = requests.get_mut(ticket) {
         *about = what;
     }
 }
@@ -221,7 +229,7 @@ fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession,
 }
 
 /// `_castor/session/events {sessionId, streamId?, eventId?}`: the trajectory, or a window of it.
-pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
@@ -231,7 +239,7 @@ pub fn events(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply 
     }
     let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
     let missing = |_| error::session_not_found(it.session_id.as_str());
-    let entries = state.tasks.store.read(&it.session_id).map_err(missing)?;
+    let entries = store.read(&it.session_id).map_err(missing)?;
     let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
     let all: Vec<AgentEvent> = entries.into_iter().filter_map(|it| event(it.fact)).collect();
     let window = event_window::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
@@ -247,8 +255,8 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
 
 /// # Errors
 /// For the client: the session is not open here.
-pub fn check_open(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
-    if state.sessions.contains_key(id) { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
+pub fn check_open(open: &BTreeMap<SessionId, LiveSession>, id: &SessionId) -> Result<(), ErrorObjectOwned> {
+    if open.contains_key(id) { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
 }
 
 /// Whether a mode may be set in a session now.

@@ -1,5 +1,7 @@
 //! Handler of `_castor/session/rewind`: takes a session back to before a message, in files, conversation or both.
 
+use std::collections::BTreeMap;
+
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
 
@@ -11,7 +13,7 @@ use super::{
     state::State,
 };
 use crate::{
-    app::errors::store_error,
+    app::{errors::store_error, session::live_session::LiveSession},
     base::{
         checkpoint::{Changes, Rewinds},
         ids::{MessageId, PromptId, SessionId},
@@ -29,17 +31,17 @@ use crate::{
 
 pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let order = read_rewind(params).map_err(|it| error::invalid_params(&it))?;
-    requests::check_open(state, &order.session)?;
-    check_idle(state, &order.session)?;
+    requests::check_open(&state.sessions, &order.session)?;
+    check_idle(state.sessions.get(&order.session))?;
     match (order.what, &order.target) {
         (Rewinds::Conversation, TargetParams::Message(to)) => {
-            requests::set_owner(state, ticket, RequestOwner::Setter(order.session.clone()));
+            requests::set_owner(&mut state.requests, ticket, RequestOwner::Setter(order.session.clone()));
             rewind_conversation(state, &order.session, to)?;
             reply_now(&Outcome::default())
         }
         _ => {
             // Answered with the prompts, should the session be made anew.
-            requests::set_owner(state, ticket, RequestOwner::Prompt(order.session.clone()));
+            requests::set_owner(&mut state.requests, ticket, RequestOwner::Prompt(order.session.clone()));
             let RewindParams { session, target, what, on_conflict, paths } = order;
             let to = match target {
                 TargetParams::Message(it) => RewindTarget::Message(it),
@@ -54,10 +56,9 @@ pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 }
 
 /// `_castor/session/checkpoints`: what can be gone back to.
-pub fn checkpoints(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
+pub fn checkpoints(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValue>) -> Reply {
     let id = read_session(params).map_err(|it| error::invalid_params(&it))?;
-    requests::check_open(state, &id)?;
-    let Some(live) = state.sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
+    let Some(live) = sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
     let all = live.session.record().checkpoints();
     let listed = all.all().iter().filter(|it| !it.is_undone).map(|it| {
         let Changes { files, not_kept, .. } = it.changes.clone().unwrap_or_default();
@@ -68,8 +69,8 @@ pub fn checkpoints(state: &mut State, _: Ticket, params: Option<&RawValue>) -> R
 }
 
 /// A turn that runs would go on with what is gone.
-fn check_idle(state: &State, id: &SessionId) -> Result<(), ErrorObjectOwned> {
-    match state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
+fn check_idle(live: Option<&LiveSession>) -> Result<(), ErrorObjectOwned> {
+    match live.is_some_and(|it| it.session.is_busy()) {
         true => Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end.")),
         false => Ok(()),
     }

@@ -1,7 +1,10 @@
 //! Results of a rewind: the log for the session, the answer to the request, and the notice for the client.
 
 use crate::{
-    app::server::{reply, state::State},
+    app::{
+        server::{reply, state::State},
+        session::live_session::LiveSession,
+    },
     base::{
         checkpoint::RestoreResult,
         ids::{MessageId, SessionId},
@@ -9,6 +12,7 @@ use crate::{
     engine::step::{self, Input, RewindRefusal},
     wire::{
         acp::{
+            initialize::Client,
             rewind::{Outcome, REWOUND, RewoundNotice},
             updates::notification,
         },
@@ -39,11 +43,11 @@ pub fn answer_rewind(state: &mut State, ticket: Ticket, result: Result<step::Rew
 }
 
 /// Appends what the client is told of it: what is gone, and how full the context is now.
-pub fn append_notice(state: &mut State, id: &SessionId, to: &MessageId, lines: &mut Vec<u8>) {
-    if state.client.as_ref().is_some_and(|it| it.features.rewinds) {
-        notification(REWOUND, &RewoundNotice { session_id: id.clone(), message_id: to.clone() }, lines);
+pub fn append_notice(client: Option<&Client>, live: &mut LiveSession, to: &MessageId, lines: &mut Vec<u8>) {
+    if client.is_some_and(|it| it.features.rewinds) {
+        let session_id = live.resources.session.clone();
+        notification(REWOUND, &RewoundNotice { session_id, message_id: to.clone() }, lines);
     }
-    let Some(live) = state.sessions.get_mut(id) else { return };
     live.view.push_title(live.session.record().title.as_deref(), lines);
     let (last, cost) = live.context_usage();
     live.view.show_context_usage(last, cost, lines);

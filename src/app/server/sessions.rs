@@ -33,6 +33,7 @@ use crate::{
     },
     wire::{
         acp::{
+            initialize::Client,
             options::{ChosenOptions, OfferedOptions},
             session::{ForkParams, SessionFolders},
             updates::{ClientProfile, SessionView},
@@ -181,7 +182,8 @@ fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
 
 fn insert_session(state: &mut State, session: Session, log: SessionLog, resources: Arc<SessionResources>) {
     let id = resources.session.clone();
-    let (profile, view) = client_view(state, &id, &session);
+    let client = state.client.clone().unwrap_or_default();
+    let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
     let live = LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None };
     state.sessions.insert(id, live);
 }
@@ -197,13 +199,12 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
 }
 
 /// How the client sees it.
-fn client_view(state: &State, id: &SessionId, session: &Session) -> (ClientProfile, SessionView) {
-    let client = state.client.clone().unwrap_or_default();
+fn client_view(client: &Client, thinking: bool, (id, session): (&SessionId, &Session)) -> (ClientProfile, SessionView) {
     let record = session.record();
     let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
     let chosen = ChosenOptions { mode, model, tuning, limits: record.limits() };
     let models = session.models().to_vec();
-    let (thinking, limits) = (!state.options.needs_no_access(), session.configured_limits());
+    let limits = session.configured_limits();
     let modes = session.offered_modes().to_vec();
     let offer = OfferedOptions { modes, models, thinking, booleans: client.bool_options, limits };
     let profile = ClientProfile { offer, features: client.features };
