@@ -1,5 +1,6 @@
 //! base names: the types that every other room uses. They are values; nothing here acts or decides.
 
+pub mod agent;
 pub mod ansi;
 pub mod check;
 pub mod checkpoint;

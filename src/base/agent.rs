@@ -1,0 +1,217 @@
+//! Agents that a session can start: their definitions, what is told of them, and how a run of one ends.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::base::{mcp::McpServerConfig, path::AbsPath};
+
+/// Requests to the model in one run, unless its definition says otherwise.
+pub const MAX_TURNS: u32 = 30;
+/// Minutes of work in one run, unless its definition says otherwise. Time in which the user is asked does not count.
+pub const MAX_MINUTES: u32 = 10;
+
+/// What hosts, users and models are told of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentDescriptor {
+    /// `[a-z0-9_-]+`.
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// When to use it, for the model that may start it.
+    pub description: String,
+    pub executor: AgentKind,
+    /// Of its arguments; `None`: `{prompt}`, and it is started by `invoke_agent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// Of its result; `None`: text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<AgentCapability>,
+    /// Tools that only it has, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_tools: Vec<String>,
+    /// Tools of its session that it needs, by name or pattern.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_tools: Vec<String>,
+    /// Agents that it may start itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_agents: Vec<AgentDescriptor>,
+    #[serde(default)]
+    pub constraints: AgentConstraints,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// How an agent is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// By castor, as a session of its own.
+    #[default]
+    Local,
+    /// By a server, over A2A.
+    Remote,
+    /// By a program that speaks ACP.
+    Acp,
+    /// Its agents one after the other.
+    Sequential,
+    /// Its agents side by side.
+    Parallel,
+    /// Its agents again and again.
+    Loop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentCapability {
+    Elicitation,
+    Streaming,
+    HostToolExecution,
+    Composition,
+}
+
+/// How far one run may go; `None`: as the defaults say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentConstraints {
+    /// Requests to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time_minutes: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_budget_usd: Option<f64>,
+}
+
+/// An agent as its file, or castor itself, defines it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentDefinition {
+    pub descriptor: AgentDescriptor,
+    pub origin: AgentOrigin,
+    /// Settings may switch it off.
+    pub enabled: bool,
+    pub run: AgentRun,
+}
+
+/// Where a definition comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentOrigin {
+    BuiltIn,
+    User(AbsPath),
+    /// A file of the workspace, which counts where the folder is trusted.
+    Workspace(AbsPath),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentRun {
+    Local(Box<LocalAgent>),
+    Composite(CompositeAgent),
+}
+
+/// What a local agent is made from. Templates have `${name}` for its arguments and for `cliVersion`, `activeModel` and
+/// `today`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LocalAgent {
+    /// The template of its instructions.
+    pub instructions: String,
+    /// The template of its first prompt; `None`: its only argument, or all of them as JSON.
+    pub query: Option<String>,
+    /// `None`: the model of the session that starts it.
+    pub model: Option<String>,
+    pub temperature: Option<f64>,
+    /// Names and patterns (`*`, `mcp_*`, `mcp_<server>_*`); `None`: all tools of the session that starts it.
+    pub tools: Option<Vec<String>>,
+    /// MCP servers of its own.
+    pub mcp_servers: Vec<McpServerConfig>,
+    pub output: Option<AgentOutput>,
+}
+
+/// The one argument of `complete_task`, in place of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentOutput {
+    pub name: String,
+    pub description: String,
+    pub schema: Value,
+}
+
+/// Agents that are run as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompositeAgent {
+    /// Their names, in order.
+    pub agents: Vec<String>,
+    /// Of a loop: how often at most.
+    pub max_iterations: u32,
+    /// The key of the session's state that takes each result, by agent.
+    pub output_key: Option<String>,
+    pub on_failure: OnFailure,
+}
+
+/// What an agent of a composition that fails does to the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    #[default]
+    Stop,
+    Continue,
+}
+
+/// The way in which a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TerminateMode {
+    Goal,
+    Timeout,
+    MaxTurns,
+    Aborted,
+    Error,
+    ErrorNoCompleteTaskCall,
+}
+
+impl TerminateMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Goal => "GOAL",
+            Self::Timeout => "TIMEOUT",
+            Self::MaxTurns => "MAX_TURNS",
+            Self::Aborted => "ABORTED",
+            Self::Error => "ERROR",
+            Self::ErrorNoCompleteTaskCall => "ERROR_NO_COMPLETE_TASK_CALL",
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentResult {
+    /// For the agent that started it.
+    pub result: String,
+    pub terminate_reason: TerminateMode,
+}
+
+/// What a session needs to start agents: their definitions by name.
+pub type Agents = Arc<[AgentDefinition]>;
+
+impl AgentDescriptor {
+    /// The schema of its arguments.
+    pub fn input(&self) -> Value {
+        self.input_schema.clone().unwrap_or_else(|| {
+            let prompt = json!({ "type": "string", "description": "What it is to do, with all that it has to know." });
+            json!({ "type": "object", "properties": { "prompt": prompt }, "required": ["prompt"] })
+        })
+    }
+}
+
+impl AgentConstraints {
+    pub fn turns(&self) -> u32 {
+        self.max_turns.unwrap_or(MAX_TURNS)
+    }
+
+    pub fn minutes(&self) -> f64 {
+        self.max_time_minutes.unwrap_or(f64::from(MAX_MINUTES))
+    }
+}
