@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::{
+    agent::AgentResult,
     content::Part,
     ids::{CallId, MessageId, SessionId, StreamId},
     model::{Purpose, Usage},
@@ -194,6 +195,33 @@ pub enum ToolProgress {
     /// What it printed since the last such event; its end is kept where that was too much. Escape sequences are in it
     /// only when the client draws it.
     Printed { text: String },
+    /// What the sub-agent does that the call started.
+    Activity { activity: Box<Activity> },
+}
+
+/// One thing that a sub-agent does, for the agent and the user above it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Activity {
+    /// Always true: consumers tell it from other data by this.
+    pub is_subagent_activity_event: bool,
+    pub agent_name: String,
+    #[serde(rename = "type")]
+    pub kind: ActivityKind,
+    pub data: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ActivityKind {
+    /// `{text}`: the subject of a thought.
+    ThoughtChunk,
+    /// `{name, displayName, description, args, callId}`.
+    ToolCallStart,
+    /// `{name, id, output}`.
+    ToolCallEnd,
+    /// `{error, context, name?, callId?}`.
+    Error,
 }
 
 /// Why the agent stopped.
@@ -222,6 +250,8 @@ pub enum PromptOutcome {
     AuthRequired(String),
     /// Of words that came while a turn ran.
     Steered(SteerOutcome),
+    /// The run of a sub-agent is over.
+    Agent(AgentResult),
 }
 
 /// The end of steering.

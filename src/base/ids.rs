@@ -60,6 +60,28 @@ text_id!(
 );
 
 impl SessionId {
+    /// The session of a sub-agent, below the one that the user speaks to.
+    pub fn child(&self, name: &str) -> Self {
+        Self::from(format!("{}/{name}", self.root()))
+    }
+
+    /// The session that the user speaks to: itself, unless it is a sub-agent's.
+    pub fn root(&self) -> Self {
+        self.0.split_once('/').map_or_else(|| self.clone(), |(root, _)| root.into())
+    }
+
+    pub fn is_child(&self) -> bool {
+        self.0.contains('/')
+    }
+
+    /// Whether it may name a log: it is safe, or the child of a safe one.
+    pub fn is_log_name(&self) -> bool {
+        match self.0.split_once('/') {
+            Some((root, name)) => Self::from(root).is_safe() && Self::from(name).is_safe(),
+            None => self.is_safe(),
+        }
+    }
+
     /// Longest id that is accepted from outside, in bytes.
     pub const MAX_LEN: usize = 128;
 

@@ -121,6 +121,8 @@ pub enum Purpose {
     LoopDoubleCheck,
     /// Whether an answer is the last one.
     NextSpeaker,
+    /// The work of a sub-agent, in the session that started it.
+    Subagent,
 }
 
 impl Purpose {
@@ -137,6 +139,7 @@ impl Purpose {
             Self::LoopDetector => "loop_detector",
             Self::LoopDoubleCheck => "loop_double_check",
             Self::NextSpeaker => "next_speaker",
+            Self::Subagent => "subagent",
         }
     }
 }

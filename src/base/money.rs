@@ -24,6 +24,10 @@ impl Money {
         self.pico as f64 / PICO
     }
 
+    pub fn minus(self, other: Self) -> Self {
+        Self { pico: self.pico.saturating_sub(other.pico) }
+    }
+
     pub fn plus(self, other: Self) -> Self {
         Self { pico: self.pico.saturating_add(other.pico) }
     }

@@ -50,6 +50,8 @@ pub enum PolicyClass {
     Run,
     /// The call is a question to the user.
     Question,
+    /// It starts a sub-agent, whose own calls are decided about one by one.
+    Delegate,
     EnterPlan,
     ExitPlan,
 }
@@ -58,7 +60,7 @@ impl PolicyClass {
     /// What castor's own rules say in the mode `default`, for people.
     pub fn default_decision(self) -> &'static str {
         match self {
-            Self::Look | Self::Tell => "allow",
+            Self::Look | Self::Tell | Self::Delegate => "allow",
             Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan => "ask",
             Self::Question | Self::ExitPlan => "asks by itself",
         }
@@ -73,6 +75,7 @@ impl PolicyClass {
             Self::Edit => "own:edit",
             Self::Run => "own:run",
             Self::Question => "own:question",
+            Self::Delegate => "own:delegate",
             Self::EnterPlan => "own:enter-plan",
             Self::ExitPlan => "own:exit-plan",
         }
@@ -111,6 +114,8 @@ impl ToolTraits {
     /// Below the roots nobody is asked about it, and a rule does not reach beyond them.
     pub const LOOKS: Self = Self { class: PolicyClass::Look, narrows_grants: true, ..Self::NONE };
     pub const TELLS: Self = Self { class: PolicyClass::Tell, ..Self::NONE };
+    pub const DELEGATES: Self =
+        Self { class: PolicyClass::Delegate, keeps_results: true, returns_whole: true, ..Self::NONE };
     pub const EDITS: Self = Self { class: PolicyClass::Edit, is_exclusive: true, narrows_grants: true, ..Self::NONE };
     pub const RUNS: Self = Self { class: PolicyClass::Run, narrows_grants: true, ..Self::NONE };
     pub const ASKS: Self = Self { class: PolicyClass::Question, ..Self::ENTERS_PLAN };

@@ -10,7 +10,7 @@ use crate::base::{
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
     content::Part,
     elicitation::{ElicitationRequest, Reply},
-    event::{Location, PromptOutcome},
+    event::{AgentEvent, Location, PromptOutcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
     ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
@@ -144,6 +144,16 @@ pub enum Input {
     },
     TimerFired {
         effect: EffectId,
+    },
+    /// An event of the sub-agent that a call started. The call's own end is a `RunEnded`.
+    ChildEvent {
+        effect: EffectId,
+        event: Box<AgentEvent>,
+    },
+    /// That sub-agent, or one below it, waits for the user from now on, or does not any more.
+    ChildWaits {
+        effect: EffectId,
+        waits: bool,
     },
     HookFinished {
         effect: EffectId,
@@ -290,7 +300,8 @@ pub enum Effect {
     /// hash as the model last saw it, where the call writes the whole file.
     Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: Option<BaseHash> },
     /// Answered by `TerminalAttached`, `OutputPrinted` and one `RunEnded`. `durable`: not before the log is on disk.
-    /// `sandbox_grant`: what the user allows beyond the sandbox.
+    /// `sandbox_grant`: what the user allows beyond the sandbox. A call that starts a sub-agent is answered by
+    /// `ChildEvent`s before its `RunEnded`.
     Run {
         call: ToolCall,
         places: Arc<[TargetPath]>,
@@ -378,6 +389,17 @@ pub enum QuestionTopic {
         url: String,
         elicitation: String,
     },
+}
+
+impl QuestionTopic {
+    /// The call that it is about.
+    pub fn call(&self) -> Option<&CallId> {
+        match self {
+            Self::Confirmation(it) => Some(&it.call),
+            Self::Trust { call, .. } | Self::Fallback { call, .. } => Some(call),
+            Self::Form { call, .. } | Self::Link { call, .. } => call.as_ref(),
+        }
+    }
 }
 
 /// May this call run?

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, listing,
+        auth, children, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         questions,
@@ -147,6 +147,7 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         Some(ClientRequest::Question { session, question, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
             state.step(&session, Input::Answered { question, answer });
+            children::note_waiting(state, &session);
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.

@@ -8,6 +8,7 @@ use crate::{
     app::{
         errors::auth_required,
         server::{
+            children,
             event::EditorRequest,
             outbox::OutboxItem,
             pending_requests::{self, ClientRequest, RequestOwner},
@@ -26,6 +27,7 @@ use crate::{
         model::Usage,
         path::AbsPath,
         prompt_stats::PromptStats,
+        tool::PolicyClass,
     },
     engine::step::{Act, Effect, Input, UserQuestion},
     wire::{
@@ -105,7 +107,11 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 live.view.show(&entry.fact, lines);
             }
             match &entry.fact {
-                Fact::Event { event } => publish_event(state, id, event, lines),
+                Fact::Event { event } => {
+                    publish_event(state, id, event, lines);
+                    children::tell_parent(state, id, event);
+                }
+                Fact::Mode { mode } => children::follow_mode(state, id, *mode),
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
                 Fact::Rewound { to } => {
@@ -128,7 +134,7 @@ fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &
     let oldest = || requests.iter().find(|(_, it)| is_its(it)).map(|(ticket, _)| ticket);
     state.tasks.traces.trace_event(id, event, oldest);
     if state.client.as_ref().is_some_and(|it| it.wants_events) {
-        let params = serde_json::json!({ "sessionId": id, "event": event });
+        let params = serde_json::json!({ "sessionId": id.root(), "event": event });
         updates::notification("_castor/session/event", &params, lines);
     }
 }
@@ -140,6 +146,9 @@ fn folder_of(live: &LiveSession) -> AbsPath {
 
 fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
+        Effect::AnswerPrompt { outcome, stats, .. } if id.is_child() => {
+            children::finish(state, id, outcome, stats.as_deref());
+        }
         Effect::AnswerPrompt { prompt, outcome, usage, stats } => {
             answer_prompt(state, id, Ticket(prompt.0), PromptAnswer { outcome, usage, stats }, lines)
         }
@@ -163,6 +172,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::WithdrawQuestion { question } => {
             let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
             pending_requests::withdraw(&mut state.outgoing, is_it, lines);
+            children::note_waiting(state, id);
         }
         Effect::Abort { effect } => {
             state.tasks.abort_effect(id, effect, state.now.unix_ms);
@@ -170,8 +180,10 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
+            children::abort(state, id, effect);
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
+        other if is_delegation(state, id, &other) => children::start(state, id, effect_id, other),
         other => {
             if let Some(live) = state.sessions.get(id) {
                 start(&mut state.tasks, live, effect_id, other);
@@ -180,11 +192,24 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
     }
 }
 
+/// Whether it is the call of a sub-agent.
+fn is_delegation(state: &State, id: &SessionId, effect: &Effect) -> bool {
+    let Effect::Run { call, .. } = effect else { return false };
+    let toolbox = state.sessions.get(id).map(|it| &it.session.spec().toolbox);
+    toolbox.is_some_and(|it| it.traits(&call.name).class == PolicyClass::Delegate)
+}
+
 /// Asks the client; a question that it cannot show is answered at once.
 fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &mut Vec<u8>) {
     let client = state.client.clone().unwrap_or_default();
-    if let Some(answer) = questions::ask(&client, &mut state.outgoing, id, question, lines) {
-        state.step(id, Input::Answered { question: question.id, answer });
+    let Some(live) = state.sessions.get_mut(id) else { return };
+    if let Some(call) = question.about.call() {
+        live.view.announce(call, lines);
+    }
+    let asker = questions::Asker { session: id, agent: live.view.asking_agent() };
+    match questions::ask(&client, &mut state.outgoing, asker, question, lines) {
+        Some(answer) => state.step(id, Input::Answered { question: question.id, answer }),
+        None => children::note_waiting(state, id),
     }
 }
 
@@ -224,7 +249,7 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
         state.tasks.queue_sync(log);
     }
     let error = match &outcome {
-        PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => None,
+        PromptOutcome::Stop(_) | PromptOutcome::Steered(_) | PromptOutcome::Agent(_) => None,
         PromptOutcome::Failed { kind, why } => Some(error::failed(kind, why)),
         PromptOutcome::AuthRequired(why) => Some(auth_required(why)),
     };
@@ -242,7 +267,7 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
         PromptOutcome::Steered(steered) => write::result(lines, &request, &session::steering_response(&steered)),
         // The user may log in elsewhere before the next prompt.
         PromptOutcome::AuthRequired(_) => reconnect::reconnect_model(state, id),
-        PromptOutcome::Failed { .. } => (),
+        PromptOutcome::Failed { .. } | PromptOutcome::Agent(_) => (),
     }
 }
 

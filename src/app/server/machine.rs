@@ -146,7 +146,8 @@ impl Machine {
 
     /// Runs the `SessionEnd` hooks of every session; the caller decides whether to wait.
     pub fn end_sessions(&mut self) {
-        for live in self.state.sessions.values_mut() {
+        // What sub-agents hold is held for the sessions above.
+        for live in self.state.sessions.values_mut().filter(|it| it.parent.is_none()) {
             for run in live.session.session_end_hooks("exit") {
                 self.state.tasks.run_session_end_hook(&live.resources, run);
             }

@@ -1,6 +1,6 @@
 //! Questions to the user, in the form that the client can show, and the conversion of answers.
 
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     app::server::pending_requests::{ClientRequest, QuestionForm},
@@ -23,17 +23,42 @@ struct Projection {
     params: Value,
 }
 
+/// Who asks: a sub-agent asks in the session that the client knows.
+pub struct Asker<'a> {
+    pub session: &'a SessionId,
+    /// Of a sub-agent: its name.
+    pub agent: Option<&'a str>,
+}
+
+/// The user is told who wants to do it.
+fn name_agent(params: &mut Value, agent: &str) {
+    for place in ["/toolCall/title", "/message"] {
+        if let Some(Value::String(it)) = params.pointer_mut(place) {
+            *it = format!("{agent}: {it}");
+        }
+    }
+    let empty = || Value::Object(Map::new());
+    let meta = params.as_object_mut().map(|it| it.entry("_meta").or_insert_with(empty));
+    let castor = meta.and_then(|it| Some(it.as_object_mut()?.entry("castor").or_insert_with(empty)));
+    if let Some(castor) = castor.and_then(Value::as_object_mut) {
+        castor.insert("agent".to_owned(), agent.into());
+    }
+}
+
 /// Asks the client. Returns the answer in its place, if it has no way to show such a question.
 pub fn ask(
     client: &Client,
     outgoing: &mut OutgoingRequests<ClientRequest>,
-    session: &SessionId,
+    asker: Asker<'_>,
     question: &UserQuestion,
     lines: &mut Vec<u8>,
 ) -> Option<Answer> {
-    match project(client, session, &question.about) {
-        Ok(Projection { shape, method, params }) => {
-            let asked = ClientRequest::Question { session: session.clone(), question: question.id, shape };
+    match project(client, &asker.session.root(), &question.about) {
+        Ok(Projection { shape, method, mut params }) => {
+            if let Some(agent) = asker.agent {
+                name_agent(&mut params, agent);
+            }
+            let asked = ClientRequest::Question { session: asker.session.clone(), question: question.id, shape };
             let id = outgoing.register(asked);
             _ = write::request(lines, id, method, &params);
             None

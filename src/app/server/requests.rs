@@ -10,7 +10,7 @@ use crate::{
     app::{
         errors::store_error,
         server::{
-            event_window, flush, offered_commands,
+            children, event_window, flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{Reply, reply_now},
@@ -131,6 +131,8 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 /// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
 fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
+    flush::flush_early(state);
+    children::cancel_all(state, id);
     flush::flush_early(state);
     if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
         session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(resources, run));
@@ -256,7 +258,7 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
 /// # Errors
 /// For the client: the session is not open here.
 pub fn check_open(open: &BTreeMap<SessionId, LiveSession>, id: &SessionId) -> Result<(), ErrorObjectOwned> {
-    if open.contains_key(id) { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
+    if open.contains_key(id) && !id.is_child() { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
 }
 
 /// Whether a mode may be set in a session now.

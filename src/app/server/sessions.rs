@@ -80,7 +80,7 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
 }
 
 /// A session that has just begun learns what the others know of models that are out.
-fn send_outages(state: &mut State, id: &SessionId) {
+pub fn send_outages(state: &mut State, id: &SessionId) {
     let known = state.models.outages.of(id);
     if !known.is_empty() {
         state.step(id, Input::Outages(known));
@@ -184,7 +184,8 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let live = LiveSession { session, log, view, profile, resources, commands: None, pending_trust: None };
+    let live =
+        LiveSession { session, log, view, profile, resources, commands: None, parent: None, pending_trust: None };
     state.sessions.insert(id, live);
 }
 

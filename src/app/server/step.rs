@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{outbox::OutboxItem, pending_requests, state::State};
+use super::{children, outbox::OutboxItem, pending_requests, state::State};
 use crate::{
     app::{panics, session::place},
     base::ids::SessionId,
@@ -35,6 +35,10 @@ impl State {
 
     /// The session as its log has it. Whatever of it the client still waits for ends with the error.
     pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
+        if id.is_child() {
+            return children::fail(self, id, error.message());
+        }
+        children::cancel_all(self, id);
         self.tasks.abort_session(id, self.now.unix_ms);
         self.outbox.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
         self.interrupt_view(id, error.message());

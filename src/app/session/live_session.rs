@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     app::session::{session_resources::SessionResources, trust::PendingTrust},
-    base::money::Money,
-    engine::session::Session,
+    base::{
+        ids::{EffectId, SessionId},
+        money::Money,
+    },
+    engine::{session::Session, step::Effect},
     wire::acp::{
         options::ChosenOptions,
         updates::{ClientProfile, SessionView},
@@ -21,8 +24,21 @@ pub struct LiveSession {
     pub resources: Arc<SessionResources>,
     /// The commands that the client knows of; `None`: it does not know the session yet.
     pub commands: Option<Vec<&'static str>>,
+    /// Of a sub-agent.
+    pub parent: Option<ParentLink>,
     /// What the user is to decide about the session's folder, as it was when the session began.
     pub pending_trust: Option<Box<PendingTrust>>,
+}
+
+/// The call that started a sub-agent.
+pub struct ParentLink {
+    /// The session above, which is a sub-agent's itself perhaps.
+    pub session: SessionId,
+    pub effect: EffectId,
+    /// The run of the call.
+    pub run: Effect,
+    /// It was told that the sub-agent waits for the user.
+    pub is_told_to_wait: bool,
 }
 
 impl LiveSession {

@@ -46,7 +46,7 @@ impl Terminals {
         };
         let given = self.open.remove(&(session.clone(), effect)).unwrap_or_default();
         let requests = |terminal: String| {
-            let params = terminals::terminal_params(session, &terminal);
+            let params = terminals::terminal_params(&session.root(), &terminal);
             methods.iter().map(move |method| (*method, params.clone()))
         };
         given.into_iter().flat_map(requests).collect()

@@ -11,6 +11,8 @@ use crate::base::{
 #[derive(Clone, Debug)]
 pub struct Instructions {
     place: String,
+    /// Of a sub-agent: its own instructions, in place of castor's.
+    agent: Option<Arc<str>>,
 }
 
 /// The model's environment: folders, system, date.
@@ -34,11 +36,21 @@ impl Instructions {
         for root in around.roots.iter().filter(|it| **it != around.cwd) {
             place += &format!("\n- Also in the workspace: {root}");
         }
-        Self { place }
+        Self { place, agent: None }
+    }
+
+    /// The same place for a sub-agent: its role, and the rules of its run.
+    pub fn for_agent(&self, role: &str, rules: &str) -> Self {
+        let place = self.place.replacen(NOBODY, "", 1);
+        let text = format!("{role}{place}\n\n{rules}");
+        Self { place, agent: Some(text.into()) }
     }
 
     /// For a model that is offered these tools: nothing is said of others.
     pub fn text(&self, tools: &[ToolSpec]) -> Arc<str> {
+        if let Some(it) = &self.agent {
+            return it.clone();
+        }
         let work = WORK.iter().filter(|it| it.holds(tools)).map(|it| it.text);
         let of_tools = tools.iter().filter_map(|it| it.traits.instructions);
         let work: String = work.chain(of_tools).map(|it| format!("\n- {it}")).collect();

@@ -62,6 +62,13 @@ impl Hooks {
         Self { plugins, ..self }
     }
 
+    /// All but those about sessions and prompts of the user: a sub-agent has neither.
+    pub fn for_agent(&self) -> Self {
+        use HookEvent::{AfterAgent, BeforeAgent, SessionEnd, SessionStart};
+        let is_kept = |it: &&HookRow| !matches!(it.hook.event, SessionStart | SessionEnd | BeforeAgent | AfterAgent);
+        Self { rows: self.rows.iter().filter(is_kept).cloned().collect(), ..self.clone() }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

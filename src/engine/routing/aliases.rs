@@ -192,12 +192,12 @@ impl Aliases {
         merged
     }
 
-    /// What the request does not say yet. `name` is how the user calls its model.
-    pub fn fill_params(&self, request: &mut ModelRequest, name: &str, is_retry: bool) {
+    /// What the request does not say yet.
+    pub fn fill_params(&self, request: &mut ModelRequest, wanted: WantedModel<'_>) {
         // A hook or a fallback may have named another model since.
-        let own = self.model_of(name) == *request.model;
-        let name = if own { name } else { &request.model };
-        let (_, it) = self.resolve(WantedModel { is_retry, ..WantedModel::for_agent(name) });
+        let own = self.model_of(wanted.name) == *request.model;
+        let name = if own { wanted.name } else { &request.model };
+        let (_, it) = self.resolve(WantedModel { name, ..wanted });
         let params = &mut request.params;
         params.temperature = params.temperature.or(it.temperature);
         params.top_p = params.top_p.or(it.top_p);

@@ -65,7 +65,7 @@ pub fn models(aliases: &Aliases) -> BTreeSet<String> {
 /// The aliases that may say it, in Gemini CLI's words; the most special first.
 fn named(purpose: Purpose, model: &str) -> Vec<String> {
     match purpose {
-        Purpose::Agent => Vec::new(),
+        Purpose::Agent | Purpose::Subagent => Vec::new(),
         Purpose::Router => vec!["classifier".to_owned()],
         Purpose::Summarizer => vec!["agent-history-provider-summarizer".to_owned()],
         Purpose::LoopDetector => vec!["loop-detection".to_owned()],
@@ -84,7 +84,7 @@ fn small(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Router => Some("flash-lite"),
         Purpose::Summarizer | Purpose::LoopDetector | Purpose::NextSpeaker => Some("flash"),
-        Purpose::Agent | Purpose::Compressor | Purpose::LoopDoubleCheck => None,
+        Purpose::Agent | Purpose::Subagent | Purpose::Compressor | Purpose::LoopDoubleCheck => None,
     }
 }
 

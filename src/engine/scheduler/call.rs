@@ -224,6 +224,12 @@ impl Call {
         self.traits.class == class
     }
 
+    /// Whether it started a sub-agent that has not ended.
+    pub(super) fn is_child_under_way(&self) -> bool {
+        let runs = matches!(self.state, CallState::Checkpointing { .. } | CallState::Running { .. });
+        runs && self.is_of(PolicyClass::Delegate)
+    }
+
     /// What the world found out about its targets. Looking is named by the tool, doing by what is done.
     pub fn apply_targets(&mut self, tools: &Toolbox, targets: &Targets, cwd: &AbsPath) {
         let locations = targets.paths.iter().map(|it| Location { path: it.path.clone(), line: it.line }).collect();

@@ -16,7 +16,7 @@ use crate::{
         content::{Part, joined_text},
         hook::{HookEvent, HookReport},
         ids::EffectId,
-        tool::{Display, Targets, ToolKind, ToolOutput},
+        tool::{Display, PolicyClass, Targets, ToolKind, ToolOutput},
     },
     engine::{
         hooks::{
@@ -130,6 +130,9 @@ impl Call {
 
     /// Looks at what the call would touch, or decides at once.
     pub(super) fn resolve_targets(&mut self, cx: &mut CallContext<'_, '_>) {
+        if self.is_of(PolicyClass::Delegate) {
+            return self.resolve_delegation(cx);
+        }
         match is_session_tool(&self.call.name) {
             true => {
                 self.apply_targets(cx.tools, &Targets::default(), &cx.step.record.cwd);

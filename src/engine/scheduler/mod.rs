@@ -5,7 +5,10 @@ mod ask_user;
 mod call;
 mod call_hooks;
 mod checkpoints;
+mod child_events;
+pub mod complete_task;
 mod decide;
+pub mod delegate;
 mod denials;
 mod display;
 pub mod elicitation;
@@ -57,6 +60,8 @@ pub struct Scheduler {
     elicitations: Vec<elicitation::OpenElicitation>,
     /// Hooks that were told of a question.
     notification_hooks: Vec<Firing>,
+    /// What a sub-agent handed in.
+    completed: Option<String>,
 }
 
 /// Where the batch stands after an input.
@@ -66,6 +71,8 @@ pub enum BatchStatus {
     Open,
     /// Every call has ended: the model can be asked again.
     Done,
+    /// The same, and one of them handed in the result of the sub-agent.
+    TaskCompleted(String),
     /// The user ended the turn at a question.
     TurnCancelled,
     /// A hook ended the turn: why.
@@ -84,6 +91,7 @@ impl Scheduler {
     /// The calls are over; who was told beside them may still answer.
     pub fn clear(&mut self) {
         self.calls.clear();
+        self.completed = None;
     }
 
     /// Where in the session's folders calls were that ran.
@@ -127,6 +135,7 @@ impl Scheduler {
             Input::OutputPrinted { effect, text } => {
                 self.report_progress(cx.step, effect, ToolProgress::Printed { text })
             }
+            Input::ChildEvent { effect, event } => self.on_child_event(cx.step, effect, &event),
             Input::ElicitationRequested { elicitation, calls, request } => {
                 self.on_elicitation(cx, elicitation, &calls, request)
             }
@@ -146,7 +155,7 @@ impl Scheduler {
     pub fn advance(&mut self, cx: &mut CallContext<'_, '_>) -> BatchStatus {
         loop {
             if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
-                return BatchStatus::Done;
+                return self.completed.take().map_or(BatchStatus::Done, BatchStatus::TaskCompleted);
             }
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return BatchStatus::Open;
@@ -180,8 +189,22 @@ impl Scheduler {
     /// Starts every call that is allowed; execution begins only when the whole wave is settled.
     fn run_settled(&mut self, cx: &mut CallContext<'_, '_>) -> bool {
         let mut started = false;
+        let mut n_children = self.calls.iter().filter(|it| it.is_child_under_way()).count();
         for call in &mut self.calls {
             if !matches!(call.state, CallState::Allowed { .. }) {
+                continue;
+            }
+            if call.is_of(PolicyClass::Delegate) {
+                if n_children == delegate::MAX_CHILDREN {
+                    continue;
+                }
+                n_children += 1;
+            }
+            if call.call.name == complete_task::NAME {
+                let args = call.call.args.as_object().cloned().unwrap_or_default();
+                let output = cx.tools.task.as_ref().and_then(|it| it.output.as_ref());
+                let output = complete_task::run(output, &args, &mut self.completed);
+                call.run_after_hooks(cx, output);
                 continue;
             }
             if is_session_tool(&call.call.name) {

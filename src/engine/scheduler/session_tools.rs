@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ask_user, plan, todos, topic};
+use super::{ask_user, complete_task, plan, todos, topic};
 use crate::{
     base::{
         question::Form,
@@ -38,7 +38,7 @@ pub fn own_tools(builtins: impl IntoIterator<Item = ToolSpec>) -> Vec<ToolSpec> 
 }
 
 pub fn is_session_tool(name: &str) -> bool {
-    SESSION_TOOLS.iter().any(|(it, ..)| *it == name)
+    SESSION_TOOLS.iter().any(|(it, ..)| *it == name) || name == complete_task::NAME
 }
 
 pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use super::{
+    complete_task,
+    delegate::{AgentTask, agent_tools, agents_of, fits_tool, unauthorized},
     plan::Planning,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
     base::{
+        agent::{AgentDefinition, AgentRun, Agents},
         log::{Grant, Mode, PersistentGrant},
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
@@ -54,6 +57,17 @@ pub struct Toolbox {
     pub planning: Arc<Planning>,
     /// Whether what calls may change is held.
     pub checkpoints: bool,
+    /// What it may start.
+    pub agents: Agents,
+    /// Of a sub-agent: what it is.
+    pub task: Option<Arc<AgentTask>>,
+}
+
+/// Both, by name.
+fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> Arc<[ToolSpec]> {
+    let mut res: Vec<ToolSpec> = tools.iter().chain(more).cloned().collect();
+    res.sort_by(|a, b| a.name.cmp(&b.name));
+    res.into()
 }
 
 impl Toolbox {
@@ -85,6 +99,8 @@ impl Toolbox {
             sandbox: Arc::default(),
             checkpoints: false,
             confinement: SandboxFacts::default(),
+            agents: Arc::default(),
+            task: None,
         }
     }
 
@@ -106,6 +122,51 @@ impl Toolbox {
     /// The same whose calls can be undone, or not.
     pub fn with_checkpoints(self, checkpoints: bool) -> Self {
         Self { checkpoints, ..self }
+    }
+
+    /// The same that may start these agents. A name that a tool has stays the tool's.
+    pub fn with_agents(self, agents: Agents) -> Self {
+        let mut more = agent_tools(&agents);
+        more.retain(|it| !self.known_tools.iter().any(|own| own.name == it.name));
+        let known_tools = self.known_tools.iter().chain(&more).cloned().collect();
+        let mut hidden = self.hidden.to_vec();
+        more.retain(|it| {
+            keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&self.rules, it, None, self.interactive))
+        });
+        let (own_tools, tools) = (sorted(&self.own_tools, &more), sorted(&self.tools, &more));
+        Self { agents, known_tools, own_tools, tools, hidden: hidden.into(), ..self }
+    }
+
+    /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
+    pub fn tools_of_agent(&self, agent: &AgentDefinition) -> Vec<ToolSpec> {
+        let listed = match &agent.run {
+            AgentRun::Local(it) => it.tools.as_deref(),
+            AgentRun::Composite(_) => None,
+        };
+        let is_for_agents = |it: &&ToolSpec| match it.traits.class {
+            PolicyClass::Foreign | PolicyClass::Look | PolicyClass::Edit | PolicyClass::Run => true,
+            PolicyClass::Tell
+            | PolicyClass::Question
+            | PolicyClass::Delegate
+            | PolicyClass::EnterPlan
+            | PolicyClass::ExitPlan => false,
+        };
+        let is_listed = |it: &&ToolSpec| listed.is_none_or(|all| all.iter().any(|word| fits_tool(word, &it.name)));
+        self.tools.iter().filter(is_for_agents).filter(is_listed).cloned().collect()
+    }
+
+    /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and the one that ends its run.
+    pub fn for_agent(&self, agent: &AgentDefinition, task: AgentTask) -> Self {
+        let tools: Arc<[ToolSpec]> = self.tools_of_agent(agent).into();
+        let is_its = |name: &str| tools.iter().any(|it| it.name == name);
+        let foreign_tools = self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
+        let complete = [complete_task::spec(task.output.as_ref())];
+        let known_tools = sorted(&self.known_tools, &complete);
+        let tools = sorted(&tools, &complete);
+        let agents = agents_of(&self.agents, agent, task.depth);
+        let (own_tools, hooks) = (tools.clone(), self.hooks.for_agent());
+        let res = Self { tools, own_tools, known_tools, foreign_tools, hooks, ..self.clone() };
+        Self { task: Some(Arc::new(task)), ..res.with_agents(agents) }
     }
 
     /// The same with these tools only.
@@ -203,6 +264,9 @@ impl Toolbox {
 
     /// For a name that no tool on offer has: what a rule says of it, or that there is none, with the nearest names.
     pub fn unknown_tool_output(&self, name: &str) -> ToolOutput {
+        if self.task.is_some() {
+            return unauthorized(name);
+        }
         let not_found = || ToolOutput::failed(unknown_tool::not_found_error(&self.servers, &self.tools, name));
         unknown_tool::hidden_output(&self.hidden, name).unwrap_or_else(not_found)
     }

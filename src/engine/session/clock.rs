@@ -13,7 +13,7 @@ use crate::{
     engine::{
         record::Step,
         step::{Act, Effect, Input, StepOutput},
-        turn::{self, Turn, endings::Cause},
+        turn::{Turn, TurnContext, endings::Cause},
     },
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Clock {
     ms: u64,
     /// Questions that the user has before them.
     open_questions: BTreeSet<QuestionId>,
+    /// Calls whose sub-agents wait for the user.
+    waiting_children: BTreeSet<EffectId>,
     timer: Option<(EffectId, u64)>,
 }
 
@@ -36,13 +38,22 @@ impl Clock {
     pub fn count_time(&mut self, input: &Input, now: Now) {
         if let Some(since) = &mut self.since {
             let passed = now.unix_ms.saturating_sub(std::mem::replace(since, now.unix_ms));
-            self.ms += if self.open_questions.is_empty() { passed } else { 0 };
+            self.ms += if self.is_waiting() { 0 } else { passed };
         }
         match input {
+            Input::ChildWaits { effect, waits: true } => _ = self.waiting_children.insert(*effect),
+            Input::ChildWaits { effect, waits: false } | Input::RunEnded { effect, .. } => {
+                self.waiting_children.remove(effect);
+            }
             Input::Answered { question, .. } => _ = self.open_questions.remove(question),
             Input::TimerFired { effect } => _ = self.timer.take_if(|(timer, _)| timer == effect),
             _ => (),
         }
+    }
+
+    /// Whether the user has a question to answer, of this session or of a sub-agent.
+    fn is_waiting(&self) -> bool {
+        !self.open_questions.is_empty() || !self.waiting_children.is_empty()
     }
 
     /// What the user is asked, and no longer asked.
@@ -50,6 +61,7 @@ impl Clock {
         for act in acts {
             match act {
                 Act::Do(_, Effect::AskUser(question)) => _ = self.open_questions.insert(question.id),
+                Act::Do(_, Effect::Abort { effect }) => _ = self.waiting_children.remove(effect),
                 Act::Do(_, Effect::WithdrawQuestion { question }) => _ = self.open_questions.remove(question),
                 _ => (),
             }
@@ -66,7 +78,7 @@ impl Session {
             Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Worked { ms });
         }
         if is_over {
-            (self.clock.since, self.clock.open_questions) = Default::default();
+            (self.clock.since, self.clock.open_questions, self.clock.waiting_children) = Default::default();
         }
     }
 
@@ -75,7 +87,7 @@ impl Session {
         self.clock.track_questions(out.acts.get(start..).unwrap_or_default());
         let Some(turn) = &mut self.turn else { return };
         self.clock.since = Some(now.unix_ms);
-        let limits = turn::limits(&self.record, &self.spec);
+        let limits = turn.limits(&self.record, &self.spec);
         let more = LimitUsage { ms: self.clock.ms, ..LimitUsage::default() };
         let used = [LimitSpan::Turn, LimitSpan::Session].map(|it| self.record.limit_usage(it).plus(more));
         let [of_turn, of_session] = &used;
@@ -84,7 +96,7 @@ impl Session {
         if left > 0 {
             let at_ms = now.unix_ms.saturating_add(left);
             let is_armed = self.clock.timer.is_some_and(|(_, at)| at <= at_ms);
-            if !is_armed && self.clock.open_questions.is_empty() {
+            if !is_armed && !self.clock.is_waiting() {
                 self.clock.timer = Some((step.start_effect(Effect::SetTimer { at_ms }), at_ms));
             }
             return;
@@ -95,7 +107,8 @@ impl Session {
             (it.requests, it.tokens, it.cost) = (None, None, None);
         }
         if let Some(it) = caps.first_reached(of_turn, of_session) {
-            turn.end(&mut step, Cause::Limit(it));
+            let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
+            turn.run_out(cx, Cause::Limit(it));
             let start = out.acts.len();
             self.log_work(now, out);
             self.begin_next_prompt(now, out, start);

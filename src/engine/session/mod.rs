@@ -74,6 +74,12 @@ impl Session {
         res
     }
 
+    /// Of a sub-agent: what the user allowed in the session above holds here, too.
+    pub fn inherit_grants(&mut self, grants: Vec<Grant>, now: Now, out: &mut StepOutput) {
+        let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+        grants.into_iter().for_each(|grant| step.log(Fact::Granted { grant, lasting: false }));
+    }
+
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
         let mut kept = SessionScratch { preamble: Preamble::of("resume"), ..SessionScratch::default() };
@@ -134,6 +140,10 @@ impl Session {
     /// How far turns and session may go, unless the user says otherwise.
     pub fn configured_limits(&self) -> Limits {
         self.spec.bounds.limits
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     pub fn record(&self) -> &Record {

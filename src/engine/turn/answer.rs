@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    endings::Cause,
     failure_recovery::{self, FailedAttempt},
     flow::{Flow, Station},
     limits,
@@ -126,6 +127,9 @@ pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mu
     turn.transcript.answer_text += response.text();
     match kind {
         AnswerKind::Answer(_) if !turn.steering.is_empty() => Flow::Go(Station::Limits),
+        AnswerKind::Answer(Cause::Completed | Cause::MaxTokens) if turn.tools.task.is_some() => {
+            Flow::End(Cause::NoCompleteTask)
+        }
         AnswerKind::Answer(cause) => {
             turn.ending = cause;
             Flow::Go(Station::NextSpeaker)

@@ -3,6 +3,7 @@
 use super::{
     endings::Cause,
     flow::{Flow, Phase},
+    limits,
     spec::TurnContext,
     state::TurnState,
 };
@@ -18,8 +19,12 @@ pub(super) fn run_calls(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> F
 
 impl Phase for RunningCalls {
     fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        let is_of_child = matches!(input, Input::ChildEvent { .. });
         let (scheduler, mut calls) = turn.calls(cx.step);
-        flow_of(scheduler.on_input(&mut calls, input))
+        let status = scheduler.on_input(&mut calls, input);
+        // What a sub-agent spends counts here, too.
+        let spent = if is_of_child { limits::check_calls(turn, cx) } else { None };
+        spent.map_or_else(|| flow_of(status), Flow::End)
     }
 
     fn leave(&mut self, _: &mut Step<'_>) {}
@@ -29,6 +34,7 @@ fn flow_of(status: BatchStatus) -> Flow {
     match status {
         BatchStatus::Open => Flow::wait(RunningCalls),
         BatchStatus::Done => Flow::Next,
+        BatchStatus::TaskCompleted(result) => Flow::End(Cause::TaskCompleted(result)),
         BatchStatus::AskedInText(question) => Flow::End(Cause::AskedInText(question)),
         BatchStatus::TurnCancelled => Flow::End(Cause::Cancelled),
         BatchStatus::HookStopped(why) => Flow::End(Cause::HookStop(why)),

@@ -14,6 +14,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
     Completed,
+    /// Of a sub-agent: what it handed in.
+    TaskCompleted(String),
+    /// Of a sub-agent: it answered without a call.
+    NoCompleteTask,
     /// The client shows no such questions: this is asked in a message, and the next prompt is the answer.
     AskedInText(String),
     MaxTokens,
@@ -138,9 +142,12 @@ impl Cause {
     pub fn cancel_reason(&self) -> CancelReason {
         let for_person = match self {
             Self::AskedInText(_) => "Cancelled, because the turn waits for your answer.",
-            Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => {
-                "Cancelled, because the turn is over."
-            }
+            Self::Completed
+            | Self::TaskCompleted(_)
+            | Self::NoCompleteTask
+            | Self::MaxTokens
+            | Self::Safety(_)
+            | Self::Empty(_) => "Cancelled, because the turn is over.",
             Self::ModelError { .. } => "Cancelled, because the model failed.",
             Self::Deferred { .. } => "Cancelled, because you try again later.",
             Self::TooLong { .. } => "Cancelled, because the conversation is too long for the model.",
@@ -158,7 +165,10 @@ impl Cause {
     pub fn why(&self) -> &'static str {
         match self {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",
-            Self::Completed | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => "the turn is over",
+            Self::Completed | Self::TaskCompleted(_) | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => {
+                "the turn is over"
+            }
+            Self::NoCompleteTask => "the agent stopped calling tools",
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
             Self::TooLong { .. } => "the conversation is too long for the model",
@@ -192,7 +202,8 @@ pub fn ending(cause: &Cause) -> TurnEnding {
     let by_hook =
         |text: String| TurnEnding { text: Some(text), aside: true, ..stop(EndReason::Aborted, StopKind::EndTurn) };
     match cause {
-        Cause::Completed => stop(EndReason::Completed, StopKind::EndTurn),
+        Cause::Completed | Cause::TaskCompleted(_) => stop(EndReason::Completed, StopKind::EndTurn),
+        Cause::NoCompleteTask => stop(EndReason::Failed, StopKind::EndTurn),
         Cause::AskedInText(question) => {
             TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }
         }

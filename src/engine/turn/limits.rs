@@ -1,6 +1,7 @@
 //! Limits during a turn: stops it when the turn or its session has used up requests, tokens or money.
 
 use super::{
+    agent_run,
     endings::Cause,
     flow::Flow,
     spec::{Spec, TurnContext},
@@ -22,7 +23,7 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 /// Why no model may be asked now.
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     let record = &*cx.step.record;
-    let limits = limits(record, cx.spec);
+    let limits = agent_run::with_grace(limits(record, cx.spec), turn.recovery.as_ref());
     if limits.has_cost() && cx.spec.prices.of(&turn.model).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }
@@ -38,7 +39,10 @@ pub(super) fn check_budget(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
 
 /// The model is asked once more, if it may be.
 pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
-    if turn.n_samples >= MAX_SAMPLES {
+    if let Some(cause) = agent_run::is_recovery_over(turn) {
+        return Flow::End(cause);
+    }
+    if turn.n_samples >= MAX_SAMPLES && turn.recovery.is_none() {
         return Flow::End(Cause::MaxSamples(turn.n_samples));
     }
     if let Some(cause) = exhausted_limit(turn, cx) {

@@ -1,11 +1,13 @@
 //! A turn: one prompt from its arrival to its one outcome. It walks the stations of [`recipe`], from wait to wait.
 
 mod agent_hooks;
+mod agent_run;
 mod answer;
 mod background_results;
 mod build;
 mod calls;
 pub mod checkpoints;
+mod child_spec;
 mod command_turn;
 mod compressing;
 mod distilling;
@@ -40,6 +42,7 @@ pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
+pub use child_spec::{ChildStart, child_spec};
 pub use command_turn::CommandTurn;
 pub use limits::limits;
 pub use messages::send_command_message;
@@ -53,12 +56,13 @@ use crate::{
         content::{Part, joined_text},
         event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
         ids::{MessageId, PromptId, StreamId},
+        limits::Limits,
         log::Fact,
         text,
     },
     engine::{
         hooks::plugins::{PluginMoment, PluginPoint},
-        record::{COMMAND_META, Step},
+        record::{COMMAND_META, Record, Step},
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
@@ -157,7 +161,13 @@ impl Turn {
                     scheduler.on_input(&mut calls, input);
                     return;
                 }
-                Flow::End(cause) => return self.finish(cx.step, &cause),
+                Flow::End(cause) => match agent_run::recover(&mut self.state, cx, &cause) {
+                    Some(it) => {
+                        flow = it;
+                        continue;
+                    }
+                    None => return self.finish(cx.step, &cause),
+                },
                 Flow::Report { text, rewind_to } => return self.finish_with_report(cx.step, text, rewind_to),
             };
             let Some(station) = station else {
@@ -175,6 +185,19 @@ impl Turn {
             phase.leave(step);
             self.finish(step, &cause);
         }
+    }
+
+    /// A limit is reached between two steps.
+    pub fn run_out(&mut self, cx: &mut TurnContext<'_, '_>, cause: Cause) {
+        if let Some(mut phase) = self.phase.take() {
+            phase.leave(cx.step);
+            self.walk(cx, Flow::End(cause));
+        }
+    }
+
+    /// How far it may go.
+    pub fn limits(&self, record: &Record, spec: &Spec) -> Limits {
+        agent_run::with_grace(limits(record, spec), self.state.recovery.as_ref())
     }
 
     /// Words of the user that come while it runs: they enter with the next request.
@@ -195,7 +218,11 @@ impl Turn {
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
         self.state.scheduler.cancel(step, cause.cancel_reason());
-        let TurnEnding { reason, outcome, text, aside, error } = endings::ending(cause);
+        let cause = &agent_run::final_cause(self.state.recovery.as_ref(), cause);
+        let TurnEnding { reason, outcome, text, aside, error } = match &self.state.tools.task {
+            Some(task) => agent_run::ending(task, cause),
+            None => endings::ending(cause),
+        };
         if let Some(text) = text {
             let marks = aside.then_some(COMMAND_META).into_iter().chain(error.is_some().then_some(STOPPED));
             send_message(step, Speaker::Agent, vec![Part::text(text)], &marks.collect::<Vec<_>>());
@@ -208,6 +235,7 @@ impl Turn {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
             let message = match &outcome {
                 PromptOutcome::Failed { why: it, .. } | PromptOutcome::AuthRequired(it) => it.clone(),
+                PromptOutcome::Agent(it) => it.result.clone(),
                 PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => cause.why().to_owned(),
             };
             step.emit_event_with(EventKind::Error { status, message, fatal: true }, meta);

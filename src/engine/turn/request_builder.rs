@@ -14,6 +14,7 @@ use crate::{
     engine::{
         context::{self, RequestMaterials, RequestNeed},
         record::Step,
+        routing::aliases::WantedModel,
         step::Effect,
     },
 };
@@ -59,7 +60,14 @@ pub(super) fn build_request(
         // Each need that is met leaves less that could be asked for: this ends.
         match context::build(Arc::from(model), materials) {
             Ok(mut request) => {
-                cx.spec.aliases.fill_params(&mut request, turn.router.name(record, model), again.is_some());
+                let task = turn.tools.task.as_deref();
+                request.params.temperature = task.and_then(|it| it.temperature).filter(|_| again.is_none());
+                let wanted = WantedModel {
+                    scope: task.map(|it| it.agent.as_str()),
+                    is_retry: again.is_some(),
+                    ..WantedModel::for_agent(turn.router.name(record, model))
+                };
+                cx.spec.aliases.fill_params(&mut request, wanted);
                 return Ok(request);
             }
             Err(RequestNeed::Compress { n_turns, size }) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
+use super::{agent_run::Recovery, endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
 use crate::{
     base::model::ModelRequest,
     engine::{
@@ -29,6 +29,8 @@ pub(super) struct TurnState {
     /// What the user said meanwhile.
     pub steering: Steering,
     pub loops: LoopWatch,
+    /// Of a sub-agent that ran into a limit.
+    pub recovery: Option<Recovery>,
     /// What the turn ends with where nothing else comes up.
     pub ending: Cause,
 }
@@ -78,6 +80,7 @@ impl TurnState {
             transcript: TurnTranscript { prompt_text, ..TurnTranscript::default() },
             steering: Steering::default(),
             loops: LoopWatch::default(),
+            recovery: None,
             ending: Cause::Completed,
         }
     }

@@ -1,6 +1,8 @@
 //! ACP conversion: params to base values, facts to updates. Only this room and app know ACP.
 
-pub mod content;
+mod activities;
+mod child_view;
+mod content;
 pub mod elicitation;
 pub mod initialize;
 pub mod meta;

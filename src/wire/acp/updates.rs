@@ -25,6 +25,8 @@ use crate::{
         tool::{Display, ToolError},
     },
     wire::acp::{
+        activities::RecentActivities,
+        child_view::ChildFilter,
         content,
         initialize::ClientFeatures,
         meta::CallMeta,
@@ -47,7 +49,9 @@ pub struct SessionView {
     chosen: ChosenOptions,
     /// Everything of a text chunk's line before the text, for messages and for thoughts.
     chunk_heads: [Vec<u8>; 2],
-    calls: BTreeMap<CallId, CallView>,
+    /// Of a sub-agent: what of it is shown.
+    pub(super) child: Option<ChildFilter>,
+    pub(super) calls: BTreeMap<CallId, CallView>,
     /// A compaction under way.
     pub(super) compacting: Option<String>,
     /// Tokens of the last answer to the conversation, and what the session cost.
@@ -63,11 +67,13 @@ pub struct ClientProfile {
 
 /// A call that the client knows and that has not ended.
 #[derive(Debug, Default)]
-struct CallView {
+pub(super) struct CallView {
     printed: String,
-    proposed: Option<Display>,
+    /// Of the sub-agent that it started.
+    activities: RecentActivities,
+    pub(super) proposed: Option<Display>,
     /// As it was told, whole.
-    call: Option<ToolCall>,
+    pub(super) call: Option<ToolCall>,
     /// The client's terminal that shows its output.
     screen: Option<Screen>,
 }
@@ -107,7 +113,8 @@ impl SessionView {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, profile: ClientProfile, chosen: ChosenOptions) -> Self {
         let chunk_heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        Self { session, profile, chosen, chunk_heads, calls: BTreeMap::new(), compacting: None, context_usage: None }
+        let (calls, child) = (BTreeMap::new(), None);
+        Self { session, profile, chosen, chunk_heads, child, calls, compacting: None, context_usage: None }
     }
 
     /// Other models may be on offer now.
@@ -117,6 +124,13 @@ impl SessionView {
 
     /// Appends what the client should be shown of a fact, a line each.
     pub fn show(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
+        match self.child {
+            Some(_) => self.show_of_child(fact, lines),
+            None => self.show_live(fact, lines),
+        }
+    }
+
+    pub(super) fn show_live(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
         self.push_fact(fact, Playback::Live, lines);
     }
 
@@ -293,6 +307,12 @@ impl SessionView {
                         return;
                     }
                 }
+            }
+            ToolProgress::Activity { activity } => {
+                shown.activities.push(activity);
+                fields
+                    .status(ToolCallStatus::InProgress)
+                    .content(vec![tool_calls::text_content(&shown.activities.in_words())])
             }
             ToolProgress::Printed { text } if matches!(shown.screen, Some(Screen::Drawn { .. })) => {
                 meta = Some(terminals::output_meta(id, text));

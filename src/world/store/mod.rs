@@ -188,7 +188,7 @@ impl SessionStore {
 
     /// Ids come from clients: one that is no plain name names no session.
     fn log_path(&self, id: &SessionId) -> Result<AbsPath, StoreError> {
-        match id.is_safe() {
+        match id.is_log_name() {
             true => Ok(self.folder().join(format!("{id}.jsonl"))),
             false => Err(StoreError::NotFound { id: id.clone() }),
         }

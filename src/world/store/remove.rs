@@ -104,7 +104,8 @@ impl SessionStore {
         let files = disk::read_dir(&folder).unwrap_or_default();
         let copies = files.iter().filter(|it| it.name.starts_with(&prefix)).map(|it| folder.join(&it.name));
         let results = copies.chain([self.note_path(id)]).map(|it| disk::remove_file(&it));
-        for it in results.chain([disk::remove_tree(&self.scratch_dir(id))]) {
+        let trees = [self.scratch_dir(id), self.folder().join(id.as_str())].map(|it| disk::remove_tree(&it));
+        for it in results.chain(trees) {
             match it {
                 Err(it) if it.kind() != ErrorKind::NotFound => tracing::warn!("a rest of session {id}: {it}"),
                 _ => (),

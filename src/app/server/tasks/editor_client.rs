@@ -73,13 +73,13 @@ impl EditorFs {
         if !self.is_in_roots(path) {
             return None;
         }
-        let params = json!({ "sessionId": self.client.session, "path": self.editor_path(path) });
+        let params = json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path) });
         let result = self.client.ask("fs/read_text_file", params).await?.ok()?;
         result.get("content").and_then(Value::as_str).map(|it| it.as_bytes().to_vec())
     }
 
     async fn read_buffer(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
-        let params = json!({ "sessionId": self.client.session, "path": self.editor_path(path) });
+        let params = json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path) });
         match self.client.ask("fs/read_text_file", params).await {
             Some(Ok(result)) => match result.get("content").and_then(Value::as_str) {
                 Some(text) => Ok(text.as_bytes().to_vec()),
@@ -96,7 +96,8 @@ impl EditorFs {
             Ok(text) => text,
             Err(it) => return self.disk.write(path, it.into_bytes()).await,
         };
-        let params = json!({ "sessionId": self.client.session, "path": self.editor_path(path), "content": text });
+        let params =
+            json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path), "content": text });
         match self.client.ask("fs/write_text_file", params).await {
             Some(Ok(_)) => Ok(()),
             Some(Err(it)) if it.code == NOT_FOUND || it.code == METHOD_NOT_FOUND => {
@@ -143,7 +144,7 @@ pub struct EditorTerminal {
 impl Terminal for EditorTerminal {
     fn start<'a>(&'a self, line: CommandLine<'a>) -> BoxFuture<'a, io::Result<Box<dyn RunningCommand>>> {
         Box::pin(async move {
-            let params = terminals::create(&self.client.session, &line, self.reads_lines);
+            let params = terminals::create(&self.client.session.root(), &line, self.reads_lines);
             let params = serde_json::to_value(params)?;
             let created = match self.client.ask(CREATE, params).await {
                 Some(Ok(result)) => terminals::read_created(&result).ok_or("its answer has no terminalId".to_owned()),
@@ -211,7 +212,8 @@ impl EditorCommand {
     }
 
     fn ask(&self, method: &'static str) -> Answer {
-        let (hands, params) = (self.client.clone(), terminals::terminal_params(&self.client.session, &self.terminal));
+        let (hands, params) =
+            (self.client.clone(), terminals::terminal_params(&self.client.session.root(), &self.terminal));
         Box::pin(async move { hands.ask(method, params).await })
     }
 

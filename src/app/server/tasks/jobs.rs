@@ -18,6 +18,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
         path::AbsPath,
+        tool::ToolOutput,
     },
     engine::step::Effect,
     wire::jsonrpc::open_requests::Ticket,
@@ -66,6 +67,8 @@ pub struct EffectJob {
     pub cancel: CancellationToken,
     /// Must be on the disk before the effect begins.
     pub log: Option<File>,
+    /// Of a call whose sub-agent has ended: its output. What is left is to find out what it changed.
+    pub output: Option<Box<ToolOutput>>,
 }
 
 /// A look for sessions on the disk.

@@ -21,7 +21,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
         path::AbsPath,
-        tool::ToolSpec,
+        tool::{ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
     wire::jsonrpc::open_requests::Ticket,
@@ -100,7 +100,28 @@ impl Tasks {
         };
         let server = called.map(|it| it.server);
         self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
-        self.workers.start(Job::Effect(EffectJob { resources: resources.clone(), id, effect, cancel, log }));
+        self.workers.start(Job::Effect(EffectJob {
+            resources: resources.clone(),
+            id,
+            effect,
+            cancel,
+            log,
+            output: None,
+        }));
+    }
+
+    /// The sub-agent of a call has ended: its output goes the way of all outputs.
+    pub fn finish_delegation(
+        &mut self,
+        resources: &Arc<SessionResources>,
+        id: EffectId,
+        run: Effect,
+        output: ToolOutput,
+    ) {
+        let cancel = CancellationToken::new();
+        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server: None });
+        let (resources, output) = (resources.clone(), Some(Box::new(output)));
+        self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
     }
 
     /// What was asked for under that id is no longer wanted.

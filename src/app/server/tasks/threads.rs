@@ -82,7 +82,7 @@ impl Threads {
     }
 
     fn start_effect(&self, job: EffectJob) {
-        let EffectJob { resources, id, effect, cancel, log } = job;
+        let EffectJob { resources, id, effect, cancel, log, output } = job;
         let (answers, requests, tools) = (self.answers.clone(), self.control.clone(), self.tools.clone());
         let (output_stream, sandbox_grant) =
             (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
@@ -104,7 +104,7 @@ impl Threads {
             }
             Effect::Run { call, places, base, seen, sandbox_grant, hold, .. } => {
                 let span = traces::tool_span(&call);
-                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold };
+                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output };
                 self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
             }
             Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(task),
@@ -308,10 +308,12 @@ struct AllowedCall {
     known: CallKnowledge,
     base: Option<BaseHash>,
     hold: Option<CallHold>,
+    /// Of a sub-agent that has ended.
+    output: Option<Box<ToolOutput>>,
 }
 
 async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
-    let AllowedCall { call, known, base, hold } = allowed;
+    let AllowedCall { call, known, base, hold, output } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
@@ -324,6 +326,9 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
     let ctx = task.checkpointed_context(known, hold.as_ref());
     let future = async {
         panics::panic_if(task.resources.fault.is_in_call(&call));
+        if let Some(it) = output {
+            return *it;
+        }
         match (task.tool(&call.name), task.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
             (None, Some(tool)) => task.call_mcp(tool, &call).await,

@@ -1,0 +1,250 @@
+//! Sub-agents: starts the session of a call, tells the session above of it, and ends both together.
+
+use std::sync::Arc;
+
+use jiff::{Timestamp, tz::TimeZone};
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::json;
+
+use super::{
+    pending_requests::{self, ClientRequest},
+    sessions,
+    state::State,
+};
+use crate::{
+    app::{
+        errors::store_error,
+        model::{model_factory::ModelContext, reachability},
+        session::{
+            live_session::{LiveSession, ParentLink},
+            place::load_ground,
+            session_resources::{ChildProcesses, SessionClosed, SessionResources},
+        },
+    },
+    base::{
+        agent::{AgentResult, TerminateMode},
+        content::Part,
+        event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
+        ids::{EffectId, PromptId, SessionId},
+        log::{Mode, Principal},
+        prompt_stats::PromptStats,
+        tool::{Display, ToolCall, ToolError, ToolOutput},
+    },
+    engine::{
+        record::SessionOrigin,
+        scheduler::delegate::delegation,
+        session::Session,
+        step::{Effect, Input, OptionValue, StepOutput},
+        turn::{ChildStart, child_spec},
+    },
+    wire::acp::updates::SessionView,
+};
+
+/// The one prompt of a sub-agent: no request of the client waits for it.
+const PROMPT: PromptId = PromptId(0);
+
+/// Starts the sub-agent of a call; `run` is what the session wants done. What cannot start has failed at once.
+pub fn start(state: &mut State, parent: &SessionId, effect: EffectId, run: Effect) {
+    let Effect::Run { call, .. } = &run else { return };
+    let link = ParentLink { session: parent.clone(), effect, run: run.clone(), is_told_to_wait: false };
+    if let Err(why) = begin(state, link, call) {
+        let name = call.name.clone();
+        end_call(state, parent, effect, run, failed(&name, &why));
+    }
+}
+
+/// Makes the session of a sub-agent, and gives it its prompt.
+fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), String> {
+    let now = state.now();
+    let today =
+        Timestamp::from_millisecond(now.unix_ms.cast_signed()).unwrap_or_default().to_zoned(TimeZone::UTC).date();
+    let parent = state.sessions.get(&link.session).ok_or("its session is gone")?;
+    let record = parent.session.record();
+    let delegation =
+        delegation(&parent.session.spec().toolbox.agents, &call.name, &call.args).map_err(|it| it.message)?;
+    let agent = delegation.agent.descriptor.name.clone();
+    let ChildStart { spec, prompt, model } =
+        child_spec(parent.session.spec(), record, &delegation, &today.to_string())?;
+    let id = link.session.child(&now.id(&format!("{agent}-"), 1));
+    let (cwd, roots, mode, grants) = (record.cwd.clone(), record.roots.clone(), record.mode, record.grants.clone());
+    let is_same_model = model == record.model;
+    let resources = resources(&parent.resources, &id);
+    let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
+    let resources = match is_same_model {
+        true => resources,
+        false => with_model(state, resources, &model).map_err(|it| it.message().to_owned())?,
+    };
+    let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
+    let principal = Principal::Agent(agent.clone());
+    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal };
+    let mut out = StepOutput::default();
+    let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
+    session.inherit_grants(grants, now, &mut out);
+    let view = SessionView::of_child(id.root(), agent, profile.clone(), chosen);
+    let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
+    let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust };
+    state.sessions.insert(id.clone(), live);
+    state.outbox.queue_acts(&id, out);
+    sessions::send_outages(state, &id);
+    state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)] });
+    Ok(())
+}
+
+/// As those of the session above; what commands leave running ends with the sub-agent.
+fn resources(parent: &SessionResources, id: &SessionId) -> SessionResources {
+    let children = ChildProcesses { closed: SessionClosed::default(), ..parent.children.clone() };
+    SessionResources { session: id.clone(), children, ..parent.clone() }
+}
+
+/// # Errors
+/// For the client: the model cannot be reached.
+fn with_model(
+    state: &mut State,
+    resources: SessionResources,
+    model: &str,
+) -> Result<SessionResources, ErrorObjectOwned> {
+    let (ground, settings) = load_ground(&state.options, &state.env, &resources.cwd);
+    let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };
+    let (generator, reached) = reachability::reach_models(&mut state.models, context, &resources.session, model);
+    reached.trouble.map_or(Ok(SessionResources { generator, ..resources }), Err)
+}
+
+/// Tells the session above what of an event counts there. Text is the most of them, and counts only as a result.
+pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
+    let Some(ParentLink { session, effect, .. }) = state.sessions.get(id).and_then(|it| it.parent.as_ref()) else {
+        return;
+    };
+    let is_told = match &event.kind {
+        EventKind::Message { content, .. } => content.iter().any(|it| matches!(it, Part::Thought { .. })),
+        EventKind::ToolUpdate { update, .. } => {
+            matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { display: Some(_) })
+        }
+        EventKind::Custom { kind, .. } => kind == NOTICE,
+        EventKind::ToolRequest { .. }
+        | EventKind::ToolResponse { .. }
+        | EventKind::Usage { .. }
+        | EventKind::Error { fatal: false, .. } => true,
+        _ => false,
+    };
+    if is_told {
+        let (session, input) = (session.clone(), Input::ChildEvent { effect: *effect, event: Box::new(event.clone()) });
+        state.step(&session, input);
+    }
+}
+
+/// The run of a sub-agent is over: its session goes, and the call gets its result.
+pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: Option<&PromptStats>) {
+    let result = match outcome {
+        PromptOutcome::Agent(it) => it,
+        PromptOutcome::Failed { why, .. } | PromptOutcome::AuthRequired(why) => {
+            AgentResult { result: why, terminate_reason: TerminateMode::Error }
+        }
+        PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => {
+            AgentResult { result: "The agent was cancelled.".to_owned(), terminate_reason: TerminateMode::Aborted }
+        }
+    };
+    let Some(LiveSession { session, log, parent, .. }) = remove(state, id) else { return };
+    if let Ok(log) = log.sync_handle() {
+        state.tasks.queue_sync(log);
+    }
+    let Some(ParentLink { session: parent, effect, run, .. }) = parent else { return };
+    let agent = session.record().principal.agent().unwrap_or_default();
+    end_call(state, &parent, effect, run, output(agent, id, result, stats));
+    note_waiting(state, &parent);
+}
+
+/// A sub-agent's session failed in a way that its log cannot take any more.
+pub fn fail(state: &mut State, id: &SessionId, why: &str) {
+    let outcome = PromptOutcome::Failed { kind: "session", why: why.to_owned() };
+    cancel_all(state, id);
+    finish(state, id, outcome, None);
+}
+
+fn remove(state: &mut State, id: &SessionId) -> Option<LiveSession> {
+    let mut lines = Vec::new();
+    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), &mut lines);
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.view.interrupt_asked("The sub-agent has ended.", &mut lines);
+    }
+    state.outbox.queue_lines(|it| it.append(&mut lines));
+    state.tasks.abort_session(id, state.now.unix_ms);
+    let requests = state.terminals.release_all(id);
+    state.queue_requests(requests);
+    state.tasks.traces.forget_turn(id);
+    state.sessions.remove(id)
+}
+
+fn end_call(state: &mut State, parent: &SessionId, effect: EffectId, run: Effect, output: ToolOutput) {
+    if let Some(live) = state.sessions.get(parent) {
+        state.tasks.finish_delegation(&live.resources, effect, run, output);
+    }
+}
+
+/// What the call returns.
+fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptStats>) -> ToolOutput {
+    let reason = it.terminate_reason;
+    let data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason, "stats": stats });
+    let output = match reason {
+        TerminateMode::Error => failed(agent, &it.result),
+        TerminateMode::Aborted => {
+            ToolOutput::failed(ToolError::new("cancelled", format!("Subagent '{agent}' was cancelled.")))
+        }
+        _ => {
+            let text = format!(
+                "Subagent '{agent}' finished.\nTermination Reason: {}\nResult:\n{}",
+                reason.as_str(),
+                it.result
+            );
+            ToolOutput { display: Some(Display::Text { text: it.result }), ..ToolOutput::text(text) }
+        }
+    };
+    ToolOutput { data, ..output }
+}
+
+fn failed(agent: &str, why: &str) -> ToolOutput {
+    ToolOutput::failed(ToolError::new("agent_failed", format!("Subagent '{agent}' failed. Error: {why}")))
+}
+
+/// A call is no longer wanted: its sub-agent ends, and all below it.
+pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId) {
+    let is_its = |it: &&ParentLink| it.session == *parent && it.effect == effect;
+    for id in children(state, is_its) {
+        state.step(&id, Input::Cancel);
+    }
+}
+
+/// Whatever a session started ends.
+pub fn cancel_all(state: &mut State, parent: &SessionId) {
+    for id in children(state, |it| it.session == *parent) {
+        state.step(&id, Input::Cancel);
+    }
+}
+
+/// A sub-agent may do what the session above it may.
+pub fn follow_mode(state: &mut State, parent: &SessionId, mode: Mode) {
+    for id in children(state, |it| it.session == *parent) {
+        state.step(&id, Input::SetOption(OptionValue::Mode(mode)));
+    }
+}
+
+fn children(state: &State, is_wanted: impl Fn(&&ParentLink) -> bool) -> Vec<SessionId> {
+    let of_parent = state.sessions.iter().filter(|(_, it)| it.parent.as_ref().filter(&is_wanted).is_some());
+    of_parent.map(|(id, _)| id.clone()).collect()
+}
+
+/// The time of the sessions above stands still while the user is asked on behalf of this one.
+pub fn note_waiting(state: &mut State, id: &SessionId) {
+    let asks = |it: &SessionId| {
+        let is_question =
+            |asked: &ClientRequest| matches!(asked, ClientRequest::Question { session, .. } if session == it);
+        state.outgoing.iter().any(|(_, asked)| is_question(asked))
+    };
+    let is_told = |it: &&ParentLink| it.session == *id && it.is_told_to_wait;
+    let waits = asks(id) || !children(state, is_told).is_empty();
+    let Some(link) = state.sessions.get_mut(id).and_then(|it| it.parent.as_mut()) else { return };
+    if std::mem::replace(&mut link.is_told_to_wait, waits) != waits {
+        let (parent, effect) = (link.session.clone(), link.effect);
+        state.step(&parent, Input::ChildWaits { effect, waits });
+        note_waiting(state, &parent);
+    }
+}

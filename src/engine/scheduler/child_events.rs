@@ -1,0 +1,98 @@
+//! Events of a sub-agent in the session that started it: activities of the call, and what they cost.
+
+use serde_json::{Map, Value, json};
+
+use super::{Scheduler, call::CallState, delegate};
+use crate::{
+    base::{
+        content::{Part, joined_text},
+        event::{Activity, ActivityKind, AgentEvent, EventKind, NOTICE, ToolProgress},
+        ids::EffectId,
+        model::Purpose,
+        text,
+        tool::PolicyClass,
+    },
+    engine::record::Step,
+};
+
+/// Most of one text of an activity, in bytes: the child's log has all of it.
+const MAX_TEXT: usize = 1_000;
+
+impl Scheduler {
+    /// What the sub-agent of a call did.
+    pub(super) fn on_child_event(&mut self, step: &mut Step<'_>, effect: EffectId, event: &AgentEvent) {
+        let is_it =
+            |it: &&super::call::Call| it.state == CallState::Running { effect } && it.is_of(PolicyClass::Delegate);
+        let Some(call) = self.calls.iter().find(is_it) else { return };
+        if let EventKind::Usage { model, usage, size, cost, .. } = &event.kind {
+            let session_cost = step.record.spent.cost_with(*cost);
+            let (model, usage, size, cost) = (model.clone(), *usage, *size, *cost);
+            return step.emit_event(EventKind::Usage {
+                model,
+                usage,
+                size,
+                purpose: Purpose::Subagent,
+                cost,
+                session_cost,
+            });
+        }
+        let Some((kind, data)) = activity(event) else { return };
+        let agent_name = delegate::agent_name(&call.call).to_owned();
+        let activity = Activity { is_subagent_activity_event: true, agent_name, kind, data };
+        call.send_progress(step, ToolProgress::Activity { activity: Box::new(activity) });
+    }
+}
+
+/// What of an event is told above; `None`: nothing.
+fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
+    let (kind, data) = match &event.kind {
+        EventKind::Message { content, .. } => {
+            let subject = content.iter().find_map(subject)?;
+            (ActivityKind::ThoughtChunk, json!({ "text": subject }))
+        }
+        EventKind::ToolRequest { request_id, name, args, display, .. } => {
+            let args = short(&args.to_string());
+            let data = json!({ "name": name, "displayName": name, "description": short(&display.title), "args": args, "callId": request_id });
+            (ActivityKind::ToolCallStart, data)
+        }
+        EventKind::ToolUpdate {
+            request_id,
+            update: ToolProgress::Started { display: Some(it) } | ToolProgress::Described { display: it },
+        } => {
+            let data = json!({ "description": short(&it.title), "callId": request_id });
+            (ActivityKind::ToolCallStart, data)
+        }
+        EventKind::ToolResponse { request_id, name, error: Some(it), .. } => {
+            let error = short(&it.message);
+            (ActivityKind::Error, json!({ "error": error, "context": "tool_call", "name": name, "callId": request_id }))
+        }
+        EventKind::ToolResponse { request_id, name, content, .. } => (
+            ActivityKind::ToolCallEnd,
+            json!({ "name": name, "id": request_id, "output": short(&joined_text(content)) }),
+        ),
+        EventKind::Error { message, .. } => {
+            (ActivityKind::Error, json!({ "error": short(message), "context": context(event) }))
+        }
+        EventKind::Custom { kind, data } if kind == NOTICE => {
+            (ActivityKind::ThoughtChunk, json!({ "text": short(data.get("text")?.as_str()?) }))
+        }
+        _ => return None,
+    };
+    Some((kind, data.as_object().cloned().unwrap_or_default()))
+}
+
+/// Where it went wrong.
+fn context(event: &AgentEvent) -> &str {
+    event.meta.get("code").and_then(Value::as_str).unwrap_or("run")
+}
+
+fn short(text: &str) -> String {
+    text::head(text, MAX_TEXT).to_owned()
+}
+
+/// Models that say what a thought is about put it first, in bold.
+fn subject(part: &Part) -> Option<String> {
+    let Part::Thought { thought, .. } = part else { return None };
+    let (subject, _) = thought.trim_start().strip_prefix("**")?.split_once("**")?;
+    Some(text::first_line(subject, 200)).filter(|it| !it.is_empty())
+}

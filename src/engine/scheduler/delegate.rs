@@ -1,0 +1,198 @@
+//! Calls that start a sub-agent: the tool `invoke_agent`, and agents that are tools by their own names.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{call::Call, decide::decide, toolbox::CallContext};
+use crate::base::{
+    agent::{AgentDefinition, AgentKind, AgentOutput, Agents},
+    text,
+    tool::{PolicyClass, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+};
+
+/// Starts any agent with a text.
+pub const INVOKE: &str = "invoke_agent";
+/// Children that run at once; more wait for one of them.
+pub(super) const MAX_CHILDREN: usize = 8;
+
+/// What makes a session the run of a sub-agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentTask {
+    pub agent: String,
+    pub output: Option<AgentOutput>,
+    pub temperature: Option<f64>,
+    /// Requests to the model, and minutes of work.
+    pub turns: u32,
+    pub minutes: f64,
+    /// How many agents are above it; the agent that the user speaks to is one.
+    pub depth: usize,
+}
+
+/// What a call starts, and with which arguments.
+#[derive(Debug, PartialEq)]
+pub struct Delegation<'a> {
+    pub agent: &'a AgentDefinition,
+    pub input: Map<String, Value>,
+}
+
+/// The tools with which these agents are started; none for no agents.
+pub fn agent_tools(agents: &Agents) -> Vec<ToolSpec> {
+    let enabled = || agents.iter().filter(|it| it.enabled);
+    let by_text: Vec<&AgentDefinition> = enabled().filter(|it| !is_own_tool(it)).collect();
+    let own = enabled().filter(|it| is_own_tool(it)).map(|it| {
+        let descriptor = &it.descriptor;
+        tool(&descriptor.name, &descriptor.description, descriptor.input())
+    });
+    let invoke =
+        (!by_text.is_empty()).then(|| tool(INVOKE, &invoke_description(&by_text), invoke_parameters(&by_text)));
+    invoke.into_iter().chain(own).collect()
+}
+
+/// An agent with arguments of its own is a tool of its own, but for a single text.
+fn is_own_tool(agent: &AgentDefinition) -> bool {
+    agent.descriptor.input_schema.is_some() && text_argument(agent).is_none()
+}
+
+/// The only argument, where that is a text.
+fn text_argument(agent: &AgentDefinition) -> Option<String> {
+    let schema = agent.descriptor.input();
+    let properties = schema.get("properties")?.as_object()?;
+    let (name, property) = properties.iter().next().filter(|_| properties.len() == 1)?;
+    (property.get("type").and_then(Value::as_str) == Some("string")).then(|| name.clone())
+}
+
+fn tool(name: &str, description: &str, parameters: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned().into(),
+        title: "Agent".into(),
+        description: description.to_owned().into(),
+        kind: ToolKind::Other,
+        traits: ToolTraits::DELEGATES,
+        parameters: parameters.into(),
+    }
+}
+
+fn invoke_description(agents: &[&AgentDefinition]) -> String {
+    let rows: String =
+        agents.iter().map(|it| format!("\n- {}: {}", it.descriptor.name, it.descriptor.description)).collect();
+    format!(
+        "Starts a sub-agent, waits for its end and returns its result. It knows nothing of this conversation: say all that \
+         it needs. Independent tasks go out together; they run side by side. Agents:{rows}"
+    )
+}
+
+fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
+    let names: Vec<&str> = agents.iter().map(|it| it.descriptor.name.as_str()).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "agent_name": { "type": "string", "enum": names },
+            "prompt": { "type": "string", "description": "The whole task, with all that the agent has to know." }
+        },
+        "required": ["agent_name", "prompt"]
+    })
+}
+
+/// The agent that a call starts, as the call names it.
+pub(super) fn agent_name(call: &ToolCall) -> &str {
+    let named = call.args.get("agent_name").and_then(Value::as_str).filter(|_| call.name == INVOKE);
+    named.unwrap_or(&call.name)
+}
+
+/// What a call of one of these tools starts.
+///
+/// # Errors
+/// For the model: an agent that is not there, or arguments that do not fit.
+pub fn delegation<'a>(agents: &'a [AgentDefinition], tool: &str, args: &Value) -> Result<Delegation<'a>, ToolError> {
+    let invalid = |why: String| ToolError::new("invalid_tool_params", why);
+    let args = args.as_object().cloned().unwrap_or_default();
+    if tool != INVOKE {
+        let agent = find(agents, tool).ok_or_else(|| not_found(agents, tool))?;
+        check_input(agent, &args).map_err(invalid)?;
+        return Ok(Delegation { agent, input: args });
+    }
+    let said = |key: &str| args.get(key).and_then(Value::as_str).filter(|it| !it.trim().is_empty());
+    let name = said("agent_name").ok_or_else(|| invalid("invoke_agent needs `agent_name`.".to_owned()))?;
+    let prompt = said("prompt").ok_or_else(|| invalid("invoke_agent needs `prompt`, a text.".to_owned()))?;
+    let agent = find(agents, name).ok_or_else(|| not_found(agents, name))?;
+    let key = text_argument(agent).unwrap_or_else(|| "prompt".to_owned());
+    Ok(Delegation { agent, input: Map::from_iter([(key, prompt.into())]) })
+}
+
+fn find<'a>(agents: &'a [AgentDefinition], name: &str) -> Option<&'a AgentDefinition> {
+    agents.iter().find(|it| it.enabled && it.descriptor.name == name)
+}
+
+fn not_found(agents: &[AgentDefinition], name: &str) -> ToolError {
+    let names: Vec<&str> = agents.iter().filter(|it| it.enabled).map(|it| it.descriptor.name.as_str()).collect();
+    let there = if names.is_empty() { "There are none".to_owned() } else { format!("There are {}", names.join(", ")) };
+    ToolError::new("agent_not_found", format!("Subagent '{}' not found. {there}.", text::head(name, 200)))
+}
+
+fn check_input(agent: &AgentDefinition, args: &Map<String, Value>) -> Result<(), String> {
+    let Ok(validator) = jsonschema::validator_for(&agent.descriptor.input()) else { return Ok(()) };
+    let args = Value::Object(args.clone());
+    let first = validator.iter_errors(&args).next().map(|it| it.to_string());
+    first.map_or(Ok(()), |it| Err(format!("{}: {it}", agent.descriptor.name)))
+}
+
+impl Call {
+    /// Looks at what it would start, and decides at once: no file is touched by starting it.
+    pub(super) fn resolve_delegation(&mut self, cx: &mut CallContext<'_, '_>) {
+        match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
+            Ok(it) => {
+                let name = it.agent.descriptor.display_name.as_deref().unwrap_or(&it.agent.descriptor.name);
+                let task = it.input.values().find_map(Value::as_str).unwrap_or_default();
+                let targets = Targets { title: delegation_title(name, task), ..Targets::default() };
+                self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
+                self.display_dirty = true;
+                self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
+                decide(self, cx, targets, Vec::new());
+            }
+            Err(error) => self.end(cx.step, ToolOutput::failed(error)),
+        }
+    }
+}
+
+fn delegation_title(agent: &str, task: &str) -> String {
+    match text::first_line(task, 200) {
+        it if it.is_empty() => agent.to_owned(),
+        it => format!("{agent}: {it}"),
+    }
+}
+
+/// Whether the agent has no tool that changes anything: then nothing has to be held for its run.
+fn looks_only(cx: &CallContext<'_, '_>, agent: &AgentDefinition) -> bool {
+    agent.descriptor.executor == AgentKind::Local
+        && agent.descriptor.sub_agents.is_empty()
+        && cx
+            .tools
+            .tools_of_agent(agent)
+            .iter()
+            .all(|it| matches!(it.traits.class, PolicyClass::Look | PolicyClass::Tell))
+}
+
+/// Whether a name fits an entry of an agent's list: itself, `*`, or a pattern with `*` at its end.
+pub(super) fn fits_tool(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(head) => name.starts_with(head),
+        None => pattern == name,
+    }
+}
+
+/// The words for a tool that an agent does not have.
+pub(super) fn unauthorized(name: &str) -> ToolOutput {
+    let why = format!("Unauthorized tool call: '{}' is not available to this agent.", text::head(name, 200));
+    ToolOutput::failed(ToolError::new("tool_not_registered", why))
+}
+
+/// Which agents an agent may start itself: those that its definition names, three deep at most.
+pub(super) fn agents_of(agents: &Agents, agent: &AgentDefinition, depth: usize) -> Agents {
+    const MAX_DEPTH: usize = 3;
+    let named = |it: &&AgentDefinition| agent.descriptor.sub_agents.iter().any(|sub| sub.name == it.descriptor.name);
+    match depth < MAX_DEPTH {
+        true => agents.iter().filter(named).cloned().collect(),
+        false => Arc::default(),
+    }
+}

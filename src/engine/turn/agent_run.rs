@@ -1,0 +1,151 @@
+//! The run of a sub-agent: its one recovery turn, and what it comes to for the agent that started it.
+
+use super::{
+    endings::{self, Cause, TurnEnding},
+    flow::{Flow, Station},
+    messages::tell_model,
+    spec::TurnContext,
+    state::TurnState,
+};
+use crate::{
+    base::{
+        agent::{AgentResult, TerminateMode},
+        event::{EndReason, EventKind, PromptOutcome, Status},
+        limits::{LimitKind, LimitSpan, Limits, ReachedLimit},
+    },
+    engine::scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
+};
+
+/// So long an agent that ran out of its limits may still answer, in milliseconds.
+const GRACE_PERIOD_MS: u64 = 60_000;
+
+/// `code` of the error event of an answer without calls.
+pub(super) const PROTOCOL_VIOLATION: &str = "protocol_violation";
+/// `code` of the error event of a recovery that came to nothing.
+const RECOVERY_TURN: &str = "recovery_turn";
+
+const FINAL_CHANCE: &str = "You have one final chance to complete the task with a short grace period. You MUST call \
+                            `complete_task` immediately with your best answer and explain that your investigation was \
+                            interrupted. Do not call any other tools.";
+
+const OUT_OF_TIME: CancelReason =
+    CancelReason::new("the agent reached a limit of its own", "Cancelled, because the agent reached its limit.");
+
+/// The one turn that follows the end of a run, so that what was found is not lost.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Recovery {
+    /// What ended the run.
+    cause: Cause,
+    /// Its requests and time of work may reach so far.
+    until: u64,
+    is_asked: bool,
+}
+
+/// How far a turn may go, in the recovery of its run as well.
+pub(super) fn with_grace(limits: Limits, recovery: Option<&Recovery>) -> Limits {
+    let Some(it) = recovery else { return limits };
+    let mut res = limits;
+    (res.turn.requests, res.turn.seconds) = (None, Some(it.until));
+    res
+}
+
+/// Whether the recovery has had its one request.
+pub(super) fn is_recovery_over(turn: &mut TurnState) -> Option<Cause> {
+    let recovery = turn.recovery.as_mut()?;
+    std::mem::replace(&mut recovery.is_asked, true).then(|| recovery.cause.clone())
+}
+
+/// A run that ended too early goes on for one request. `None`: it is over.
+pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, cause: &Cause) -> Option<Flow> {
+    let task = turn.tools.task.clone()?;
+    if *cause == Cause::NoCompleteTask {
+        let message = result_text(&task, cause);
+        tell_error(cx, message, PROTOCOL_VIOLATION);
+    }
+    if turn.recovery.is_some() {
+        if !matches!(cause, Cause::TaskCompleted(_) | Cause::Cancelled) {
+            let message = format!("Graceful recovery attempt failed. Reason: {}", cause.why());
+            tell_error(cx, message, RECOVERY_TURN);
+        }
+        return None;
+    }
+    let (mode, why) = match mode_of(cause) {
+        it @ TerminateMode::Timeout => (it, "You have exceeded the time limit."),
+        it @ TerminateMode::MaxTurns => (it, "You have exceeded the maximum number of turns."),
+        it @ TerminateMode::ErrorNoCompleteTaskCall => (it, "You have stopped calling tools without finishing."),
+        TerminateMode::Goal | TerminateMode::Aborted | TerminateMode::Error => return None,
+    };
+    turn.drop_calls(cx.step, OUT_OF_TIME);
+    let note = "Attempting one final recovery turn with a grace period.";
+    cx.step.emit_notice(&format!("Execution limit reached ({}). {note}", mode.as_str()));
+    tell_model(cx.step, format!("{why} {FINAL_CHANCE}"));
+    let used = cx.step.record.limit_usage(LimitSpan::Turn).ms;
+    let until = used.saturating_add(GRACE_PERIOD_MS).div_ceil(1_000);
+    turn.recovery = Some(Recovery { cause: cause.clone(), until, is_asked: false });
+    Some(Flow::Go(Station::Limits))
+}
+
+fn tell_error(cx: &mut TurnContext<'_, '_>, message: String, code: &str) {
+    let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
+    cx.step.emit_event_with(EventKind::Error { status: Status::Internal, message, fatal: false }, meta);
+}
+
+/// What ended the run: a recovery that came to nothing does not count.
+pub(super) fn final_cause(recovery: Option<&Recovery>, cause: &Cause) -> Cause {
+    match (recovery, cause) {
+        (None, _) | (_, Cause::TaskCompleted(_) | Cause::Cancelled) => cause.clone(),
+        (Some(it), _) => it.cause.clone(),
+    }
+}
+
+fn mode_of(cause: &Cause) -> TerminateMode {
+    match cause {
+        Cause::TaskCompleted(_) => TerminateMode::Goal,
+        Cause::Limit(ReachedLimit { what: LimitKind::Time, span: LimitSpan::Turn, .. }) => TerminateMode::Timeout,
+        Cause::Limit(ReachedLimit { what: LimitKind::Requests, span: LimitSpan::Turn, .. }) | Cause::MaxSamples(_) => {
+            TerminateMode::MaxTurns
+        }
+        Cause::Cancelled => TerminateMode::Aborted,
+        Cause::NoCompleteTask => TerminateMode::ErrorNoCompleteTaskCall,
+        _ => TerminateMode::Error,
+    }
+}
+
+/// The end of a run, for the agent above it and for its own log.
+pub(super) fn ending(task: &AgentTask, cause: &Cause) -> TurnEnding {
+    let terminate_reason = mode_of(cause);
+    let reason = match terminate_reason {
+        TerminateMode::Goal => EndReason::Completed,
+        TerminateMode::Timeout => EndReason::MaxTime,
+        TerminateMode::MaxTurns => EndReason::MaxTurns,
+        TerminateMode::Aborted => EndReason::Aborted,
+        TerminateMode::Error | TerminateMode::ErrorNoCompleteTaskCall => EndReason::Failed,
+    };
+    let error = match terminate_reason {
+        TerminateMode::Error => endings::ending(cause).error,
+        _ => None,
+    };
+    let outcome = PromptOutcome::Agent(AgentResult { result: result_text(task, cause), terminate_reason });
+    TurnEnding { reason, outcome, text: None, aside: false, error }
+}
+
+fn result_text(task: &AgentTask, cause: &Cause) -> String {
+    match (mode_of(cause), cause) {
+        (_, Cause::TaskCompleted(it)) if it.is_empty() => NO_RESULT.to_owned(),
+        (_, Cause::TaskCompleted(it)) => it.clone(),
+        (TerminateMode::Timeout, _) => format!("Agent timed out after {} minutes.", task.minutes),
+        (TerminateMode::MaxTurns, _) => format!("Agent reached max turns limit ({}).", task.turns),
+        (TerminateMode::ErrorNoCompleteTaskCall, _) => {
+            "Agent stopped calling tools but did not call 'complete_task'.".to_owned()
+        }
+        (TerminateMode::Aborted, _) => "The agent was cancelled.".to_owned(),
+        (_, Cause::Limit(ReachedLimit { span, cap, used, .. })) => {
+            format!("Stopped: the {} reached its limit of {cap} ({used} used).", span.name())
+        }
+        _ => match endings::ending(cause) {
+            TurnEnding { outcome: PromptOutcome::Failed { why, .. } | PromptOutcome::AuthRequired(why), .. } => why,
+            TurnEnding { text: Some(text), .. } => text,
+            _ => cause.why().to_owned(),
+        },
+    }
+}

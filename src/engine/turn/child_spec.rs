@@ -1,0 +1,180 @@
+//! The spec of a sub-agent's session, made from that of the session that starts it and from its definition.
+
+use serde_json::{Map, Value};
+
+use super::spec::{MemorySources, Spec, TurnBounds};
+use crate::{
+    base::{
+        agent::{AgentRun, LocalAgent},
+        limits::{Caps, LimitSpan, Limits},
+        money::Money,
+    },
+    engine::{
+        record::Record,
+        scheduler::delegate::{AgentTask, Delegation},
+    },
+};
+
+/// The prompt of an agent that was given no arguments.
+const DEFAULT_QUERY: &str = "Get Started!";
+
+/// What a sub-agent begins with.
+#[derive(Debug)]
+pub struct ChildStart {
+    pub spec: Spec,
+    pub prompt: String,
+    /// As the definition or the session above names it.
+    pub model: String,
+}
+
+/// What a sub-agent's session is made from. `today`: as people write a date.
+///
+/// # Errors
+/// For the model: a template that names arguments which are not there.
+pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: &str) -> Result<ChildStart, String> {
+    let AgentRun::Local(local) = &what.agent.run else {
+        return Err(format!("{} is run as several agents", what.agent.descriptor.name));
+    };
+    let own = local.model.as_deref().filter(|it| *it != "inherit");
+    let model = own.unwrap_or(&record.model).to_owned();
+    let mut inputs = what.input.clone();
+    for (name, value) in [("cliVersion", env!("CARGO_PKG_VERSION")), ("activeModel", &*model), ("today", today)] {
+        inputs.entry(name).or_insert_with(|| value.into());
+    }
+    let role = fill_template(&local.instructions, &inputs)?;
+    let prompt = match &local.query {
+        Some(it) => fill_template(it, &inputs)?,
+        None => query(&what.input),
+    };
+    let task = task(what, local, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
+    let limits = limits(parent, record, what);
+    let rules = rules(task.output.is_some());
+    let spec = Spec {
+        toolbox: parent.toolbox.for_agent(what.agent, task),
+        instructions: parent.instructions.for_agent(&role, &rules),
+        memory_sources: MemorySources { at_start: true, ..parent.memory_sources },
+        bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
+        ..parent.clone()
+    };
+    Ok(ChildStart { spec, prompt, model })
+}
+
+fn task(what: &Delegation<'_>, local: &LocalAgent, depth: usize) -> AgentTask {
+    let constraints = &what.agent.descriptor.constraints;
+    AgentTask {
+        agent: what.agent.descriptor.name.clone(),
+        output: local.output.clone(),
+        temperature: local.temperature,
+        turns: constraints.turns(),
+        minutes: constraints.minutes(),
+        depth,
+    }
+}
+
+/// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.
+fn limits(parent: &Spec, record: &Record, what: &Delegation<'_>) -> Limits {
+    let constraints = &what.agent.descriptor.constraints;
+    let above = super::limits::limits(record, parent);
+    let left = [LimitSpan::Turn, LimitSpan::Session].into_iter().filter_map(|span| {
+        let used = record.limit_usage(span).cost;
+        above.caps(span).cost.map(|it| it.minus(used))
+    });
+    let own = constraints.max_budget_usd.map(Money::dollars);
+    let turn = Caps {
+        requests: Some(u64::from(constraints.turns())),
+        seconds: Some((constraints.minutes() * 60.0).ceil().max(1.0) as u64),
+        cost: left.chain(own).min(),
+        tokens: None,
+    };
+    Limits { turn, session: Caps::default() }
+}
+
+/// The only text of the arguments, or all of them.
+fn query(input: &Map<String, Value>) -> String {
+    let mut values = input.values();
+    match (values.next(), values.next()) {
+        (None, _) => DEFAULT_QUERY.to_owned(),
+        (Some(Value::String(it)), None) => it.clone(),
+        _ => serde_json::to_string_pretty(input).unwrap_or_default(),
+    }
+}
+
+fn rules(has_output: bool) -> String {
+    let result = match has_output {
+        true => "- When the task is done, call `complete_task` with your structured output.",
+        false => {
+            "- When the task is done, call `complete_task` with all that you found in `result`: nothing else of your work \
+             is seen."
+        }
+    };
+    format!(
+        "# Rules of this run\n- Nobody can be asked: decide by yourself, and say what you assumed.\n- Work step by step \
+         with your tools. Use absolute paths.\n- A refused call is an answer: think of another way, or say in your result \
+         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: who stops without it \
+         has failed."
+    )
+}
+
+/// Puts arguments in place of `${name}`.
+///
+/// # Errors
+/// Which are missing, and which there are.
+fn fill_template(template: &str, inputs: &Map<String, Value>) -> Result<String, String> {
+    let (mut res, mut rest, mut missing) = (String::new(), template, Vec::new());
+    while let Some((before, after)) = rest.split_once("${") {
+        res.push_str(before);
+        let name = after.split_once('}').filter(|(name, _)| is_name(name));
+        let Some((name, behind)) = name else {
+            res.push_str("${");
+            rest = after;
+            continue;
+        };
+        match inputs.get(name) {
+            Some(Value::String(it)) => res.push_str(it),
+            Some(it) => res.push_str(&it.to_string()),
+            None => missing.push(name),
+        }
+        rest = behind;
+    }
+    res.push_str(rest);
+    if missing.is_empty() {
+        return Ok(res);
+    }
+    let there: Vec<&str> = inputs.keys().map(String::as_str).collect();
+    Err(format!("Missing required input parameters: {}. Available: {}.", missing.join(", "), there.join(", ")))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{fill_template, query};
+
+    #[test]
+    fn templates_take_arguments() {
+        let inputs = json!({ "query": "Why?", "n": 3 });
+        let inputs = inputs.as_object().unwrap();
+        for (template, filled) in [
+            ("${query} ${n}", Ok("Why? 3".to_owned())),
+            ("$query ${} ${a b} ${", Ok("$query ${} ${a b} ${".to_owned())),
+            ("${query} ${x}${y}", Err("Missing required input parameters: x, y. Available: query, n.".to_owned())),
+        ] {
+            assert_eq!(fill_template(template, inputs), filled, "{template}");
+        }
+    }
+
+    #[test]
+    fn the_prompt_is_the_only_text() {
+        for (input, prompt) in [
+            (json!({}), "Get Started!"),
+            (json!({ "objective": "Find it." }), "Find it."),
+            (json!({ "a": 1, "b": "c" }), "{\n  \"a\": 1,\n  \"b\": \"c\"\n}"),
+        ] {
+            assert_eq!(query(input.as_object().unwrap()), prompt);
+        }
+    }
+}
