@@ -294,6 +294,8 @@ fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_agents;
+#[cfg(test)]
 mod tests_plugins;
 #[cfg(test)]
 mod tests_router;

@@ -133,7 +133,8 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
     let principal = agent.map_or(Principal::Root, Principal::Agent);
     let origin = SessionOrigin { session: "x".into(), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
-    Session::create(origin, Arc::new(spec(name)), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
+    let spec = super::tests_agents::spec(name, &origin, spec(name));
+    Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
 
 pub(super) fn spec(name: &str) -> Spec {
@@ -332,7 +333,7 @@ fn input(line: &str) -> Input {
             let tail = Some(TailCall { name: rest.to_owned(), args: json!({}) });
             ran(effect, ToolOutput { tail_call: tail, ..ToolOutput::default() }, None)
         }
-        _ => panic!("unknown step: {line}"),
+        _ => super::tests_agents::input(verb, effect, rest),
     }
 }
 
@@ -485,6 +486,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
             ToolProgress::Printed { text } => format!("{request_id} printed {text}"),
             ToolProgress::Attached { .. } => format!("{request_id} attached"),
             ToolProgress::Started { .. } => format!("{request_id} started"),
+            ToolProgress::Activity { activity: it } => format!("{request_id} {:?} {}", it.kind, json!(it.data)),
             ToolProgress::Described { .. } => format!("{request_id} described"),
             ToolProgress::Proposed { .. } => format!("{request_id} proposed"),
         },

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use serde::Deserialize;
@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{Generator, Sink, gemini, remote::Decode};
 use crate::base::{
+    content::joined_text,
     fs::BoxFuture,
     history::{Role, Turn, TurnPart},
     model::{Failure, FailureKind, ModelRequest},
@@ -23,32 +24,49 @@ pub const STREAM: &str = "generateContentStream";
 pub struct Script {
     lines: Vec<ScriptLine>,
     next: AtomicUsize,
+    /// For requests with a certain system text, each used once.
+    special: Vec<(AtomicBool, ScriptLine)>,
 }
 
 #[derive(Debug, Deserialize)]
 struct ScriptLine {
     method: String,
     response: Box<RawValue>,
+    /// Only for requests whose system text has this: agents that run side by side have answers of their own.
+    #[serde(default)]
+    system: Option<String>,
+    /// Fails unless the conversation, or the name of a tool on offer, has each of these.
+    #[serde(default)]
+    wants: Vec<String>,
 }
 
 impl Script {
     /// Reads the lines of a file; blank ones do not count. Strict: they are used up in order, and one for another
     /// method is an error; else those for other methods are passed over. Fails with `Script`, naming the line.
     pub fn parse(text: &str, strict: bool) -> Result<Self, Failure> {
-        let mut lines = Vec::new();
+        let (mut lines, mut special) = (Vec::new(), Vec::new());
         for (at, line) in text.lines().enumerate().filter(|(_, it)| !it.trim().is_empty()) {
             let line: ScriptLine = serde_json::from_str(line)
                 .map_err(|it| failure(format!("Line {} of the responses file is not usable: {it}", at + 1)))?;
-            if strict || line.method == STREAM {
+            if line.system.is_some() {
+                special.push((AtomicBool::default(), line));
+            } else if strict || line.method == STREAM {
                 lines.push(line);
             }
         }
-        Ok(Self { lines, next: AtomicUsize::new(0) })
+        Ok(Self { lines, next: AtomicUsize::new(0), special })
     }
 
-    fn next(&self) -> Result<Vec<&RawValue>, Failure> {
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        let line = self.lines.get(at).ok_or_else(|| failure(format!("No more mock responses for {STREAM}")))?;
+    fn next(&self, request: &ModelRequest) -> Result<Vec<&RawValue>, Failure> {
+        let fits = |it: &ScriptLine| it.system.as_ref().is_some_and(|it| request.system.contains(it.as_str()));
+        let unused = |it: &AtomicBool| !it.swap(true, Ordering::Relaxed);
+        let special = self.special.iter().find(|(used, it)| fits(it) && unused(used)).map(|(_, it)| it);
+        let at = if special.is_some() { 0 } else { self.next.fetch_add(1, Ordering::Relaxed) };
+        let line = special.or_else(|| self.lines.get(at));
+        let line = line.ok_or_else(|| failure(format!("No more mock responses for {STREAM}")))?;
+        if let Some(it) = line.wants.iter().find(|it| !has(request, it)) {
+            return Err(failure(format!("The request does not have {it:?}")));
+        }
         if line.method != STREAM {
             let method = &line.method;
             let text = format!("Unexpected response type, next response was for {method} but expected {STREAM}");
@@ -64,7 +82,7 @@ impl Generator for Script {
         Box::pin(async move {
             check(&request.contents).map_err(|it| failure(format!("The request is broken: {it}")))?;
             let mut decoder = gemini::GeminiDecoder::default();
-            for chunk in self.next()? {
+            for chunk in self.next(&request)? {
                 let mut chunks = Vec::new();
                 decoder.event(chunk.get().as_bytes(), &mut chunks)?;
                 sink.send(chunks).await;
@@ -77,6 +95,16 @@ impl Generator for Script {
             Ok(())
         })
     }
+}
+
+fn has(request: &ModelRequest, text: &str) -> bool {
+    let parts = || request.contents.iter().flat_map(|it| it.parts());
+    let in_part = |it: &TurnPart| match it {
+        TurnPart::Content(it) => it.as_text().is_some_and(|it| it.contains(text)),
+        TurnPart::Call { call, .. } => call.args.to_string().contains(text),
+        TurnPart::Result(it) => joined_text(&it.content).contains(text),
+    };
+    parts().any(in_part) || request.tools.iter().any(|it| it.name == text) || request.system.contains(text)
 }
 
 fn failure(message: String) -> Failure {
