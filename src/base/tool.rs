@@ -243,6 +243,9 @@ pub enum Display {
     },
 }
 
+/// The kind of error of a call that needs an approval where nobody can be asked.
+pub const UNASKED: &str = "approval_required";
+
 /// Why a call failed, in the field's words (`policy_violation`, `invalid_tool_params`, `file_not_found`, …).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {

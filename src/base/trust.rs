@@ -17,7 +17,7 @@ use crate::base::{
 
 /// Why a session may not be in a mode: as settings forbid it (`is_off`), or as its folder is not trusted.
 pub fn mode_refusal(mode: Mode, is_off: bool) -> String {
-    let mode = mode.as_str();
+    let mode = mode.flag();
     match is_off {
         true => format!("the settings forbid the mode {mode} (security.disableYoloMode); choose another mode"),
         false => {

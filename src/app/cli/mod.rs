@@ -33,6 +33,7 @@ use std::{
 use crate::{
     app::{
         cli::{
+            approval_mode::ApprovalMode,
             args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
             exits::EXIT_INPUT,
             output::{Output, WrappedLines, exit_code},
@@ -45,7 +46,7 @@ use crate::{
         session::place::load_ground,
         settings::options::{Options, Script},
     },
-    base::{clock::Now, log::Mode, path::AbsPath},
+    base::{clock::Now, path::AbsPath},
     world::{
         disk, process,
         secrets::Env,
@@ -205,7 +206,7 @@ fn options(args: AgentArgs) -> Options {
     let loose = args.script.fake_responses_non_strict.map(|file| Script { file, strict: false });
     Options {
         model: args.model,
-        approval_mode: args.approval_mode.and_then(|it| Mode::parse(it.mode_id())),
+        approval_mode: args.approval_mode.map(ApprovalMode::mode),
         sandbox: args.sandbox,
         limits: args.limits.flags(),
         script: strict.or(loose),

@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn a_terminal_gets_lines_that_end_between_words_and_a_pipe_gets_whole_ones() {
         let text = "short\n  model     gemini (ü GEMINI_API_KEY) answers\n\nTo do: run castor trust in it\n";
-        let wrapped = "short\n  model     gemini (ü\n    GEMINI_API_KEY)\n    answers\n\nTo do: run castor trust\n  in it\n";
+        let wrapped =
+            "short\n  model     gemini (ü\n    GEMINI_API_KEY)\n    answers\n\nTo do: run castor trust\n  in it\n";
         for (width, want) in [(Some(23), wrapped), (None, text)] {
             let mut out = Vec::new();
             let mut to = WrappedLines::new(&mut out, width);

@@ -116,7 +116,11 @@ fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
 /// Returns 0 where the folder is trusted, as it is.
 fn explain_trust(ground: &FolderConfig, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     let folder = escape_line(&ground.folder.to_string());
-    writeln!(out, "{folder} is {}", escape_line(&ground.trust.in_words(env.get("HOME").and_then(AbsPath::new).as_ref())))?;
+    writeln!(
+        out,
+        "{folder} is {}",
+        escape_line(&ground.trust.in_words(env.get("HOME").and_then(AbsPath::new).as_ref()))
+    )?;
     for (name, counts) in ground.project.file_states() {
         let why = ground.project.why_unused(name).map(|it| format!(": {}", escape_line(&it))).unwrap_or_default();
         writeln!(out, "  {}: {}{why}", escape_line(name), if counts { "is used" } else { "is not used" })?;
