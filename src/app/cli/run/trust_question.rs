@@ -4,7 +4,11 @@ use std::io::{self, BufRead, BufReader};
 
 use crate::{
     app::{
-        cli::terminal_text::{escape_line, escape_text},
+        cli::{
+            render::{text::Line, wrap::wrap},
+            run::terminal::columns,
+            terminal_text::{escape_line, escape_text},
+        },
         session::policies,
     },
     base::{
@@ -50,7 +54,9 @@ pub fn ask_for_mode(
 /// Asks on the terminal itself, as stdin may be a pipe.
 pub fn ask_on_terminal(question: &str) -> bool {
     let Ok(terminal) = open_terminal() else { return false };
-    eprint!("{} [y/N] ", escape_text(question));
+    let question = format!("{} [y/N] ", escape_text(question));
+    let wrapped = question.split('\n').flat_map(|it| wrap(&Line::plain(it), columns(), "  "));
+    eprint!("{} ", wrapped.map(|it| it.text()).collect::<Vec<_>>().join("\n").trim_end());
     let mut line = String::new();
     _ = BufReader::new(terminal).read_line(&mut line);
     matches!(line.trim(), "y" | "Y" | "yes")
