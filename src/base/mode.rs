@@ -19,7 +19,7 @@ impl Mode {
     /// The modes on offer, most careful first.
     pub const OFFERED: &[Mode] = &[Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Auto, Mode::Yolo];
 
-    /// The protocol's spelling; settings and flags also say `auto_edit`.
+    /// The protocol's spelling; see [`Self::flag`].
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -27,6 +27,14 @@ impl Mode {
             Self::AutoEdit => "autoEdit",
             Self::Auto => "auto",
             Self::Yolo => "yolo",
+        }
+    }
+
+    /// As `--approval-mode` and settings spell it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::AutoEdit => "auto_edit",
+            it => it.as_str(),
         }
     }
 

@@ -248,17 +248,27 @@ pub enum Display {
     },
 }
 
+/// The kind of error of a call that needs an approval where nobody can be asked.
+pub const UNASKED: &str = "approval_required";
+
 /// Why a call failed, in the field's words (`policy_violation`, `invalid_tool_params`, `file_not_found`, …).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     pub kind: String,
     /// For the person: what happened, and how to change it. The model reads it where the output has no content.
     pub message: String,
+    /// For the model, until it is the content of an output: what happened, and what to do next.
+    #[serde(skip)]
+    pub for_model: Option<String>,
 }
 
 impl ToolError {
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
-        Self { kind: kind.to_owned(), message: message.into() }
+        Self { kind: kind.to_owned(), message: message.into(), for_model: None }
+    }
+
+    pub fn with_model_text(self, text: impl Into<String>) -> Self {
+        Self { for_model: Some(text.into()), ..self }
     }
 }
 
@@ -292,13 +302,14 @@ impl ToolOutput {
         Self { content: vec![Part::text(text)], ..Self::default() }
     }
 
-    pub fn failed(error: ToolError) -> Self {
-        Self { error: Some(error), ..Self::default() }
+    pub fn failed(mut error: ToolError) -> Self {
+        let content = error.for_model.take().map(Part::text).into_iter().collect();
+        Self { content, error: Some(error), ..Self::default() }
     }
 
     /// A failure with a text for the model, which says what to do next, and one for the person.
     pub fn stopped(kind: &str, for_model: impl Into<String>, for_person: impl Into<String>) -> Self {
-        Self { content: vec![Part::text(for_model)], ..Self::failed(ToolError::new(kind, for_person)) }
+        Self::failed(ToolError::new(kind, for_person).with_model_text(for_model))
     }
 
     /// A result with a text for the model, and a line for the person.

@@ -1,6 +1,9 @@
 //! Folder trust: levels, rules, the files that trust covers, and the question to the user.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,7 @@ use crate::base::{
 
 /// Why a session may not be in a mode: as settings forbid it (`is_off`), or as its folder is not trusted.
 pub fn mode_refusal(mode: Mode, is_off: bool) -> String {
-    let mode = mode.as_str();
+    let mode = mode.flag();
     match is_off {
         true => format!("the settings forbid the mode {mode} (security.disableYoloMode); choose another mode"),
         false => {
@@ -41,6 +44,19 @@ pub enum Trust {
 impl Trust {
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::Trusted { .. })
+    }
+
+    /// Behind `is`, for the user. `home` is what `~` stands for.
+    pub fn in_words(&self, home: Option<&AbsPath>) -> String {
+        let short = |why: &str| match home.and_then(|it| why.strip_prefix(&format!("{it}/"))) {
+            Some(rest) => format!("~/{rest}"),
+            None => why.to_owned(),
+        };
+        match self {
+            Self::Trusted { why, .. } => format!("trusted ({})", short(why)),
+            Self::Untrusted(why) => format!("not trusted ({})", short(why)),
+            Self::Unknown => "not trusted: you have not decided about it yet".to_owned(),
+        }
     }
 }
 
@@ -73,7 +89,10 @@ impl TrustLevel {
 pub struct TrustRule {
     pub path: AbsPath,
     pub level: TrustLevel,
-    pub why: String,
+    /// The file that has it.
+    pub file: AbsPath,
+    /// The path as it is written there.
+    pub written: AbsPath,
 }
 
 impl TrustRule {
@@ -82,6 +101,21 @@ impl TrustRule {
         let parent = (self.level == TrustLevel::Parent).then(|| self.path.parent()).flatten();
         parent.unwrap_or_else(|| self.path.clone())
     }
+
+    /// Why `folder` is trusted or not: a rule about another folder names that one.
+    fn reason(&self, folder: &AbsPath) -> String {
+        match self.root() {
+            root if root == *folder => self.file.to_string(),
+            root => format!("{}, for all of {root}", self.file),
+        }
+    }
+}
+
+/// As in its file.
+impl fmt::Display for TrustRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.file, self.written, self.level.as_str())
+    }
 }
 
 /// The rule for the longest path decides, where a no beats a yes; without one nothing is known.
@@ -89,8 +123,8 @@ pub fn decide<'r>(rules: impl IntoIterator<Item = &'r TrustRule>, folder: &AbsPa
     let fitting = rules.into_iter().filter(|it| folder.is_within(&it.root()));
     let length = |it: &TrustRule| it.root().as_path().components().count();
     match fitting.max_by_key(|it| (length(it), it.level == TrustLevel::Never)) {
-        Some(it) if it.level == TrustLevel::Never => Trust::Untrusted(it.why.clone()),
-        Some(it) => Trust::Trusted { why: it.why.clone(), root: Some(it.root()) },
+        Some(it) if it.level == TrustLevel::Never => Trust::Untrusted(it.reason(folder)),
+        Some(it) => Trust::Trusted { why: it.reason(folder), root: Some(it.root()) },
         None => Trust::Unknown,
     }
 }

@@ -70,7 +70,7 @@ fn all_is_well() {
     assert!(it["settings"]["warnings"].to_string().contains("tols"), "{it:#}");
     assert_eq!((&it["keys"]["methods"][0]["place"], &it["home"]["mode"]), (&json!("GEMINI_API_KEY"), &json!("700")));
     assert_eq!(it["mcpServers"], json!([]), "the only one is excluded");
-    assert!(it["folder"]["trust"].as_str().unwrap().starts_with("trusted: "), "{it:#}");
+    assert!(it["folder"]["trust"].as_str().unwrap().starts_with("trusted ("), "{it:#}");
     assert!(it["lastRequest"].as_str().unwrap().ends_with(", attempt 1: configured"), "{it:#}");
     let errors = it["errors"].as_array().unwrap();
     assert!(errors.len() == 1 && errors[0]["message"].as_str().unwrap().contains("No more mock responses"), "{it:#}");

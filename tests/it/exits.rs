@@ -257,6 +257,7 @@ fn chosen_and_not_there() {
     let vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "true");
     for (settings, env, args, code, says) in [
         (google, &[][..], &[][..], 41, "selectedType (oauth-personal) wants Google's login"),
+        (google, &[], &[], 41, "Run `castor auth login` (free key: https://aistudio.google.com/apikey)."),
         (google, &[("OPENAI_API_KEY", "x")], &[], 41, "--model openai/NAME"),
         ("{}", &[("GOOGLE_GENAI_USE_GCA", "true")], &[], 41, "castor auth login"),
         ("{}", &[vertex], &[], 41, "Vertex AI is not configured: set GOOGLE_API_KEY"),

@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 
+use crate::base::log::Mode;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ApprovalMode {
     /// Ask before anything that changes something
@@ -18,25 +20,13 @@ pub enum ApprovalMode {
 }
 
 impl ApprovalMode {
-    /// As `--approval-mode` and the protocol's mode ids spell it.
-    pub fn flag(self) -> &'static str {
+    pub fn mode(self) -> Mode {
         match self {
-            Self::Default => "default",
-            Self::AutoEdit => "auto_edit",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-            Self::Plan => "plan",
-        }
-    }
-
-    /// As Gemini CLI and castor name the mode over ACP.
-    pub fn mode_id(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AutoEdit => "autoEdit",
-            Self::Auto => "auto",
-            Self::Yolo => "yolo",
-            Self::Plan => "plan",
+            Self::Default => Mode::Default,
+            Self::AutoEdit => Mode::AutoEdit,
+            Self::Auto => Mode::Auto,
+            Self::Yolo => Mode::Yolo,
+            Self::Plan => Mode::Plan,
         }
     }
 }

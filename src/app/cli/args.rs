@@ -264,7 +264,7 @@ impl AgentArgs {
         };
         let script = &self.script;
         push("--model", self.model.as_deref().map(OsString::from));
-        push("--approval-mode", self.approval_mode.map(|it| it.flag().into()));
+        push("--approval-mode", self.approval_mode.map(|it| it.mode().flag().into()));
         push("--sandbox", self.sandbox.as_deref().map(OsString::from));
         for (what, text) in self.limits.all() {
             push(what.flag(), Some(text.into()));

@@ -33,11 +33,12 @@ use std::{
 use crate::{
     app::{
         cli::{
+            approval_mode::ApprovalMode,
             args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
             exits::EXIT_INPUT,
-            output::{Output, exit_code},
+            output::{Output, WrappedLines, exit_code},
             run::{ModelReach, RunContext},
-            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb},
+            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, terminal_width},
             terminal_text::CleanText,
         },
         model::{access, providers},
@@ -45,7 +46,7 @@ use crate::{
         session::place::load_ground,
         settings::options::{Options, Script},
     },
-    base::{clock::Now, log::Mode, path::AbsPath},
+    base::{clock::Now, path::AbsPath},
     world::{
         disk, process,
         secrets::Env,
@@ -57,6 +58,11 @@ use crate::{
 /// The output of commands; see [`CleanText`].
 fn out() -> CleanText<Output> {
     CleanText::new(Output::of_process())
+}
+
+/// The same for sentences: they are wrapped on a terminal.
+fn wrapped_out() -> CleanText<WrappedLines<Output>> {
+    CleanText::new(WrappedLines::new(Output::of_process(), terminal_width()))
 }
 
 fn err() -> CleanText<io::Stderr> {
@@ -86,7 +92,10 @@ pub fn main() -> ExitCode {
         CliVerb::Models(args) => with_cwd(|cwd| {
             exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
         }),
-        CliVerb::Doctor(args) => with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, out))),
+        CliVerb::Doctor(args) => {
+            let out: &mut dyn Write = if args.json { out } else { &mut wrapped_out() };
+            with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, out)))
+        }
         CliVerb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
         CliVerb::Undo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Undo(args), &cwd, out)),
         CliVerb::Redo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Redo(args), &cwd, out)),
@@ -100,7 +109,7 @@ pub fn main() -> ExitCode {
         CliVerb::Trust(args) => with_cwd(|cwd| {
             let mut ask = sessions::ask_terminal;
             let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-            exit_code(trust::run(&args, &Env::from_process(), &cwd, ask, out))
+            exit_code(trust::run(&args, &Env::from_process(), &cwd, ask, &mut wrapped_out()))
         }),
         CliVerb::Policy(args) => with_cwd(|cwd| exit_code(policy::run(&args, &Env::from_process(), &cwd, out))),
     }
@@ -197,7 +206,7 @@ fn options(args: AgentArgs) -> Options {
     let loose = args.script.fake_responses_non_strict.map(|file| Script { file, strict: false });
     Options {
         model: args.model,
-        approval_mode: args.approval_mode.and_then(|it| Mode::parse(it.mode_id())),
+        approval_mode: args.approval_mode.map(ApprovalMode::mode),
         sandbox: args.sandbox,
         limits: args.limits.flags(),
         script: strict.or(loose),

@@ -9,7 +9,7 @@ use crate::{
     app::session::policies,
     base::{
         path::AbsPath,
-        trust::{Trust, TrustChoice, UNWATCHED, wide_folder_warning},
+        trust::{TrustChoice, UNWATCHED, wide_folder_warning},
     },
     world::{
         disk,
@@ -116,11 +116,11 @@ fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
 /// Returns 0 where the folder is trusted, as it is.
 fn explain_trust(ground: &FolderConfig, env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     let folder = escape_line(&ground.folder.to_string());
-    match &ground.trust {
-        Trust::Trusted { why, .. } => writeln!(out, "{folder} is trusted: {}", escape_line(why))?,
-        Trust::Untrusted(why) => writeln!(out, "{folder} is not trusted: {}", escape_line(why))?,
-        Trust::Unknown => writeln!(out, "{folder} is not trusted: you have not decided about it yet")?,
-    }
+    writeln!(
+        out,
+        "{folder} is {}",
+        escape_line(&ground.trust.in_words(env.get("HOME").and_then(AbsPath::new).as_ref()))
+    )?;
     for (name, counts) in ground.project.file_states() {
         let why = ground.project.why_unused(name).map(|it| format!(": {}", escape_line(&it))).unwrap_or_default();
         writeln!(out, "  {}: {}{why}", escape_line(name), if counts { "is used" } else { "is not used" })?;
@@ -162,8 +162,8 @@ mod tests {
             "$ROOT/w/ws is not trusted: you have not decided about it yet\n  .castor/settings.json: is not used\n";
         assert_eq!(say(&["why"]), (unknown.to_owned(), 1));
         let rules = "$ROOT/h/.castor/trustedFolders.json: $ROOT/w/ws";
-        let trusted = format!("$ROOT/w/ws is trusted: {rules}: TRUST_FOLDER\n  .castor/settings.json: is used\n");
-        assert_eq!(say(&[]), (trusted.clone(), 0));
+        let trusted = "$ROOT/w/ws is trusted (~/.castor/trustedFolders.json)\n  .castor/settings.json: is used\n";
+        assert_eq!(say(&[]), (trusted.to_owned(), 0));
         assert_eq!(say(&["list"]).0, format!("{rules}: TRUST_FOLDER\n"));
         ground.write("w/ws/.castor/settings.json", "{ }");
         let changed = "is not used: changed since you trusted the folder";
@@ -172,6 +172,8 @@ mod tests {
         assert_eq!((say(&["--never"]).1, say(&["why"]).1), (0, 1));
         assert_eq!(say(&["--revoke"]), (format!("Revoked.\n{unknown}"), 0));
         assert_eq!(say(&["--parent"]).1, 0);
+        let parent = "$ROOT/w/ws is trusted (~/.castor/trustedFolders.json, for all of $ROOT/w)\n";
+        assert!(say(&["why"]).0.starts_with(parent));
         assert_eq!(say(&["why", ".."]).1, 0);
         let wide = format!("{rules}: TRUST_PARENT\n");
         for line in [&[][..], &["."], &["--yes"]] {

@@ -28,8 +28,8 @@ pub fn first_mode(
         Err(it) if options.approval_mode.is_some() => Err(it),
         Err(_) => {
             let mode = Mode::Default;
-            let (begun, why) = (mode.as_str(), why_not_here(wanted, trust));
-            let wanted = wanted.as_str();
+            let (begun, why) = (mode.flag(), why_not_here(wanted, trust));
+            let wanted = wanted.flag();
             let notice =
                 format!("The settings ask for the mode {wanted}, {why}: this session begins in the mode {begun}.");
             Ok((mode, Some(notice)))

@@ -18,7 +18,8 @@ fn check(rules: &[(&str, &str)], folder: &str, want: &str) {
     let rule = |(named, level): &(&str, &str)| TrustRule {
         path: path(named),
         level: TrustLevel::parse(level).unwrap(),
-        why: String::new(),
+        file: path("/f"),
+        written: path("/w"),
     };
     let rules: Vec<TrustRule> = rules.iter().map(rule).collect();
     let said = match decide(&rules, &path(folder)) {

@@ -10,7 +10,7 @@ use crate::{
         log::Grant,
         question::Form,
         text,
-        tool::{BaseHash, Display, ToolKind},
+        tool::{BaseHash, Display, PolicyClass, ToolKind},
     },
     engine::{
         policy,
@@ -25,6 +25,9 @@ use crate::{
         step::{Confirmation, Effect, QuestionTopic, UserQuestion},
     },
 };
+
+/// Why a command is asked about that nothing else speaks of.
+const NO_RULE: &str = "no rule allows this command";
 
 impl Call {
     /// Asks whether it may run. Where its tool shows what it would do, that is looked at first.
@@ -86,10 +89,13 @@ impl Call {
         }
     }
 
-    /// All that is said of why it is asked.
+    /// All that is said of why it is asked. An edit shows its change in place of a reason.
     fn reasons(&self) -> Option<String> {
         let all: Vec<&str> = self.policy_reason.iter().chain(&self.ask_reason).map(String::as_str).collect();
-        (!all.is_empty()).then(|| all.join("\n"))
+        match all.is_empty() {
+            true => self.is_of(PolicyClass::Run).then(|| NO_RULE.to_owned()),
+            false => Some(all.join("\n")),
+        }
     }
 
     /// Puts the question that the call is.

@@ -5,7 +5,7 @@ use crate::{
         check::Denier,
         log::Mode,
         text,
-        tool::{ToolError, ToolOutput},
+        tool::{ToolError, ToolOutput, UNASKED},
     },
     engine::policy::Verdict,
 };
@@ -57,7 +57,7 @@ pub(super) fn unanswered() -> ToolOutput {
 /// Something wants the user's approval, and there is no user.
 pub(super) fn unasked(why: &str) -> ToolOutput {
     ToolOutput::stopped(
-        "policy_violation",
+        UNASKED,
         format!("{why} It needs the user's approval, and nobody can be asked."),
         format!("{why} The call needs an approval, and nobody can be asked. Run castor on a terminal to be asked."),
     )
@@ -67,6 +67,8 @@ pub(super) fn unasked(why: &str) -> ToolOutput {
 pub(super) fn denied(verdict: &Verdict, mode: Mode, interactive: bool) -> ToolOutput {
     let said = verdict.deny_message.as_deref().unwrap_or_default();
     let rule = &verdict.rule;
+    let is_unasked =
+        !interactive && (verdict.denier == Denier::Nobody || verdict.denier == Denier::Mode && mode != Mode::Plan);
     let for_person = match verdict.denier {
         Denier::Mode if mode == Mode::Plan => {
             "Plan mode changes nothing. To allow this, accept the plan or choose another mode.".to_owned()
@@ -78,7 +80,7 @@ pub(super) fn denied(verdict: &Verdict, mode: Mode, interactive: bool) -> ToolOu
         Denier::Checker => format!("A safety checker denies this: {rule}"),
         Denier::Rule => denied_by_rule(rule, said),
     };
-    ToolOutput::stopped("policy_violation", for_model(said), for_person)
+    ToolOutput::stopped(if is_unasked { UNASKED } else { "policy_violation" }, for_model(said), for_person)
 }
 
 /// A tool that a rule hides, and that the model calls all the same.

@@ -230,6 +230,14 @@ pub struct CallMeta {
     pub terminal_output: Option<TerminalOutput>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_exit: Option<TerminalExit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub castor: Option<OwnCallMeta>,
+}
+
+#[derive(JsonSchema, Serialize)]
+pub struct OwnCallMeta {
+    /// The call failed, as it needs an approval and nobody can be asked.
+    pub unasked: bool,
 }
 
 /// Begins a terminal.

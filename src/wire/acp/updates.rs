@@ -22,14 +22,14 @@ use crate::{
         rewind,
         terminal::Screen,
         text,
-        tool::{Display, ToolError},
+        tool::{Display, ToolError, UNASKED},
     },
     wire::acp::{
         activities::RecentActivities,
         child_view::ChildFilter,
         content,
         initialize::ClientFeatures,
-        meta::CallMeta,
+        meta::{CallMeta, OwnCallMeta},
         options::{self, ChosenOptions, OfferedOptions},
         session::{iso_time, wire_id},
         terminals, tool_calls,
@@ -191,8 +191,11 @@ impl SessionView {
                     None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown),
                 };
                 let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
-                let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
-                self.end_call(request_id, end, drawn.then(|| terminals::exit_meta(request_id, data)), lines);
+                let meta = match shown.screen {
+                    Some(Screen::Drawn { .. }) => Some(terminals::exit_meta(request_id, data)),
+                    _ => error.as_ref().filter(|it| it.kind == UNASKED).map(|_| unasked_meta()),
+                };
+                self.end_call(request_id, end, meta, lines);
             }
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
@@ -405,6 +408,10 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
          \"update\":{{\"sessionUpdate\":\"{kind}\",\"content\":{{\"type\":\"text\",\"text\":"
     )
     .into_bytes()
+}
+
+fn unasked_meta() -> Map<String, Value> {
+    CallMeta { castor: Some(OwnCallMeta { unasked: true }), ..CallMeta::default() }.into_map()
 }
 
 /// The name once more, where clients look that are older than the field for it.

@@ -125,12 +125,14 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
         }
         let (path, cwd) = (call.path.clone(), ctx.cwd.clone());
         let mut error = paths::run_blocking(move || paths::not_found_error(&path, &cwd)).await?;
-        error.message.push_str(" Cannot apply edit. Use an empty old_string to create a new file.");
+        let advice = " Cannot apply edit. Use an empty old_string to create a new file.";
+        error.for_model = Some(error.message.clone() + advice);
         return Err(error);
     }
     if call.old.is_empty() {
-        let message = format!("Failed to edit. Attempted to create a file that already exists: {path}");
-        return Err(ToolError::new("attempt_to_create_existing_file", message));
+        let for_model = format!("Failed to edit. Attempted to create a file that already exists: {path}");
+        let for_person = format!("The file exists already: {path}");
+        return Err(ToolError::new("attempt_to_create_existing_file", for_person).with_model_text(for_model));
     }
     let cancel = ctx.cancel.clone();
     // Fuzzy matching may take a while.
@@ -163,8 +165,8 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
         return Err(unfit("it has bytes that are not text, which an edit would destroy"));
     }
     if call.old == call.new {
-        let message = format!("No changes to apply. The old_string and new_string are identical in file: {path}");
-        return Err(ToolError::new("edit_no_change", message));
+        let why = format!("No changes to apply. The old_string and new_string are identical in file: {path}");
+        return Err(no_change(path, why));
     }
     let text = text_file::to_lf(&file.text);
     let query = ReplaceQuery::new(&text, &call.old, &call.new, cancel);
@@ -172,9 +174,8 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
     check_count(call, &query, &edits)?;
     let after = lines::apply(&file.text, &edits, file.is_crlf());
     if after == file.text {
-        let message =
-            format!("No changes to apply. The new content is identical to the current content in file: {path}");
-        return Err(ToolError::new("edit_no_change", message));
+        let why = format!("No changes to apply. The new content is identical to the current content in file: {path}");
+        return Err(no_change(path, why));
     }
     let mut done = format!("Successfully modified file: {path} ({} replacements).", edits.len());
     let fuzzy_lines = (strategy == "fuzzy").then(|| places(&query, &edits, true));
@@ -199,6 +200,10 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
     Ok((change.check_marks()?, done))
 }
 
+fn no_change(path: &AbsPath, for_model: String) -> ToolError {
+    ToolError::new("edit_no_change", format!("The edit would change nothing in {path}.")).with_model_text(for_model)
+}
+
 /// What the first strategy that finds anything finds.
 fn find(query: &ReplaceQuery<'_>) -> (&'static str, Vec<Edit>) {
     let mut found = STRATEGIES.iter().map(|(name, strategy)| (*name, strategy(query)));
@@ -210,22 +215,24 @@ fn check_count(call: &Call, query: &ReplaceQuery<'_>, edits: &[Edit]) -> Result<
     match edits.len() {
         0 if query.cancel.is_cancelled() => Err(ToolError::new("cancelled", "The edit was cancelled.")),
         0 => {
-            let mut message = format!(
+            let mut for_model = format!(
                 "Failed to edit, 0 occurrences found for old_string in {path}. Ensure you're not escaping content \
                  incorrectly and check whitespace, indentation, and context. Use read_file tool to verify."
             );
-            message.push_str(&nearest::hint(query));
-            Err(ToolError::new("edit_no_occurrence_found", message))
+            for_model.push_str(&nearest::hint(query));
+            let for_person = format!("The text to replace is not in {path}.");
+            Err(ToolError::new("edit_no_occurrence_found", for_person).with_model_text(for_model))
         }
         1 => Ok(()),
         _ if call.all => Ok(()),
         count => {
-            let message = format!(
+            let for_model = format!(
                 "Failed to edit, Expected 1 occurrence but found {count} for old_string in file: {path}, at lines {}. \
                  Add context that names one of them, or, to replace them all, set 'allow_multiple' to true.",
                 places(query, edits, false)
             );
-            Err(ToolError::new("edit_expected_occurrence_mismatch", message))
+            let for_person = format!("The text to replace is in {path} {count} times, not once.");
+            Err(ToolError::new("edit_expected_occurrence_mismatch", for_person).with_model_text(for_model))
         }
     }
 }

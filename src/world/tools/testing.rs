@@ -85,11 +85,12 @@ impl ToolFixture {
         self.block_on(tool.run(args, None, &ctx)).unwrap_or_else(ToolOutput::failed)
     }
 
-    /// The text that the model gets, or `kind: message`; the folder is shown as `$W`.
+    /// The text that the model gets, behind the kind of an error; the folder is shown as `$W`.
     pub fn result_text(&self, tool: &dyn Builtin, args: &Value) -> String {
         let output = self.run(tool, args);
         let text = match &output.error {
-            Some(it) => format!("{}: {}", it.kind, it.message),
+            Some(it) if output.content.is_empty() => format!("{}: {}", it.kind, it.message),
+            Some(it) => format!("{}: {}", it.kind, joined_text(&output.content)),
             None => joined_text(&output.content),
         };
         text.replace(&self.cwd.to_string(), "$W")

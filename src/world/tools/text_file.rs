@@ -131,8 +131,9 @@ pub fn hash(loaded: &LoadedFile) -> BaseHash {
 pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &LoadedFile) -> Result<(), ToolError> {
     match base.is_some_and(|it| *it != hash(now)) {
         true => {
-            let message = format!("{path} changed after this edit was prepared; nothing was written. Read it again.");
-            Err(ToolError::new("file_changed", message))
+            let what = format!("{path} changed after this edit was prepared; nothing was written.");
+            let for_model = format!("{what} Read it again.");
+            Err(ToolError::new("file_changed", what).with_model_text(for_model))
         }
         false => Ok(()),
     }
@@ -143,8 +144,9 @@ pub fn check_base(path: &AbsPath, base: Option<&BaseHash>, now: &LoadedFile) -> 
 pub fn check_seen(path: &AbsPath, seen: Option<&BaseHash>, now: &LoadedFile) -> Result<(), ToolError> {
     match now.bytes.is_some() && seen.is_some_and(|it| *it != hash(now)) {
         true => {
-            let message = format!("{path} changed since it was read; nothing was written. Read it again.");
-            Err(ToolError::new("file_changed", message))
+            let what = format!("{path} changed since it was read; nothing was written.");
+            let for_model = format!("{what} Read it again.");
+            Err(ToolError::new("file_changed", what).with_model_text(for_model))
         }
         false => Ok(()),
     }

@@ -104,8 +104,8 @@ fn parse_rules(file: &AbsPath, bytes: &[u8], reader: Reader<'_>) -> Result<(Rule
         if above.is_some_and(|it| is_in_repository(&it)) {
             continue;
         }
-        let why = format!("{file}: {path}: {}", level.as_str());
-        res.entry(named.clone()).or_default().push(TrustRule { path: named, level, why });
+        let rule = TrustRule { path: named.clone(), level, file: file.clone(), written };
+        res.entry(named).or_default().push(rule);
     }
     Ok((res, members))
 }
@@ -181,7 +181,7 @@ fn merge_rules(jsonc::Members(rules): jsonc::Members) -> Map<String, Value> {
 pub fn list_rules(env: &Env) -> Result<Vec<String>, Warning> {
     let mut res = Vec::new();
     for file in files(env) {
-        res.extend(read_rules(&file, Reader::disk())?.into_values().flatten().map(|it| it.why));
+        res.extend(read_rules(&file, Reader::disk())?.into_values().flatten().map(|it| it.to_string()));
     }
     Ok(res)
 }
@@ -238,7 +238,7 @@ mod tests {
             (&[(castor, "false"), (gemini, "true")], "no environment CASTOR_TRUST_WORKSPACE=false"),
             (&[(castor, ""), (gemini, "TRUE")], "yes environment GEMINI_CLI_TRUST_WORKSPACE=TRUE"),
             (&[(castor, "maybe")], "no environment CASTOR_TRUST_WORKSPACE=maybe"),
-            (&[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/else.json")], "yes /else.json: /w: TRUST_FOLDER"),
+            (&[("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/else.json")], "yes /else.json"),
         ] {
             assert_eq!(check(env, "", "", "/w"), (want.to_owned(), 0));
         }

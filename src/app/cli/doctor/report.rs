@@ -23,7 +23,6 @@ use crate::{
         path::AbsPath,
         sandbox::{SandboxLevel, SandboxState},
         text,
-        trust::Trust,
     },
     wire::acp::session::iso_time,
     world::{
@@ -122,7 +121,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     };
     let tried = Preparations { steps, left, recovered };
     let rules = policies::rules(&ground).warnings;
-    let left_out = confinement::ignored_paths(&merged, env.get("HOME").and_then(AbsPath::new).as_ref());
+    let user_home = env.get("HOME").and_then(AbsPath::new);
+    let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let warnings = warnings.chain(left_out);
     let home = workspace::castor_home(env);
@@ -148,7 +148,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         home: home.map(|it| (it.clone(), mode(&it))),
         servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
         sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },
-        folder: (cwd.clone(), trust_words(&ground)),
+        folder: (cwd.clone(), trust_words(&ground, user_home.as_ref())),
         history: past,
         todo: Vec::new(),
     };
@@ -174,17 +174,13 @@ fn shown_link(link: &McpLink) -> String {
 }
 
 /// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
-fn trust_words(ground: &FolderConfig) -> String {
+fn trust_words(ground: &FolderConfig, home: Option<&AbsPath>) -> String {
     let unused = ground.project.file_states().filter(|(_, counts)| !counts);
     let why = |name: &str| ground.project.why_unused(name);
     let words = |name: &str| why(name).map_or_else(|| name.to_owned(), |why| format!("{name}, {why}"));
     let files: Vec<String> = unused.map(|(name, _)| words(name)).collect();
     let unused = if files.is_empty() { String::new() } else { format!(" (not used: {})", files.join("; ")) };
-    match &ground.trust {
-        Trust::Trusted { why, .. } => format!("trusted: {why}{unused}"),
-        Trust::Untrusted(why) => format!("not trusted: {why}{unused}"),
-        Trust::Unknown => format!("not trusted: you have not decided about it yet{unused}"),
-    }
+    format!("{}{unused}", ground.trust.in_words(home))
 }
 
 /// From the logs of the newest sessions: they have what was shown, so nothing needs to be kept apart.

@@ -109,7 +109,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
                 true => Ok(CheckedCall::command(what)),
                 false => checked_call::read(what, args.as_deref(), server.as_deref(), &servers),
             };
-            let (mode, why_not) = mode_of(&ground, mode.mode_id());
+            let (mode, why_not) = mode_of(&ground, mode.mode());
             refused = why_not;
             match asked {
                 Ok(it) => {
@@ -159,8 +159,7 @@ fn settings_rules(ground: &FolderConfig) -> Vec<String> {
 
 /// The mode that a session would be in, and why it is not the one that was asked for: what the rules say in that is of
 /// no use where no session may be in it.
-fn mode_of(ground: &FolderConfig, asked: &str) -> (Mode, Option<String>) {
-    let mode = Mode::parse(asked).unwrap_or_default();
+fn mode_of(ground: &FolderConfig, mode: Mode) -> (Mode, Option<String>) {
     let settings = settings_of(&Options::default(), ground);
     match allow_mode(mode, &ground.trust, &settings) {
         Ok(()) => (mode, None),

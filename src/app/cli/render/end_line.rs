@@ -18,7 +18,7 @@ pub struct TurnEnd {
     pub usage: Option<Value>,
     /// `_meta.castor.cost` of the same answer.
     pub cost: Option<Value>,
-    /// The model has prices or needs none; without this, spent tokens have an unknown cost.
+    /// Nothing is paid, though settings may name a model that has prices.
     pub is_free: bool,
     pub took: Duration,
     /// The command that continues.
@@ -56,7 +56,7 @@ impl TurnEnd {
         let amount = self.cost.as_ref().and_then(|it| it.get("amount")?.as_f64());
         let currency = self.cost.as_ref().and_then(|it| it.get("currency")?.as_str()).unwrap_or("USD");
         match amount {
-            None if self.is_free => None,
+            _ if self.is_free => None,
             None => Some("cost unknown".to_owned()),
             Some(it) if currency == "USD" => Some(format!("${}", money(it))),
             Some(it) => Some(format!("{} {currency}", money(it))),
@@ -98,7 +98,9 @@ mod tests {
         let rest = "14 s · castor run -r 1f3a \"…\"";
         let start = "3 files +12 −4 · 42 k in (81 % cached) 3.1 k out";
         assert_eq!(text(&end).unwrap(), format!("{start} · $0.021 · {rest}"));
-        end.cost = None;
+        end.is_free = true;
+        assert_eq!(text(&end).unwrap(), format!("{start} · {rest}"), "a script has the price of no model");
+        (end.cost, end.is_free) = (None, false);
         assert_eq!(text(&end).unwrap(), format!("{start} · cost unknown · {rest}"));
         end.is_free = true;
         assert_eq!(text(&end).unwrap(), format!("{start} · {rest}"));

@@ -8,9 +8,6 @@ use serde_json::{Map, Value};
 
 use super::change_summary::ChangeSummary;
 
-/// How castor says that a call was denied only because there is no user at hand.
-const NOBODY_ASKED: &str = "nobody can be asked";
-
 /// Calls as they were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +40,8 @@ impl CallTracker {
         call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
         if is_over(call) && !was_over {
             let is_failed = call.get("status").and_then(Value::as_str) == Some("failed");
-            self.unasked += u64::from(is_failed && reason(call).contains(NOBODY_ASKED));
+            let is_unasked = update.pointer("/_meta/castor/unasked") == Some(&Value::Bool(true));
+            self.unasked += u64::from(is_failed && is_unasked);
             *(if is_failed { &mut self.failed } else { &mut self.completed }) += 1;
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
@@ -78,13 +76,6 @@ impl CallTracker {
     }
 }
 
-/// Why a call failed, as far as its contents tell, all of it.
-fn reason(call: &Map<String, Value>) -> &str {
-    let contents = call.get("content").and_then(Value::as_array).into_iter().flatten();
-    let text = contents.filter_map(|it| it.pointer("/content/text")?.as_str()).find(|it| !it.trim().is_empty());
-    text.unwrap_or_default()
-}
-
 fn is_over(call: &Map<String, Value>) -> bool {
     matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
 }
@@ -102,11 +93,12 @@ mod tests {
         for _ in 0..2 {
             calls.update(&json!({"toolCallId": "a", "status": "completed"}));
         }
-        let long = format!("{}, and nobody can be asked", "x".repeat(300));
-        let content = json!([{"type": "content", "content": {"type": "text", "text": long}}]);
-        calls.update(&json!({"toolCallId": "l", "title": "long", "status": "failed", "content": content}));
+        let meta = json!({"castor": {"unasked": true}});
+        calls.update(&json!({"toolCallId": "l", "title": "denied", "status": "failed", "_meta": meta}));
+        let words = json!([{"type": "content", "content": {"type": "text", "text": "nobody can be asked"}}]);
+        calls.update(&json!({"toolCallId": "w", "title": "words", "status": "failed", "content": words}));
         calls.update(&json!({"title": "no id"}));
-        assert_eq!(calls.counts(), CallCounts { total: 2, completed: 1, failed: 1, unasked: 1 });
+        assert_eq!(calls.counts(), CallCounts { total: 3, completed: 1, failed: 2, unasked: 1 });
         let hint = calls.approval_hint().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
     }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    app::cli::render::words::count,
     base::{checkpoint::FileChange, path::AbsPath},
     world::disk,
 };
@@ -111,8 +112,8 @@ fn count_changes(listing: &Value, known: &BTreeSet<String>) -> Option<CountedCha
     };
     let what = match n {
         0 => "folders or the repository changed".to_owned(),
-        1 => format!("1 file +{added} −{removed}"),
-        _ => format!("{n} files +{added} −{removed}"),
+        n if added + removed == 0 => format!("{} changed", count(n as u64, "file", "files")),
+        n => format!("{} +{added} −{removed}", count(n as u64, "file", "files")),
     };
     Some(CountedChanges { words: format!("{what} (castor undo takes it back)"), warning })
 }
@@ -150,6 +151,10 @@ mod tests {
         let before = checkpoint_ids(&json!({"checkpoints": [{"id": "k1", "files": []}]}));
         let counted = count_changes(&listing, &before).unwrap();
         assert_eq!(counted.words, "2 files +6 −3 (castor undo takes it back)");
+        let same = json!({"checkpoints": [{"id": "k", "files": [{"path": "/w/run", "change": "changed", "added": 0, "removed": 0}]}]});
+        let counted = count_changes(&same, &before).unwrap();
+        assert_eq!(counted.words, "1 file changed (castor undo takes it back)");
+        let counted = count_changes(&listing, &before).unwrap();
         let warned = "package.json changed: other programs run it, outside the sandbox";
         assert_eq!(counted.warning.as_deref(), Some(warned));
         assert_eq!(count_changes(&listing, &checkpoint_ids(&listing)), None);

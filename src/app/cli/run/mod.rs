@@ -26,6 +26,7 @@ pub mod session_start;
 pub mod steering;
 pub mod terminal;
 pub mod text_buffer;
+mod trust_question;
 pub mod turn;
 mod turn_output;
 
@@ -117,6 +118,10 @@ impl RunContext {
             model_access: Box::new(model_access),
         }
     }
+
+    fn can_ask(&self) -> bool {
+        self.stderr_is_terminal && terminal::is_there()
+    }
 }
 
 /// Runs to the end and gives the exit code.
@@ -168,7 +173,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
     let started = Instant::now();
     // Stdin may be a pipe: questions go to the terminal itself.
-    let interactive = context.stderr_is_terminal && terminal::is_there();
+    let interactive = context.can_ask();
     let prepared = prepare(&mut args, context, &mut screen).await;
     screen.flush();
     let running = prepared.and_then(|it| start(&it.launch).map(|agent| (it, agent)));
@@ -211,6 +216,7 @@ struct PreparedRun {
 }
 
 async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -> Result<PreparedRun, Failure> {
+    let can_ask = context.can_ask();
     let folder = if let Some(it) = &args.cwd { context.cwd.join(it) } else { context.cwd };
     let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
     let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
@@ -221,6 +227,12 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     };
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
     let prompt = read_prompt(args.prompt.as_deref(), is_piped, &cwd, screen).await?;
+    if let Some(mode) = args.agent_args.approval_mode.filter(|_| can_ask && args.agent.is_none()) {
+        let (mode, ask) = (mode.mode(), &mut trust_question::ask_on_terminal);
+        let asked = trust_question::ask_for_mode(mode, &Env::from_process(), &cwd, ask);
+        let warnings = asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
+        warnings.iter().for_each(|it| screen.note(it));
+    }
     if let Some(keys) = needs_demo(args, || (context.model_access)(&cwd)) {
         for it in demo_notes(&keys, context.stderr_is_terminal).await {
             screen.note(&it);
@@ -238,7 +250,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     }
     // castor takes the flag for new sessions; one that goes on has a mode of its own.
     if args.agent.is_some() || args.resume.is_some() {
-        request.mode = args.agent_args.approval_mode.map(|it| it.mode_id());
+        request.mode = args.agent_args.approval_mode.map(|it| it.mode().as_str());
     }
     let launch = launch(args.agent.as_deref(), &args.agent_args)?;
     Ok(PreparedRun { prompt, launch, request })

@@ -120,7 +120,7 @@ impl QuestionText {
         };
         let mut res = Self { short: clean_line(&short, MAX_SHORT), lines: vec![heading(&short)], ..Self::default() };
         let (added, removed) = res.push_diffs(diffs, diffs.len() > 1, place);
-        if let Some(head) = res.lines.first_mut() {
+        if let Some(head) = res.lines.first_mut().filter(|_| added + removed > 0) {
             head.push(&format!("  +{added}"), Style::color(Color::Green));
             head.push(&format!(" −{removed}"), Style::color(Color::Red));
         }

@@ -210,13 +210,13 @@ impl CommandLook {
 
 /// Columns of the terminal that stdout is.
 #[cfg(unix)]
-fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
 #[cfg(not(unix))]
-fn terminal_width() -> Option<usize> {
+pub fn terminal_width() -> Option<usize> {
     None
 }
 

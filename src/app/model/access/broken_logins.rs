@@ -25,10 +25,8 @@ pub fn missing(env: &Env, settings: &Settings, given: &CredentialOverride) -> St
     if let Some(it) = broken_login(env, settings, given) {
         let other = key.map(|(variable, provider)| format!(" {variable} is set: --model {provider}/NAME uses it."));
         return format!(
-            "{it} wants Google's login, which Google keeps to its own programs. Run `castor auth login` with a key of \
-             AI Studio, or set GEMINI_API_KEY; with a project of Google Cloud set GOOGLE_GENAI_USE_VERTEXAI=true, \
-             GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, and run `gcloud auth application-default login`. --model \
-             demo works without.{}",
+            "{it} wants Google's login, which Google keeps to its own programs. Run `castor auth login` (free key: \
+             https://aistudio.google.com/apikey).{}",
             other.unwrap_or_default()
         );
     }

@@ -139,6 +139,7 @@ impl OutputRedactor {
 
     fn error(&self, it: &mut ToolError) {
         self.text(&mut it.message);
+        it.for_model.iter_mut().for_each(|it| self.text(it));
     }
 
     fn value(&self, it: &mut Value) {
@@ -191,14 +192,14 @@ mod tests {
             content: vec![Part::text(text()), Part::Thought { thought: text(), signature: None }, reference.clone()],
             display: Some(display),
             summary: Some(text()),
-            error: Some(ToolError::new("k", text())),
+            error: Some(ToolError::new("k", text()).with_model_text(text())),
             data: json!({"a": [text(), 1], "b": {"c": text()}}),
             tail_call: Some(TailCall { name: "t".to_owned(), args: json!([text()]) }),
             ..ToolOutput::default()
         };
         let diff = Display::Diff { path: path.clone(), before: Some(text().into()), after: text().into() };
         for (display, n) in
-            [(Display::Text { text: text() }, 9), (Display::Terminal { text: text(), exit: None }, 9), (diff, 10)]
+            [(Display::Text { text: text() }, 10), (Display::Terminal { text: text(), exit: None }, 10), (diff, 11)]
         {
             for (shown, is_shown) in [(Vec::new(), false), (vec![root.join(".env")], true)] {
                 let mut output = output(display.clone());
@@ -207,7 +208,7 @@ mod tests {
                 assert_eq!(said.matches("x [secret from .env] y").count(), if is_shown { 0 } else { n }, "{said}");
                 assert_eq!(said.matches("x canary-value y").count(), if is_shown { n } else { 0 }, "{said}");
                 let has_path = matches!(&output.display, Some(Display::Diff { path: it, .. }) if *it == path);
-                assert_eq!(has_path, n == 10);
+                assert_eq!(has_path, n == 11);
             }
         }
     }

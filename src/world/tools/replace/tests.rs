@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Replace;
 use crate::{
-    base::tool::Display,
+    base::tool::{Display, ToolOutput},
     world::tools::{Builtin, testing::ToolFixture},
 };
 
@@ -145,6 +145,25 @@ fn refusals() {
     assert_eq!(ground.read("new/g"), b"b");
     let edit = json!({"file_path": "f", "old_string": "  one\ntwo", "new_string": "x".repeat(31)});
     assert_eq!(ground.title(&Replace, &edit), format!("f: one => {}…", "x".repeat(30)));
+}
+
+/// A run and a preview fail with the same: the advice is for the model.
+#[test]
+fn the_person_reads_one_sentence_with_the_file() {
+    let ground = ToolFixture::new(&[("f", "a\nb a\n")]);
+    let check = |file: &str, old: &str, new: &str, for_person: &str| {
+        let args = json!({"file_path": file, "old_string": old, "new_string": new});
+        let previewed = ground.block_on(Replace.preview(&args, &ground.ctx())).unwrap_err();
+        let (ran, previewed) = (ground.run(&Replace, &args), ToolOutput::failed(previewed));
+        assert_eq!((&ran.error, &ran.content), (&previewed.error, &previewed.content));
+        assert_eq!(ran.error.unwrap().message.replace(&ground.cwd.to_string(), "$W"), for_person);
+        assert!(!ran.content.is_empty(), "{for_person}");
+    };
+    check("f", "zzz", "x", "The text to replace is not in $W/f.");
+    check("f", "a", "x", "The text to replace is in $W/f 2 times, not once.");
+    check("f", "b", "b", "The edit would change nothing in $W/f.");
+    check("f", "", "b", "The file exists already: $W/f");
+    check("g", "a", "b", "File not found: $W/g.");
 }
 
 #[test]

@@ -118,14 +118,15 @@ impl CallResult {
     }
 }
 
-/// As `+n −m`, in the colours of a diff.
-pub fn changed_lines(added: u64, removed: u64) -> [(String, Style); 1] {
+/// As `+n −m`, in the colours of a diff; nothing where no line changed.
+pub fn changed_lines(added: u64, removed: u64) -> Option<(String, Style)> {
     let style = match (added, removed) {
+        (0, 0) => return None,
         (_, 0) => Style::color(Color::Green),
         (0, _) => Style::color(Color::Red),
         _ => Style::PLAIN,
     };
-    [(format!("+{added} −{removed}"), style)]
+    Some((format!("+{added} −{removed}"), style))
 }
 
 /// Of what looked for something.

@@ -65,7 +65,11 @@ fn write_changes(story: &Story<'_>, out: &mut String) {
     for (path, file) in &story.changes {
         let turns = file.turns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let path = span(&path.display().to_string());
-        line(out, format_args!("- {path} +{} −{} (turn {turns})", file.added, file.removed));
+        let lines = match (file.added, file.removed) {
+            (0, 0) => String::new(),
+            (added, removed) => format!("+{added} −{removed} "),
+        };
+        line(out, format_args!("- {path} {lines}(turn {turns})"));
     }
 }
 

@@ -383,6 +383,7 @@ impl<'a> Call<'a> {
         self.output = output;
         self.took_ms = self.started_ms.map(|it| at_ms.saturating_sub(it));
         self.end = match (error, &self.content) {
+            (Some(it), _) if it.message.starts_with(CANCELLED) => EndedCall::Failed("Cancelled."),
             (Some(it), _) => EndedCall::Failed(&it.message),
             (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => EndedCall::Exit(*code),
             (None, _) => EndedCall::Succeeded,
@@ -422,10 +423,13 @@ fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
     }
 }
 
+/// How castor's words to the model begin. Logs of castor 1 have them in place of the person's.
+const CANCELLED: &str = "[Operation Cancelled]";
+
 /// What a call returned; nothing where castor's words to the model say only that it was cancelled.
 fn output_of(content: &[Part], error: Option<&ToolError>) -> String {
     let output = joined_text(content);
-    let is_cancelled = error.is_some_and(|it| it.kind == "cancelled") && output.starts_with("[Operation Cancelled]");
+    let is_cancelled = error.is_some_and(|it| it.kind == "cancelled") && output.starts_with(CANCELLED);
     if is_cancelled { String::new() } else { output }
 }
 

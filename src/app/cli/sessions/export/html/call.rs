@@ -26,7 +26,10 @@ pub fn write_call(it: &Call<'_>, is_away: bool, cwd: &AbsPath, out: &mut String)
             let open = if diff.n_lines > MAX_OPEN_DIFF { "" } else { " open" };
             put(out, format_args!("<details class=\"call edit{away}\"{open}>\n<summary>"));
             let (added, removed) = (diff.added, diff.removed);
-            let count = format!("<span class=\"plus\">+{added}</span> <span class=\"minus\">−{removed}</span>");
+            let count = match added + removed {
+                0 => "unchanged".to_owned(),
+                _ => format!("<span class=\"plus\">+{added}</span> <span class=\"minus\">−{removed}</span>"),
+            };
             write_heading(it, &path, &count, out);
             out.push_str("</summary>\n");
             out.push_str(&diff.html);

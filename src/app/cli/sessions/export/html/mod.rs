@@ -130,8 +130,12 @@ fn write_changes(story: &Story<'_>, out: &mut String) {
         let links = file.turns.iter().map(|it| format!("<a href=\"#turn-{it}\">{it}</a>"));
         let links = links.collect::<Vec<_>>().join(", ");
         put(out, format_args!("<tr><td><code>{}</code></td>", Text(&path.display().to_string())));
-        put(out, format_args!("<td class=\"count plus\">+{}</td>", file.added));
-        put(out, format_args!("<td class=\"count minus\">−{}</td><td>{links}</td></tr>\n", file.removed));
+        let (added, removed) = match (file.added, file.removed) {
+            (0, 0) => (String::new(), String::new()),
+            (added, removed) => (format!("+{added}"), format!("−{removed}")),
+        };
+        put(out, format_args!("<td class=\"count plus\">{added}</td>"));
+        put(out, format_args!("<td class=\"count minus\">{removed}</td><td>{links}</td></tr>\n"));
     }
     out.push_str("</table></div>\n</section>\n");
 }
