@@ -36,8 +36,10 @@ pub struct FolderRules {
 
 /// Castor's own tools, built in or the session's.
 pub fn own_tools() -> &'static [ToolSpec] {
-    static OWN: LazyLock<Vec<ToolSpec>> =
-        LazyLock::new(|| scheduler::own_tools(builtins(Groups::default()).iter().map(|it| it.spec())));
+    static OWN: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
+        let builtins = builtins(Groups::default());
+        scheduler::own_tools(builtins.iter().map(|it| it.spec()).chain(scheduler::tools_of_agents()))
+    });
     &OWN
 }
 

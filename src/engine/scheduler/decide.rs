@@ -13,7 +13,7 @@ use crate::{
         record::Step,
         scheduler::{
             call::{Call, CallState, Checking},
-            denials, history,
+            delegate, denials, history,
             session_tools::is_session_tool,
             toolbox::CallContext,
         },
@@ -26,10 +26,14 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
     let grants = cx.tools.grants(&cx.step.record.grants);
     let outside = cx.tools.foreign_tool(&call.call.name);
     let digest = outside.map(|it| it.digest());
+    let (tool, args) = match call.is_of(PolicyClass::Delegate) {
+        true => delegate::as_rules_see(&call.call),
+        false => (call.call.name.clone(), call.call.args.clone()),
+    };
     let query = policy::Query {
-        tool: &call.call.name,
+        tool: &tool,
         kind: call.display.kind,
-        args: &call.call.args,
+        args: &args,
         targets: &targets,
         mode: cx.step.record.mode,
         interactive: cx.tools.interactive,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{call::Call, decide::decide, toolbox::CallContext};
+use super::{call::Call, complete_task, decide::decide, toolbox::CallContext};
 use crate::base::{
     agent::{AgentDefinition, AgentKind, AgentOutput, Agents},
     text,
@@ -47,6 +47,11 @@ pub fn agent_tools(agents: &Agents) -> Vec<ToolSpec> {
     let invoke =
         (!by_text.is_empty()).then(|| tool(INVOKE, &invoke_description(&by_text), invoke_parameters(&by_text)));
     invoke.into_iter().chain(own).collect()
+}
+
+/// What sessions have only with agents, or as a sub-agent's.
+pub fn tools_of_agents() -> [ToolSpec; 2] {
+    [tool(INVOKE, &invoke_description(&[]), invoke_parameters(&[])), complete_task::spec(None)]
 }
 
 /// An agent with arguments of its own is a tool of its own, but for a single text.
@@ -92,6 +97,15 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
         },
         "required": ["agent_name", "prompt"]
     })
+}
+
+/// Rules speak of all such calls as of `invoke_agent`.
+pub(super) fn as_rules_see(call: &ToolCall) -> (String, Value) {
+    let mut args = call.args.clone();
+    if let Some(it) = args.as_object_mut() {
+        it.entry("agent_name").or_insert_with(|| call.name.as_str().into());
+    }
+    (INVOKE.to_owned(), args)
 }
 
 /// The agent that a call starts, as the call names it.

@@ -23,6 +23,7 @@ mod topic;
 mod unknown_tool;
 mod wave;
 
+pub use delegate::tools_of_agents;
 pub use denials::CancelReason;
 pub use plan::Planning;
 pub use session_tools::own_tools;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::spec::{MemorySources, Spec, TurnBounds};
+use super::spec::{Spec, TurnBounds};
 use crate::{
     base::{
         agent::{AgentRun, LocalAgent},
@@ -52,7 +52,6 @@ pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: 
     let spec = Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
         instructions: parent.instructions.for_agent(&role, &rules),
-        memory_sources: MemorySources { at_start: true, ..parent.memory_sources },
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
         ..parent.clone()
     };

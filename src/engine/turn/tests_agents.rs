@@ -63,7 +63,9 @@ pub(super) fn spec(name: &str, origin: &SessionOrigin, mut spec: Spec) -> Spec {
     }
     let args = json!({ "agent_name": "helper", "prompt": "x" });
     let what = delegation(&spec.toolbox.agents, "invoke_agent", &args).unwrap();
-    child_spec(&spec, &Record::new(SessionOrigin { mode: Mode::Default, ..origin.clone() }), &what, "today").unwrap().spec
+    child_spec(&spec, &Record::new(SessionOrigin { mode: Mode::Default, ..origin.clone() }), &what, "today")
+        .unwrap()
+        .spec
 }
 
 /// `child EFFECT thought|call|result|error|usage TEXT`: what a sub-agent did; `waits EFFECT`, `goes-on EFFECT`.
