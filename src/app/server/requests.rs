@@ -18,7 +18,7 @@ use crate::{
         session::{live_session::LiveSession, modes, place::load_ground},
     },
     base::{
-        content::Part,
+        content::{Part, PromptContent},
         event::AgentEvent,
         ids::{PromptId, SessionId},
         log::{Fact, Mode},
@@ -149,16 +149,16 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, content) = read_message(state, params)?;
     set_owner(state, ticket, RequestOwner::Prompt(id.clone()));
-    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
+    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts });
     Ok(None)
 }
 
 /// The content of a prompt. An empty prompt is refused: no model is paid to answer it.
-fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+fn read_message(state: &State, params: Option<&RawValue>) -> Result<(SessionId, PromptContent), ErrorObjectOwned> {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     check_open(state, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
-    if content.iter().all(is_blank) {
+    if content.parts.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
     }
     Ok((id, content))
