@@ -93,7 +93,7 @@ impl Life {
         self.n_turns += 1;
         let (prompt, n_words) = (PromptId(self.n_turns), self.dice(WORDS));
         let text = format!("prompt {}: {}", self.n_turns, "word ".repeat(n_words as usize));
-        let mut inputs = vec![Input::Prompt { prompt, content: vec![Part::text(text)] }];
+        let mut inputs = vec![Input::Prompt { prompt, content: vec![Part::text(text)].into() }];
         while let Some(input) = inputs.pop() {
             self.n += 1;
             let mut out = StepOutput::default();

@@ -53,6 +53,27 @@ impl Part {
     }
 }
 
+/// What the user sends with one prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptContent {
+    pub parts: Vec<Part>,
+    /// The first so many are data that was piped into `castor run`: they give the session no title.
+    pub n_piped: usize,
+}
+
+impl PromptContent {
+    /// What was not piped.
+    pub fn typed(&self) -> &[Part] {
+        self.parts.get(self.n_piped..).unwrap_or_default()
+    }
+}
+
+impl From<Vec<Part>> for PromptContent {
+    fn from(parts: Vec<Part>) -> Self {
+        Self { parts, n_piped: 0 }
+    }
+}
+
 /// The texts of `parts`, one after the other.
 pub fn joined_text(parts: &[Part]) -> String {
     parts.iter().filter_map(Part::as_text).collect()

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::base::{
     check::{Check, CheckFinding},
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
-    content::Part,
+    content::{Part, PromptContent},
     elicitation::{ElicitationRequest, Reply},
     event::{AgentEvent, Location, PromptOutcome},
     fallback::Outage,
@@ -32,7 +32,7 @@ use crate::base::{
 pub enum Input {
     Prompt {
         prompt: PromptId,
-        content: Vec<Part>,
+        content: PromptContent,
     },
     /// Steering: text for the running turn. Answered by `AnswerPrompt`, like a prompt.
     Steer {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox},
     model_server::{ModelServer, gives},
+    schemas,
 };
 
 /// Exit code and output.
@@ -19,7 +20,9 @@ fn doctor(sandbox: &mut Sandbox, flags: &[&str]) -> (Option<i32>, String) {
 
 fn as_json(sandbox: &mut Sandbox) -> (Option<i32>, Value) {
     let (code, text) = doctor(sandbox, &["--json"]);
-    (code, serde_json::from_str(&text).unwrap_or_else(|it| panic!("{it}: {text}")))
+    let report = serde_json::from_str(&text).unwrap_or_else(|it| panic!("{it}: {text}"));
+    schemas::check("doctor", &report).unwrap();
+    (code, report)
 }
 
 /// A server that lists its models.

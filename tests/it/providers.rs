@@ -281,6 +281,7 @@ fn models_are_listed_only_on_request() {
     let output = castor(&sandbox, &["models", "local", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    crate::schemas::check("models", &said).unwrap();
     let models = said["providers"][0]["models"].as_array().unwrap();
     assert_eq!(models[0], json!({ "id": "local/m1", "name": null, "contextWindow": 5_000 }));
     assert!(server.asked()[0].head.starts_with("GET /v1/models "), "{}", server.asked()[0].head);

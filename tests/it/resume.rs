@@ -254,3 +254,23 @@ fn the_demo_goes_on_as_the_demo() {
     assert!(why.contains("the session resumes with the demo model; --model chooses another"), "{why}");
     assert_eq!(bed.n_asked(), (0, 0));
 }
+
+/// The flag is the user's word here, too: the next `-c` without it stays with that model.
+#[test]
+fn castor_run_continues_with_another_model() {
+    let mut bed = Bed::new(&["One."], &["Two.", "Three."]);
+    bed.with_gemini();
+    let run = |args: &[&str]| {
+        let it = bed.castor(&[&["run"], args].concat());
+        (String::from_utf8(it.stdout).unwrap().trim().to_owned(), String::from_utf8(it.stderr).unwrap())
+    };
+    assert_eq!(run(&["-m", "mine/good", "my private matter"]).0, "One.");
+    let (said, told) = run(&["-c", "-m", "gemini-2.5-pro", "and now?"]);
+    let words = "resumes with the model gemini-2.5-pro, as castor was started with it; before, it was mine/good.";
+    assert!(said == "Two." && told.contains(words), "{said}\n{told}");
+    let (said, told) = run(&["-c", "and then?"]);
+    assert!(said == "Three." && !told.contains("resumes with"), "{said}\n{told}");
+    assert_eq!(bed.n_asked(), (1, 2));
+    let list: Value = serde_json::from_slice(&bed.castor(&["sessions", "list", "--json"]).stdout).unwrap();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["turns"]), (1, &json!(3)));
+}

@@ -4,13 +4,15 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::LazyLock,
 };
 
 use castor::{app::cli::schema::SCHEMAS, base::log::Entry};
 use jsonschema::Validator;
 use serde_json::{Value, json};
+
+use crate::client::Sandbox;
 
 static VALIDATORS: LazyLock<BTreeMap<&str, Validator>> = LazyLock::new(|| {
     let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap();
@@ -67,6 +69,28 @@ fn names_are_listed() {
     assert_eq!((list.status.code(), wrong.status.code()), (Some(0), Some(42)));
     for it in SCHEMAS {
         assert!(list_text.contains(it.name) && wrong_text.contains(it.name), "{list_text}{wrong_text}");
+    }
+}
+
+/// What the verbs print, before a session and after one. No model but the demo can be reached.
+#[test]
+fn outputs_of_verbs_fit() {
+    let mut sandbox = Sandbox::new();
+    let mut castor = |args: &[&str]| {
+        sandbox.args = args.iter().map(Into::into).collect();
+        sandbox.command().stdin(Stdio::null()).output().unwrap().stdout
+    };
+    let fits = |name: &str, said: &[u8]| check(name, &serde_json::from_slice(said).unwrap()).unwrap();
+    fits("sessions", &castor(&["sessions", "list", "--json"]));
+    castor(&["run", "-m", "demo", "hello"]);
+    for (name, args) in [
+        ("doctor", &["doctor", "--json"][..]),
+        ("sessions", &["sessions", "list", "--json"]),
+        ("export", &["sessions", "export", "latest", "--format", "json"]),
+        ("auth", &["auth", "status", "--json"]),
+        ("models", &["models", "gemini", "--json"]),
+    ] {
+        fits(name, &castor(args));
     }
 }
 

@@ -85,7 +85,7 @@ pub enum CliVerb {
     Hooks(HooksArgs),
     /// Tell whether castor works here, and what to do if not
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of settings, logs, events or _meta
+    /// Print the JSON Schema of settings, logs, outputs or _meta
     Schema(SchemaArgs),
     /// Say that a folder is trusted, or not; list; tell why
     Trust(TrustArgs),

@@ -7,7 +7,8 @@ use std::{
 
 use clap::Args;
 use futures_util::future::join_all;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
     app::{
@@ -42,6 +43,34 @@ pub struct ModelsArgs {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `castor models --json` writes: one object.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelsOutput<'a> {
+    providers: Vec<ProviderOutput<'a>>,
+}
+
+/// The answer of a provider, or why there is none.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProviderOutput<'a> {
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<Vec<ModelOutput<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ModelOutput<'a> {
+    /// As `--model` takes it.
+    id: String,
+    name: Option<&'a str>,
+    /// In tokens.
+    context_window: Option<u64>,
 }
 
 /// The output streams.
@@ -130,14 +159,17 @@ fn as_text(found: &[ListedModels]) -> String {
 }
 
 fn as_json(found: &[ListedModels]) -> String {
-    let row = |provider: &str, it: &ListedModel| json!({ "id": model_flag(provider, &it.id), "name": it.name, "contextWindow": it.window });
-    let provider = |(name, it): &ListedModels| match it {
-        Ok(listed) => {
-            json!({ "provider": name, "models": listed.iter().map(|it| row(name, it)).collect::<Vec<_>>() })
-        }
-        Err(failure) => json!({ "provider": name, "error": failure.message }),
-    };
-    format!("{}\n", json!({ "providers": found.iter().map(provider).collect::<Vec<_>>() }))
+    let providers = found.iter().map(|(name, it)| ProviderOutput {
+        provider: name,
+        models: it.as_ref().ok().map(|listed| listed.iter().map(|it| model_output(name, it)).collect()),
+        error: it.as_ref().err().map(|it| it.message.as_str()),
+    });
+    // Structs can always be written.
+    serde_json::to_string(&ModelsOutput { providers: providers.collect() }).unwrap_or_default() + "\n"
+}
+
+fn model_output<'a>(provider: &str, it: &'a ListedModel) -> ModelOutput<'a> {
+    ModelOutput { id: model_flag(provider, &it.id), name: it.name.as_deref(), context_window: it.window }
 }
 
 fn exit_code(found: &[ListedModels]) -> u8 {

@@ -8,7 +8,14 @@ use serde_json::Value;
 
 use crate::{
     app::{
-        cli::{exits::EXIT_INPUT, run::report::RunOutput},
+        cli::{
+            auth::AuthOutput,
+            doctor::DoctorOutput,
+            exits::EXIT_INPUT,
+            models::ModelsOutput,
+            run::report::RunOutput,
+            sessions::{export::ExportOutput, list::SessionsOutput},
+        },
         settings,
     },
     base::{event::AgentEvent, log::Entry},
@@ -38,6 +45,19 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         make: of::<AgentEvent>,
     },
     PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
+    PublishedSchema { name: "doctor", about: "the object that `doctor --json` prints", make: of::<DoctorOutput> },
+    PublishedSchema {
+        name: "sessions",
+        about: "the list that `sessions list --json` prints",
+        make: of::<SessionsOutput>,
+    },
+    PublishedSchema {
+        name: "export",
+        about: "the object that `sessions export --format json` writes",
+        make: of::<ExportOutput>,
+    },
+    PublishedSchema { name: "auth", about: "the object that `auth status --json` prints", make: of::<AuthOutput> },
+    PublishedSchema { name: "models", about: "the object that `models --json` prints", make: of::<ModelsOutput> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];

@@ -86,7 +86,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     sessions::send_outages(state, &id);
-    state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)] });
+    state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
     Ok(())
 }
 

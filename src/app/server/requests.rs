@@ -20,7 +20,7 @@ use crate::{
         session::{live_session::LiveSession, modes, place::load_ground},
     },
     base::{
-        content::Part,
+        content::{Part, PromptContent},
         event::AgentEvent,
         ids::{PromptId, SessionId},
         log::{Fact, Mode},
@@ -156,7 +156,7 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, content) = read_message(&state.sessions, params)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
-    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content });
+    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts });
     Ok(None)
 }
 
@@ -164,11 +164,11 @@ pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Re
 fn read_message(
     open: &BTreeMap<SessionId, LiveSession>,
     params: Option<&RawValue>,
-) -> Result<(SessionId, Vec<Part>), ErrorObjectOwned> {
+) -> Result<(SessionId, PromptContent), ErrorObjectOwned> {
     let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     check_open(open, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
-    if content.iter().all(is_blank) {
+    if content.parts.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
     }
     Ok((id, content))

@@ -5,6 +5,7 @@ use std::{
     fmt::{self, Write},
 };
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -81,7 +82,8 @@ fn explain_group(path: &str, sources: Sources<'_>) -> String {
 }
 
 /// A setting that is set. Secrets are starred out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SettingValue {
     pub key: &'static str,
     pub value: Value,

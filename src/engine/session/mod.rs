@@ -16,7 +16,7 @@ use client_rewind::ClientRewind;
 use crate::{
     base::{
         clock::Now,
-        content::Part,
+        content::PromptContent,
         event::{EventKind, PromptOutcome, SteerOutcome, StopKind},
         hook::{HookEvent, HookRun},
         ids::PromptId,
@@ -36,7 +36,7 @@ use crate::{
 pub const MAX_WAITING: usize = 256;
 
 /// Prompts in order.
-type WaitingPrompts = VecDeque<(PromptId, Vec<Part>)>;
+type WaitingPrompts = VecDeque<(PromptId, PromptContent)>;
 
 /// A conversation and what is under way in it.
 #[derive(Debug)]
@@ -255,12 +255,12 @@ impl Session {
                 self.scratch.preamble.notice(text);
             }
             revoke_void_grants(&mut step, &mut self.scratch);
-            if let Some((command, args)) = commands::find_command(&content) {
+            if let Some((command, args)) = commands::find_command(&content.parts) {
                 let before = step.record.model.clone();
-                let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content));
+                let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content.parts));
                 let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
                 if let Some(errand) = errand {
-                    self.turn = Some(Turn::begin_command(cx, prompt, content, errand));
+                    self.turn = Some(Turn::begin_command(cx, prompt, content.parts, errand));
                     continue;
                 }
                 if command.clears {
@@ -271,8 +271,8 @@ impl Session {
                 }
                 continue;
             }
-            if let Some(why) = commands::suggest_command(&content, &self.spec) {
-                commands::refuse_command(&mut step, prompt, &content, why);
+            if let Some(why) = commands::suggest_command(&content.parts, &self.spec) {
+                commands::refuse_command(&mut step, prompt, &content.parts, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };

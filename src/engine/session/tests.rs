@@ -121,7 +121,7 @@ impl World {
                 self.n_prompts += 1;
                 let prompt = PromptId(self.n_prompts);
                 self.open_prompts.insert(prompt);
-                Input::Prompt { prompt, content: vec![Part::text(self.prompt_text(prompt))] }
+                Input::Prompt { prompt, content: vec![Part::text(self.prompt_text(prompt))].into() }
             }
             3 if self.dice(3) == 0 => self.go_back(),
             3 => Input::Cancel,

@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        content::{Part, joined_text},
+        content::{Part, PromptContent, joined_text},
         event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
         ids::{MessageId, PromptId, StreamId},
         limits::Limits,
@@ -91,15 +91,16 @@ pub struct Turn {
 
 impl Turn {
     /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
-    pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: Vec<Part>) -> Self {
+    pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: PromptContent) -> Self {
         let stream = StreamId::from(cx.step.fresh_id("s"));
         cx.step.begin_stream(stream);
         let plugins = &cx.spec.toolbox.hooks.plugins;
-        let content = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content)).unwrap_or(content);
-        let prompt_text = joined_text(&content);
-        let title = Some(text::first_line(&joined_text(words(&content)), TITLE)).filter(|it| !it.is_empty());
+        let changed = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content.parts));
+        let content = changed.map_or(content, PromptContent::from);
+        let prompt_text = joined_text(&content.parts);
+        let title = Some(text::first_line(&joined_text(content.typed()), TITLE)).filter(|it| !it.is_empty());
         let title = title.filter(|_| cx.step.record.title.is_none());
-        send_message(cx.step, Speaker::User, content, &[]);
+        send_message(cx.step, Speaker::User, content.parts, &[]);
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         cx.scratch.health.begin_turn();
         let (model, instead) = begin_with_model(cx, title);
@@ -264,16 +265,6 @@ impl Turn {
 }
 
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
-/// The user's own words. `castor run` sends what was piped to it as a text before them, which ends in an empty line.
-fn words(content: &[Part]) -> &[Part] {
-    match content {
-        [Part::Text { text, .. }, rest @ ..] if text.ends_with("\n\n") && matches!(rest, [Part::Text { .. }, ..]) => {
-            rest
-        }
-        _ => content,
-    }
-}
-
 fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
     let found = route::first_model(cx);

@@ -183,7 +183,7 @@ fn input(line: &str) -> Input {
     let effect = EffectId(n);
     let json = || serde_json::from_str::<Value>(rest).unwrap_or_default();
     match verb {
-        "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)] },
+        "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)].into() },
         "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
         "completed" => Input::BackgroundResult(rest.to_owned()),
         "emptied" => Input::BackgroundExited(id.parse().unwrap()),

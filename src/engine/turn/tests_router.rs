@@ -72,7 +72,7 @@ impl Talk {
 
     fn prompt(&mut self) -> Vec<String> {
         self.step(|turn, cx| {
-            *turn = Some(Turn::begin(cx, PromptId(1), vec![Part::text("go")]));
+            *turn = Some(Turn::begin(cx, PromptId(1), vec![Part::text("go")].into()));
         })
     }
 
@@ -133,14 +133,4 @@ fn cancelled_turn_aborts_its_classifier() {
     let said = talk.step(|turn, cx| turn.as_mut().unwrap().end(cx.step, Cause::Cancelled));
     assert_eq!((said, talk.open.len()), (vec!["abort".to_owned(), "abort".to_owned()], 0));
     assert!(talk.turn.unwrap().is_finished());
-}
-
-/// `git diff | castor run "review"` is about the review; an editor's text around a mention stays whole.
-#[test]
-fn what_is_piped_is_no_title() {
-    let texts = |all: &[&str]| all.iter().map(|it| crate::base::content::Part::text(*it)).collect::<Vec<_>>();
-    let title = |all: &[&str]| crate::base::content::joined_text(super::words(&texts(all)));
-    assert_eq!(title(&["diff --git a b\n\n", "review"]), "review");
-    assert_eq!(title(&["review\n\n"]), "review\n\n");
-    assert_eq!(title(&["look at ", "this"]), "look at this");
 }

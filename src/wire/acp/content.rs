@@ -5,10 +5,24 @@ use agent_client_protocol_schema::v1::{
     ResourceLink, TextContent, TextResourceContents,
 };
 
-use crate::base::content::Part;
+use serde_json::Value;
+
+use crate::base::content::{Part, PromptContent};
+
+/// A prompt, with what its blocks say of themselves.
+pub fn prompt(blocks: Vec<ContentBlock>) -> PromptContent {
+    let n_piped = blocks.iter().take_while(|it| is_piped(it)).count();
+    PromptContent { parts: blocks.into_iter().filter_map(part).collect(), n_piped }
+}
+
+/// Only texts can be, and each of them is a part.
+fn is_piped(block: &ContentBlock) -> bool {
+    let ContentBlock::Text(TextContent { meta: Some(meta), .. }) = block else { return false };
+    meta.get("castor").and_then(|it| it.get("piped")).and_then(Value::as_bool) == Some(true)
+}
 
 /// A block of a prompt.
-pub fn part(block: ContentBlock) -> Option<Part> {
+fn part(block: ContentBlock) -> Option<Part> {
     Some(match block {
         ContentBlock::Text(it) => Part::text(it.text),
         ContentBlock::Image(it) => Part::Media { mime: it.mime_type, data: it.data.into(), uri: it.uri },

@@ -32,6 +32,8 @@ pub struct MetaPlaces {
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
+    /// A text of session/prompt.
+    prompt_text: Option<PromptTextMeta>,
     /// The answer to session/prompt, and `data` of its error.
     prompt_answer: Option<PromptAnswerMeta>,
     /// A tool_call or tool_call_update.
@@ -171,6 +173,19 @@ struct TraceMeta {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+struct PromptTextMeta {
+    castor: Option<OwnPromptTextMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read leniently, member by member")]
+struct OwnPromptTextMeta {
+    /// True: data that was piped into `castor run`, before the user's words. It gives the session no title.
+    piped: Option<bool>,
 }
 
 /// What a prompt took.

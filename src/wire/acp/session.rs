@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
-        content::Part,
+        content::PromptContent,
         event::{SteerOutcome, StopKind},
         ids::{MessageId, SessionId},
         log::Mode,
@@ -190,10 +190,10 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, Vec<Part>), String> {
+pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, PromptContent), String> {
     let it: PromptRequest = super::params(params)?;
     let id = session_id(&it.session_id);
-    Ok((id, it.prompt.into_iter().filter_map(super::content::part).collect()))
+    Ok((id, super::content::prompt(it.prompt)))
 }
 
 /// Reads session/cancel.

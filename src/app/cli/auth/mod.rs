@@ -5,7 +5,7 @@ mod key_check;
 mod status;
 
 pub use key_check::KeyCheck;
-pub use status::sources;
+pub use status::{AuthOutput, LoginStatus, sources};
 
 use std::io::{self, IsTerminal, Read, Write};
 

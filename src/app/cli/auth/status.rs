@@ -1,7 +1,8 @@
 //! `castor auth status`: every way to sign in, whether it is configured, and where.
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{AuthStreams, VerbOutcome, last_four};
 use crate::{
@@ -26,25 +27,40 @@ use crate::{
 const METHODS: &[(&str, AccessKind)] =
     &[("gemini-api-key", AccessKind::ApiKey), ("gateway", AccessKind::Gateway), ("vertex-ai", AccessKind::Vertex)];
 
+/// What `castor auth status --json` writes: one object.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuthOutput {
+    /// The id of the way that sessions in this folder use.
+    pub active: Option<String>,
+    pub methods: Vec<LoginStatus>,
+}
+
 /// One way to sign in, ready to be said.
-struct LoginStatus {
-    id: String,
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoginStatus {
+    pub id: String,
     configured: bool,
     /// The one that sessions in this folder use.
+    #[serde(skip)]
     active: bool,
     /// `environment`, `file`, `stored`, `settings` (it wants no key) or `none`.
-    source: &'static str,
+    pub source: &'static str,
     /// The variable, with its file where it has one; the place; the provider's host.
-    place: Option<String>,
+    pub place: Option<String>,
     /// The end of the key.
+    #[serde(rename = "keyEndsIn")]
     ends: Option<String>,
 }
 
 pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams<'_>) -> VerbOutcome {
     let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
+    let is_active = rows.iter().any(|it| it.active);
     let text = if as_json {
-        format!("{}\n", as_value(&rows))
+        // Structs can always be written.
+        serde_json::to_string(&output(rows)).unwrap_or_default() + "\n"
     } else {
         as_text(&rows, &access::missing(&ground.env, &settings, &CredentialOverride::default()))
     };
@@ -52,18 +68,18 @@ pub fn status(as_json: bool, env: &Env, cwd: &AbsPath, streams: &mut AuthStreams
     for it in ground.layers().unread_files() {
         _ = writeln!(streams.err, "castor: {it}");
     }
-    Ok((if rows.iter().any(|it| it.active) { 0 } else { EXIT_AUTH }, text))
+    Ok((if is_active { 0 } else { EXIT_AUTH }, text))
 }
 
 /// Where the keys are, without any part of them.
 ///
 /// # Errors
 /// What is configured so that it cannot work.
-pub fn sources(env: &Env, cwd: &AbsPath) -> Result<Value, String> {
+pub fn sources(env: &Env, cwd: &AbsPath) -> Result<AuthOutput, String> {
     let (ground, settings) = load_ground(&Options::default(), env, cwd);
     let mut rows = rows(&ground.env, &settings).map_err(|it| it.to_string())?;
     rows.iter_mut().for_each(|it| it.ends = None);
-    Ok(as_value(&rows))
+    Ok(output(rows))
 }
 
 fn rows(env: &Env, settings: &Settings) -> Result<Vec<LoginStatus>, AccessError> {
@@ -149,8 +165,7 @@ fn as_text(rows: &[LoginStatus], missing: &str) -> String {
     res
 }
 
-fn as_value(rows: &[LoginStatus]) -> Value {
-    let active = rows.iter().find(|it| it.active).map(|it| &it.id);
-    let method = |it: &LoginStatus| json!({ "id": it.id, "configured": it.configured, "source": it.source, "place": it.place, "keyEndsIn": it.ends });
-    json!({ "active": active, "methods": rows.iter().map(method).collect::<Vec<_>>() })
+fn output(methods: Vec<LoginStatus>) -> AuthOutput {
+    let active = methods.iter().find(|it| it.active).map(|it| it.id.clone());
+    AuthOutput { active, methods }
 }

@@ -1,10 +1,13 @@
 //! `castor doctor`: checks this installation; the last lines say what to do.
 
 mod editors;
+mod json_report;
 mod model_probe;
 mod probe;
 mod report;
 mod text_report;
+
+pub use json_report::DoctorOutput;
 
 use std::io::{self, Write};
 

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
@@ -117,11 +116,10 @@ impl ProbeResult {
         }
     }
 
-    pub fn to_json(&self) -> Value {
-        let ms = match self {
+    pub fn ms(&self) -> Option<u64> {
+        match self {
             Self::Answers(took) => Some(took.as_millis() as u64),
             Self::NotProbed | Self::Broken(_) => None,
-        };
-        json!({ "ms": ms, "problem": self.problem() })
+        }
     }
 }

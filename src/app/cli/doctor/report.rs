@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{
-    MAX_ERRORS, MAX_SESSIONS, editors,
+    MAX_ERRORS, MAX_SESSIONS,
     model_probe::{self, ProbeResult},
     probe::ProbeStep,
 };
 use crate::{
     app::{
-        cli::auth,
+        cli::auth::{self, AuthOutput},
         session::{confinement, policies},
         settings::{SettingValue, Settings, Sources, set_values},
     },
@@ -19,7 +20,7 @@ use crate::{
         event::EventKind,
         ids::SessionId,
         log::Fact,
-        mcp::McpLink,
+        mcp::{McpLink, McpServerConfig},
         path::AbsPath,
         sandbox::{SandboxLevel, SandboxState},
         text,
@@ -42,13 +43,12 @@ pub struct Report {
     pub(super) program: String,
     pub(super) preparations: Preparations,
     pub(super) settings: SettingsReport,
-    pub(super) keys: Value,
+    pub(super) keys: KeysReport,
     pub(super) model: Model,
     pub(super) home: Option<(AbsPath, Option<u32>)>,
-    pub(super) servers: Vec<(String, String)>,
+    pub(super) servers: Vec<ServerReport>,
     pub(super) sandbox: Sandbox,
-    /// The folder, and whether it is trusted.
-    pub(super) folder: (AbsPath, String),
+    pub(super) folder: FolderReport,
     pub(super) history: SessionHistory,
     /// What is broken, each with what to do.
     pub todo: Vec<String>,
@@ -65,10 +65,41 @@ pub(super) struct Preparations {
 }
 
 /// The settings part of the report.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SettingsReport {
+    /// Each with its scope.
     pub files: Vec<String>,
+    /// Those that are set.
     pub values: Vec<SettingValue>,
     pub warnings: Vec<String>,
+}
+
+/// Where the keys are, or why they cannot be looked for.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum KeysReport {
+    Sources(AuthOutput),
+    Error { error: String },
+}
+
+/// An MCP server of the settings.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerReport {
+    pub name: String,
+    /// Its command without arguments, or its host.
+    #[serde(rename = "where")]
+    pub link: String,
+}
+
+/// The current folder.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FolderReport {
+    pub path: AbsPath,
+    /// Whether it is trusted, and why.
+    pub trust: String,
 }
 
 /// The model of sessions in this folder.
@@ -99,9 +130,12 @@ pub(super) struct SessionHistory {
 }
 
 /// The last error of a session.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LastFailure {
-    pub session: String,
-    pub at_ms: u64,
+    pub session: SessionId,
+    /// As ISO 8601.
+    pub at: String,
     pub message: String,
 }
 
@@ -128,7 +162,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let home = workspace::castor_home(env);
     let past = home.as_ref().map(|it| session_history(&SessionStore::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
-    let keys = auth::sources(env, cwd).unwrap_or_else(|it| json!({ "error": it }));
+    let keys = auth::sources(env, cwd).map_or_else(|error| KeysReport::Error { error }, KeysReport::Sources);
     let missing = model_probe::missing_access(&ground.env, &merged);
     let reach =
         if missing.is_none() { model_probe::probe_model(env, &ground.env, &merged) } else { ProbeResult::NotProbed };
@@ -146,9 +180,9 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         keys,
         model: Model { name: merged.model_name.clone(), missing, reach },
         home: home.map(|it| (it.clone(), mode(&it))),
-        servers: merged.mcp.servers.iter().map(|it| (it.name.clone(), shown_link(&it.link))).collect(),
+        servers: merged.mcp.servers.iter().map(server).collect(),
         sandbox: Sandbox { hold, has, lacks, unseen, advice: sandbox::advice(program) },
-        folder: (cwd.clone(), trust_words(&ground, user_home.as_ref())),
+        folder: FolderReport { path: cwd.clone(), trust: trust_words(&ground, user_home.as_ref()) },
         history: past,
         todo: Vec::new(),
     };
@@ -166,11 +200,12 @@ fn values(sources: Sources<'_>) -> Vec<SettingValue> {
 }
 
 /// No arguments, no path: both may hold keys.
-fn shown_link(link: &McpLink) -> String {
-    match link {
+fn server(it: &McpServerConfig) -> ServerReport {
+    let link = match &it.link {
         McpLink::Stdio { command, .. } => command.clone(),
         McpLink::Web { url, .. } => url.parse().map_or_else(|_| "no URL".to_owned(), |it| safe_host(&it)),
-    }
+    };
+    ServerReport { name: it.name.clone(), link }
 }
 
 /// Files of a trusted folder may have changed since: then they do not count, and that is what the user wonders about.
@@ -189,9 +224,11 @@ fn last_errors(store: &SessionStore) -> Vec<LastFailure> {
         let entries = store.read(id).ok()?;
         entries.iter().rev().find_map(|it| match &it.fact {
             Fact::Event { event } => match &event.kind {
-                EventKind::Error { message, .. } => {
-                    Some(LastFailure { session: id.to_string(), at_ms: it.at, message: text::first_line(message, 300) })
-                }
+                EventKind::Error { message, .. } => Some(LastFailure {
+                    session: id.clone(),
+                    at: iso_time(it.at),
+                    message: text::first_line(message, 300),
+                }),
                 _ => None,
             },
             _ => None,
@@ -249,39 +286,5 @@ impl Report {
             _ => res.extend(self.model.reach.problem().map(text::end_sentence)),
         }
         res
-    }
-
-    pub fn to_json(&self) -> Value {
-        let step = |it: &ProbeStep| json!({ "name": it.name, "ms": it.took.as_millis() as u64, "problem": it.problem });
-        let failed =
-            |it: &LastFailure| json!({ "session": it.session, "at": iso_time(it.at_ms), "message": it.message });
-        let home =
-            self.home.as_ref().map(|(path, mode)| json!({ "path": path, "mode": mode.map(|it| format!("{it:o}")) }));
-        let servers = self.servers.iter().map(|(name, link)| json!({ "name": name, "where": link }));
-        let snippets = editors::snippets(&self.program)
-            .map(|(name, place, text)| json!({ "editor": name, "file": place, "text": text }));
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "platform": { "os": std::env::consts::OS, "arch": std::env::consts::ARCH },
-            "program": self.program,
-            "ok": self.todo.is_empty(),
-            "todo": self.todo,
-            "handshake": self.preparations.steps.iter().map(step).collect::<Vec<_>>(),
-            "settings": {
-                "files": self.settings.files, "values": self.settings.values, "warnings": self.settings.warnings,
-            },
-            "keys": self.keys,
-            "model": { "name": self.model.name, "reach": self.model.reach.to_json() },
-            "sandbox": { "level": self.sandbox.in_words(), "has": self.sandbox.has, "lacks": self.sandbox.lacks,
-                "unseen": self.sandbox.unseen, "advice": self.sandbox.advice },
-            "home": home,
-            "removed": self.preparations.left,
-            "recovered": self.preparations.recovered,
-            "mcpServers": servers.collect::<Vec<_>>(),
-            "folder": { "path": self.folder.0, "trust": self.folder.1 },
-            "lastRequest": self.history.request,
-            "errors": self.history.errors.iter().map(failed).collect::<Vec<_>>(),
-            "editors": snippets.collect::<Vec<_>>(),
-        })
     }
 }

@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-
 use super::{
     editors,
     probe::{ProbeStep, SERVERS},
-    report::Report,
+    report::{KeysReport, Report},
 };
-use crate::{app::settings::options::DEMO, wire::acp::session::iso_time};
+use crate::app::{cli::auth::LoginStatus, settings::options::DEMO};
 
 impl Report {
     pub fn to_text(&self) -> String {
@@ -24,7 +22,7 @@ impl Report {
         section(&mut out, "Settings files", self.settings.files.iter().cloned());
         section(&mut out, "Settings", self.settings.values.iter().map(ToString::to_string));
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
-        section(&mut out, "Keys", key_lines(&self.keys));
+        section(&mut out, "Keys", key_lines(&self.keys).into_iter());
         section(&mut out, "Model", [self.model_in_words()].into_iter());
         section(
             &mut out,
@@ -43,11 +41,10 @@ impl Report {
         section(
             &mut out,
             "MCP servers of the settings",
-            self.servers.iter().map(|(name, link)| format!("{name}: {link}")),
+            self.servers.iter().map(|it| format!("{}: {}", it.name, it.link)),
         );
-        section(&mut out, "This folder", [self.folder.0.to_string(), self.folder.1.clone()].into_iter());
-        let errors =
-            self.history.errors.iter().map(|it| format!("{} {}: {}", iso_time(it.at_ms), it.session, it.message));
+        section(&mut out, "This folder", [self.folder.path.to_string(), self.folder.trust.clone()].into_iter());
+        let errors = self.history.errors.iter().map(|it| format!("{} {}: {}", it.at, it.session, it.message));
         section(&mut out, "Last errors of sessions", errors);
         section(&mut out, "Last request of the newest session", self.history.request.iter().cloned());
         for (name, place, text) in editors::snippets(&self.program) {
@@ -75,7 +72,7 @@ impl Report {
         }
         row("model", &self.model_in_words());
         row("sandbox", &self.sandbox.in_words());
-        row("folder", &format!("{}, {}", self.folder.0, self.folder.1));
+        row("folder", &format!("{}, {}", self.folder.path, self.folder.trust));
         if !self.preparations.left.is_empty() {
             row("removed", &format!("leftovers of a castor that was killed: {}", self.preparations.left.join(", ")));
         }
@@ -101,10 +98,14 @@ impl Report {
 
     /// Its name, where its key is, and whether it is there.
     fn model_in_words(&self) -> String {
-        let active = self.keys.get("active").and_then(Value::as_str).unwrap_or_default();
-        let methods = self.keys.get("methods").and_then(Value::as_array).into_iter().flatten();
-        let used = methods.filter(|it| it.get("id").and_then(Value::as_str) == Some(active));
-        let place = used.filter_map(|it| it.get("place")?.as_str()).next();
+        let place = match &self.keys {
+            KeysReport::Sources(it) => it
+                .methods
+                .iter()
+                .find(|method| it.active.as_ref() == Some(&method.id))
+                .and_then(|it| it.place.as_deref()),
+            KeysReport::Error { .. } => None,
+        };
         match (self.model.name.as_deref(), place) {
             (Some(DEMO), _) => format!("{DEMO}, which needs no key"),
             (name, Some(place)) => {
@@ -127,11 +128,10 @@ fn section(out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
     }
 }
 
-fn key_lines(keys: &Value) -> impl Iterator<Item = String> {
-    let methods = keys.get("methods").and_then(Value::as_array).into_iter().flatten();
-    let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or("nowhere").to_owned();
-    let error = keys.get("error").and_then(Value::as_str).map(str::to_owned);
-    methods
-        .map(move |it| format!("{:<16}{}: {}", field(it, "id"), field(it, "source"), field(it, "place")))
-        .chain(error)
+fn key_lines(keys: &KeysReport) -> Vec<String> {
+    let line = |it: &LoginStatus| format!("{:<16}{}: {}", it.id, it.source, it.place.as_deref().unwrap_or("nowhere"));
+    match keys {
+        KeysReport::Sources(it) => it.methods.iter().map(line).collect(),
+        KeysReport::Error { error } => vec![error.clone()],
+    }
 }

@@ -62,11 +62,11 @@ impl Prompt {
     /// # Errors
     /// For media on stdin that the agent does not take: there is nothing to link to.
     pub fn into_blocks(self, can: PromptCapabilities) -> Result<Vec<Value>, Failure> {
-        let text = |it: String| Ok(json!({"type": "text", "text": it}));
         // The empty line parts the two where an agent joins them.
-        let piped = self.piped.map(|it| text(it + "\n\n"));
+        let piped = self.piped.map(|it| it + "\n\n");
+        let piped = piped.map(|it| Ok(json!({"type": "text", "text": it, "_meta": {"castor": {"piped": true}}})));
         let attachments = self.attachments.into_iter().map(|it| it.into_block(can));
-        piped.into_iter().chain([text(self.text)]).chain(attachments).collect()
+        piped.into_iter().chain([Ok(json!({"type": "text", "text": self.text}))]).chain(attachments).collect()
     }
 }
 
@@ -252,7 +252,10 @@ mod tests {
         };
         let (prompt, note) = read(Some("explain"), Some(reader), Duration::ZERO, on_wait).await.unwrap();
         assert_eq!((prompt.piped.as_deref(), prompt.text.as_str(), note), (Some("E0308"), "explain", None));
-        let texts = ["E0308\n\n", "explain"].map(|it| json!({"type": "text", "text": it}));
+        let texts = [
+            json!({"type": "text", "text": "E0308\n\n", "_meta": {"castor": {"piped": true}}}),
+            json!({"type": "text", "text": "explain"}),
+        ];
         assert_eq!(prompt.into_blocks(all_of_it()).unwrap(), texts, "what is piped comes first");
         assert_eq!(noted, [WAITING]);
         assert!(WAITING.contains("--no-stdin"));

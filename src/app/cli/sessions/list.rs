@@ -2,7 +2,8 @@
 
 use std::iter;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -15,7 +16,7 @@ use crate::{
         },
         terminal_text::{clean_line, escape_line},
     },
-    base::{ids::SessionId, path::AbsPath},
+    base::{ids::SessionId, money::Money, path::AbsPath},
     wire::acp::session::iso_time,
     world::store::{LogExtent, SessionDetails, SessionSummary},
 };
@@ -46,6 +47,28 @@ pub struct ListQuery {
     pub n_rows: Option<usize>,
 }
 
+/// What `castor sessions list --json` writes: one list, newest first.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SessionsOutput<'a>(Vec<SessionOutput<'a>>);
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SessionOutput<'a> {
+    session_id: &'a SessionId,
+    /// The end of the id that no other session has.
+    short_id: &'a str,
+    cwd: &'a AbsPath,
+    title: Option<&'a str>,
+    updated_at: String,
+    model: Option<&'a str>,
+    /// In US dollars.
+    cost: Option<Money>,
+    turns: usize,
+    /// False: the log is so long that only a part of its turns was counted.
+    turns_are_all: bool,
+}
+
 /// A session with what the table says of it.
 struct ListedSession {
     summary: SessionSummary,
@@ -71,8 +94,9 @@ pub fn list(context: &mut CommandContext<'_>, query: &ListQuery, as_json: bool) 
         None => first_rows(context, found, n_rows),
     };
     if as_json {
-        let rows: Vec<Value> = rows.iter().map(|it| describe(it, &short)).collect();
-        return Ok(writeln!(context.out, "{}", Value::from(rows))?);
+        let rows = SessionsOutput(rows.iter().map(|it| describe(it, &short)).collect());
+        // Structs can always be written.
+        return Ok(writeln!(context.out, "{}", serde_json::to_string(&rows).unwrap_or_default())?);
     }
     let lines = match rows.is_empty() {
         true => vec![Line::plain(&nothing_found(query))],
@@ -149,19 +173,19 @@ fn search(
     (rows, n_more)
 }
 
-fn describe(it: &ListedSession, short: &ShortIds) -> Value {
+fn describe<'a>(it: &'a ListedSession, short: &'a ShortIds) -> SessionOutput<'a> {
     let ListedSession { summary, details } = it;
-    json!({
-        "sessionId": summary.id,
-        "shortId": short.short(summary.id.as_str()),
-        "cwd": summary.cwd,
-        "title": summary.title,
-        "updatedAt": iso_time(summary.updated_ms),
-        "model": details.model,
-        "cost": details.cost,
-        "turns": details.prompts.len(),
-        "turnsAreAll": !details.is_partial,
-    })
+    SessionOutput {
+        session_id: &summary.id,
+        short_id: short.short(summary.id.as_str()),
+        cwd: &summary.cwd,
+        title: summary.title.as_deref(),
+        updated_at: iso_time(summary.updated_ms),
+        model: details.model.as_deref(),
+        cost: details.cost,
+        turns: details.prompts.len(),
+        turns_are_all: !details.is_partial,
+    }
 }
 
 /// A column of the table but the last one.

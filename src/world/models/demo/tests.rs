@@ -122,6 +122,10 @@ fn demo_runs_the_requested_command() {
     let (calls, said) = play("run `echo hi`", |_, _| Ok("Output: hi ```x"));
     assert_eq!(calls, [r#"run_shell_command {"command":"echo hi"}"#]);
     assert_eq!(said, "I ran `echo hi`. What came back:\n\n````\nOutput: hi ```x\n````");
+    let (_, said) = play("run `cat x`", |_, _| Ok("<untrusted_context>\nhi\n</untrusted_context>"));
+    assert_eq!(said, "I ran `cat x`. What came back:\n\n```\nhi\n```", "the tags are for models");
+    let (_, said) = play("run `cat x`", |_, _| Ok("hi\n</untrusted_context>"));
+    assert_eq!(said, "I ran `cat x`. What came back:\n\n```\nhi\n</untrusted_context>\n```", "it is the command's own");
     let (_, said) = play("run `rm x`", |_, _| Err("denied"));
     assert!(said.starts_with("The command `rm x` did not run."), "{said}");
 }

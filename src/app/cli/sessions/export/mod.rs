@@ -12,31 +12,55 @@ pub use markdown::markdown;
 pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
 pub use title::plain_title;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::time;
-use crate::base::log::Entry;
+use crate::base::{ids::SessionId, log::Entry, path::AbsPath};
 
 /// The word by which castor knows its own exports again.
 pub const FORMAT: &str = "castor-session";
 /// Of the JSON form.
 pub const VERSION: u32 = 1;
 
+/// What `castor sessions export --format json` writes: one object.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportOutput<'a> {
+    /// `castor-session`.
+    format: &'a str,
+    /// Of this form.
+    version: u32,
+    session: SessionHeadOutput<'a>,
+    /// The lines of its log.
+    entries: &'a [Entry],
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SessionHeadOutput<'a> {
+    session_id: &'a SessionId,
+    cwd: &'a AbsPath,
+    title: Option<&'a str>,
+    /// The one that answered last.
+    model: &'a str,
+    created_at: String,
+    updated_at: String,
+}
+
 /// Everything, for programs; `castor sessions import` reads it.
 pub fn json(story: &Story<'_>, entries: &[Entry]) -> String {
     let head = &story.head;
-    let session = json!({
-        "sessionId": head.id,
-        "cwd": head.cwd,
-        "title": head.title,
-        "model": head.model,
-        "createdAt": time::iso(head.created_ms),
-        "updatedAt": time::iso(head.updated_ms),
-    });
-    let value = json!({ "format": FORMAT, "version": VERSION, "session": session, "entries": entries });
-    let mut res = serde_json::to_string_pretty(&value).unwrap_or_default();
-    res.push('\n');
-    res
+    let session = SessionHeadOutput {
+        session_id: head.id,
+        cwd: head.cwd,
+        title: head.title,
+        model: head.model,
+        created_at: time::iso(head.created_ms),
+        updated_at: time::iso(head.updated_ms),
+    };
+    let output = ExportOutput { format: FORMAT, version: VERSION, session, entries };
+    serde_json::to_string_pretty(&output).unwrap_or_default() + "\n"
 }
 
 #[cfg(test)]
