@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::{exits::EXIT_INPUT, folder::folder, output::write_warnings, terminal_text::escape_line};
 use crate::{
     app::settings::{Sources, check, explain, set_values},
-    base::path::AbsPath,
+    base::{path::AbsPath, trust::TrustedFileKind},
     world::{secrets::Env, workspace::folder_config},
 };
 
@@ -52,7 +52,8 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
     let ground = folder_config::load(env, &folder);
-    let (layers, changes, mut warnings) = (ground.layers(), ground.project.changes(), ground.warnings);
+    let (layers, changes, mut warnings) =
+        (ground.layers(), ground.project.changes(TrustedFileKind::Settings), ground.warnings);
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;

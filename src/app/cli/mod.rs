@@ -20,7 +20,7 @@ pub mod schema;
 pub mod sessions;
 pub mod terminal_text;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 pub mod trust;
 pub mod undo;
 pub mod usage_hints;

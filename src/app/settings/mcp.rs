@@ -86,7 +86,7 @@ fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Sco
     layers.filter_map(move |it| Some((it.scope, at(&it.value, "mcpServers")?.get(name)?)))
 }
 
-fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {
+pub(super) fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {
     let Some(it) = it.as_object() else { return Err("should be an object {…}; ignored".to_owned()) };
     let flag = |key: &str| it.get(key).and_then(Value::as_bool).unwrap_or_default();
     let timeout_ms = it.get("timeout").and_then(Value::as_u64).filter(|it| *it > 0);

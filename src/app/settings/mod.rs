@@ -18,6 +18,7 @@ use crate::{
     },
 };
 
+mod agents;
 mod check;
 mod configs;
 mod explain;
@@ -34,6 +35,7 @@ mod resolve;
 mod retention;
 mod schema;
 
+pub use agents::{AgentOverride, AgentSettings, agents};
 pub use check::{check, ignored_of_workspace};
 pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
@@ -262,6 +264,7 @@ impl Settings {
         let approval_mode = possible(asked, disable_yolo);
         warnings.extend(approval_mode.as_ref().err().map(|why| no_such_mode(sources, why)));
         warnings.extend(hooks(sources).1);
+        warnings.extend(agents(sources).1);
         let mcp = McpSettings::read(&get, sources, &mut warnings);
         let reach = ModelSettings::read(&get, &mut warnings);
         let (ignore_files, strange): (Vec<String>, Vec<String>) = get

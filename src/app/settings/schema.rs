@@ -61,6 +61,9 @@ fn described(row: &Key) -> Value {
     if row.path == "mcpServers" {
         res = json!({ "type": "object", "additionalProperties": server() });
     }
+    if row.path == "agents.overrides" {
+        res = json!({ "type": "object", "additionalProperties": agent_override() });
+    }
     if row.path == "hooks" {
         let groups = json!({ "type": "array", "items": hooks() });
         let events: Vec<&str> = HookEvent::ALL.iter().map(|it| it.as_str()).collect();
@@ -136,6 +139,35 @@ fn hooks() -> Value {
             "sequential": { "type": "boolean", "default": false, "description":
                 "One after the other, each told what the one before changed." },
             "hooks": { "type": "array", "items": hook },
+        },
+    })
+}
+
+fn agent_override() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "enabled": { "type": "boolean", "description": "Whether it can be started." },
+            "runConfig": {
+                "type": "object",
+                "properties": {
+                    "maxTurns": { "type": "integer", "minimum": 1, "description": "Requests to the model in one run." },
+                    "maxTimeMinutes": { "type": "number", "exclusiveMinimum": 0, "description": "Minutes of work in one run." },
+                },
+            },
+            "modelConfig": {
+                "type": "object",
+                "properties": {
+                    "model": { "type": "string", "description": "Its model; inherit: that of the session." },
+                    "generateContentConfig": {
+                        "type": "object",
+                        "properties": { "temperature": { "type": "number", "minimum": 0, "maximum": 2 } },
+                    },
+                },
+            },
+            "tools": { "type": "array", "items": { "type": "string" }, "description": "Its tools, in place of those of its file." },
+            "mcpServers": { "type": "object", "additionalProperties": server(), "description":
+                "MCP servers of its own, beside those of its file; one of the same name takes the place of the other." },
         },
     })
 }

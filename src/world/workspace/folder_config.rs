@@ -17,7 +17,9 @@ use crate::{
     world::{
         secrets::Env,
         workspace::{
-            Reader, Warning, castor_home, dotenv, integrity,
+            Reader, Warning,
+            agents::{self, FoundAgents, ToolLookup},
+            castor_home, dotenv, integrity,
             policies::{self, PolicyFile, PolicyPaths},
             project::ProjectFiles,
             settings::{self, Layers, WorkspaceFiles},
@@ -114,6 +116,12 @@ impl FolderConfig {
     /// The settings that count.
     pub fn layers(&self) -> Layers {
         self.project.with_trusted(|reader, _| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader))
+    }
+
+    /// The agents that count.
+    pub fn agents(&self, tools: ToolLookup<'_>) -> FoundAgents {
+        let workspace = (self.layers().workspace == WorkspaceFiles::Read).then_some(&self.folder);
+        self.project.with_trusted(|reader, folders| agents::read(&self.env, workspace, tools, reader, folders))
     }
 
     /// The policies that count. An untrusted workspace is not even listed.

@@ -1,9 +1,10 @@
-//! Configuration files of user, system and workspace: settings, policies, memory and trust.
+//! Configuration files of user, system and workspace: settings, policies, agents, memory and trust.
 
 use std::{fmt, io};
 
 use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
 
+pub mod agents;
 pub mod dotenv;
 pub mod folder_config;
 pub mod integrity;

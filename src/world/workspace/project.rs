@@ -15,7 +15,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, castor_home, gemini_home, jsonc, policies::FolderAccess, programs, settings},
+        workspace::{Reader, agents, castor_home, gemini_home, jsonc, policies::FolderAccess, programs, settings},
     },
 };
 
@@ -37,7 +37,7 @@ pub struct ProjectFiles {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
     files: Vec<ProjectFile>,
-    /// By settings file: the files of the folder that it names. It counts only while all of them do.
+    /// By file that names programs: the files of the folder among them. It counts only while all of them do.
     programs: BTreeMap<String, BTreeSet<String>>,
     trusted: BTreeSet<String>,
     /// What the user's yes does not cover; `true`: it never saw it.
@@ -49,6 +49,17 @@ struct ProjectFile {
     piece: TrustedFile,
     path: AbsPath,
     bytes: Vec<u8>,
+}
+
+impl ProjectFile {
+    /// What says which programs it would start; `None`: it starts none.
+    fn settings(&self) -> Option<Value> {
+        match self.piece.kind {
+            TrustedFileKind::Settings => jsonc::parse(&self.bytes).ok(),
+            TrustedFileKind::Agent => agents::servers(&self.path, &self.bytes),
+            _ => None,
+        }
+    }
 }
 
 impl ProjectFiles {
@@ -65,9 +76,17 @@ impl ProjectFiles {
             }
             res.take(root, TrustedFileKind::Settings, folder.join("settings.json"));
             res.take_all(root, TrustedFileKind::Policy, files_below(&folder.join("policies"), ".toml", 0));
-            res.take_all(root, TrustedFileKind::Agent, files_below(&folder.join("agents"), ".md", 0));
             res.take_all(root, TrustedFileKind::Command, files_below(&folder.join("commands"), ".toml", MAX_DEPTH));
             res.take_all(root, TrustedFileKind::Skill, files_below(&folder.join("skills"), "SKILL.md", 1));
+            res.folders.push(folder);
+        }
+        for folder in agents::FOLDERS.iter().map(|it| root.join(it.0)) {
+            if users.iter().any(|it| reader.real(&folder).is_within(it)) {
+                continue;
+            }
+            let mut files = files_below(&folder, ".md", 0);
+            files.retain(|it| it.as_ref().map_or(true, |it| agents::is_agent_file(&it.relative_to(&folder))));
+            res.take_all(root, TrustedFileKind::Agent, files);
             res.folders.push(folder);
         }
         res.take_programs(env, root);
@@ -121,11 +140,10 @@ impl ProjectFiles {
         self.files.push(ProjectFile { piece, path, bytes: bytes.unwrap_or_default() });
     }
 
-    /// The files of the folder that its settings name. A yes to "runs `node tools/server.js`" is a yes to what is in that
-    /// file: it says more about what happens than the settings do. What such a file starts in turn is not looked at.
+    /// The files of the folder that its settings and agents name. A yes to "runs `node tools/server.js`" is a yes to what is in that
+    /// file: it says more about what happens than they do. What such a file starts in turn is not looked at.
     fn take_programs(&mut self, env: &Env, root: &AbsPath) {
-        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
-        let parsed = settings.filter_map(|it| Some((it.piece.name.clone(), jsonc::parse(&it.bytes).ok()?)));
+        let parsed = self.files.iter().filter_map(|it| Some((it.piece.name.clone(), it.settings()?)));
         let mut left = MAX_PROGRAMS;
         for (name, mut value) in parsed.collect::<Vec<_>>() {
             // A shell that reads a variable may have another value for it than the one that is filled in.
@@ -193,7 +211,7 @@ impl ProjectFiles {
             let mut same = self.files.iter().filter(|it| it.piece.name == name);
             same.any(|it| it.piece.hash.is_some()) && self.trusted.contains(name)
         };
-        let started = self.programs.get(&it.piece.name).filter(|_| it.piece.kind == TrustedFileKind::Settings);
+        let started = self.programs.get(&it.piece.name);
         it.piece.hash.is_some()
             && self.trusted.contains(&it.piece.name)
             && started.is_none_or(|it| it.iter().all(|it| readable(it)))
@@ -215,12 +233,12 @@ impl ProjectFiles {
         })
     }
 
-    /// A line for each settings file that is not used, as it or what it starts changed.
-    pub fn changes(&self) -> Vec<String> {
-        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
+    /// A line for each file of this kind that is not used, as it or what it starts changed.
+    pub fn changes(&self, kind: TrustedFileKind) -> Vec<String> {
+        let same = self.files.iter().filter(|it| it.piece.kind == kind);
         let line =
             |it: &ProjectFile| Some(format!("{} is not used: {}", it.piece.name, self.why_unused(&it.piece.name)?));
-        settings.filter_map(line).collect()
+        same.filter_map(line).collect()
     }
 
     /// These are not covered by the user's yes.
@@ -239,13 +257,12 @@ impl ProjectFiles {
         self.unapproved.clear();
     }
 
-    /// What the settings would start or reach, in words: those of the named files.
+    /// What settings and agents would start or reach, in words: those of the named files.
     pub fn describe_programs(&self, names: impl Fn(&str) -> bool) -> Vec<String> {
         let programs =
             |it: &ProjectFile| self.programs.get(&it.piece.name).is_some_and(|it| it.iter().any(|it| names(it)));
-        let settings = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Settings);
-        let named = settings.filter(|it| names(&it.piece.name) || programs(it));
-        named.filter_map(|it| jsonc::parse(&it.bytes).ok()).flat_map(|it| programs::describe_programs(&it)).collect()
+        let named = self.files.iter().filter(|it| names(&it.piece.name) || programs(it));
+        named.filter_map(ProjectFile::settings).flat_map(|it| programs::describe_programs(&it)).collect()
     }
 
     /// The first environment file that counts: the nearest one.
@@ -314,179 +331,4 @@ fn files_below(folder: &AbsPath, end: &str, depth: usize) -> Vec<Result<AbsPath,
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::ProjectFiles;
-    use crate::{
-        base::{
-            path::AbsPath,
-            trust::{TrustedFileKind, split_covered, trusted_hashes},
-        },
-        world::{disk, secrets::Env},
-    };
-
-    fn ground() -> (tempfile::TempDir, AbsPath, Env) {
-        let temp = tempfile::tempdir().unwrap();
-        let root = disk::real_path(&AbsPath::new(temp.path()).unwrap()).unwrap();
-        let env = Env::from_pairs([("HOME", root.join("h").to_string().as_str())]);
-        (temp, root, env)
-    }
-
-    #[allow(clippy::disallowed_methods)]
-    fn write(file: &AbsPath, text: &str) {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
-    }
-
-    #[test]
-    #[allow(clippy::disallowed_methods)]
-    fn finds_every_kind_and_uses_what_it_hashed() {
-        let (_keep, root, env) = ground();
-        let ws = root.join("w/ws");
-        for (name, text) in [
-            (
-                ".gemini/settings.json",
-                r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "x"]}, "b": {"url": "http://h"}},
-                "hooks": {"BeforeAgent": [{"hooks": [{"type": "command", "command": "./h"}]}]}}"#,
-            ),
-            (".castor/policies/p.toml", "one"),
-            (".castor/agents/a.md", ""),
-            (".gemini/commands/git/c.toml", ""),
-            (".gemini/skills/s/SKILL.md", ""),
-            (".castor/.env", "A=1"),
-            ("GEMINI.md", ""),
-            (".vscode/settings.json", "{}"),
-        ] {
-            write(&ws.join(name), text);
-        }
-        write(&root.join("w/.env"), "A=2");
-        let mut project = ProjectFiles::read(&env, &ws, &root.join("w"));
-        let names: Vec<String> = project.all_files().into_iter().map(|it| it.name).collect();
-        let above = root.join("w/.env").to_string();
-        assert_eq!(
-            names,
-            [
-                ".gemini/settings.json",
-                ".gemini/commands/git/c.toml",
-                ".gemini/skills/s/SKILL.md",
-                ".castor/policies/p.toml",
-                ".castor/agents/a.md",
-                ".castor/.env",
-                above.as_str(),
-                "GEMINI.md"
-            ]
-        );
-        assert_eq!(
-            project.describe_programs(|_| true),
-            ["MCP server a: sh -c x", "MCP server b: http://h", "hook: ./h"]
-        );
-        let policies = ws.join(".castor/policies");
-        let look = |it: &ProjectFiles| {
-            it.with_trusted(|reader, folders| {
-                let names = (folders.list)(&policies).unwrap();
-                (names, (reader.read)(&policies.join("p.toml")).ok(), (reader.read)(&root.join("w/.env")).ok())
-            })
-        };
-        assert_eq!(look(&project), (vec![], None, Some(b"A=2".to_vec())));
-        project.trust_all();
-        write(&policies.join("p.toml"), "two");
-        write(&policies.join("q.toml"), "new");
-        assert_eq!(look(&project).0, ["p.toml"]);
-        assert_eq!(look(&project).1.unwrap(), b"one");
-        assert_eq!(project.env_file().unwrap().1, b"A=1");
-    }
-
-    /// Settings count while all that they would run is what was trusted.
-    #[test]
-    #[allow(clippy::disallowed_methods)]
-    fn programs_are_a_part_of_their_settings() {
-        let (_keep, root, env) = ground();
-        let settings = r#"{"mcpServers": {
-            "a": {"command": "node", "args": ["--import=./boot.js", "tools/s.js", "src", "no.js"], "env": {"X": "-r $PWD/lib/r.js"}},
-            "b": {"command": "./run", "cwd": "tools"}, "c": {"command": ".venv/bin/python"}},
-            "hooks": {"BeforeAgent": [{"hooks": [{"command": "sh '$GEMINI_PROJECT_DIR/hook.sh' && ../up.sh"}]}]}}"#;
-        let ws = root.join("w");
-        write(&ws.join(".gemini/settings.json"), settings);
-        write(&ws.join(".castor/settings.json"), "{}");
-        let files = ["boot.js", "tools/s.js", "tools/run", "lib/r.js", "hook.sh", "../up.sh", "src/x", "start"];
-        files.iter().for_each(|it| write(&ws.join(it), it));
-        fs::create_dir_all(ws.join(".venv/bin")).unwrap();
-        write(&root.join("python3"), "");
-        std::os::unix::fs::symlink(root.join("python3"), ws.join(".venv/bin/python")).unwrap();
-        let read = || ProjectFiles::read(&env, &ws, &ws);
-        let of_programs = |it: &ProjectFiles| {
-            let all = it.all_files().into_iter().filter(|it| it.kind == TrustedFileKind::Program);
-            all.map(|it| it.name).collect::<Vec<_>>()
-        };
-        let want = [".venv/bin/python", "boot.js", "hook.sh", "lib/r.js", "tools/run", "tools/s.js"];
-        let mut found = of_programs(&read());
-        found.sort();
-        assert_eq!(found, want);
-
-        let first = trusted_hashes(&read().all_files());
-        let standing = |project: &ProjectFiles, name: &str| project.file_states().find(|it| it.0 == name).unwrap().1;
-        let ours = ".gemini/settings.json";
-        for changed in want {
-            let mut project = read();
-            project.trust_files(split_covered(&project.all_files(), &first).0);
-            assert!(standing(&project, ours), "{changed}");
-            let file = ws.join(changed);
-            let before = fs::read_to_string(&file).unwrap();
-            fs::remove_file(&file).unwrap();
-            write(&file, "other");
-            let mut project = read();
-            let (names, open) = split_covered(&project.all_files(), &first);
-            assert_eq!(open, [(changed.to_owned(), false)]);
-            assert_eq!(project.describe_programs(|it| it == changed).len(), 4, "{changed}");
-            project.trust_files(names);
-            project.mark_unapproved(&open);
-            let why = match changed == ours {
-                true => "changed since you trusted the folder".to_owned(),
-                false => format!("it starts {changed}, which is changed since you trusted the folder"),
-            };
-            assert_eq!(project.changes(), [format!("{ours} is not used: {why}")]);
-            assert!(!standing(&project, ours) && standing(&project, ".castor/settings.json"), "{changed}");
-            fs::remove_file(&file).unwrap();
-            match changed.starts_with(".venv") {
-                true => std::os::unix::fs::symlink(root.join("python3"), &file).unwrap(),
-                false => write(&file, &before),
-            }
-        }
-        write(
-            &ws.join(".gemini/settings.json"),
-            &settings.replace("no.js", &(0..5000).map(|it| format!("{it} ")).collect::<String>()),
-        );
-        let mut project = read();
-        project.trust_all();
-        assert!(!standing(&project, ours));
-    }
-
-    #[test]
-    #[allow(clippy::disallowed_methods)]
-    fn links_out_and_the_users_own_folders_are_no_part_of_it() {
-        let (_keep, root, env) = ground();
-        write(&root.join("secret"), "A=1");
-        write(&root.join("h/.gemini/settings.json"), "{}");
-        fs::create_dir_all(root.join("w")).unwrap();
-        std::os::unix::fs::symlink(root.join("secret"), root.join("w/.env")).unwrap();
-        let mut project = ProjectFiles::read(&env, &root.join("w"), &root.join("w"));
-        project.trust_all();
-        assert_eq!(project.all_files().len(), 1);
-        assert!(project.all_files()[0].hash.is_none() && project.env_file().is_none());
-        assert!(ProjectFiles::read(&env, &root.join("h"), &root.join("h")).all_files().is_empty());
-    }
-
-    /// Rules in it might have denied something.
-    #[test]
-    #[allow(clippy::disallowed_methods)]
-    fn folder_that_cannot_be_read_is_named_and_never_used() {
-        let (_keep, root, env) = ground();
-        fs::create_dir_all(root.join("w/.castor")).unwrap();
-        std::os::unix::fs::symlink("policies", root.join("w/.castor/policies")).unwrap();
-        let mut project = ProjectFiles::read(&env, &root.join("w"), &root.join("w"));
-        project.trust_all();
-        assert_eq!(project.file_states().collect::<Vec<_>>(), [(".castor/policies", false)]);
-        assert!(project.all_files()[0].hash.is_none());
-    }
-}
+mod tests;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::world::workspace::agents::CLAUDE_TOOLS;
+
 /// Events of Claude Code, and ours.
 const EVENTS: &[(&str, &str)] = &[
     ("PreToolUse", "BeforeTool"),
@@ -12,18 +14,6 @@ const EVENTS: &[(&str, &str)] = &[
     ("SessionStart", "SessionStart"),
     ("SessionEnd", "SessionEnd"),
     ("Notification", "Notification"),
-];
-/// Tools of Claude Code, and ours.
-const TOOLS: &[(&str, &str)] = &[
-    ("Bash", "run_shell_command"),
-    ("Edit", "replace"),
-    ("Glob", "glob"),
-    ("Grep", "grep_search"),
-    ("LS", "list_directory"),
-    ("MultiEdit", "replace"),
-    ("Read", "read_file"),
-    ("TodoWrite", "write_todos"),
-    ("Write", "write_file"),
 ];
 /// What of a hook has a meaning here.
 const MEMBERS: &[&str] = &["type", "command", "timeout", "name", "description", "env", "statusMessage"];
@@ -121,7 +111,7 @@ impl Migration {
     }
 
     fn tool(&mut self, event: &str, word: &str) -> String {
-        if let Some((_, ours)) = TOOLS.iter().find(|(theirs, _)| *theirs == word) {
+        if let Some((_, ours)) = CLAUDE_TOOLS.iter().find(|(theirs, _)| *theirs == word) {
             self.renames = true;
             return (*ours).to_owned();
         }
@@ -168,7 +158,7 @@ impl Migration {
     /// Settings, and what is to be known about them.
     pub fn into_parts(mut self) -> (Value, Vec<String>) {
         if self.renames {
-            let names: Vec<String> = TOOLS.iter().map(|(theirs, ours)| format!("{theirs} is {ours}")).collect();
+            let names: Vec<String> = CLAUDE_TOOLS.iter().map(|(theirs, ours)| format!("{theirs} is {ours}")).collect();
             self.note(&format!("scripts that look at tool_name and tool_input get castor's: {}", names.join(", ")));
         }
         if !self.hooks.is_empty() {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{exits::EXIT_INPUT, terminal_text::escape_line};
 use crate::{
     app::session::hooks,
-    base::{path::AbsPath, text},
+    base::{path::AbsPath, text, trust::TrustedFileKind},
     engine::hooks::Switches,
     world::{
         disk,
@@ -71,7 +71,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     if !ground.trust.is_trusted() {
         writeln!(out, "\n{folder} is not trusted: its own hooks do not run.")?;
     }
-    for it in ground.project.changes() {
+    for it in ground.project.changes(TrustedFileKind::Settings) {
         writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(&it))?;
     }
     for it in &ground.warnings {

@@ -5,6 +5,7 @@ use std::fs;
 use super::{load, save_decision, save_fresh_decision};
 use crate::{
     base::{
+        agent::{AgentDefinition, AgentOrigin},
         path::AbsPath,
         trust::{Trust, TrustChoice},
     },
@@ -163,4 +164,37 @@ fn a_spoilt_record_admits_nothing() {
     }
     fs::write(file, &good).unwrap();
     assert_eq!(counts(), (1, 1, false, false));
+}
+
+/// An agent counts as it was trusted, with what its servers run.
+#[test]
+fn agents_count_under_trust_alone() {
+    let agent = |name: &str, more: &str| format!("---\nname: {name}\ndescription: d\n{more}---\nT");
+    let disk = Disk::new();
+    disk.write("w/.claude/agents/a.md", &agent("a", ""));
+    disk.write("w/.gemini/agents/b.md", &agent("b", "mcp_servers: {s: {command: ./run}}\n"));
+    disk.write("w/.gemini/agents/_c.md", "x");
+    disk.write("w/run", "1");
+    let own = || {
+        let found = load(&disk.env, &disk.root.join("w")).agents(&|_| None);
+        let of_workspace = |it: &&AgentDefinition| matches!(it.origin, AgentOrigin::Workspace(_));
+        found.definitions.iter().filter(of_workspace).map(|it| it.descriptor.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let notice = load(&disk.env, &disk.root.join("w")).doubt.unwrap().notice;
+    assert!(notice.starts_with("This folder is not trusted, so its own programs, agents are not used."), "{notice}");
+    let all = [".gemini/agents/b.md", ".claude/agents/a.md", "run (would run)", "MCP server s: ./run"];
+    assert_eq!((disk.asked("w").0, own()), (all.map(str::to_owned).to_vec(), String::new()));
+    disk.trust("w", TrustChoice::Folder);
+    assert_eq!((disk.asked("w").0, own()), (vec![], "b a".to_owned()));
+    disk.write("w/.claude/agents/a.md", &agent("a", "model: haiku\n"));
+    disk.write("w/.castor/agents/d.md", &agent("d", ""));
+    let changed = [".castor/agents/d.md (new)", ".claude/agents/a.md (changed)"];
+    assert_eq!((disk.asked("w").0, own()), (changed.map(str::to_owned).to_vec(), "b".to_owned()));
+    disk.trust("w", TrustChoice::Folder);
+    assert_eq!(own(), "d b a");
+    disk.write("w/run", "2");
+    let changed = ["run (changed)", "MCP server s: ./run"];
+    assert_eq!((disk.asked("w").0, own()), (changed.map(str::to_owned).to_vec(), "d a".to_owned()));
+    disk.trust("w", TrustChoice::Never);
+    assert_eq!(own(), "");
 }

@@ -1,0 +1,138 @@
+//! Agents of a session: definitions from files and castor's own, as the settings change them.
+
+use crate::{
+    app::{
+        session::policies::own_tools,
+        settings::{self, AgentOverride, McpSettings, Settings, Sources},
+    },
+    base::{
+        agent::{AgentDefinition, AgentRun, Agents, LocalAgent},
+        mcp::merge_servers,
+    },
+    engine::{policy::current_name, routing::aliases::Aliases},
+    world::workspace::{Warning, agents::FoundAgents, folder_config::FolderConfig},
+};
+
+/// Words of Claude Code for models. They mean something only where an alias says what.
+const CLAUDE_MODELS: &[&str] = &["haiku", "opus", "sonnet"];
+
+/// The agents of a folder; those that settings switch off are marked. Empty where there are to be none.
+pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warning>) {
+    let layers = ground.layers();
+    // Their form was checked with all other settings.
+    let (wanted, _) = settings::agents(Sources { layers: &layers, env: &ground.env, flags: &[] });
+    if !wanted.enabled {
+        return (Agents::default(), Vec::new());
+    }
+    let FoundAgents { mut definitions, warnings } = ground.agents(&tool_name);
+    for it in &mut definitions {
+        if let Some(change) = wanted.overrides.get(&it.descriptor.name) {
+            apply(change, it);
+        }
+        if let AgentRun::Local(run) = &mut it.run {
+            run.model = run.model.take().filter(|it| has_meaning(it, &settings.models.aliases));
+            bind_servers(run, ground, &settings.mcp);
+        }
+    }
+    (definitions.into(), warnings)
+}
+
+/// What castor calls a tool of its own today.
+pub fn tool_name(name: &str) -> Option<String> {
+    let name = current_name(name);
+    own_tools().iter().any(|it| it.name == name).then(|| name.to_owned())
+}
+
+fn has_meaning(model: &str, aliases: &Aliases) -> bool {
+    !CLAUDE_MODELS.contains(&model) || aliases.knows(model)
+}
+
+fn apply(change: &AgentOverride, it: &mut AgentDefinition) {
+    it.enabled = change.enabled.unwrap_or(true);
+    let limits = &mut it.descriptor.constraints;
+    limits.max_turns = change.max_turns.or(limits.max_turns);
+    limits.max_time_minutes = change.max_time_minutes.or(limits.max_time_minutes);
+    let AgentRun::Local(run) = &mut it.run else { return };
+    if let Some(model) = &change.model {
+        run.model = Some(model.clone()).filter(|it| it != "inherit");
+    }
+    run.temperature = change.temperature.or(run.temperature);
+    if let Some(tools) = &change.tools {
+        let tools: Vec<String> = tools.iter().map(|it| current_name(it).to_owned()).collect();
+        it.descriptor.required_tools = tools.iter().filter(|it| *it != "*").cloned().collect();
+        run.tools = Some(tools);
+    }
+    if !change.mcp_servers.is_empty() {
+        run.mcp_servers = merge_servers(change.mcp_servers.clone(), std::mem::take(&mut run.mcp_servers));
+        it.descriptor.own_tools = run.mcp_servers.iter().map(|it| format!("mcp_{}_*", it.name)).collect();
+    }
+}
+
+/// As servers of settings: in an untrusted folder none starts, as it could put a program in their way.
+fn bind_servers(run: &mut LocalAgent, ground: &FolderConfig, settings: &McpSettings) {
+    run.mcp_servers.retain(|it| ground.trust.is_trusted() && settings.exclusion_reason(&it.name).is_none());
+    run.mcp_servers.iter_mut().for_each(|it| *it = ground.bind_server(it));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agents;
+    use crate::{
+        app::{cli::testing::Ground, session::place::load_ground, settings::options::Options},
+        base::agent::{AgentDefinition, AgentRun},
+    };
+
+    const FILE: &str = "---\nname: a\ndescription: d\nmodel: sonnet\ntools: [read_file, edit]\nmcp_servers:\n  s: {command: ./run}\n  t: {command: x}\n---\nT";
+
+    /// Name, whether it is enabled, its model, turns, tools and servers.
+    fn found(ground: &Ground, trust: &str) -> Vec<String> {
+        let (ground, settings) = load_ground(&Options::default(), &ground.env(trust), &ground.root.join("w"));
+        let shown = |it: &AgentDefinition| {
+            let AgentRun::Local(run) = &it.run else { panic!("{it:?}") };
+            let server = |it: &crate::base::mcp::McpServerConfig| format!("{}:{}", it.name, it.scripts.len());
+            let servers: Vec<String> = run.mcp_servers.iter().map(server).collect();
+            let (own, model) = (&it.descriptor, run.model.as_deref().unwrap_or("-"));
+            let turns = own.constraints.turns();
+            format!("{} {} {model} {turns} {:?} {servers:?}", own.name, it.enabled, run.tools.as_deref().unwrap_or(&[]))
+        };
+        agents(&ground, &settings).0.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn settings_change_agents() {
+        let ground = Ground::new();
+        ground.write("w/.castor/agents/a.md", FILE);
+        ground.write("w/run", "");
+        let built_in = |tail: &str| {
+            let tools = r#"["list_directory", "read_file", "glob", "grep_search"]"#;
+            vec![format!("codebase_investigator true - 50 {tools} []"), format!("generalist {tail}")]
+        };
+        let with = |mut all: Vec<String>, it: &str| {
+            all.push(it.to_owned());
+            all
+        };
+        let plain = "true - 20 [] []";
+        let own = r#"a true - 30 ["read_file", "replace"] ["s:1", "t:0"]"#;
+        assert_eq!(found(&ground, "true"), with(built_in(plain), own));
+        assert_eq!(found(&ground, "false"), built_in(plain));
+        let settings = r#"{"agents": {"overrides": {
+            "generalist": {"enabled": false, "runConfig": {"maxTurns": 5}, "modelConfig": {"model": "flash"}},
+            "a": {"tools": ["search_file_content"], "mcpServers": {"t": {"command": "y"}, "u": {"command": "z"}}}
+        }}, "mcp": {"excluded": ["u"]}, "modelConfigs": {"customAliases": {"sonnet": {"modelConfig": {"model": "m"}}}}}"#;
+        ground.write("h/.castor/settings.json", settings);
+        let own = r#"a true sonnet 30 ["grep_search"] ["t:0", "s:1"]"#;
+        assert_eq!(found(&ground, "true"), with(built_in("false flash 5 [] []"), own));
+        ground.write("w/.castor/settings.json", r#"{"experimental": {"enableAgents": false}}"#);
+        assert!(found(&ground, "true").is_empty());
+    }
+
+    /// The folder could put a program in the way of the user's own servers.
+    #[test]
+    fn servers_of_agents_start_in_trusted_folders_only() {
+        let ground = Ground::new();
+        ground.write("h/.gemini/agents/a.md", FILE);
+        ground.write("w/x", "");
+        assert!(found(&ground, "true")[2].ends_with(r#"["s:0", "t:0"]"#));
+        assert!(found(&ground, "false")[2].ends_with("[]"));
+    }
+}
