@@ -9,7 +9,7 @@ use crate::{
         model::{catalog::Catalog, model_factory::ModelContext, reachability},
         panics::FaultPoint,
         session::{
-            confinement, hooks,
+            agents, confinement, hooks,
             host::SessionHost,
             mcp_servers::ServerRequest,
             modes::{allowed_modes, offered_modes},
@@ -22,6 +22,7 @@ use crate::{
         settings::{McpSettings, Settings, options::Options},
     },
     base::{
+        agent::Agents,
         ids::SessionId,
         log::Mode,
         mcp::merge_servers,
@@ -137,6 +138,7 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, ter
         .with_hooks(hooks::load_hooks(ground))
         .with_planning(planning(host.store, id, ground, settings))
         .with_checkpoints(settings.children.checkpoints)
+        .with_agents(session_agents(ground, settings))
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.
@@ -203,6 +205,15 @@ fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, setting
     let folder = disk::real_path(&scratch).unwrap_or(scratch).join(PLANS);
     let modes = allowed_modes(&ground.trust, settings).into_iter().filter(|it| *it != Mode::Plan).collect();
     Planning { folder: Some(folder), modes }
+}
+
+/// What it may start.
+fn session_agents(ground: &FolderConfig, settings: &Settings) -> Agents {
+    let (agents, warnings) = agents::agents(ground, settings);
+    for it in &warnings {
+        tracing::warn!("{it}");
+    }
+    agents
 }
 
 fn session_rules(ground: &FolderConfig) -> policies::FolderRules {
