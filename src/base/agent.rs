@@ -24,7 +24,7 @@ pub struct AgentDescriptor {
     /// When to use it, for the model that may start it.
     pub description: String,
     pub executor: AgentKind,
-    /// Of its arguments; `None`: `{prompt}`, and it is started by `invoke_agent`.
+    /// Of its arguments; `None`: `{query}`, and it is started by `invoke_agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
     /// Of its result; `None`: text.
@@ -200,8 +200,8 @@ impl AgentDescriptor {
     /// The schema of its arguments.
     pub fn input(&self) -> Value {
         self.input_schema.clone().unwrap_or_else(|| {
-            let prompt = json!({ "type": "string", "description": "What it is to do, with all that it has to know." });
-            json!({ "type": "object", "properties": { "prompt": prompt }, "required": ["prompt"] })
+            let query = json!({ "type": "string", "description": "What it is to do, with all that it has to know." });
+            json!({ "type": "object", "properties": { "query": query }, "required": ["query"] })
         })
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     },
     engine::{
         record::SessionOrigin,
-        scheduler::delegate::delegation,
+        scheduler::delegate::{agent_name, delegation},
         session::Session,
         step::{Effect, Input, OptionValue, StepOutput},
         turn::{ChildStart, child_spec},
@@ -48,8 +48,8 @@ pub fn start(state: &mut State, parent: &SessionId, effect: EffectId, run: Effec
     let Effect::Run { call, .. } = &run else { return };
     let link = ParentLink { session: parent.clone(), effect, run: run.clone(), is_told_to_wait: false };
     if let Err(why) = begin(state, link, call) {
-        let name = call.name.clone();
-        end_call(state, parent, effect, run, failed(&name, &why));
+        let output = failed(agent_name(call), &why);
+        end_call(state, parent, effect, run, output);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Scheduler, call::CallState, delegate};
+use super::{Scheduler, call::CallState, complete_task, delegate};
 use crate::{
     base::{
         content::{Part, joined_text},
@@ -46,6 +46,12 @@ impl Scheduler {
 /// What of an event is told above; `None`: nothing.
 fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
     let (kind, data) = match &event.kind {
+        // Its result says the same.
+        EventKind::ToolRequest { name, .. } | EventKind::ToolResponse { name, error: None, .. }
+            if name == complete_task::NAME =>
+        {
+            return None;
+        }
         EventKind::Message { content, .. } => {
             let subject = content.iter().find_map(subject)?;
             (ActivityKind::ThoughtChunk, json!({ "text": subject }))

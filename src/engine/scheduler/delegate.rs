@@ -13,6 +13,8 @@ use crate::base::{
 
 /// Starts any agent with a text.
 pub const INVOKE: &str = "invoke_agent";
+/// The argument of agents that name none.
+pub(in crate::engine) const QUERY: &str = "query";
 /// Children that run at once; more wait for one of them.
 pub(super) const MAX_CHILDREN: usize = 8;
 
@@ -109,7 +111,7 @@ pub(super) fn as_rules_see(call: &ToolCall) -> (String, Value) {
 }
 
 /// The agent that a call starts, as the call names it.
-pub(super) fn agent_name(call: &ToolCall) -> &str {
+pub fn agent_name(call: &ToolCall) -> &str {
     let named = call.args.get("agent_name").and_then(Value::as_str).filter(|_| call.name == INVOKE);
     named.unwrap_or(&call.name)
 }
@@ -130,7 +132,7 @@ pub fn delegation<'a>(agents: &'a [AgentDefinition], tool: &str, args: &Value) -
     let name = said("agent_name").ok_or_else(|| invalid("invoke_agent needs `agent_name`.".to_owned()))?;
     let prompt = said("prompt").ok_or_else(|| invalid("invoke_agent needs `prompt`, a text.".to_owned()))?;
     let agent = find(agents, name).ok_or_else(|| not_found(agents, name))?;
-    let key = text_argument(agent).unwrap_or_else(|| "prompt".to_owned());
+    let key = text_argument(agent).unwrap_or_else(|| QUERY.to_owned());
     Ok(Delegation { agent, input: Map::from_iter([(key, prompt.into())]) })
 }
 
@@ -156,9 +158,7 @@ impl Call {
     pub(super) fn resolve_delegation(&mut self, cx: &mut CallContext<'_, '_>) {
         match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
             Ok(it) => {
-                let name = it.agent.descriptor.display_name.as_deref().unwrap_or(&it.agent.descriptor.name);
-                let task = it.input.values().find_map(Value::as_str).unwrap_or_default();
-                let targets = Targets { title: delegation_title(name, task), ..Targets::default() };
+                let targets = Targets { title: delegation_title(&self.call), ..Targets::default() };
                 self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
@@ -169,11 +169,15 @@ impl Call {
     }
 }
 
-fn delegation_title(agent: &str, task: &str) -> String {
-    match text::first_line(task, 200) {
-        it if it.is_empty() => agent.to_owned(),
-        it => format!("{agent}: {it}"),
-    }
+/// The agent, and the first line of what it is to do.
+pub(super) fn delegation_title(call: &ToolCall) -> String {
+    let said = |args: &Map<String, Value>| match args.get("prompt") {
+        Some(Value::String(it)) => Some(it.clone()),
+        _ => args.iter().filter(|it| it.0 != "agent_name").find_map(|it| it.1.as_str().map(str::to_owned)),
+    };
+    let task = call.args.as_object().and_then(said).map(|it| text::first_line(&it, 200)).unwrap_or_default();
+    let agent = text::head(agent_name(call), 200);
+    if task.is_empty() { agent.to_owned() } else { format!("{agent}: {task}") }
 }
 
 /// Whether the agent has no tool that changes anything: then nothing has to be held for its run.

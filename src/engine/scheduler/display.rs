@@ -8,9 +8,9 @@ use crate::{
         log::Grant,
         path::AbsPath,
         text,
-        tool::{ToolCall, ToolKind},
+        tool::{PolicyClass, ToolCall, ToolKind},
     },
-    engine::scheduler::toolbox::Toolbox,
+    engine::scheduler::{delegate::delegation_title, toolbox::Toolbox},
 };
 
 /// Longest title, in characters.
@@ -23,6 +23,7 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
     let path = said("file_path").or_else(|| said("dir_path")).filter(|it| !it.starts_with('~')).map(|it| cwd.join(it));
     let title = match (spec, said("command"), &path, said("pattern")) {
         (None, ..) => call.name.clone(),
+        (Some(it), ..) if it.traits.class == PolicyClass::Delegate => delegation_title(call),
         // Arguments of tools from outside mean what their makers want.
         (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
         (_, Some(command), ..) => command.to_owned(),

@@ -63,9 +63,10 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, cause:
         tell_error(cx, message, PROTOCOL_VIOLATION);
     }
     if turn.recovery.is_some() {
-        if !matches!(cause, Cause::TaskCompleted(_) | Cause::Cancelled) {
-            let message = format!("Graceful recovery attempt failed. Reason: {}", cause.why());
-            tell_error(cx, message, RECOVERY_TURN);
+        match cause {
+            Cause::TaskCompleted(_) => cx.step.emit_notice("Graceful recovery succeeded."),
+            Cause::Cancelled => (),
+            _ => tell_error(cx, format!("Graceful recovery attempt failed. Reason: {}", cause.why()), RECOVERY_TURN),
         }
         return None;
     }

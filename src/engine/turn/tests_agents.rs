@@ -37,7 +37,7 @@ fn helper(words: &str) -> AgentDefinition {
         schema: json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
     };
     let local = LocalAgent {
-        instructions: "You help with ${prompt}.".to_owned(),
+        instructions: "You help with ${query}.".to_owned(),
         output: words.contains("output").then_some(output),
         ..LocalAgent::default()
     };
