@@ -9,7 +9,7 @@ use crate::base::{
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
-    ids::{CallId, CheckpointId, MessageId, SessionId},
+    ids::{CallId, CheckpointId, MessageId, SessionId, ThreadId},
     limits::Limits,
     memory::MemoryFile,
     model::Failure,
@@ -50,6 +50,12 @@ pub enum Fact {
         /// The session that this one is a copy of, up to a point.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<SessionId>,
+        /// The call that this session carries out, if an agent's run is what it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_of: Option<ChildLink>,
+        /// That of its events; `None`: the main thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<ThreadId>,
     },
     /// Something was shown.
     Event {
@@ -234,6 +240,13 @@ fn is_false(it: &bool) -> bool {
 
 fn is_zero(it: &u64) -> bool {
     *it == 0
+}
+
+/// The call of another session that an agent's run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChildLink {
+    pub session: SessionId,
+    pub call: CallId,
 }
 
 /// What stands for the result of a call.

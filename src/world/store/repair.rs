@@ -167,6 +167,8 @@ fn rebuild_first_line(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result
         model: model.unwrap_or_default(),
         principal: Principal::Root,
         parent: None,
+        child_of: None,
+        thread: None,
     };
     serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
 }
