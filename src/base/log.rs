@@ -19,8 +19,9 @@ use crate::base::{
 
 pub use crate::base::{grant::Grant, mode::Mode};
 
-/// The version this castor writes. Newer ones are read as far as they are understood.
-pub const VERSION: u32 = 1;
+/// The version this castor writes. Newer ones are read as far as they are understood, and never written. Version 1 had
+/// events of version 1.
+pub const VERSION: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
@@ -56,6 +57,11 @@ pub enum Fact {
         /// That of its events; `None`: the main thread.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<ThreadId>,
+    },
+    /// A log of an older version goes on in this one.
+    Version {
+        version: u32,
+        castor: String,
     },
     /// Something was shown.
     Event {
@@ -230,6 +236,15 @@ pub enum Fact {
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
+}
+
+/// The newest version that a log has lines of, as far as it says so.
+pub fn newest_version(entries: &[Entry]) -> u32 {
+    let version = |it: &Entry| match it.fact {
+        Fact::Created { version, .. } | Fact::Version { version, .. } => Some(version),
+        _ => None,
+    };
+    entries.iter().filter_map(version).max().unwrap_or_default()
 }
 
 // The signature that serde wants.

@@ -71,3 +71,71 @@ impl EventStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{
+        base::{
+            clock::Now,
+            content::Part,
+            event::{EventKind, Speaker},
+            hook::HookEvent,
+            ids::{MessageId, SessionId, StreamId, ThreadId},
+            log::{ChildLink, Entry, Fact, Mode, Principal},
+            path::AbsPath,
+        },
+        engine::{
+            hooks::{HookNotice, HookOutcome},
+            record::{Record, SerialNumbers, SessionOrigin, Step},
+            step::{Act, StepOutput},
+        },
+    };
+
+    /// What the events of a session say of where they come from, in order; a replay of them goes on in the same way.
+    fn origins(principal: Principal, thread: Option<&str>) -> Vec<String> {
+        let (session, cwd) = (SessionId::from("a"), AbsPath::new("/w").unwrap());
+        let child_of = thread.map(|_| ChildLink { session: SessionId::from("p"), call: "c".into() });
+        let thread = thread.map(ThreadId::from);
+        let (roots, mode, model) = (vec![cwd.clone()], Mode::Default, String::new());
+        let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
+        let mut log = vec![Entry { at: 0, fact: origin.fact() }];
+        let mut record = Record::replay(&log).unwrap();
+        let (mut serial, mut out) = (SerialNumbers::default(), StepOutput::default());
+        let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1, seed: 0 }, &mut out);
+        step.begin_stream(StreamId::from("t"));
+        let (role, message_id, content) = (Speaker::User, MessageId::from("m"), vec![Part::text("x")]);
+        step.emit_event(EventKind::Message { role, message_id, content, cuts: Vec::new() });
+        let notice = HookNotice { hook: "lint".to_owned(), text: "x".to_owned() };
+        let outcome = HookOutcome { notices: vec![notice], ..HookOutcome::default() };
+        step.log_hooks(HookEvent::AfterTool, &outcome, None, false);
+        let mut res = Vec::new();
+        for act in out.acts {
+            let Act::Log(entry) = act else { panic!("{act:?}") };
+            let Fact::Event { event: it } = &entry.fact else { panic!("{entry:?}") };
+            res.push(format!(
+                "{} {} {:?} {}",
+                it.id,
+                it.agent_id,
+                it.thread_id.as_ref().map(ThreadId::as_str),
+                it.source
+            ));
+            log.push(serde_json::from_value(json!(entry)).unwrap());
+        }
+        assert_eq!(Record::replay(&log).unwrap(), record);
+        res
+    }
+
+    #[test]
+    fn events_say_agent_thread_and_source() {
+        let expected = ["t-0 castor None agent", "t-1 castor None user", "t-2 castor None hooks/lint"];
+        assert_eq!(origins(Principal::Root, None), expected);
+        let expected = [
+            "t-0 run2 Some(\"run1.run2\") helper",
+            "t-1 run2 Some(\"run1.run2\") agent",
+            "t-2 run2 Some(\"run1.run2\") hooks/lint",
+        ];
+        assert_eq!(origins(Principal::Agent("helper".to_owned()), Some("run1.run2")), expected);
+    }
+}

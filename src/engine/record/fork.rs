@@ -30,8 +30,8 @@ impl Fork {
             }
         };
         let mut res: Vec<Entry> = parent.get(..end)?.to_vec();
-        // What was held for the parent is the parent's to give back.
-        res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. }));
+        // What was held for the parent is the parent's to give back, and the copy has one version.
+        res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Version { .. }));
         let copy = Record::replay(&res)?;
         let title = copy.title.as_deref().or(whole.title.as_deref()).map(fork_title);
         res.iter_mut().for_each(|it| self.set_session(it, title.as_deref()));

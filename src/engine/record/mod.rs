@@ -341,6 +341,7 @@ impl Record {
             Fact::Decision { decision: Decision::Ask, rule, .. } => self.past.commands.ask(rule),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
+            | Fact::Version { .. }
             | Fact::AttemptFailed { .. }
             | Fact::Fallback { .. }
             | Fact::Decision { .. }

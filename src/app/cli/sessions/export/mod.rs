@@ -19,8 +19,8 @@ use crate::base::log::Entry;
 
 /// The word by which castor knows its own exports again.
 pub const FORMAT: &str = "castor-session";
-/// Of the JSON form.
-pub const VERSION: u32 = 1;
+/// Of the JSON form: version 1 had events of version 1.
+pub const VERSION: u32 = 2;
 
 /// Everything, for programs; `castor sessions import` reads it.
 pub fn json(story: &Story<'_>, entries: &[Entry]) -> String {
