@@ -19,6 +19,9 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
     match it {
         StoreError::NotFound { .. } => error::session_not_found(id.as_str()),
         StoreError::Locked { holder, .. } => error::locked(id.as_str(), json!(holder), &it.to_string()),
+        StoreError::Newer { .. } => {
+            error::failed("log", &format!("{it}. Update castor, or fork the session: the copy is of this version."))
+        }
         StoreError::Unrepairable { .. } => {
             let fix = "Begin another session; castor leaves the log unchanged.";
             error::failed("log", &format!("{it}. {fix}"))

@@ -21,6 +21,10 @@ pub enum Part {
     },
     /// Inline bytes, base64.
     Media {
+        /// `mime` in logs of version 1.
+        #[serde(rename = "mimeType", alias = "mime")]
+        // Old lines need not have this name.
+        #[schemars(default, transform = without_default)]
         mime: String,
         data: Arc<str>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,13 +35,18 @@ pub enum Part {
         uri: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// `mime` in logs of version 1.
+        #[serde(rename = "mimeType", alias = "mime", default, skip_serializing_if = "Option::is_none")]
         mime: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Arc<str>>,
     },
+}
+
+fn without_default(schema: &mut schemars::Schema) {
+    schema.remove("default");
 }
 
 impl Part {

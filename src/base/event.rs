@@ -1,5 +1,7 @@
 //! AgentEvents: everything that a session reports, in the order in which it happened.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,13 +9,18 @@ use serde_json::{Map, Value};
 use crate::base::{
     agent::AgentResult,
     content::Part,
-    ids::{CallId, MessageId, SessionId, StreamId},
+    ids::{AgentId, CallId, MessageId, SessionId, StreamId, ThreadId},
+    iso_time,
     model::{Purpose, Usage},
     money::Money,
     path::AbsPath,
     terminal::Screen,
     tool::{Display, FileKnowledge, ToolError, ToolKind},
 };
+
+/// The shape of events as castor sends them. Version 1 had no `agentId`, `threadId` and `source`, `mime` for `mimeType`,
+/// and milliseconds for timestamps.
+pub const EVENTS_VERSION: u32 = 2;
 
 /// The kind of a custom event that tells the user something beside the conversation: `{"text": …}`.
 pub const NOTICE: &str = "notice";
@@ -52,17 +59,84 @@ pub enum CompactionStatus {
 
 /// One thing that a session told. Ids are `<stream>-<counter>`, unique within the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "EventLine")]
 pub struct AgentEvent {
     pub id: String,
     pub stream_id: StreamId,
-    /// Milliseconds since the Unix epoch.
+    /// In UTC with milliseconds. In memory: milliseconds since the Unix epoch.
+    #[serde(with = "iso_time")]
+    #[schemars(with = "IsoText")]
     pub timestamp: u64,
+    /// The agent that emitted it.
+    pub agent_id: AgentId,
+    /// Absent: the main thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<ThreadId>,
+    /// `user`, `agent` for the main agent, another agent's name, or `hooks/` with a hook's name.
+    pub source: EventSource,
     #[serde(flatten)]
     pub kind: EventKind,
-    /// `source`, `code` and what else belongs to no field.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Map::is_empty")]
+    /// `code` and what else belongs to no field.
+    #[serde(rename = "_meta", skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
+}
+
+/// Whose word an event is.
+pub type EventSource = Cow<'static, str>;
+
+pub const USER_SOURCE: EventSource = Cow::Borrowed("user");
+pub const AGENT_SOURCE: EventSource = Cow::Borrowed("agent");
+
+impl AgentEvent {
+    /// An event of the main agent's thread.
+    pub fn of_main(id: String, stream_id: StreamId, timestamp: u64, kind: EventKind) -> Self {
+        let (agent_id, source) = (AgentId::main(), kind.source());
+        Self { id, stream_id, timestamp, agent_id, thread_id: None, source, kind, meta: Map::new() }
+    }
+}
+
+/// An event as logs of all versions have it: those of version 1 do not say whose it is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct EventLine {
+    id: String,
+    stream_id: StreamId,
+    /// ISO 8601; in logs of version 1 milliseconds since the Unix epoch.
+    #[serde(deserialize_with = "iso_time::deserialize")]
+    #[schemars(with = "TimeOfAnyVersion")]
+    timestamp: u64,
+    /// The agent that emitted it; absent: `castor`, the main agent.
+    agent_id: Option<AgentId>,
+    /// Absent: the main thread.
+    thread_id: Option<ThreadId>,
+    /// Absent: `user` for the user's messages, else `agent`.
+    source: Option<EventSource>,
+    #[serde(flatten)]
+    kind: EventKind,
+    #[serde(rename = "_meta", default)]
+    meta: Map<String, Value>,
+}
+
+impl From<EventLine> for AgentEvent {
+    fn from(it: EventLine) -> Self {
+        let EventLine { id, stream_id, timestamp, agent_id, thread_id, source, kind, meta } = it;
+        let agent_id = agent_id.unwrap_or_else(AgentId::main);
+        let source = source.unwrap_or_else(|| kind.source());
+        Self { id, stream_id, timestamp, agent_id, thread_id, source, kind, meta }
+    }
+}
+
+#[derive(JsonSchema)]
+#[serde(transparent)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct IsoText(#[schemars(extend("format" = "date-time"))] String);
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum TimeOfAnyVersion {
+    Iso(IsoText),
+    Milliseconds(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +146,6 @@ pub enum EventKind {
     Initialize {
         session_id: SessionId,
         workspace: AbsPath,
-        agent_id: String,
     },
     SessionUpdate {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,6 +164,9 @@ pub enum EventKind {
     AgentStart {},
     AgentEnd {
         reason: EndReason,
+        /// The cause for programs: `code` of an error, the result of a run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
     },
     ToolRequest {
         request_id: CallId,
@@ -153,6 +229,16 @@ pub enum EventKind {
     Unknown,
 }
 
+impl EventKind {
+    /// Whose word it is in the main thread, unless somebody else is named.
+    pub fn source(&self) -> EventSource {
+        match self {
+            Self::Message { role: Speaker::User, .. } => USER_SOURCE,
+            _ => AGENT_SOURCE,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
@@ -195,6 +281,10 @@ pub enum ToolProgress {
     /// What it printed since the last such event; its end is kept where that was too much. Escape sequences are in it
     /// only when the client draws it.
     Printed { text: String },
+    /// The user is asked about something that it does: its time stands still.
+    Waiting,
+    /// What the user was asked is settled.
+    Resumed,
     /// What the sub-agent does that the call started.
     Activity { activity: Box<Activity> },
 }

@@ -58,6 +58,27 @@ text_id!(
     /// The activity that one prompt starts, from `agent_start` to `agent_end`.
     StreamId
 );
+text_id!(
+    /// One run of an agent; `castor` is the main agent.
+    AgentId
+);
+text_id!(
+    /// The runs of agents from the main agent's child to this one, joined by points: `a.b` is a child of a child.
+    ThreadId
+);
+
+impl AgentId {
+    pub fn main() -> Self {
+        Self::from("castor")
+    }
+}
+
+impl ThreadId {
+    /// The run that the thread belongs to.
+    pub fn agent(&self) -> AgentId {
+        AgentId::from(self.0.rsplit('.').next().unwrap_or_default())
+    }
+}
 
 impl SessionId {
     /// The session of a sub-agent, below the one that the user speaks to.

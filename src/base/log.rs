@@ -9,7 +9,7 @@ use crate::base::{
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
-    ids::{CallId, CheckpointId, MessageId, SessionId},
+    ids::{CallId, CheckpointId, MessageId, SessionId, ThreadId},
     limits::Limits,
     memory::MemoryFile,
     model::Failure,
@@ -19,8 +19,9 @@ use crate::base::{
 
 pub use crate::base::{grant::Grant, mode::Mode};
 
-/// The version this castor writes. Newer ones are read as far as they are understood.
-pub const VERSION: u32 = 1;
+/// The version this castor writes. Newer ones are read as far as they are understood, and never written. Version 1 had
+/// events of version 1.
+pub const VERSION: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
@@ -50,6 +51,17 @@ pub enum Fact {
         /// The session that this one is a copy of, up to a point.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<SessionId>,
+        /// The call that this session carries out, if an agent's run is what it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_of: Option<ChildLink>,
+        /// That of its events; `None`: the main thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<ThreadId>,
+    },
+    /// A log of an older version goes on in this one.
+    Version {
+        version: u32,
+        castor: String,
     },
     /// Something was shown.
     Event {
@@ -226,6 +238,15 @@ pub enum Fact {
     Unknown,
 }
 
+/// The newest version that a log has lines of, as far as it says so.
+pub fn newest_version(entries: &[Entry]) -> u32 {
+    let version = |it: &Entry| match it.fact {
+        Fact::Created { version, .. } | Fact::Version { version, .. } => Some(version),
+        _ => None,
+    };
+    entries.iter().filter_map(version).max().unwrap_or_default()
+}
+
 // The signature that serde wants.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_false(it: &bool) -> bool {
@@ -234,6 +255,13 @@ fn is_false(it: &bool) -> bool {
 
 fn is_zero(it: &u64) -> bool {
     *it == 0
+}
+
+/// The call of another session that an agent's run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChildLink {
+    pub session: SessionId,
+    pub call: CallId,
 }
 
 /// What stands for the result of a call.

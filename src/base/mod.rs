@@ -16,6 +16,7 @@ pub mod guarded_names;
 pub mod history;
 pub mod hook;
 pub mod ids;
+pub mod iso_time;
 pub mod limits;
 pub mod log;
 pub mod mcp;

@@ -63,6 +63,36 @@ fn an_imported_transcript_loads_and_goes_on() {
     assert_eq!(kinds, expected.map(|it| format!("{it:?}")), "{told}");
 }
 
+/// A log that a newer castor went on with.
+#[test]
+fn a_log_of_a_newer_version_is_read_and_not_written() {
+    let sandbox = Sandbox::new();
+    let old = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/logs/v1-rewound.jsonl"));
+    let text = old.unwrap() + "{\"at\":1,\"fact\":\"version\",\"version\":3,\"castor\":\"9.0.0\"}\n";
+    let log = sandbox.write("home/.castor/sessions/v1-rewound.jsonl", &text);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let place = json!({"sessionId": "v1-rewound", "cwd": sandbox.workspace(), "mcpServers": []});
+    let why = "the log of session v1-rewound was written by a newer castor (version 3); this one knows 2";
+    for method in ["session/load", "session/resume"] {
+        let (answer, _) = client.call(method, place.clone()).unwrap();
+        assert!(answer["error"]["message"].as_str().is_some_and(|it| it.contains(why)), "{answer}");
+    }
+    let (events, _) = client.call("_castor/session/events", json!({"sessionId": "v1-rewound"})).unwrap();
+    let events = events["result"]["events"].as_array().unwrap();
+    for it in events {
+        crate::schemas::check("events", it).unwrap();
+    }
+    assert!(events.len() > 20);
+    client.end().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_castor"));
+    command.args(["run", "-m", "demo", "--resume", "v1-rewound", "go on"]).current_dir(sandbox.workspace());
+    let output = command.env("CASTOR_HOME", sandbox.home().join(".castor")).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains(why), "{told}");
+    assert_eq!(fs::read_to_string(&log).unwrap(), text);
+}
+
 fn check(log: &Path) -> Result<(), String> {
     let name = log.file_stem().unwrap().to_str().unwrap();
     let text = fs::read_to_string(log).unwrap();
@@ -97,7 +127,10 @@ fn replay(sandbox: &mut Sandbox, name: &str, text: &str) -> Result<String, Strin
     }
     client.end()?;
     let grown = fs::read_to_string(&copy).unwrap();
-    assert!(grown.starts_with(text), "{name}: the past was rewritten");
+    let added = grown.strip_prefix(text).unwrap_or_else(|| panic!("{name}: the past was rewritten"));
+    let is_old = !text.contains("\"version\":2,");
+    let n_versions = added.lines().filter(|it| it.contains("\"fact\":\"version\"")).count();
+    assert_eq!(n_versions, usize::from(is_old), "{name}: {added}");
     Ok(actual)
 }
 

@@ -42,7 +42,7 @@ pub const SCHEMAS: &[PublishedSchema] = &[
     PublishedSchema {
         name: "events",
         about: "AgentEvents, as `run --output-format events` prints them",
-        make: of::<AgentEvent>,
+        make: written::<AgentEvent>,
     },
     PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
     PublishedSchema { name: "doctor", about: "the object that `doctor --json` prints", make: of::<DoctorOutput> },
@@ -71,6 +71,11 @@ impl PublishedSchema {
 
 fn of<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// As castor writes it; what it reads may be of an older one.
+fn written<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
 }
 
 /// Returns the exit code: 0, or that of bad input for a name that nothing has.

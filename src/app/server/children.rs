@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, tz::TimeZone};
 use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     pending_requests::{self, ClientRequest},
@@ -25,8 +25,9 @@ use crate::{
         agent::{AgentResult, TerminateMode},
         content::Part,
         event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
-        ids::{EffectId, PromptId, SessionId},
-        log::{Mode, Principal},
+        ids::{EffectId, PromptId, SessionId, ThreadId},
+        log::{ChildLink, Mode, Principal},
+        money::Money,
         prompt_stats::PromptStats,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
@@ -65,7 +66,10 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let agent = delegation.agent.descriptor.name.clone();
     let ChildStart { spec, prompt, model } =
         child_spec(parent.session.spec(), record, &delegation, &today.to_string())?;
-    let id = link.session.child(&now.id(&format!("{agent}-"), 1));
+    let name = now.id(&format!("{agent}-"), 1);
+    let id = link.session.child(&name);
+    let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
+    let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
     let (cwd, roots, mode, grants) = (record.cwd.clone(), record.roots.clone(), record.mode, record.grants.clone());
     let is_same_model = model == record.model;
     let resources = resources(&parent.resources, &id);
@@ -76,7 +80,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     };
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
-    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal };
+    let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
+    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
     session.inherit_grants(grants, now, &mut out);
@@ -183,7 +188,10 @@ fn end_call(state: &mut State, parent: &SessionId, effect: EffectId, run: Effect
 /// What the call returns.
 fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptStats>) -> ToolOutput {
     let reason = it.terminate_reason;
-    let data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason, "stats": stats });
+    let mut data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason });
+    if let (Some(stats), Some(members)) = (stats, data.as_object_mut()) {
+        members.extend(spent(stats));
+    }
     let output = match reason {
         TerminateMode::Error => failed(agent, &it.result),
         TerminateMode::Aborted => {
@@ -199,6 +207,19 @@ fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptSta
         }
     };
     ToolOutput { data, ..output }
+}
+
+/// What a run took, without times.
+fn spent(stats: &PromptStats) -> Map<String, Value> {
+    let models = || stats.models.values();
+    let cost = models().filter_map(|it| it.cost).reduce(Money::plus);
+    let mut res = Map::from_iter([
+        ("requests".to_owned(), models().map(|it| it.requests).sum::<u64>().into()),
+        ("tokens".to_owned(), models().map(|it| it.tokens.total).sum::<u64>().into()),
+        ("toolCalls".to_owned(), stats.tools.all.total.into()),
+    ]);
+    res.extend(cost.map(|it| ("cost".to_owned(), json!(it))));
+    res
 }
 
 fn failed(agent: &str, why: &str) -> ToolOutput {

@@ -10,7 +10,9 @@ use crate::{
     app::{
         errors::store_error,
         server::{
-            children, event_window, flush, offered_commands,
+            children,
+            event_window::EventWindow,
+            flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{Reply, reply_now},
@@ -230,7 +232,7 @@ fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession,
     state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
 }
 
-/// `_castor/session/events {sessionId, streamId?, eventId?}`: the trajectory, or a window of it.
+/// `_castor/session/events {sessionId, streamId?, eventId?, threadId?}`: the trajectory, or a window of it.
 pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -238,14 +240,21 @@ pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
         session_id: SessionId,
         stream_id: Option<String>,
         event_id: Option<String>,
+        thread_id: Option<String>,
     }
     let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
     let missing = |_| error::session_not_found(it.session_id.as_str());
-    let entries = store.read(&it.session_id).map_err(missing)?;
+    let mut entries = store.read(&it.session_id).map_err(missing)?;
+    for child in store.children(&it.session_id) {
+        entries.extend(store.read(&child).unwrap_or_default());
+    }
+    // Each log is in order already.
+    entries.sort_by_key(|it| it.at);
     let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
     let all: Vec<AgentEvent> = entries.into_iter().filter_map(|it| event(it.fact)).collect();
-    let window = event_window::window(&all, it.stream_id.as_deref(), it.event_id.as_deref())
-        .map_err(|it| error::invalid_params(&it))?;
+    let window =
+        EventWindow { stream: it.stream_id.as_deref(), event: it.event_id.as_deref(), thread: it.thread_id.as_deref() };
+    let window = window.of(&all).map_err(|it| error::invalid_params(&it))?;
     reply_now(&json!({ "events": window }))
 }
 

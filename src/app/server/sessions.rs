@@ -65,7 +65,16 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
     let SessionPlace { cwd, roots, ground, .. } = place;
-    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal: Principal::Root };
+    let origin = SessionOrigin {
+        session: id.clone(),
+        cwd,
+        roots,
+        mode,
+        model,
+        principal: Principal::Root,
+        child_of: None,
+        thread: None,
+    };
     let mut out = StepOutput::default();
     let session = Session::create(origin, spec, now, &mut out);
     insert_session(state, session, log, resources);

@@ -53,8 +53,16 @@ impl Talk {
     pub(super) fn new() -> Self {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
-        let origin =
-            SessionOrigin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+        let origin = SessionOrigin {
+            session,
+            cwd,
+            roots,
+            mode: Mode::Default,
+            model: "m".into(),
+            principal: Principal::Root,
+            child_of: None,
+            thread: None,
+        };
         Self { record: Record::new(origin), n: 0, compress_at: None, distill: None }
     }
 
@@ -65,7 +73,7 @@ impl Talk {
     fn event(&mut self, kind: EventKind) {
         self.n += 1;
         let (id, stream_id) = (self.n.to_string(), StreamId::from("s"));
-        self.log(Fact::Event { event: AgentEvent { id, stream_id, timestamp: 0, kind, meta: serde_json::Map::new() } });
+        self.log(Fact::Event { event: AgentEvent::of_main(id, stream_id, 0, kind) });
     }
 
     pub(super) fn says(&mut self, role: Speaker, text: &str) {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use matcher::HookMatcher;
-pub use outcome::{HookOutcome, HookVerdict};
+pub use outcome::{HookNotice, HookOutcome, HookVerdict};
 use plugins::Plugins;
 
 use crate::base::hook::{Hook, HookEvent, HookSwitch};

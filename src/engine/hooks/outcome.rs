@@ -16,14 +16,21 @@ pub struct HookOutcome {
     pub context: Option<String>,
     /// The rest of `hookSpecificOutput`, merged.
     pub change: Map<String, Value>,
-    /// For the user, a line or more each.
-    pub notices: Vec<String>,
+    /// For the user.
+    pub notices: Vec<HookNotice>,
     /// Hooks that did not answer, and why: in words.
     pub failed: Vec<String>,
     /// Keys of those that were waited for in vain, for the first time.
     pub timed_out: Vec<String>,
     /// Keys of all that were told.
     pub ran: Vec<String>,
+}
+
+/// A hook's word to the user, a line or more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookNotice {
+    pub hook: String,
+    pub text: String,
 }
 
 /// The strictest word of all hooks, with their reasons.
@@ -55,10 +62,10 @@ impl HookOutcome {
     pub(super) fn add(&mut self, key: &str, said: HookAnswer, ignored: Vec<String>) {
         let name = text::first_line(key, 100);
         self.ran.push(name.clone());
-        self.notices.extend(said.config_finding.map(|it| format!("Hook {name:?}: {it}")));
         let shown = said.message.clone().filter(|_| !said.silent);
-        self.notices.extend(shown.map(|it| format!("Hook {name:?}: {it}")));
-        self.notices.extend(ignored.into_iter().map(|it| format!("Hook {name:?}: {it}.")));
+        let texts = said.config_finding.into_iter().chain(shown).chain(ignored.into_iter().map(|it| format!("{it}.")));
+        let notice = |it| HookNotice { hook: name.clone(), text: format!("Hook {name:?}: {it}") };
+        self.notices.extend(texts.map(notice));
         if let Some(why) = said.failed {
             self.failed.push(format!("The hook {name:?} {why}."));
             self.timed_out.extend(said.timed_out.then(|| key.to_owned()));

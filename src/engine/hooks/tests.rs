@@ -72,7 +72,7 @@ fn check(event: HookEvent, reports: &[HookReport], expected: &str) {
     words.extend(it.verdict.as_ref().map(|it| format!("{} {:?}", it.as_str(), it.reason())));
     words.extend(it.marked_context());
     words.extend((!it.change.is_empty()).then(|| Value::Object(it.change.clone()).to_string()));
-    words.extend(it.notices);
+    words.extend(it.notices.into_iter().map(|it| it.text));
     words.extend(it.failed);
     assert_eq!(words.join(" | "), expected, "{event:?} {reports:?}");
 }

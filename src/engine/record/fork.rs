@@ -30,8 +30,8 @@ impl Fork {
             }
         };
         let mut res: Vec<Entry> = parent.get(..end)?.to_vec();
-        // What was held for the parent is the parent's to give back.
-        res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. }));
+        // What was held for the parent is the parent's to give back, and the copy has one version.
+        res.retain(|it| !matches!(it.fact, Fact::Checkpoint { .. } | Fact::Restored { .. } | Fact::Version { .. }));
         let copy = Record::replay(&res)?;
         let title = copy.title.as_deref().or(whole.title.as_deref()).map(fork_title);
         res.iter_mut().for_each(|it| self.set_session(it, title.as_deref()));
@@ -81,10 +81,8 @@ fn belongs_to_message(entry: &Entry) -> bool {
 
 /// The title comes after the prompt that it was made from.
 fn title_entry(record: &Record, title: String, at: u64) -> Entry {
-    let stream_id = record.past.stream.id.clone();
-    let id = format!("{stream_id}-{}", record.past.stream.n_events);
-    let (kind, meta) = (EventKind::SessionUpdate { title: Some(title), model: None }, serde_json::Map::new());
-    Entry { at, fact: Fact::Event { event: AgentEvent { id, stream_id, timestamp: at, kind, meta } } }
+    let event = record.past.stream.event(at, EventKind::SessionUpdate { title: Some(title), model: None });
+    Entry { at, fact: Fact::Event { event } }
 }
 
 /// `Title`, `Title (fork)`, `Title (fork 2)` and so on.

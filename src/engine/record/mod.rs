@@ -2,6 +2,7 @@
 
 pub mod checkpoints;
 mod discovered_memory;
+mod event_stream;
 mod fork;
 mod history;
 mod meter;
@@ -18,6 +19,7 @@ pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
 pub use token_scale::TokenScale;
 
+use event_stream::EventStream;
 use history::History;
 use meter::UsageMeter;
 use rewind::Rewinds;
@@ -30,9 +32,9 @@ use crate::{
         event::{AgentEvent, EventKind, Speaker},
         guarded_names::SECRET_RULE,
         history::Turn,
-        ids::{CallId, SessionId, StreamId},
+        ids::{CallId, SessionId, ThreadId},
         limits::{LimitSpan, LimitUsage, Limits},
-        log::{self, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
+        log::{self, ChildLink, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
@@ -137,33 +139,25 @@ pub struct SessionOrigin {
     pub mode: Mode,
     pub model: String,
     pub principal: Principal,
+    /// Of an agent's run: the call that it carries out.
+    pub child_of: Option<ChildLink>,
+    /// Of an agent's run.
+    pub thread: Option<ThreadId>,
 }
 
 impl SessionOrigin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
-        let Self { session, cwd, roots, mode, model, principal } = self;
+        let Self { session, cwd, roots, mode, model, principal, child_of, thread } = self;
         let (version, castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
-        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent: None }
-    }
-}
-
-/// The stream that events belong to now.
-#[derive(Clone, Debug, PartialEq)]
-struct EventStream {
-    id: StreamId,
-    n_events: u64,
-}
-
-impl Default for EventStream {
-    fn default() -> Self {
-        Self { id: StreamId::from("s"), n_events: 0 }
+        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent: None, child_of, thread }
     }
 }
 
 impl Record {
     pub fn new(origin: SessionOrigin) -> Self {
-        let SessionOrigin { session, cwd, roots, mode, model, principal } = origin;
+        let SessionOrigin { session, cwd, roots, mode, model, principal, thread, .. } = origin;
+        let stream = EventStream::new(&principal, thread);
         Self {
             session,
             cwd,
@@ -176,14 +170,17 @@ impl Record {
             grants: Vec::new(),
             spent: SpentTokens::default(),
             switches: Switches::new(),
-            past: SessionPast::default(),
+            past: SessionPast { stream, ..SessionPast::default() },
         }
     }
 
     /// The record that a log's first entry begins; `None` if it is another fact.
     pub fn begin(first: &Entry) -> Option<Self> {
-        let Fact::Created { session, cwd, roots, mode, model, principal, .. } = first.fact.clone() else { return None };
-        Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal }))
+        let Fact::Created { session, cwd, roots, mode, model, principal, child_of, thread, .. } = first.fact.clone()
+        else {
+            return None;
+        };
+        Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread }))
     }
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
@@ -195,6 +192,11 @@ impl Record {
             res.apply(entry);
         }
         Some(res)
+    }
+
+    /// The thread of its events; `None`: the main thread.
+    pub fn thread(&self) -> Option<&ThreadId> {
+        self.past.stream.thread.as_ref()
     }
 
     /// What the model may see of the past, oldest first.
@@ -339,6 +341,7 @@ impl Record {
             Fact::Decision { decision: Decision::Ask, rule, .. } => self.past.commands.ask(rule),
             // Decisions and answers explain; what follows from them is a fact of its own.
             Fact::Created { .. }
+            | Fact::Version { .. }
             | Fact::AttemptFailed { .. }
             | Fact::Fallback { .. }
             | Fact::Decision { .. }
@@ -385,10 +388,7 @@ impl Record {
     }
 
     fn apply_event(&mut self, event: &AgentEvent) {
-        if event.stream_id != self.past.stream.id {
-            self.past.stream = EventStream { id: event.stream_id.clone(), n_events: 0 };
-        }
-        self.past.stream.n_events += 1;
+        self.past.stream.count(event);
         let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => {

@@ -3,7 +3,7 @@
 use crate::{
     base::{
         clock::Now,
-        event::{AgentEvent, EventKind, NOTICE},
+        event::{EventKind, EventSource, NOTICE},
         hook::{HookEvent, HookRun, HookSwitch},
         ids::{EffectId, QuestionId, StreamId},
         log::{Entry, Fact},
@@ -13,7 +13,7 @@ use crate::{
             HookOutcome,
             plugins::{PluginMoment, PluginPoint, Plugins, Reply},
         },
-        record::{EventStream, Record, RewindPoint},
+        record::{Record, RewindPoint},
         step::{Act, Effect, StepOutput},
     },
 };
@@ -59,23 +59,33 @@ impl<'a> Step<'a> {
 
     /// Tells something in the current stream.
     pub fn emit_event(&mut self, kind: EventKind) {
-        self.emit_event_with(kind, serde_json::Map::new());
+        self.emit_event_of(kind, None, serde_json::Map::new());
     }
 
     pub fn emit_event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
+        self.emit_event_of(kind, None, meta);
+    }
+
+    /// `source`: whose word it is, if not that of the session's agent or user.
+    fn emit_event_of(
+        &mut self,
+        kind: EventKind,
+        source: Option<EventSource>,
+        meta: serde_json::Map<String, serde_json::Value>,
+    ) {
         let kind = match self.plugins.ask(PluginPoint::OnEvent, PluginMoment::Event(&kind)) {
             Some(Reply::Event(it)) => it,
             _ => kind,
         };
-        let stream_id = self.record.past.stream.id.clone();
-        let id = format!("{stream_id}-{}", self.record.past.stream.n_events);
-        let event = AgentEvent { id, stream_id, timestamp: self.now.unix_ms, kind, meta };
+        let mut event = self.record.past.stream.event(self.now.unix_ms, kind);
+        event.source = source.unwrap_or(event.source);
+        event.meta = meta;
         self.log(Fact::Event { event });
     }
 
     /// What is said beside the conversation.
     pub fn emit_notice(&mut self, text: &str) {
-        self.emit_event(EventKind::Custom { kind: NOTICE.to_owned(), data: serde_json::json!({ "text": text }) });
+        self.emit_event(notice(text));
     }
 
     /// What hooks came to: logged, and told as far as it is for the user. `context`: what of it the model sees beside
@@ -96,9 +106,11 @@ impl<'a> Step<'a> {
         for hook in &outcome.timed_out {
             self.log(Fact::HookSwitched { hook: hook.clone(), to: HookSwitch::Hung });
         }
-        for it in outcome.notices.iter().chain(&outcome.failed) {
-            self.emit_notice(it);
+        for it in &outcome.notices {
+            let source = format!("hooks/{}", it.hook).into();
+            self.emit_event_of(notice(&it.text), Some(source), serde_json::Map::new());
         }
+        outcome.failed.iter().for_each(|it| self.emit_notice(it));
     }
 
     /// Has a hook run.
@@ -108,7 +120,7 @@ impl<'a> Step<'a> {
 
     /// Begins a stream: later events belong to it.
     pub fn begin_stream(&mut self, stream: StreamId) {
-        self.record.past.stream = EventStream { id: stream, n_events: 0 };
+        self.record.past.stream.begin(stream);
         self.emit_event(EventKind::AgentStart {});
     }
 
@@ -129,4 +141,8 @@ impl<'a> Step<'a> {
         self.serial.dice += 1;
         self.now.id(prefix, self.serial.dice)
     }
+}
+
+fn notice(text: &str) -> EventKind {
+    EventKind::Custom { kind: NOTICE.to_owned(), data: serde_json::json!({ "text": text }) }
 }

@@ -137,6 +137,10 @@ impl Scheduler {
                 self.report_progress(cx.step, effect, ToolProgress::Printed { text })
             }
             Input::ChildEvent { effect, event } => self.on_child_event(cx.step, effect, &event),
+            Input::ChildWaits { effect, waits } => {
+                let update = if waits { ToolProgress::Waiting } else { ToolProgress::Resumed };
+                self.report_progress(cx.step, effect, update);
+            }
             Input::ElicitationRequested { elicitation, calls, request } => {
                 self.on_elicitation(cx, elicitation, &calls, request)
             }

@@ -187,7 +187,7 @@ fn answer_with(
     send_command_message(step, Speaker::User, content.to_vec());
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);
-    step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed });
+    step.emit_event(EventKind::AgentEnd { reason: EndReason::Completed, data: None });
     step.start_effect(Effect::AnswerPrompt { prompt, outcome: PromptOutcome::Stop(stop), usage: None, stats: None });
 }
 

@@ -70,7 +70,7 @@ impl Session {
         res.scratch.preamble = Preamble::of("startup");
         let (session_id, workspace) = (res.record.session.clone(), res.record.cwd.clone());
         let mut step = Step::new(&mut res.record, &mut res.serial, now, out);
-        step.emit_event(EventKind::Initialize { session_id, workspace, agent_id: "castor".to_owned() });
+        step.emit_event(EventKind::Initialize { session_id, workspace });
         res
     }
 

@@ -38,6 +38,8 @@ pub(super) fn origin() -> SessionOrigin {
         mode,
         model,
         principal: Principal::Root,
+        child_of: None,
+        thread: None,
     }
 }
 

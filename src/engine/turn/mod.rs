@@ -241,22 +241,27 @@ impl Turn {
             };
             step.emit_event_with(EventKind::Error { status, message, fatal: true }, meta);
         }
-        self.settle(step, reason, outcome);
+        let data = match &outcome {
+            PromptOutcome::Agent(it) => serde_json::to_value(it).ok(),
+            _ => error.map(|(_, code)| serde_json::json!({ "code": code })),
+        };
+        self.settle(step, EventKind::AgentEnd { reason, data }, outcome);
         _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
     }
 
     /// The one end of a command.
     fn finish_with_report(&mut self, step: &mut Step<'_>, text: String, rewind_to: Option<MessageId>) {
         send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
-        self.settle(step, EndReason::Completed, PromptOutcome::Stop(StopKind::EndTurn));
+        let end = EventKind::AgentEnd { reason: EndReason::Completed, data: None };
+        self.settle(step, end, PromptOutcome::Stop(StopKind::EndTurn));
         // After all that is to be said: the answer stays, as the user is to read it.
         if let Some(to) = rewind_to {
             step.start_effect(Effect::RewindConversation { to });
         }
     }
 
-    fn settle(&mut self, step: &mut Step<'_>, reason: EndReason, outcome: PromptOutcome) {
-        step.emit_event(EventKind::AgentEnd { reason });
+    fn settle(&mut self, step: &mut Step<'_>, end: EventKind, outcome: PromptOutcome) {
+        step.emit_event(end);
         let usage = step.record.turn_usage();
         // The session fills in what it counted.
         let stats = Some(Box::default());

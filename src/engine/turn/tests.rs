@@ -132,7 +132,8 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let (mode, model) = (Mode::Default, "m".to_owned());
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
     let principal = agent.map_or(Principal::Root, Principal::Agent);
-    let origin = SessionOrigin { session: "x".into(), cwd: cwd.clone(), roots: vec![cwd], mode, model, principal };
+    let (session, roots, child_of, thread) = ("x".into(), vec![cwd.clone()], None, None);
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
     let spec = super::tests_agents::spec(name, &origin, spec(name));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
@@ -470,17 +471,15 @@ fn shown(act: &Act) -> Option<String> {
 fn event_line(kind: &EventKind) -> Option<String> {
     Some(match kind {
         EventKind::Message { role, content, cuts, .. } => {
-            let text: Vec<&str> = content
-                .iter()
-                .map(|it| match it {
-                    Part::Thought { thought, .. } => thought,
-                    it => it.as_text().unwrap_or("?"),
-                })
-                .collect();
+            let said = |it: &Part| match it {
+                Part::Thought { thought, .. } => thought.clone(),
+                it => it.as_text().unwrap_or("?").to_owned(),
+            };
+            let text: Vec<String> = content.iter().map(said).collect();
             format!("{role:?}: {} {cuts:?}", text.join("+"))
         }
         EventKind::AgentStart {} => "start".to_owned(),
-        EventKind::AgentEnd { reason } => format!("end {reason:?}"),
+        EventKind::AgentEnd { reason, .. } => format!("end {reason:?}"),
         EventKind::ToolRequest { request_id, display, .. } => format!("call {request_id} ({})", display.title),
         EventKind::ToolUpdate { request_id, update } => match update {
             ToolProgress::Printed { text } => format!("{request_id} printed {text}"),
@@ -489,6 +488,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
             ToolProgress::Activity { activity: it } => format!("{request_id} {:?} {}", it.kind, json!(it.data)),
             ToolProgress::Described { .. } => format!("{request_id} described"),
             ToolProgress::Proposed { .. } => format!("{request_id} proposed"),
+            ToolProgress::Waiting | ToolProgress::Resumed => format!("{request_id} {update:?}"),
         },
         EventKind::ToolResponse { request_id, content, error, .. } => {
             let text = crate::base::content::joined_text(content);

@@ -107,6 +107,6 @@ pub(super) fn input(verb: &str, effect: EffectId, rest: &str) -> Input {
         },
         other => panic!("unknown step: {other:?}"),
     };
-    let (id, stream_id, meta) = ("s-0".to_owned(), StreamId::from("s"), serde_json::Map::new());
-    Input::ChildEvent { effect, event: Box::new(AgentEvent { id, stream_id, timestamp: 0, kind, meta }) }
+    let event = AgentEvent::of_main("s-0".to_owned(), StreamId::from("s"), 0, kind);
+    Input::ChildEvent { effect, event: Box::new(event) }
 }

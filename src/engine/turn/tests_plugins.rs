@@ -28,7 +28,7 @@ fn told(moment: PluginMoment<'_>) -> Option<Reply> {
         PluginMoment::Result(_, it) if it.error.is_some() => Reply::Output(ToolOutput::text("all is well")),
         PluginMoment::Result(..) => Reply::Output(ToolOutput::text("another result")),
         PluginMoment::Event(EventKind::AgentEnd { .. }) => {
-            Reply::Event(EventKind::AgentEnd { reason: EndReason::MaxTime })
+            Reply::Event(EventKind::AgentEnd { reason: EndReason::MaxTime, data: None })
         }
         PluginMoment::Event(_) => return None,
     })

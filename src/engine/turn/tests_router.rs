@@ -39,7 +39,16 @@ impl Talk {
     fn begin() -> Self {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::from("s"), vec![cwd.clone()], "auto".to_owned());
-        let origin = SessionOrigin { session, cwd, roots, mode: Mode::Default, model, principal: Principal::Root };
+        let origin = SessionOrigin {
+            session,
+            cwd,
+            roots,
+            mode: Mode::Default,
+            model,
+            principal: Principal::Root,
+            child_of: None,
+            thread: None,
+        };
         let mut spec = spec("");
         spec.aliases = Aliases::new(BTreeMap::new(), Vec::new()).0;
         spec.bounds.limits = Limits::parse("requests=100").unwrap();

@@ -40,8 +40,16 @@ fn wish(text: &str) -> UtilityRequest {
 fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<String, String>, Vec<String>, Record) {
     let cwd = AbsPath::new("/w").unwrap();
     let (session, roots) = (SessionId::from("s"), vec![cwd.clone()]);
-    let origin =
-        SessionOrigin { session, cwd, roots, mode: Mode::Default, model: "m".into(), principal: Principal::Root };
+    let origin = SessionOrigin {
+        session,
+        cwd,
+        roots,
+        mode: Mode::Default,
+        model: "m".into(),
+        principal: Principal::Root,
+        child_of: None,
+        thread: None,
+    };
     let (mut record, mut serial, mut out) = (Record::new(origin), SerialNumbers::default(), StepOutput::default());
     let spec = spec("");
     let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1_000, seed: 0 }, &mut out);

@@ -12,7 +12,7 @@ use agent_client_protocol_schema::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::wire::acp::meta::TerminalLogin;
+use crate::{base::event::EVENTS_VERSION, wire::acp::meta::TerminalLogin};
 
 /// The client's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,9 +139,9 @@ pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
 }
 
-/// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there.
+/// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there, and its events.
 fn agent_extensions() -> Map<String, Value> {
-    let own = json!({ "checkpoints": true, "rewind": true });
+    let own = json!({ "checkpoints": true, "rewind": true, "events": { "version": EVENTS_VERSION } });
     Map::from_iter([("steering".to_owned(), json!({ "supported": true })), ("castor".to_owned(), own)])
 }
 

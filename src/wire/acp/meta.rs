@@ -69,6 +69,15 @@ struct OwnAgentMeta {
     checkpoints: bool,
     /// `_castor/session/rewind` takes files and conversation back.
     rewind: bool,
+    /// Those that `_castor/session/event` and `_castor/session/events` bring.
+    events: Option<EventsMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct EventsMeta {
+    /// The shape of events: 2 has ISO 8601 timestamps, `agentId`, `threadId`, `source` and `mimeType`.
+    version: u32,
 }
 
 #[derive(JsonSchema)]

@@ -311,6 +311,8 @@ impl SessionView {
                     }
                 }
             }
+            ToolProgress::Waiting => fields.status(ToolCallStatus::Pending),
+            ToolProgress::Resumed => fields.status(ToolCallStatus::InProgress),
             ToolProgress::Activity { activity } => {
                 shown.activities.push(activity);
                 fields
@@ -495,8 +497,7 @@ mod tests {
                 content: vec![part],
                 cuts: Vec::new(),
             };
-            let meta = serde_json::Map::new();
-            let event = AgentEvent { id: "s-0".to_owned(), stream_id: StreamId::from("s"), timestamp: 0, kind, meta };
+            let event = AgentEvent::of_main("s-0".to_owned(), StreamId::from("s"), 0, kind);
             let mut actual = Vec::new();
             let chosen =
                 ChosenOptions { mode: Mode::Default, model: String::new(), tuning: Tuning::default(), limits: None };

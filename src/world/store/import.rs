@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     base::{
         ids::SessionId,
-        log::{Entry, Fact},
+        log::{self, Entry, Fact, VERSION},
         path::AbsPath,
     },
     world::{
@@ -38,6 +38,8 @@ pub enum ImportError {
     Unknown(String),
     #[error("an export of castor, but {0}")]
     Damaged(String),
+    #[error("a session of a newer castor (version {0}); this one knows {VERSION}")]
+    Newer(u32),
     #[error("the transcript of a sub-agent, which is no conversation; import the session it worked for")]
     SubAgent,
     #[error("a transcript of Gemini CLI without messages: there is nothing to import")]
@@ -87,9 +89,17 @@ fn parse_export(mut value: Value) -> Result<ImportedConversation, ImportError> {
     check_export(serde_json::from_value(entries).map_err(|it| ImportError::Damaged(format!("damaged: {it}")))?)
 }
 
-fn check_export(entries: Vec<Entry>) -> Result<ImportedConversation, ImportError> {
-    let id = match entries.first().map(|it| &it.fact) {
-        Some(Fact::Created { session, .. }) if session.is_safe() => session.clone(),
+fn check_export(mut entries: Vec<Entry>) -> Result<ImportedConversation, ImportError> {
+    let newest = log::newest_version(&entries);
+    if newest > VERSION {
+        return Err(ImportError::Newer(newest));
+    }
+    let id = match entries.first_mut().map(|it| &mut it.fact) {
+        Some(Fact::Created { session, version, .. }) if session.is_safe() => {
+            // That of the log to write.
+            *version = VERSION;
+            session.clone()
+        }
         _ => return Err(ImportError::Damaged("its first entry does not say what session it is".to_owned())),
     };
     Ok(ImportedConversation { id, entries, n_bad: 0, is_folder_guessed: false })

@@ -20,7 +20,11 @@ use std::{
 };
 
 use crate::{
-    base::{ids::SessionId, log::Entry, path::AbsPath},
+    base::{
+        ids::SessionId,
+        log::{self, Entry, Fact, VERSION},
+        path::AbsPath,
+    },
     world::disk,
 };
 use session_lock::LockNote;
@@ -43,6 +47,8 @@ pub enum StoreError {
     NotFound { id: SessionId },
     #[error("session {id} is open in another castor process{}; close it there first", in_brackets(.holder))]
     Locked { id: SessionId, holder: Option<LockHolder> },
+    #[error("the log of session {id} was written by a newer castor (version {version}); this one knows {VERSION}")]
+    Newer { id: SessionId, version: u32 },
     #[error("the log of session {id} cannot be repaired: {why}")]
     Unrepairable { id: SessionId, why: String },
     #[error("{place} is a file, where castor has its folder")]
@@ -61,6 +67,8 @@ pub struct SessionLog {
     /// Whole lines so far, in bytes; what lies beyond is a torn line, and is cut off before the next write.
     len: u64,
     has_torn_line: bool,
+    /// Its lines are of an older version so far.
+    is_older: bool,
     buffer: Vec<u8>,
     write: Append,
     note: LockNote,
@@ -99,7 +107,7 @@ impl SessionStore {
         })?;
         disk::make_private(&self.folder());
         let note = self.lock_log(id, &file)?;
-        Ok(SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note })
+        Ok(self.log(path, file, note))
     }
 
     /// A whole log, which nobody holds.
@@ -116,19 +124,20 @@ impl SessionStore {
     /// The facts of a log, and the log itself, held by us. Writes nothing to it.
     ///
     /// # Errors
-    /// When there is no such session, or another process holds it.
+    /// When there is no such session, another process holds it, or a newer castor wrote it.
     pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, SessionLog), StoreError> {
         let path = self.log_path(id)?;
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         disk::make_private(&self.folder());
         disk::make_private(&path);
         let note = self.lock_log(id, &file)?;
-        let mut log =
-            SessionLog { path, file, len: 0, has_torn_line: false, buffer: Vec::new(), write: self.write, note };
+        let mut log = self.log(path, file, note);
         let read = read::read_log(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
         }
+        let version = check_version(id, &read.entries)?;
+        log.is_older = version < VERSION;
         (log.len, log.has_torn_line) = (read.whole_len, read.has_torn_line);
         Ok((read.entries, log))
     }
@@ -141,6 +150,15 @@ impl SessionStore {
         let path = self.log_path(id)?;
         let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
         Ok(read::read_log(&mut file).map_err(|it| io_error(id, it))?.entries)
+    }
+
+    /// The sessions of the sub-agents below a session, by name.
+    pub fn children(&self, id: &SessionId) -> Vec<SessionId> {
+        let files = disk::read_dir(&self.folder().join(id.as_str())).unwrap_or_default();
+        let child = |name: &str| Some(id.child(name.strip_suffix(".jsonl")?)).filter(SessionId::is_log_name);
+        let mut res: Vec<SessionId> = files.iter().filter_map(|it| child(&it.name)).collect();
+        res.sort();
+        res
     }
 
     /// All sessions of a folder (of all folders without one), newest first. A log that cannot be read is left out.
@@ -172,6 +190,11 @@ impl SessionStore {
         self.log_path(id).ok()
     }
 
+    fn log(&self, path: AbsPath, file: File, note: LockNote) -> SessionLog {
+        let (buffer, write) = (Vec::new(), self.write);
+        SessionLog { path, file, len: 0, has_torn_line: false, is_older: false, buffer, write, note }
+    }
+
     fn lock_log(&self, id: &SessionId, file: &File) -> Result<LockNote, StoreError> {
         let note = self.note_path(id);
         session_lock::lock_file(id, file, &note)?;
@@ -196,15 +219,18 @@ impl SessionStore {
 }
 
 impl SessionLog {
-    /// Appends facts with one write. On an error nothing of them stays in the file.
+    /// Appends facts with one write; to an older log, first the version that it has from here on. On an error nothing of them stays in the file.
     ///
     /// # Errors
     /// When the disk does not take them: full, gone, read-only.
     pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> io::Result<()> {
         self.buffer.clear();
         for entry in entries {
-            serde_json::to_writer(&mut self.buffer, entry)?;
-            self.buffer.push(b'\n');
+            if self.is_older && self.buffer.is_empty() {
+                let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
+                self.push_line(&Entry { at: entry.at, fact })?;
+            }
+            self.push_line(entry)?;
         }
         if self.buffer.is_empty() {
             return Ok(());
@@ -222,6 +248,13 @@ impl SessionLog {
             return Err(it);
         }
         self.len += self.buffer.len() as u64;
+        self.is_older = false;
+        Ok(())
+    }
+
+    fn push_line(&mut self, entry: &Entry) -> io::Result<()> {
+        serde_json::to_writer(&mut self.buffer, entry)?;
+        self.buffer.push(b'\n');
         Ok(())
     }
 
@@ -264,6 +297,14 @@ impl Drop for SessionLog {
     }
 }
 
+/// The version of a log that is to be written.
+fn check_version(id: &SessionId, entries: &[Entry]) -> Result<u32, StoreError> {
+    match log::newest_version(entries) {
+        version @ ..=VERSION => Ok(version),
+        version => Err(StoreError::Newer { id: id.clone(), version }),
+    }
+}
+
 fn in_brackets(holder: &Option<LockHolder>) -> String {
     holder.as_ref().map(|it| format!(" ({it})")).unwrap_or_default()
 }
@@ -281,3 +322,5 @@ fn rewind(file: &mut File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_versions;

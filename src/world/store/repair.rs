@@ -13,7 +13,7 @@ use crate::{
     },
     world::{
         disk,
-        store::{SessionStore, StoreError, io_error, read, session_lock},
+        store::{SessionStore, StoreError, check_version, io_error, read, session_lock},
     },
 };
 
@@ -43,8 +43,8 @@ impl SessionStore {
     /// Rewrites a damaged log with the lines that can be read. A sound log is not touched.
     ///
     /// # Errors
-    /// When there is no such log, another process holds it, nothing in it says what session it is, or the disk fails:
-    /// then the log is as it was.
+    /// When there is no such log, another process holds it, a newer castor wrote it, nothing in it says what session it
+    /// is, or the disk fails: then the log is as it was.
     pub fn repair(&self, id: &SessionId) -> Result<RepairReport, StoreError> {
         let path = self.log_path(id)?;
         let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
@@ -55,6 +55,7 @@ impl SessionStore {
         if report.dropped.is_empty() && !report.rebuilt && bytes.ends_with(b"\n") {
             return Ok(report);
         }
+        check_version(id, &read::parse_facts(&lines))?;
         let backup = self.write_backup(id, &bytes).map_err(|it| io_error(id, it))?;
         disk::write_atomic(&path, &lines).map_err(|it| io_error(id, it))?;
         report.backup = Some(backup);
@@ -167,6 +168,8 @@ fn rebuild_first_line(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result
         model: model.unwrap_or_default(),
         principal: Principal::Root,
         parent: None,
+        child_of: None,
+        thread: None,
     };
     serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
 }

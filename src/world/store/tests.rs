@@ -7,7 +7,7 @@ use super::{ListCache, SessionRetention, SessionStore, StoreError};
 use crate::base::{
     content::Part,
     event::*,
-    ids::{CallId, MessageId, SessionId, StreamId},
+    ids::{AgentId, CallId, MessageId, SessionId, StreamId, ThreadId},
     log::*,
     model::{Failure, FailureKind, Usage},
     path::AbsPath,
@@ -45,16 +45,19 @@ fn created(id: &SessionId, cwd: &str) -> Entry {
         model: "m".to_owned(),
         principal: Principal::Root,
         parent: None,
+        child_of: None,
+        thread: None,
     };
     Entry { at: 1, fact }
 }
 
 fn event(n: usize, kind: EventKind) -> Entry {
-    let mut meta = serde_json::Map::new();
+    let mut event = AgentEvent::of_main(format!("s-{n}"), StreamId::from("s"), 5, kind);
     if n.is_multiple_of(2) {
-        meta.insert("code".to_owned(), "X".into());
+        event.meta.insert("code".to_owned(), "X".into());
+        (event.agent_id, event.thread_id) = (AgentId::from("b"), Some(ThreadId::from("a.b")));
+        event.source = "hooks/a".into();
     }
-    let event = AgentEvent { id: format!("s-{n}"), stream_id: StreamId::from("s"), timestamp: 5, kind, meta };
     Entry { at: 5, fact: Fact::Event { event } }
 }
 
@@ -74,7 +77,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
     ];
     let update = |update| EventKind::ToolUpdate { request_id: call.clone(), update };
     let kinds = vec![
-        EventKind::Initialize { session_id: id.clone(), workspace: path.clone(), agent_id: "castor".to_owned() },
+        EventKind::Initialize { session_id: id.clone(), workspace: path.clone() },
         EventKind::SessionUpdate { title: Some("title".to_owned()), model: None },
         EventKind::AgentStart {},
         EventKind::Message { role: Speaker::User, message_id: message_id.clone(), content, cuts: Vec::new() },
@@ -89,6 +92,8 @@ fn everything(id: &SessionId) -> Vec<Entry> {
         update(ToolProgress::Proposed { display: diff.clone() }),
         update(ToolProgress::Started { display: None }),
         update(ToolProgress::Printed { text: "out".to_owned() }),
+        update(ToolProgress::Waiting),
+        update(ToolProgress::Resumed),
         EventKind::ToolResponse {
             request_id: call.clone(),
             name: "n".to_owned(),
@@ -113,7 +118,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
         },
         EventKind::Error { status: Status::Internal, message: "m".to_owned(), fatal: true },
         EventKind::Custom { kind: "plan".to_owned(), data: serde_json::json!({}) },
-        EventKind::AgentEnd { reason: EndReason::Completed },
+        EventKind::AgentEnd { reason: EndReason::Completed, data: Some(serde_json::json!({"code": "X"})) },
     ];
     let failure = Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") };
     let facts = vec![

@@ -63,7 +63,7 @@ impl Aliases {
     /// Gives short names to the ids in `value`, and says it with them.
     pub fn normalize(&mut self, value: &Value) -> Value {
         self.learn(value);
-        self.renamed("", value)
+        self.renamed(value)
     }
 
     pub fn name(&mut self, letter: char, raw: &str) {
@@ -89,13 +89,12 @@ impl Aliases {
         }
     }
 
-    fn renamed(&self, key: &str, value: &Value) -> Value {
+    fn renamed(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => json!(self.renamed_text(text)),
-            Value::Number(_) if key == "timestamp" => json!("$TIME"),
-            Value::Array(items) => items.iter().map(|it| self.renamed(key, it)).collect(),
+            Value::Array(items) => items.iter().map(|it| self.renamed(it)).collect(),
             Value::Object(fields) => {
-                let renamed = fields.iter().map(|(key, it)| (self.renamed_text(key), self.renamed(key, it)));
+                let renamed = fields.iter().map(|(key, it)| (self.renamed_text(key), self.renamed(it)));
                 Value::Object(renamed.collect::<Map<String, Value>>())
             }
             _ => value.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::base::{
     content::{Part, joined_text},
     event::{AgentEvent, EndReason, EventKind, Speaker, Status, ToolDisplay},
-    ids::{CallId, MessageId, SessionId, StreamId},
+    ids::{AgentId, CallId, MessageId, SessionId, StreamId},
     log::{Entry, Fact, Mode, Principal, VERSION},
     model::{Purpose, Usage},
     path::AbsPath,
@@ -47,8 +47,10 @@ pub fn convert(it: &Transcript, defaults: ImportDefaults<'_>) -> ImportedConvers
         model,
         principal: Principal::Root,
         parent: None,
+        child_of: None,
+        thread: None,
     });
-    pen.event(EventKind::Initialize { session_id: id.clone(), workspace: cwd, agent_id: "gemini-cli".to_owned() });
+    pen.initialize(EventKind::Initialize { session_id: id.clone(), workspace: cwd });
     for message in &it.messages {
         pen.at = time(message.get("timestamp")).unwrap_or(pen.at).max(pen.at);
         pen.message(message);
@@ -134,10 +136,20 @@ impl FactWriter {
     }
 
     fn event(&mut self, kind: EventKind) {
+        let event = self.next_event(kind);
+        self.fact(Fact::Event { event });
+    }
+
+    /// Only the first event says where the session is from: a transcript that version 1 imported is the same again.
+    fn initialize(&mut self, kind: EventKind) {
+        let event = AgentEvent { agent_id: AgentId::from("gemini-cli"), ..self.next_event(kind) };
+        self.fact(Fact::Event { event });
+    }
+
+    fn next_event(&mut self, kind: EventKind) -> AgentEvent {
         let (id, stream_id) = (format!("{}-{}", self.stream, self.n_events), self.stream.clone());
         self.n_events += 1;
-        let event = AgentEvent { id, stream_id, timestamp: self.at, kind, meta: Map::new() };
-        self.fact(Fact::Event { event });
+        AgentEvent::of_main(id, stream_id, self.at, kind)
     }
 
     fn begin_stream(&mut self) {
@@ -151,7 +163,7 @@ impl FactWriter {
     fn end_stream(&mut self) {
         self.close_calls();
         if std::mem::take(&mut self.is_running) {
-            self.event(EventKind::AgentEnd { reason: EndReason::Completed });
+            self.event(EventKind::AgentEnd { reason: EndReason::Completed, data: None });
         }
     }
 

@@ -20,8 +20,8 @@ use crate::base::{ids::SessionId, log::Entry, path::AbsPath};
 
 /// The word by which castor knows its own exports again.
 pub const FORMAT: &str = "castor-session";
-/// Of the JSON form.
-pub const VERSION: u32 = 1;
+/// Of the JSON form: version 1 had events of version 1.
+pub const VERSION: u32 = 2;
 
 /// What `castor sessions export --format json` writes: one object.
 #[derive(Serialize, JsonSchema)]

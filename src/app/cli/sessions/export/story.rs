@@ -282,7 +282,7 @@ impl<'a> StoryBuilder<'a> {
                 }
             }
             EventKind::Error { message, .. } => self.story.items.push(StoryItem::Error(message)),
-            EventKind::AgentEnd { reason } => {
+            EventKind::AgentEnd { reason, .. } => {
                 if let Some(turn) = self.story.turns.last_mut() {
                     (turn.ended_ms, turn.is_open) = (Some(at_ms), false);
                 }
@@ -419,7 +419,11 @@ fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
         }
         ToolProgress::Proposed { display } => call.content = Some(call_content(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
-        ToolProgress::Started { display: None } | ToolProgress::Attached { .. } | ToolProgress::Activity { .. } => (),
+        ToolProgress::Started { display: None }
+        | ToolProgress::Attached { .. }
+        | ToolProgress::Activity { .. }
+        | ToolProgress::Waiting
+        | ToolProgress::Resumed => (),
     }
 }
 
