@@ -11,7 +11,11 @@ use crate::{
         cli::{exits::EXIT_INPUT, run::report::RunOutput},
         settings,
     },
-    base::{event::AgentEvent, log::Entry},
+    base::{
+        agent::{AgentDescriptor, AgentList},
+        event::AgentEvent,
+        log::Entry,
+    },
     wire::acp::{meta::MetaPlaces, rewind::Methods},
 };
 
@@ -38,6 +42,8 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         make: of::<AgentEvent>,
     },
     PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
+    PublishedSchema { name: "agent", about: "what is told of a sub-agent", make: of::<AgentDescriptor> },
+    PublishedSchema { name: "agents", about: "the object that `agents list --json` prints", make: of::<AgentList> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];
