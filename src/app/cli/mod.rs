@@ -21,7 +21,7 @@ pub mod schema;
 pub mod sessions;
 pub mod terminal_text;
 #[cfg(test)]
-pub mod testing;
+pub(crate) mod testing;
 pub mod trust;
 pub mod undo;
 pub mod usage_hints;

@@ -42,7 +42,11 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         make: of::<AgentEvent>,
     },
     PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
-    PublishedSchema { name: "agent", about: "what is told of a sub-agent", make: of::<AgentDescriptor> },
+    PublishedSchema {
+        name: "agent",
+        about: "what hosts, users and models learn of a sub-agent",
+        make: of::<AgentDescriptor>,
+    },
     PublishedSchema { name: "agents", about: "the object that `agents list --json` prints", make: of::<AgentList> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },

@@ -93,13 +93,13 @@ pub enum AgentsVerb {
 }
 
 /// The folder, and all that is found for a session in it.
-struct Found {
+struct FolderAgents {
     ground: FolderConfig,
     agents: Agents,
     warnings: Vec<Warning>,
 }
 
-impl Found {
+impl FolderAgents {
     fn of(env: &Env, folder: &AbsPath) -> Self {
         let (ground, settings) = load_ground(&Options::default(), env, folder);
         let (agents, warnings) = agents::agents(&ground, &settings);
@@ -121,17 +121,19 @@ pub fn run(args: &AgentsArgs, env: &Env, here: &AbsPath, out: &mut dyn Write, er
         Err(why) => return writeln!(err, "castor: {}", escape_line(&why)).map(|()| EXIT_INPUT),
     };
     match &args.verb {
-        AgentsVerb::List { json, .. } => list(&Found::of(env, &folder), *json, out),
-        AgentsVerb::Show { name, json, .. } => show(&Found::of(env, &folder), name, *json, &mut Streams { out, err }),
+        AgentsVerb::List { json, .. } => list(&FolderAgents::of(env, &folder), *json, out),
+        AgentsVerb::Show { name, json, .. } => {
+            show(&FolderAgents::of(env, &folder), name, *json, &mut Streams { out, err })
+        }
         AgentsVerb::New { name, workspace, .. } => {
-            let found = Found::of(env, &folder);
+            let found = FolderAgents::of(env, &folder);
             match new::write(name, workspace.then_some(&folder), env, &found.agents)? {
                 Ok(file) => writeln!(out, "Wrote {file}. Fill it in, then run `castor agents check`.").map(|()| 0),
                 Err(why) => writeln!(err, "castor: {}", escape_line(&why)).map(|()| EXIT_INPUT),
             }
         }
         AgentsVerb::Check { file: Some(file), .. } => check_file(file, here, out),
-        AgentsVerb::Check { file: None, .. } => check_all(&Found::of(env, &folder), out),
+        AgentsVerb::Check { file: None, .. } => check_all(&FolderAgents::of(env, &folder), out),
     }
 }
 
@@ -140,7 +142,7 @@ struct Streams<'a> {
     err: &'a mut dyn Write,
 }
 
-fn list(found: &Found, json: bool, out: &mut dyn Write) -> io::Result<u8> {
+fn list(found: &FolderAgents, json: bool, out: &mut dyn Write) -> io::Result<u8> {
     if json {
         let agents = found.agents.iter().map(AgentListing::from).collect();
         let warnings = found.warnings.iter().map(ToString::to_string).collect();
@@ -160,7 +162,7 @@ fn list(found: &Found, json: bool, out: &mut dyn Write) -> io::Result<u8> {
 }
 
 /// What of the folder is not used, and why.
-fn notes(found: &Found, out: &mut dyn Write) -> io::Result<u8> {
+fn notes(found: &FolderAgents, out: &mut dyn Write) -> io::Result<u8> {
     let FolderConfig { trust, project, folder, .. } = &found.ground;
     if !trust.is_trusted() {
         writeln!(out, "\n{} is not trusted: its own agents are not used.", escape_line(&folder.to_string()))?;
@@ -171,7 +173,7 @@ fn notes(found: &Found, out: &mut dyn Write) -> io::Result<u8> {
     write_warnings(&found.warnings, out).map(|()| 0)
 }
 
-fn show(found: &Found, name: &str, json: bool, streams: &mut Streams<'_>) -> io::Result<u8> {
+fn show(found: &FolderAgents, name: &str, json: bool, streams: &mut Streams<'_>) -> io::Result<u8> {
     let Some(it) = found.agents.iter().find(|it| it.descriptor.name == name) else {
         let name = escape_line(name);
         writeln!(streams.err, "castor: there is no agent {name}; `castor agents list` lists them")?;
@@ -206,7 +208,7 @@ fn check_file(file: &Path, here: &AbsPath, out: &mut dyn Write) -> io::Result<u8
     Ok(if faults.is_empty() { 0 } else { EXIT_FAILED })
 }
 
-fn check_all(found: &Found, out: &mut dyn Write) -> io::Result<u8> {
+fn check_all(found: &FolderAgents, out: &mut dyn Write) -> io::Result<u8> {
     let files = found.agents.iter().filter(|it| it.origin.file().is_some()).count();
     writeln!(out, "Agents from files: {files}.")?;
     notes(found, out)?;

@@ -29,8 +29,10 @@ pub fn page(it: &AgentDefinition) -> String {
             let budget = limits.max_budget_usd.map(|it| format!(", {it} USD")).unwrap_or_default();
             add("limits", &format!("{} turns, {} minutes{budget}", limits.turns(), limits.minutes()));
             local(run, &mut add);
-            let text = run.instructions.lines().map(escape_line).collect::<Vec<_>>().join("\n");
-            _ = write!(res, "\n{text}");
+            for line in run.instructions.lines() {
+                // Behind blanks, so that no line looks like one of the above.
+                _ = write!(res, "\n{}", format!("  {}", escape_line(line)).trim_end());
+            }
         }
         AgentRun::Composite(run) => {
             add("agents", &names(run.agents.iter().map(String::as_str)));
