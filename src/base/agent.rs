@@ -107,6 +107,80 @@ pub enum AgentOrigin {
     Workspace(AbsPath),
 }
 
+/// A definition as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentListing {
+    /// Settings may switch it off.
+    pub enabled: bool,
+    pub scope: AgentScope,
+    /// `None`: castor brings it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// `None`: that of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub agent: AgentDescriptor,
+}
+
+/// All definitions of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentList {
+    pub agents: Vec<AgentListing>,
+    /// What of the files does not count, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Whose a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentScope {
+    BuiltIn,
+    User,
+    Workspace,
+}
+
+impl AgentScope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::User => "user",
+            Self::Workspace => "workspace",
+        }
+    }
+}
+
+impl AgentOrigin {
+    pub fn scope(&self) -> AgentScope {
+        match self {
+            Self::BuiltIn => AgentScope::BuiltIn,
+            Self::User(_) => AgentScope::User,
+            Self::Workspace(_) => AgentScope::Workspace,
+        }
+    }
+
+    /// `None`: it is built in.
+    pub fn file(&self) -> Option<&AbsPath> {
+        match self {
+            Self::BuiltIn => None,
+            Self::User(file) | Self::Workspace(file) => Some(file),
+        }
+    }
+}
+
+impl From<&AgentDefinition> for AgentListing {
+    fn from(it: &AgentDefinition) -> Self {
+        let model = match &it.run {
+            AgentRun::Local(run) => run.model.clone(),
+            AgentRun::Composite(_) => None,
+        };
+        let file = it.origin.file().map(ToString::to_string);
+        Self { enabled: it.enabled, scope: it.origin.scope(), file, model, agent: it.descriptor.clone() }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentRun {
     Local(Box<LocalAgent>),

@@ -53,6 +53,7 @@ fn verbs_say_that_their_output_is_lost() {
     let mut sandbox = case.sandbox;
     let verbs = [
         "--help",
+        "agents list",
         "auth status",
         "config explain model",
         "doctor",

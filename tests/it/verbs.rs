@@ -35,8 +35,16 @@ fn foreign_names_are_shown_as_plain_text() {
     let odd = json!({"hooks": {"PreToolUse": [odd], "SessionStart": [{"matcher": ODD, "hooks": [hook]}]}});
     sandbox.write("ws/.claude/settings.json", &odd.to_string());
     let mut shown = 0;
+    sandbox.write("ws/.castor/agents/odd.md", &format!("---\nname: {}\n---\n", json!(ODD)));
+    let text =
+        format!("---\nname: odd\ndescription: {0}\nmcp_servers: {{s: {{command: {0}}}}}\n---\n{ODD}", json!(ODD));
+    sandbox.write("ws/.gemini/agents/odd.md", &text);
     for line in [
-        &["hooks", "list"][..],
+        &["agents", "list"][..],
+        &["agents", "show", "odd"],
+        &["agents", "show", ODD],
+        &["agents", "check", "ws/.castor/agents/odd.md"],
+        &["hooks", "list"],
         &["hooks", "migrate"],
         &["trust", "why"],
         &["policy", "list"],

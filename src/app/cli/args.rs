@@ -10,6 +10,7 @@ use std::{
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 use super::{
+    agents::AgentsArgs,
     approval_mode::ApprovalMode,
     auth::AuthArgs,
     clean_verb::CleanArgs,
@@ -81,6 +82,8 @@ pub enum CliVerb {
     Policy(PolicyArgs),
     /// List what was allowed for ever, or take it back
     Permissions(PermissionsArgs),
+    /// List the sub-agents, show, write or check one
+    Agents(AgentsArgs),
     /// List the hooks, or take over Claude Code's
     Hooks(HooksArgs),
     /// Tell whether castor works here, and what to do if not

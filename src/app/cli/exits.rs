@@ -17,6 +17,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     (EACH, 0, "done; also if the output is closed early"),
     (EACH, EXIT_FAILED, "failed, or the output could not be written"),
     (EACH, EXIT_INPUT, "bad input: a flag, a name or a folder that does not exist"),
+    ("agents check", EXIT_FAILED, "something of the files does not count"),
     ("auth", 0, "done; for status: a model can be reached"),
     ("auth", EXIT_AUTH, "not signed in"),
     ("auth", EXIT_INPUT, "bad input"),

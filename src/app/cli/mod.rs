@@ -1,5 +1,6 @@
 //! The command line: one table of commands for the agent and its companion.
 
+pub mod agents;
 pub mod approval_mode;
 pub mod args;
 pub mod auth;
@@ -20,7 +21,7 @@ pub mod schema;
 pub mod sessions;
 pub mod terminal_text;
 #[cfg(test)]
-pub mod testing;
+pub(crate) mod testing;
 pub mod trust;
 pub mod undo;
 pub mod usage_hints;
@@ -103,6 +104,7 @@ pub fn main() -> ExitCode {
         CliVerb::Diff(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Diff(args), &cwd, out)),
         CliVerb::Clean(args) => clean(&args, out),
         CliVerb::Permissions(args) => exit_code(permissions::run(&args, &Env::from_process(), out)),
+        CliVerb::Agents(args) => with_cwd(|cwd| exit_code(agents::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),

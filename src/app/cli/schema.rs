@@ -18,7 +18,11 @@ use crate::{
         },
         settings,
     },
-    base::{event::AgentEvent, log::Entry},
+    base::{
+        agent::{AgentDescriptor, AgentList},
+        event::AgentEvent,
+        log::Entry,
+    },
     wire::acp::{meta::MetaPlaces, rewind::Methods},
 };
 
@@ -58,6 +62,12 @@ pub const SCHEMAS: &[PublishedSchema] = &[
     },
     PublishedSchema { name: "auth", about: "the object that `auth status --json` prints", make: of::<AuthOutput> },
     PublishedSchema { name: "models", about: "the object that `models --json` prints", make: of::<ModelsOutput> },
+    PublishedSchema {
+        name: "agent",
+        about: "what hosts, users and models learn of a sub-agent",
+        make: of::<AgentDescriptor>,
+    },
+    PublishedSchema { name: "agents", about: "the object that `agents list --json` prints", make: of::<AgentList> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
 ];

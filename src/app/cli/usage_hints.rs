@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Verbs that people know from elsewhere, and what castor has in their place.
 const VERBS: &[(&str, &str)] = &[
-    ("agent", "castor has no agents of its own to manage. `castor run PROMPT` asks one"),
+    ("agent", "use `castor agents` for sub-agents, or `castor run PROMPT`"),
     ("chat", CHAT),
     ("checkpoint", "use `castor undo`, `castor rewind` or `castor diff`"),
     ("completion", "castor has no shell completions"),

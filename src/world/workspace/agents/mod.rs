@@ -1,4 +1,4 @@
-//! Agent definitions: Markdown files with front matter in the folders of user and workspace, and castor's own.
+//! Definitions of sub-agents: Markdown files with front matter in folders of user and workspace, and the built-in ones.
 
 mod claude;
 mod front_matter;
@@ -186,10 +186,7 @@ impl FoundAgents {
         match self.definitions.iter().find(|it| it.descriptor.name == *name) {
             None => self.definitions.push(it),
             Some(first) => {
-                let place = match &first.origin {
-                    AgentOrigin::BuiltIn => "castor itself".to_owned(),
-                    AgentOrigin::User(file) | AgentOrigin::Workspace(file) => file.to_string(),
-                };
+                let place = first.origin.file().map_or_else(|| "castor itself".to_owned(), ToString::to_string);
                 let message = skipped(&format!("the agent {name} is defined by {place}"));
                 self.warn(&file.to_string(), FileFault::new(None, message));
             }
@@ -236,10 +233,7 @@ impl FoundAgents {
 }
 
 fn file_of(it: &AgentDefinition) -> String {
-    match &it.origin {
-        AgentOrigin::BuiltIn => "castor".to_owned(),
-        AgentOrigin::User(file) | AgentOrigin::Workspace(file) => file.to_string(),
-    }
+    it.origin.file().map_or_else(|| "castor".to_owned(), ToString::to_string)
 }
 
 fn index(all: &[AgentDefinition]) -> BTreeMap<&str, &AgentDefinition> {
