@@ -8,6 +8,13 @@ use serde_json::{Map, Value, json};
 
 use crate::base::{mcp::McpServerConfig, path::AbsPath};
 
+/// The tool that starts an agent with a text.
+pub const INVOKE_AGENT: &str = "invoke_agent";
+/// The tool with which an agent hands in its result.
+pub const COMPLETE_TASK: &str = "complete_task";
+/// Tools that sessions have for the sake of agents: no agent has such a name.
+pub const AGENT_TOOLS: &[&str] = &[COMPLETE_TASK, "escalate", INVOKE_AGENT, "transfer_to_agent"];
+
 /// Requests to the model in one run, unless its definition says otherwise.
 pub const MAX_TURNS: u32 = 30;
 /// Minutes of work in one run, unless its definition says otherwise. Time in which the user is asked does not count.

@@ -1,6 +1,6 @@
 //! Sub-agents: starts the session of a call, tells the session above of it, and ends both together.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{Timestamp, tz::TimeZone};
 use jsonrpsee::types::ErrorObjectOwned;
@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     pending_requests::{self, ClientRequest},
-    sessions,
+    reconnect,
     state::State,
+    tasks::Tasks,
 };
 use crate::{
     app::{
@@ -50,7 +51,7 @@ pub fn start(state: &mut State, parent: &SessionId, effect: EffectId, run: Effec
     let link = ParentLink { session: parent.clone(), effect, run: run.clone(), is_told_to_wait: false };
     if let Err(why) = begin(state, link, call) {
         let output = failed(agent_name(call), &why);
-        end_call(state, parent, effect, run, output);
+        end_call(&mut state.tasks, state.sessions.get(parent), (effect, run), output);
     }
 }
 
@@ -90,7 +91,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
-    sessions::send_outages(state, &id);
+    reconnect::send_outages(state, &id);
     state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
     Ok(())
 }
@@ -154,7 +155,8 @@ pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: 
     }
     let Some(ParentLink { session: parent, effect, run, .. }) = parent else { return };
     let agent = session.record().principal.agent().unwrap_or_default();
-    end_call(state, &parent, effect, run, output(agent, id, result, stats));
+    let output = output(agent, id, result, stats);
+    end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent);
 }
 
@@ -179,9 +181,9 @@ fn remove(state: &mut State, id: &SessionId) -> Option<LiveSession> {
     state.sessions.remove(id)
 }
 
-fn end_call(state: &mut State, parent: &SessionId, effect: EffectId, run: Effect, output: ToolOutput) {
-    if let Some(live) = state.sessions.get(parent) {
-        state.tasks.finish_delegation(&live.resources, effect, run, output);
+fn end_call(tasks: &mut Tasks, parent: Option<&LiveSession>, (effect, run): (EffectId, Effect), output: ToolOutput) {
+    if let Some(live) = parent {
+        tasks.finish_delegation(&live.resources, effect, run, output);
     }
 }
 
@@ -229,27 +231,27 @@ fn failed(agent: &str, why: &str) -> ToolOutput {
 /// A call is no longer wanted: its sub-agent ends, and all below it.
 pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId) {
     let is_its = |it: &&ParentLink| it.session == *parent && it.effect == effect;
-    for id in children(state, is_its) {
+    for id in children(&state.sessions, is_its) {
         state.step(&id, Input::Cancel);
     }
 }
 
 /// Whatever a session started ends.
 pub fn cancel_all(state: &mut State, parent: &SessionId) {
-    for id in children(state, |it| it.session == *parent) {
+    for id in children(&state.sessions, |it| it.session == *parent) {
         state.step(&id, Input::Cancel);
     }
 }
 
 /// A sub-agent may do what the session above it may.
 pub fn follow_mode(state: &mut State, parent: &SessionId, mode: Mode) {
-    for id in children(state, |it| it.session == *parent) {
+    for id in children(&state.sessions, |it| it.session == *parent) {
         state.step(&id, Input::SetOption(OptionValue::Mode(mode)));
     }
 }
 
-fn children(state: &State, is_wanted: impl Fn(&&ParentLink) -> bool) -> Vec<SessionId> {
-    let of_parent = state.sessions.iter().filter(|(_, it)| it.parent.as_ref().filter(&is_wanted).is_some());
+fn children(sessions: &BTreeMap<SessionId, LiveSession>, is_wanted: impl Fn(&&ParentLink) -> bool) -> Vec<SessionId> {
+    let of_parent = sessions.iter().filter(|(_, it)| it.parent.as_ref().filter(&is_wanted).is_some());
     of_parent.map(|(id, _)| id.clone()).collect()
 }
 
@@ -261,7 +263,7 @@ pub fn note_waiting(state: &mut State, id: &SessionId) {
         state.outgoing.iter().any(|(_, asked)| is_question(asked))
     };
     let is_told = |it: &&ParentLink| it.session == *id && it.is_told_to_wait;
-    let waits = asks(id) || !children(state, is_told).is_empty();
+    let waits = asks(id) || !children(&state.sessions, is_told).is_empty();
     let Some(link) = state.sessions.get_mut(id).and_then(|it| it.parent.as_mut()) else { return };
     if std::mem::replace(&mut link.is_told_to_wait, waits) != waits {
         let (parent, effect) = (link.session.clone(), link.effect);

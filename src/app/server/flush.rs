@@ -183,7 +183,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             children::abort(state, id, effect);
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
-        other if is_delegation(state, id, &other) => children::start(state, id, effect_id, other),
+        other if is_delegation(state.sessions.get(id), &other) => children::start(state, id, effect_id, other),
         other => {
             if let Some(live) = state.sessions.get(id) {
                 start(&mut state.tasks, live, effect_id, other);
@@ -193,9 +193,9 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
 }
 
 /// Whether it is the call of a sub-agent.
-fn is_delegation(state: &State, id: &SessionId, effect: &Effect) -> bool {
+fn is_delegation(live: Option<&LiveSession>, effect: &Effect) -> bool {
     let Effect::Run { call, .. } = effect else { return false };
-    let toolbox = state.sessions.get(id).map(|it| &it.session.spec().toolbox);
+    let toolbox = live.map(|it| &it.session.spec().toolbox);
     toolbox.is_some_and(|it| it.traits(&call.name).class == PolicyClass::Delegate)
 }
 

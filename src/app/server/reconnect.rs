@@ -9,6 +9,7 @@ use crate::{
         session::{place::load_ground, session_resources::SessionResources},
     },
     base::ids::SessionId,
+    engine::step::Input,
 };
 
 /// Credentials changed: from its next request on, each session reaches its model with the new ones.
@@ -28,5 +29,13 @@ pub fn reconnect_model(state: &mut State, id: &SessionId) {
     let (generator, _) = reachability::reach_models(&mut state.models, context, id, &model);
     if let Some(live) = state.sessions.get_mut(id) {
         live.resources = Arc::new(SessionResources { generator, ..SessionResources::clone(&live.resources) });
+    }
+}
+
+/// A session that has just begun learns what the others know of models that are out.
+pub fn send_outages(state: &mut State, id: &SessionId) {
+    let known = state.models.outages.of(id);
+    if !known.is_empty() {
+        state.step(id, Input::Outages(known));
     }
 }

@@ -25,7 +25,7 @@ use crate::{
         content::{Part, PromptContent},
         event::AgentEvent,
         ids::{PromptId, SessionId},
-        log::{Fact, Mode},
+        log::{Entry, Fact, Mode},
     },
     engine::step::{self, Input},
     wire::{
@@ -67,15 +67,24 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
 pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_load(params).map_err(|it| error::invalid_params(&it))?;
     let entries = sessions::load(state, &id, &place)?;
+    let children = children_of(&state.tasks.store, &id);
     let live = offer_commands(state, &id)?;
     let response = reply_now(&session::load_response(&live.profile.offer, &live.chosen_options()));
     let mut lines = Vec::new();
     let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
-    view.replay(&entries, &mut lines);
+    view.replay(&entries, &children, &mut lines);
     let (last, cost) = live.context_usage();
     view.show_context_usage(last, cost, &mut lines);
     state.outbox.items.push(OutboxItem::Lines(lines));
     response
+}
+
+/// The logs of sub-agents, oldest first.
+fn children_of(store: &SessionStore, id: &SessionId) -> Vec<Vec<Entry>> {
+    let mut res: Vec<Vec<Entry>> =
+        store.children(id).iter().map(|it| store.read(it).unwrap_or_default()).filter(|it| !it.is_empty()).collect();
+    res.sort_by_key(|it| it.first().map(|it| it.at));
+    res
 }
 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
@@ -245,9 +254,7 @@ pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
     let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
     let missing = |_| error::session_not_found(it.session_id.as_str());
     let mut entries = store.read(&it.session_id).map_err(missing)?;
-    for child in store.children(&it.session_id) {
-        entries.extend(store.read(&child).unwrap_or_default());
-    }
+    entries.extend(children_of(store, &it.session_id).into_iter().flatten());
     // Each log is in order already.
     entries.sort_by_key(|it| it.at);
     let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };

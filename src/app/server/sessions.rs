@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{flush, mcp, state::State, trust},
+        server::{flush, mcp, reconnect, state::State, trust},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -82,18 +82,10 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
     for it in [notice, unread, overreaching, ignored, leftovers].into_iter().flatten() {
         state.step(&id, Input::Notice(it));
     }
-    send_outages(state, &id);
+    reconnect::send_outages(state, &id);
     trust::ask_trust(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false });
     mcp::connect(state, &id, servers);
     Ok(id)
-}
-
-/// A session that has just begun learns what the others know of models that are out.
-pub fn send_outages(state: &mut State, id: &SessionId) {
-    let known = state.models.outages.of(id);
-    if !known.is_empty() {
-        state.step(id, Input::Outages(known));
-    }
 }
 
 /// Sorts by time, as the UUIDs of version 7 do.
@@ -151,7 +143,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     if let Some(it) = leftovers {
         state.step(id, Input::Notice(it));
     }
-    send_outages(state, id);
+    reconnect::send_outages(state, id);
     trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
     mcp::connect(state, id, servers);
     Ok(entries)

@@ -9,6 +9,7 @@ use super::{
     query::Query,
 };
 use crate::base::{
+    agent::INVOKE_AGENT,
     log::{Decision, GRANTS_FILE, Mode, PersistentGrant},
     path::AbsPath,
 };
@@ -263,7 +264,7 @@ impl Rule {
     /// agent may be called like a tool.
     fn names_agent(&self, query: &Query) -> bool {
         let agent = || query.args.get("agent_name").and_then(Value::as_str);
-        query.tool == "invoke_agent"
+        query.tool == INVOKE_AGENT
             && self.decision != Decision::Allow
             && agent().is_some_and(|agent| self.tools.iter().any(|it| it == agent))
     }

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::base::{
-    agent::AgentOutput,
+    agent::{AgentOutput, COMPLETE_TASK},
     tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
-pub const NAME: &str = "complete_task";
+pub const NAME: &str = COMPLETE_TASK;
 /// The result of an agent that handed in nothing.
 pub const NO_RESULT: &str = "Task completed successfully.";
 

@@ -26,10 +26,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
     let grants = cx.tools.grants(&cx.step.record.grants);
     let outside = cx.tools.foreign_tool(&call.call.name);
     let digest = outside.map(|it| it.digest());
-    let (tool, args) = match call.is_of(PolicyClass::Delegate) {
-        true => delegate::as_rules_see(&call.call),
-        false => (call.call.name.clone(), call.call.args.clone()),
-    };
+    let (tool, args) = delegate::as_rules_see(&call.call, call.traits.class);
     let query = policy::Query {
         tool: &tool,
         kind: call.display.kind,
@@ -47,7 +44,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
         },
         checker_verdicts: &heard,
         plans: cx.tools.planning.folder.as_ref(),
-        sandbox: policy::SandboxFacts { exposed: cx.step.record.secrets_exposed(), ..cx.tools.confinement },
+        sandbox: policy::SandboxFacts { exposed: cx.step.record.secrets_exposed(), ..cx.tools.sandbox.facts },
     };
     if let Some((checker, who)) = policy::next_checker(&cx.tools.rules, &query) {
         let who = (checker, who.checker.clone(), who.timeout_ms);

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{call::Call, complete_task, decide::decide, toolbox::CallContext};
+use super::complete_task;
 use crate::base::{
-    agent::{AgentDefinition, AgentKind, AgentOutput, Agents},
+    agent::{AgentDefinition, AgentOutput, Agents, INVOKE_AGENT},
     text,
-    tool::{PolicyClass, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+    tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
 /// Starts any agent with a text.
-pub const INVOKE: &str = "invoke_agent";
+pub const INVOKE: &str = INVOKE_AGENT;
 /// The argument of agents that name none.
 pub(in crate::engine) const QUERY: &str = "query";
 /// Children that run at once; more wait for one of them.
@@ -101,13 +101,15 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
     })
 }
 
-/// Rules speak of all such calls as of `invoke_agent`.
-pub(super) fn as_rules_see(call: &ToolCall) -> (String, Value) {
-    let mut args = call.args.clone();
-    if let Some(it) = args.as_object_mut() {
-        it.entry("agent_name").or_insert_with(|| call.name.as_str().into());
+/// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.
+pub(super) fn as_rules_see(call: &ToolCall, class: PolicyClass) -> (String, Value) {
+    let ToolCall { name, args, .. } = call.clone();
+    if class != PolicyClass::Delegate {
+        return (name, args);
     }
-    (INVOKE.to_owned(), args)
+    let mut args = args.as_object().cloned().unwrap_or_default();
+    args.entry("agent_name").or_insert_with(|| name.into());
+    (INVOKE.to_owned(), args.into())
 }
 
 /// The agent that a call starts, as the call names it.
@@ -129,8 +131,8 @@ pub fn delegation<'a>(agents: &'a [AgentDefinition], tool: &str, args: &Value) -
         return Ok(Delegation { agent, input: args });
     }
     let said = |key: &str| args.get(key).and_then(Value::as_str).filter(|it| !it.trim().is_empty());
-    let name = said("agent_name").ok_or_else(|| invalid("invoke_agent needs `agent_name`.".to_owned()))?;
-    let prompt = said("prompt").ok_or_else(|| invalid("invoke_agent needs `prompt`, a text.".to_owned()))?;
+    let name = said("agent_name").ok_or_else(|| invalid(format!("{INVOKE} needs `agent_name`.")))?;
+    let prompt = said("prompt").ok_or_else(|| invalid(format!("{INVOKE} needs `prompt`, a text.")))?;
     let agent = find(agents, name).ok_or_else(|| not_found(agents, name))?;
     let key = text_argument(agent).unwrap_or_else(|| QUERY.to_owned());
     Ok(Delegation { agent, input: Map::from_iter([(key, prompt.into())]) })
@@ -153,22 +155,6 @@ fn check_input(agent: &AgentDefinition, args: &Map<String, Value>) -> Result<(),
     first.map_or(Ok(()), |it| Err(format!("{}: {it}", agent.descriptor.name)))
 }
 
-impl Call {
-    /// Looks at what it would start, and decides at once: no file is touched by starting it.
-    pub(super) fn resolve_delegation(&mut self, cx: &mut CallContext<'_, '_>) {
-        match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
-            Ok(it) => {
-                let targets = Targets { title: delegation_title(&self.call), ..Targets::default() };
-                self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
-                self.display_dirty = true;
-                self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
-                decide(self, cx, targets, Vec::new());
-            }
-            Err(error) => self.end(cx.step, ToolOutput::failed(error)),
-        }
-    }
-}
-
 /// The agent, and the first line of what it is to do.
 pub(super) fn delegation_title(call: &ToolCall) -> String {
     let said = |args: &Map<String, Value>| match args.get("prompt") {
@@ -178,17 +164,6 @@ pub(super) fn delegation_title(call: &ToolCall) -> String {
     let task = call.args.as_object().and_then(said).map(|it| text::first_line(&it, 200)).unwrap_or_default();
     let agent = text::head(agent_name(call), 200);
     if task.is_empty() { agent.to_owned() } else { format!("{agent}: {task}") }
-}
-
-/// Whether the agent has no tool that changes anything: then nothing has to be held for its run.
-fn looks_only(cx: &CallContext<'_, '_>, agent: &AgentDefinition) -> bool {
-    agent.descriptor.executor == AgentKind::Local
-        && agent.descriptor.sub_agents.is_empty()
-        && cx
-            .tools
-            .tools_of_agent(agent)
-            .iter()
-            .all(|it| matches!(it.traits.class, PolicyClass::Look | PolicyClass::Tell))
 }
 
 /// Whether a name fits an entry of an agent's list: itself, `*`, or a pattern with `*` at its end.

@@ -9,6 +9,7 @@ mod child_events;
 pub mod complete_task;
 mod decide;
 pub mod delegate;
+mod delegation;
 mod denials;
 mod display;
 pub mod elicitation;

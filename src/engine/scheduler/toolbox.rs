@@ -41,9 +41,8 @@ pub struct Toolbox {
     pub(super) saves_grants: bool,
     /// What commands may do beyond the sandbox in this folder, for ever.
     pub folder_grants: Arc<[Grant]>,
-    /// How its commands are held, in words; and as policy sees it.
-    pub sandbox: Arc<str>,
-    pub confinement: SandboxFacts,
+    /// How its commands are held.
+    pub sandbox: SandboxSummary,
     /// What of `tools` is castor's own.
     pub(super) own_tools: Arc<[ToolSpec]>,
     /// Castor's own, also those that the model is not told of.
@@ -61,6 +60,13 @@ pub struct Toolbox {
     pub agents: Agents,
     /// Of a sub-agent: what it is.
     pub task: Option<Arc<AgentTask>>,
+}
+
+/// How commands are held: in words, and as policy sees it.
+#[derive(Clone, Debug, Default)]
+pub struct SandboxSummary {
+    pub words: Arc<str>,
+    pub facts: SandboxFacts,
 }
 
 /// Both, by name.
@@ -96,9 +102,8 @@ impl Toolbox {
             saves_grants: false,
             folder_grants: Arc::default(),
             planning: Arc::default(),
-            sandbox: Arc::default(),
+            sandbox: SandboxSummary::default(),
             checkpoints: false,
-            confinement: SandboxFacts::default(),
             agents: Arc::default(),
             task: None,
         }
@@ -110,8 +115,8 @@ impl Toolbox {
     }
 
     /// The same whose commands are held so.
-    pub fn with_sandbox(self, words: String, confinement: SandboxFacts) -> Self {
-        Self { sandbox: words.into(), confinement, ..self }
+    pub fn with_sandbox(self, words: String, facts: SandboxFacts) -> Self {
+        Self { sandbox: SandboxSummary { words: words.into(), facts }, ..self }
     }
 
     /// Whether a question may be answered with the mode `auto`: it is one of the session's, and nobody was asked before.

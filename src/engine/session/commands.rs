@@ -216,7 +216,7 @@ fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
         }
         Some(mode) if Mode::OFFERED.contains(&mode) => {
             let is_off = !spec.modes.offered.contains(&mode);
-            let facts = spec.toolbox.confinement;
+            let facts = spec.toolbox.sandbox.facts;
             let why = match policy::check_auto_available(facts) {
                 Err(it) if mode == Mode::Auto && !is_off && facts.trusted => it.to_owned(),
                 _ => mode_refusal(mode, is_off),
@@ -332,7 +332,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let kept = &spec.toolbox.folder_grants;
     let grants = step.record.active_grants(kept);
     let mut words = args.split_whitespace();
-    let held = match &*spec.toolbox.sandbox {
+    let held = match &*spec.toolbox.sandbox.words {
         "" => String::new(),
         it => format!("\n\nSandbox of commands: {it}."),
     };

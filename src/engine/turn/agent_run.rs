@@ -5,13 +5,13 @@ use super::{
     flow::{Flow, Station},
     messages::tell_model,
     spec::TurnContext,
-    state::TurnState,
+    state::{Recovery, TurnState},
 };
 use crate::{
     base::{
         agent::{AgentResult, TerminateMode},
         event::{EndReason, EventKind, PromptOutcome, Status},
-        limits::{LimitKind, LimitSpan, Limits, ReachedLimit},
+        limits::{LimitKind, LimitSpan, ReachedLimit},
     },
     engine::scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
 };
@@ -30,24 +30,6 @@ const FINAL_CHANCE: &str = "You have one final chance to complete the task with 
 
 const OUT_OF_TIME: CancelReason =
     CancelReason::new("the agent reached a limit of its own", "Cancelled, because the agent reached its limit.");
-
-/// The one turn that follows the end of a run, so that what was found is not lost.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Recovery {
-    /// What ended the run.
-    cause: Cause,
-    /// Its requests and time of work may reach so far.
-    until: u64,
-    is_asked: bool,
-}
-
-/// How far a turn may go, in the recovery of its run as well.
-pub(super) fn with_grace(limits: Limits, recovery: Option<&Recovery>) -> Limits {
-    let Some(it) = recovery else { return limits };
-    let mut res = limits;
-    (res.turn.requests, res.turn.seconds) = (None, Some(it.until));
-    res
-}
 
 /// Whether the recovery has had its one request.
 pub(super) fn is_recovery_over(turn: &mut TurnState) -> Option<Cause> {

@@ -23,7 +23,7 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 /// Why no model may be asked now.
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     let record = &*cx.step.record;
-    let limits = agent_run::with_grace(limits(record, cx.spec), turn.recovery.as_ref());
+    let limits = turn.granted(limits(record, cx.spec));
     if limits.has_cost() && cx.spec.prices.of(&turn.model).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }

@@ -198,7 +198,7 @@ impl Turn {
 
     /// How far it may go.
     pub fn limits(&self, record: &Record, spec: &Spec) -> Limits {
-        agent_run::with_grace(limits(record, spec), self.state.recovery.as_ref())
+        self.state.granted(limits(record, spec))
     }
 
     /// Words of the user that come while it runs: they enter with the next request.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{agent_run::Recovery, endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
+use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
 use crate::{
-    base::model::ModelRequest,
+    base::{limits::Limits, model::ModelRequest},
     engine::{
         context::RetryAdvice,
         record::Step,
@@ -67,7 +67,25 @@ pub(super) struct TurnTranscript {
     pub is_sent_back: bool,
 }
 
+/// The one turn that follows the end of a run, so that what was found is not lost.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Recovery {
+    /// What ended the run.
+    pub cause: Cause,
+    /// Its requests and time of work may reach so far, in seconds.
+    pub until: u64,
+    pub is_asked: bool,
+}
+
 impl TurnState {
+    /// How far it may go, in the recovery of a run as well.
+    pub fn granted(&self, limits: Limits) -> Limits {
+        let Some(it) = &self.recovery else { return limits };
+        let mut res = limits;
+        (res.turn.requests, res.turn.seconds) = (None, Some(it.until));
+        res
+    }
+
     pub fn new(model: Arc<str>, router: Router, tools: Toolbox, prompt_text: String) -> Self {
         Self {
             n_samples: 0,

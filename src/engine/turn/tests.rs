@@ -119,9 +119,7 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
     let at = step.strip_prefix('@').and_then(|it| it.split_once(' '));
     let (unix_ms, step) = at.map_or((1_000, step), |(at, step)| (at.parse().unwrap(), step));
     session.step(input(step), Now { unix_ms, seed: n }, &mut out);
-    for act in out.acts.iter().filter_map(shown) {
-        *actual += &format!("    {}\n", act.replace('\n', "\n      "));
-    }
+    out.acts.iter().filter_map(shown).for_each(|it| *actual += &format!("    {}\n", it.replace('\n', "\n      ")));
 }
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
@@ -129,10 +127,10 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
 /// `discovers` where memory of sub-folders is looked for, `undoes` where checkpoints are taken.
 pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
-    let (mode, model) = (Mode::Default, "m".to_owned());
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
     let principal = agent.map_or(Principal::Root, Principal::Agent);
-    let (session, roots, child_of, thread) = ("x".into(), vec![cwd.clone()], None, None);
+    let (mode, model, child_of, thread) = (Mode::Default, "m".to_owned(), None, None);
+    let (session, roots) = ("x".into(), vec![cwd.clone()]);
     let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
     let spec = super::tests_agents::spec(name, &origin, spec(name));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
@@ -488,7 +486,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
             ToolProgress::Activity { activity: it } => format!("{request_id} {:?} {}", it.kind, json!(it.data)),
             ToolProgress::Described { .. } => format!("{request_id} described"),
             ToolProgress::Proposed { .. } => format!("{request_id} proposed"),
-            ToolProgress::Waiting | ToolProgress::Resumed => format!("{request_id} {update:?}"),
+            _ => format!("{request_id} {update:?}"),
         },
         EventKind::ToolResponse { request_id, content, error, .. } => {
             let text = crate::base::content::joined_text(content);

@@ -21,8 +21,8 @@ struct Line {
 }
 
 impl RecentActivities {
-    /// A call that ends is marked in its own line.
-    pub fn push(&mut self, activity: &Activity) {
+    /// The lines to show. A call that ends is marked in its own line.
+    pub fn push(&mut self, activity: &Activity) -> String {
         let said = |key: &str| activity.data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let call = if said("callId").is_empty() { said("id") } else { said("callId") };
         let known = self.0.iter_mut().find(|it| !call.is_empty() && it.call == call);
@@ -39,6 +39,8 @@ impl RecentActivities {
             (ActivityKind::Error, None) => self.add("✗", said("error"), call),
             (ActivityKind::ThoughtChunk, Some(_)) => (),
         }
+        let lines: Vec<String> = self.0.iter().map(|it| format!("{} {}", it.mark, it.text)).collect();
+        lines.join("\n")
     }
 
     fn add(&mut self, mark: &'static str, text: String, call: String) {
@@ -46,11 +48,6 @@ impl RecentActivities {
             self.0.pop_front();
         }
         self.0.push_back(Line { mark, text, call });
-    }
-
-    pub fn in_words(&self) -> String {
-        let lines: Vec<String> = self.0.iter().map(|it| format!("{} {}", it.mark, it.text)).collect();
-        lines.join("\n")
     }
 }
 
@@ -65,8 +62,7 @@ mod tests {
         let mut recent = RecentActivities::default();
         let mut shown = |kind: &str, data: Value| {
             let activity = json!({ "isSubagentActivityEvent": true, "agentName": "a", "type": kind, "data": data });
-            recent.push(&serde_json::from_value(activity).unwrap());
-            recent.in_words()
+            recent.push(&serde_json::from_value(activity).unwrap())
         };
         let start = |id: &str, what: &str| json!({ "name": "t", "description": what, "callId": id });
         assert_eq!(shown("THOUGHT_CHUNK", json!({ "text": "Looking" })), "· Looking");

@@ -1,6 +1,6 @@
 //! ACP `session/update`: facts as updates for the client, live and in replay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
@@ -16,17 +16,16 @@ use crate::{
         content::{Part, joined_text},
         event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
-        log::{Entry, Fact},
+        log::Fact,
         money::Money,
         path::AbsPath,
-        rewind,
         terminal::Screen,
         text,
         tool::{Display, ToolError, UNASKED},
     },
     wire::acp::{
         activities::RecentActivities,
-        child_view::ChildFilter,
+        call_content::{result_content, terminal_result},
         content,
         initialize::ClientFeatures,
         meta::{CallMeta, OwnCallMeta},
@@ -39,14 +38,14 @@ use crate::{
 /// Most live output of a call that an update repeats, in bytes: content replaces, so each update carries it all.
 const MAX_LIVE: usize = 16 * 1024;
 
-const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
+pub(super) const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
 /// The client's view of one session, as far as the next update depends on it.
 #[derive(Debug)]
 pub struct SessionView {
-    session: SessionId,
+    pub(super) session: SessionId,
     pub(super) profile: ClientProfile,
-    chosen: ChosenOptions,
+    pub(super) chosen: ChosenOptions,
     /// Everything of a text chunk's line before the text, for messages and for thoughts.
     chunk_heads: [Vec<u8>; 2],
     /// Of a sub-agent: what of it is shown.
@@ -56,6 +55,14 @@ pub struct SessionView {
     pub(super) compacting: Option<String>,
     /// Tokens of the last answer to the conversation, and what the session cost.
     pub(super) context_usage: Option<(u64, Option<Money>)>,
+}
+
+/// What is shown of a sub-agent, in the session that the client knows.
+#[derive(Debug)]
+pub(super) struct ChildFilter {
+    pub(super) agent: String,
+    /// Calls that the client knows, as it was asked about them.
+    pub(super) asked: BTreeSet<CallId>,
 }
 
 /// The way in which this client shows things.
@@ -68,7 +75,7 @@ pub struct ClientProfile {
 /// A call that the client knows and that has not ended.
 #[derive(Debug, Default)]
 pub(super) struct CallView {
-    printed: String,
+    pub(super) printed: String,
     /// Of the sub-agent that it started.
     activities: RecentActivities,
     pub(super) proposed: Option<Display>,
@@ -79,6 +86,18 @@ pub(super) struct CallView {
 }
 
 impl CallView {
+    /// What it would do, and what it printed.
+    fn so_far(&self) -> (Option<&Display>, &str) {
+        (self.proposed.as_ref(), &self.printed)
+    }
+
+    fn print(&mut self, text: &str) {
+        self.printed.push_str(&plain(text).0);
+        if self.printed.len() > MAX_LIVE {
+            self.printed = text::tail(&self.printed, MAX_LIVE).to_owned();
+        }
+    }
+
     fn describe(&mut self, display: &ToolDisplay) {
         if let Some(call) = &mut self.call {
             call.title.clone_from(&display.title);
@@ -104,7 +123,7 @@ struct CallEnd {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Playback {
+pub(super) enum Playback {
     Live,
     Replay,
 }
@@ -125,24 +144,12 @@ impl SessionView {
     /// Appends what the client should be shown of a fact, a line each.
     pub fn show(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
         match self.child {
-            Some(_) => self.show_of_child(fact, lines),
-            None => self.show_live(fact, lines),
+            Some(_) => self.show_of_child(fact, Playback::Live, lines),
+            None => self.push_fact(fact, Playback::Live, lines),
         }
     }
 
-    pub(super) fn show_live(&mut self, fact: &Fact, lines: &mut Vec<u8>) {
-        self.push_fact(fact, Playback::Live, lines);
-    }
-
-    /// Appends what there is of the conversation, for a client that knows nothing of it.
-    pub fn replay(&mut self, entries: &[Entry], lines: &mut Vec<u8>) {
-        for entry in rewind::remaining_entries(entries) {
-            self.push_fact(&entry.fact, Playback::Replay, lines);
-        }
-        self.interrupt(INTERRUPTED, lines);
-    }
-
-    fn push_fact(&mut self, fact: &Fact, way: Playback, lines: &mut Vec<u8>) {
+    pub(super) fn push_fact(&mut self, fact: &Fact, way: Playback, lines: &mut Vec<u8>) {
         match fact {
             Fact::Event { event } => self.event(event, way, lines),
             Fact::Mode { mode } if way == Playback::Live => {
@@ -184,19 +191,7 @@ impl SessionView {
                 self.tool_call(request_id, name, args, display, lines);
             }
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
-            EventKind::ToolResponse { request_id, content, display, summary, error, data, .. } => {
-                let shown = self.calls.remove(request_id).unwrap_or_default();
-                let content = match shown.terminal(request_id) {
-                    Some(terminal) => terminal_result(terminal, summary.as_deref(), error.as_ref()),
-                    None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), &shown),
-                };
-                let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
-                let meta = match shown.screen {
-                    Some(Screen::Drawn { .. }) => Some(terminals::exit_meta(request_id, data)),
-                    _ => error.as_ref().filter(|it| it.kind == UNASKED).map(|_| unasked_meta()),
-                };
-                self.end_call(request_id, end, meta, lines);
-            }
+            EventKind::ToolResponse { request_id, .. } => self.show_result(request_id, &event.kind, lines),
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
@@ -224,6 +219,21 @@ impl SessionView {
             }
             _ => (),
         }
+    }
+
+    fn show_result(&mut self, id: &CallId, response: &EventKind, lines: &mut Vec<u8>) {
+        let EventKind::ToolResponse { content, display, summary, error, data, .. } = response else { return };
+        let shown = self.calls.remove(id).unwrap_or_default();
+        let content = match shown.terminal(id) {
+            Some(terminal) => terminal_result(terminal, summary.as_deref(), error.as_ref()),
+            None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), shown.so_far()),
+        };
+        let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
+        let meta = match shown.screen {
+            Some(Screen::Drawn { .. }) => Some(terminals::exit_meta(id, data)),
+            _ => error.as_ref().filter(|it| it.kind == UNASKED).map(|_| unasked_meta()),
+        };
+        self.end_call(id, end, meta, lines);
     }
 
     fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], lines: &mut Vec<u8>) {
@@ -283,19 +293,19 @@ impl SessionView {
         let fields = ToolCallUpdateFields::new();
         let mut meta = None;
         let fields = match update {
-            ToolProgress::Described { display } => {
-                shown.describe(display);
-                with_display(fields, display).status(ToolCallStatus::Pending)
-            }
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
                 fields.status(ToolCallStatus::Pending).content(vec![tool_calls::display_content(display)])
             }
-            ToolProgress::Started { display: Some(display) } => {
+            ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
                 shown.describe(display);
-                with_display(fields, display).status(ToolCallStatus::InProgress)
+                let is_known = matches!(update, ToolProgress::Described { .. });
+                let status = if is_known { ToolCallStatus::Pending } else { ToolCallStatus::InProgress };
+                with_display(fields, display).status(status)
             }
-            ToolProgress::Started { display: None } => fields.status(ToolCallStatus::InProgress),
+            ToolProgress::Started { display: None } | ToolProgress::Resumed => {
+                fields.status(ToolCallStatus::InProgress)
+            }
             // A terminal that the client does not have would make it refuse the whole update.
             ToolProgress::Attached { .. } if way == Playback::Replay => return,
             ToolProgress::Attached { screen } => {
@@ -312,22 +322,16 @@ impl SessionView {
                 }
             }
             ToolProgress::Waiting => fields.status(ToolCallStatus::Pending),
-            ToolProgress::Resumed => fields.status(ToolCallStatus::InProgress),
             ToolProgress::Activity { activity } => {
-                shown.activities.push(activity);
-                fields
-                    .status(ToolCallStatus::InProgress)
-                    .content(vec![tool_calls::text_content(&shown.activities.in_words())])
+                let text = shown.activities.push(activity);
+                fields.status(ToolCallStatus::InProgress).content(vec![tool_calls::text_content(&text)])
             }
             ToolProgress::Printed { text } if matches!(shown.screen, Some(Screen::Drawn { .. })) => {
                 meta = Some(terminals::output_meta(id, text));
                 fields.status(ToolCallStatus::InProgress)
             }
             ToolProgress::Printed { text } => {
-                shown.printed.push_str(&plain(text).0);
-                if shown.printed.len() > MAX_LIVE {
-                    shown.printed = text::tail(&shown.printed, MAX_LIVE).to_owned();
-                }
+                shown.print(text);
                 let fields = fields.status(ToolCallStatus::InProgress);
                 if self.profile.features.output_deltas {
                     meta = Some(terminals::output_meta(id, &plain(text).0));
@@ -351,7 +355,7 @@ impl SessionView {
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {
                 Some(terminal) => terminal_result(terminal, None, Some(&error)),
-                None => result_content(&[], None, None, Some(&error), &shown),
+                None => result_content(&[], None, None, Some(&error), shown.so_far()),
             };
             let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
             let meta = drawn.then(|| terminals::exit_meta(&id, &Value::Null));
@@ -433,42 +437,6 @@ fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall {
     call.status(ToolCallStatus::InProgress)
         .content(vec![terminals::terminal_content(id.as_str())])
         .meta(terminals::info_meta(id, cwd))
-}
-
-/// The end of a call whose output is in a terminal.
-fn terminal_result(terminal: &str, summary: Option<&str>, error: Option<&ToolError>) -> Vec<ToolCallContent> {
-    let words = error.map(|it| it.message.as_str()).or(summary);
-    words.map(tool_calls::text_content).into_iter().chain([terminals::terminal_content(terminal)]).collect()
-}
-
-fn result_content(
-    content: &[Part],
-    display: Option<&Display>,
-    summary: Option<&str>,
-    error: Option<&ToolError>,
-    shown: &CallView,
-) -> Vec<ToolCallContent> {
-    let mut res = Vec::new();
-    if let Some(error) = error {
-        res.push(tool_calls::text_content(&error.message));
-        // What was proposed or printed stays visible when the call was refused or cancelled.
-        res.extend(display.or(shown.proposed.as_ref()).map(tool_calls::display_content));
-        if display.is_none() && !shown.printed.is_empty() {
-            // A drawn terminal's codes are nothing to read.
-            res.push(tool_calls::output_content(&crate::base::ansi::plain(&shown.printed).0));
-        }
-        return res;
-    }
-    match (display, summary) {
-        (Some(display), _) => res.push(tool_calls::display_content(display)),
-        (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
-        (None, None) => match joined_text(content) {
-            // Without any content some clients show the raw output.
-            text if text.is_empty() => res.push(tool_calls::text_content("(no output)")),
-            text => res.push(tool_calls::text_content(&text)),
-        },
-    }
-    res
 }
 
 #[cfg(test)]

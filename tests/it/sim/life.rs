@@ -10,6 +10,7 @@ use std::{
 use castor::{
     app::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
     base::{
+        event::EventKind,
         hook::HookEvent,
         ids::SessionId,
         log::{Entry, Fact},
@@ -56,6 +57,8 @@ pub struct Life {
     home: TempDir,
     /// Locks of another process.
     held: Vec<File>,
+    /// A log may have no end after a full disk or a panic.
+    has_faults: bool,
     sabotage: Option<Sabotage>,
     story: Story,
 }
@@ -109,6 +112,7 @@ impl Life {
             n_moves: 0,
             home,
             held: Vec::new(),
+            has_faults: false,
             sabotage,
             story: Story { text: format!("# seed {seed}\n"), problems: Vec::new() },
         }
@@ -132,6 +136,7 @@ impl Life {
     }
 
     fn happen(&mut self, what: &Move) {
+        self.has_faults |= matches!(what, Move::Disk(Disk::Full(_)));
         match what {
             Move::Bytes(bytes) => {
                 self.ledger.sent(bytes);
@@ -277,6 +282,7 @@ impl Life {
             let text = String::from_utf8_lossy(&line).replace(&home, "$HOME");
             self.story.text.push_str(&format!("< {text}\n"));
             if text.contains(PANICKED) {
+                self.has_faults = true;
                 self.problem("a step panicked");
             }
             if let Some(message) = self.ledger.received(&line) {
@@ -379,6 +385,13 @@ impl Life {
                 wrong.push(format!("the log of {id} is not the session:\n{replayed:?}\n{record:?}"));
             }
         }
+        for id in self.watch.sessions.iter().map(|it| SessionId::from(it.as_str())) {
+            let over = store.children(&id).into_iter().filter(|it| self.machine.record(it).is_none());
+            wrong.extend(over.filter_map(|it| unended(&it, &store.read(&it).unwrap_or_default())));
+        }
+        if self.has_faults {
+            wrong.retain(|it| !it.starts_with(UNENDED));
+        }
         self.story.problems.extend(wrong);
     }
 
@@ -398,6 +411,23 @@ impl Life {
     pub fn text(&self) -> &str {
         &self.story.text
     }
+}
+
+const UNENDED: &str = "a sub-agent that is gone";
+
+/// What is wrong with the log of a sub-agent that is gone: its run has one start and one end, and every call its result.
+fn unended(id: &SessionId, entries: &[Entry]) -> Option<String> {
+    let count = |is_it: fn(&EventKind) -> bool| {
+        let events =
+            entries.iter().filter_map(|it| if let Fact::Event { event } = &it.fact { Some(event) } else { None });
+        events.filter(|it| is_it(&it.kind)).count()
+    };
+    let starts = count(|it| matches!(it, EventKind::AgentStart {}));
+    let ends = count(|it| matches!(it, EventKind::AgentEnd { .. }));
+    let calls = count(|it| matches!(it, EventKind::ToolRequest { .. }));
+    let results = count(|it| matches!(it, EventKind::ToolResponse { .. }));
+    let is_well = (starts, ends) == (1, 1) && calls == results;
+    (!is_well).then(|| format!("{UNENDED} has {starts} starts, {ends} ends, {calls} calls, {results} results: {id}"))
 }
 
 fn event_id(entry: &Entry) -> Option<&str> {

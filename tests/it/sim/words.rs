@@ -82,8 +82,10 @@ pub const FAILURES: &[&str] = &[
 ];
 
 pub fn chunk_word(dice: &mut Dice) -> &'static str {
-    const USUAL: &[&str] =
-        &["text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask"];
+    const USUAL: &[&str] = &[
+        "text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask", "agent",
+        "complete",
+    ];
     const RARE: &[&str] = &[
         "long",
         "signed",
@@ -103,6 +105,8 @@ pub fn chunk_word(dice: &mut Dice) -> &'static str {
         "nameless",
         "unknown",
         "odd",
+        "agent-unknown",
+        "complete-badly",
     ];
     if dice.roll(3) > 0 { dice.word(USUAL) } else { dice.word(RARE) }
 }
@@ -141,6 +145,10 @@ pub fn chunk(word: &str) -> Option<Chunk> {
         "shell" => call(None, "run_shell_command", json!({"command": "git push origin main"})),
         "shell-bad" => call(None, "run_shell_command", json!({"command": "rm -rf ~ && ("})),
         "tool" => call(None, "mcp_sim_look", json!({"at": 1})),
+        "agent" => call(None, "invoke_agent", json!({"agent_name": "generalist", "prompt": "go"})),
+        "agent-unknown" => call(None, "invoke_agent", json!({"agent_name": "nobody", "prompt": "go"})),
+        "complete" => call(None, "complete_task", json!({"result": "done"})),
+        "complete-badly" => call(None, "complete_task", json!({})),
         "todos" => call(None, "write_todos", json!({"todos": [{"description": "a", "status": "in_progress"}]})),
         "ask" => call(None, "ask_user", json!({"questions": [question]})),
         "ask-many" => call(None, "ask_user", json!({"questions": [question, text_question]})),

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::base::{
     agent::{
-        AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentOutput, AgentRun, CompositeAgent,
-        LocalAgent, OnFailure,
+        AGENT_TOOLS, AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentOutput, AgentRun,
+        CompositeAgent, LocalAgent, OnFailure,
     },
     mcp::{McpLink, McpServerConfig, McpTransport},
 };
@@ -26,8 +26,6 @@ use crate::base::{
 const MAX_MEMBERS: usize = 50;
 /// Rounds of a loop, unless its file says otherwise.
 const MAX_ITERATIONS: u32 = 10;
-/// Names that mean something else to a model.
-const RESERVED: &[&str] = &["complete_task", "escalate", "invoke_agent", "transfer_to_agent"];
 
 /// What a file defines; its sub-agents have nothing but names yet.
 pub struct Draft {
@@ -319,7 +317,7 @@ fn stubs<'n>(names: impl Iterator<Item = &'n str>) -> Vec<AgentDescriptor> {
 /// An agent may be a tool by its own name.
 pub(super) fn checked_name(name: &Spanned<AgentName>, tools: ToolLookup<'_>) -> Result<String, FileFault> {
     let it = name.value.0.as_str();
-    match tools(it).is_some() || it.starts_with("mcp_") || RESERVED.contains(&it) {
+    match tools(it).is_some() || it.starts_with("mcp_") || AGENT_TOOLS.contains(&it) {
         true => Err(FileFault::new(Some(place(name)), format!("{it} is the name of a tool; choose another one"))),
         false => Ok(it.to_owned()),
     }

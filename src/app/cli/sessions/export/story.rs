@@ -419,11 +419,7 @@ fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
         }
         ToolProgress::Proposed { display } => call.content = Some(call_content(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
-        ToolProgress::Started { display: None }
-        | ToolProgress::Attached { .. }
-        | ToolProgress::Activity { .. }
-        | ToolProgress::Waiting
-        | ToolProgress::Resumed => (),
+        _ => (),
     }
 }
 

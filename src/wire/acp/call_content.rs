@@ -1,0 +1,50 @@
+//! Content of a tool call that has ended, as the client is shown it.
+
+use agent_client_protocol_schema::v1::ToolCallContent;
+
+use super::{terminals, tool_calls};
+use crate::base::{
+    ansi::plain,
+    content::{Part, joined_text},
+    tool::{Display, ToolError},
+};
+
+/// The end of a call whose output is in a terminal.
+pub(super) fn terminal_result(
+    terminal: &str,
+    summary: Option<&str>,
+    error: Option<&ToolError>,
+) -> Vec<ToolCallContent> {
+    let words = error.map(|it| it.message.as_str()).or(summary);
+    words.map(tool_calls::text_content).into_iter().chain([terminals::terminal_content(terminal)]).collect()
+}
+
+pub(super) fn result_content(
+    content: &[Part],
+    display: Option<&Display>,
+    summary: Option<&str>,
+    error: Option<&ToolError>,
+    (proposed, printed): (Option<&Display>, &str),
+) -> Vec<ToolCallContent> {
+    let mut res = Vec::new();
+    if let Some(error) = error {
+        res.push(tool_calls::text_content(&error.message));
+        // What was proposed or printed stays visible when the call was refused or cancelled.
+        res.extend(display.or(proposed).map(tool_calls::display_content));
+        if display.is_none() && !printed.is_empty() {
+            // A drawn terminal's codes are nothing to read.
+            res.push(tool_calls::output_content(&plain(printed).0));
+        }
+        return res;
+    }
+    match (display, summary) {
+        (Some(display), _) => res.push(tool_calls::display_content(display)),
+        (None, Some(summary)) => res.push(tool_calls::text_content(summary)),
+        (None, None) => match joined_text(content) {
+            // Without any content some clients show the raw output.
+            text if text.is_empty() => res.push(tool_calls::text_content("(no output)")),
+            text => res.push(tool_calls::text_content(&text)),
+        },
+    }
+    res
+}
