@@ -48,7 +48,8 @@ const PROMPT: PromptId = PromptId(0);
 /// Starts the sub-agent of a call; `run` is what the session wants done. What cannot start has failed at once.
 pub fn start(state: &mut State, parent: &SessionId, effect: EffectId, run: Effect) {
     let Effect::Run { call, .. } = &run else { return };
-    let link = ParentLink { session: parent.clone(), effect, run: run.clone(), is_told_to_wait: false };
+    let link =
+        ParentLink { session: parent.clone(), effect, run: run.clone(), is_wanted: true, is_told_to_wait: false };
     if let Err(why) = begin(state, link, call) {
         let output = failed(agent_name(call), &why);
         end_call(&mut state.tasks, state.sessions.get(parent), (effect, run), output);
@@ -153,10 +154,12 @@ pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: 
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);
     }
-    let Some(ParentLink { session: parent, effect, run, .. }) = parent else { return };
-    let agent = session.record().principal.agent().unwrap_or_default();
-    let output = output(agent, id, result, stats);
-    end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
+    let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
+    if is_wanted {
+        let agent = session.record().principal.agent().unwrap_or_default();
+        let output = output(agent, id, result, stats);
+        end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
+    }
     note_waiting(state, &parent);
 }
 
@@ -169,10 +172,7 @@ pub fn fail(state: &mut State, id: &SessionId, why: &str) {
 
 fn remove(state: &mut State, id: &SessionId) -> Option<LiveSession> {
     let mut lines = Vec::new();
-    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), &mut lines);
-    if let Some(live) = state.sessions.get_mut(id) {
-        live.view.interrupt_asked("The sub-agent has ended.", &mut lines);
-    }
+    hide(state, id, &mut lines);
     state.outbox.queue_lines(|it| it.append(&mut lines));
     state.tasks.abort_session(id, state.now.unix_ms);
     let requests = state.terminals.release_all(id);
@@ -228,17 +228,34 @@ fn failed(agent: &str, why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("agent_failed", format!("Subagent '{agent}' failed. Error: {why}")))
 }
 
-/// A call is no longer wanted: its sub-agent ends, and all below it.
-pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId) {
+/// A call is no longer wanted: its sub-agent ends, and all below it. What the client sees of them ends at once, before
+/// the turn does.
+pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId, lines: &mut Vec<u8>) {
     let is_its = |it: &&ParentLink| it.session == *parent && it.effect == effect;
-    for id in children(&state.sessions, is_its) {
-        state.step(&id, Input::Cancel);
-    }
+    let ids = children(&state.sessions, is_its);
+    ids.iter().for_each(|it| hide(state, it, lines));
+    cancel(state, ids);
 }
 
 /// Whatever a session started ends.
 pub fn cancel_all(state: &mut State, parent: &SessionId) {
-    for id in children(&state.sessions, |it| it.session == *parent) {
+    cancel(state, children(&state.sessions, |it| it.session == *parent));
+}
+
+fn hide(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
+    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), lines);
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.view.interrupt_asked("Cancelled with its agent.", lines);
+    }
+    children(&state.sessions, |it| it.session == *id).iter().for_each(|it| hide(state, it, lines));
+}
+
+/// Nobody waits for what comes of them any more.
+fn cancel(state: &mut State, ids: Vec<SessionId>) {
+    for id in ids {
+        if let Some(link) = state.sessions.get_mut(&id).and_then(|it| it.parent.as_mut()) {
+            link.is_wanted = false;
+        }
         state.step(&id, Input::Cancel);
     }
 }

@@ -180,7 +180,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
-            children::abort(state, id, effect);
+            children::abort(state, id, effect, lines);
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other if is_delegation(state.sessions.get(id), &other) => children::start(state, id, effect_id, other),

@@ -37,6 +37,8 @@ pub struct ParentLink {
     pub effect: EffectId,
     /// The run of the call.
     pub run: Effect,
+    /// The call still waits for its end.
+    pub is_wanted: bool,
     /// It was told that the sub-agent waits for the user.
     pub is_told_to_wait: bool,
 }

@@ -41,8 +41,9 @@ impl SessionView {
 
     /// Calls that the client was asked about and that will not end any more.
     pub fn interrupt_asked(&mut self, why: &str, lines: &mut Vec<u8>) {
-        if let Some(child) = &self.child {
+        if let Some(child) = &mut self.child {
             self.calls.retain(|it, _| child.asked.contains(it));
+            child.asked.clear();
             self.interrupt(why, lines);
         }
     }
