@@ -237,10 +237,11 @@ fn is_surely_visible(text: &str) -> bool {
     !seen.is_empty() && !may_become(&seen)
 }
 
-/// The provider's id where it is usable and new, else one of ours: clients and results go by it.
+/// The provider's id where it is usable and new, else one of ours: clients and results go by it. Sub-agents show calls
+/// in the session above, where a provider's id may be known.
 fn call_id(step: &mut Step<'_>, id: Option<String>, name: &str) -> CallId {
     match id.filter(|it| !it.is_empty() && it.len() <= 256).map(CallId::from) {
-        Some(id) if !step.record.knows_call(&id) => id,
+        Some(id) if step.record.thread().is_none() && !step.record.knows_call(&id) => id,
         _ => CallId::from(step.fresh_id(&format!("{name}-"))),
     }
 }

@@ -312,7 +312,7 @@ impl World {
             _ => return None,
         };
         let mut params = params;
-        params["sessionId"] = json!(session);
+        params["sessionId"] = json!(SessionId::from(session).root());
         let (reply, answer) = oneshot::channel();
         self.waiting.push(answer);
         let (session, effect) = (SessionId::from(session), EffectId(effect));
