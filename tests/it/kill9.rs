@@ -15,29 +15,40 @@ const N_MOMENTS: u64 = 100;
 
 #[test]
 fn shown_updates_survive_kill_9() {
+    kill_often(N_KILLS, N_MOMENTS, &long_script());
+}
+
+/// Two agents run side by side, each with calls of its own.
+#[test]
+fn sub_agents_survive_kill_9() {
+    kill_often(100, 30, &agents_script());
+}
+
+fn kill_often(n_kills: u64, n_moments: u64, script: &str) {
     thread::scope(|scope| {
         let workers = (0..N_THREADS).map(|first| {
-            let numbers = (first..N_KILLS).step_by(N_THREADS as usize);
-            scope.spawn(|| numbers.for_each(kill_and_load))
+            let mut numbers = (first..n_kills).step_by(N_THREADS as usize);
+            scope.spawn(move || numbers.all(|it| kill_and_load(it, n_moments, script)))
         });
         let workers: Vec<_> = workers.collect();
-        let fine = workers.into_iter().all(|it| it.join().is_ok());
+        let fine = workers.into_iter().all(|it| it.join().is_ok_and(|it| it));
         assert!(fine, "see above");
     });
 }
 
-fn kill_and_load(number: u64) {
-    let moment = 1 + random(number) % N_MOMENTS;
-    if let Err(why) = try_kill_and_load(moment) {
-        panic!("kill {number}, after {moment} updates: {why}");
-    }
+fn kill_and_load(number: u64, n_moments: u64, script: &str) -> bool {
+    let moment = 1 + random(number) % n_moments;
+    try_kill_and_load(moment, script)
+        .inspect_err(|why| println!("kill {number}, after {moment} updates: {why}"))
+        .is_ok()
 }
 
-fn try_kill_and_load(moment: u64) -> Result<(), String> {
+fn try_kill_and_load(moment: u64, script: &str) -> Result<(), String> {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/notes.txt", "one\ntwo\n");
-    let (killed, loaded) =
-        (sandbox.write("killed.jsonl", &long_script()), sandbox.write("loaded.jsonl", &short_script()));
+    sandbox.write("home/.castor/agents/one.md", "---\nname: one\ndescription: One.\n---\nYou are one.");
+    sandbox.write("home/.castor/agents/two.md", "---\nname: two\ndescription: Two.\n---\nYou are two.");
+    let (killed, loaded) = (sandbox.write("killed.jsonl", script), sandbox.write("loaded.jsonl", &short_script()));
     let acp = ["acp", "--approval-mode", "yolo", "--fake-responses"].map(Into::into);
     sandbox.args = [&acp[..], &[killed.into()]].concat();
     let (session, shown) = show_and_kill(&sandbox, moment)?;
@@ -165,6 +176,22 @@ fn long_script() -> String {
     let args = json!({"file_path": "made.txt", "content": "made\n"});
     second.push(chunk(json!({"functionCall": {"name": "write_file", "args": args}})));
     script(vec![first, second, vec![chunk(json!({"text": "done"}))]])
+}
+
+fn agents_script() -> String {
+    let call = |name: &str, args: Value| chunk(json!({"functionCall": {"name": name, "args": args}}));
+    let start = |agent: &str| call("invoke_agent", json!({"agent_name": agent, "prompt": "Work."}));
+    let mut res = script(vec![vec![start("one"), start("two")], vec![chunk(json!({"text": "done"}))]]);
+    for agent in ["You are one.", "You are two."] {
+        let read = || vec![call("read_file", json!({"file_path": "notes.txt"}))];
+        let answers = vec![read(), read(), read(), vec![call("complete_task", json!({"result": "all read"}))]];
+        for line in script(answers).lines() {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line["system"] = json!(agent);
+            let _ = writeln!(res, "{line}");
+        }
+    }
+    res
 }
 
 fn short_script() -> String {
