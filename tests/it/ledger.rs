@@ -160,7 +160,9 @@ impl Ledger {
         }
     }
 
+    /// Sub-agents work in turns of the session above them.
     fn in_turn(&self, session: &str) -> bool {
+        let session = session.split('/').next().unwrap_or_default();
         let turns = ["session/prompt", "session/load"];
         self.closed || self.open.iter().any(|it| it.session == session && turns.contains(&it.method.as_str()))
     }

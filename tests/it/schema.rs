@@ -13,7 +13,9 @@ type Names = BTreeMap<(String, String, String), String>;
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(include_str!("../../schema/v1.json"), |_| true));
 /// What castor has of the unstable protocol.
 static UNSTABLE: LazyLock<Schema> = LazyLock::new(|| {
-    Schema::read(include_str!("../../schema/v1-unstable.json"), |it| ["session/fork", "initialize"].contains(&it))
+    Schema::read(include_str!("../../schema/v1-unstable.json"), |it| {
+        ["session/fork", "session/update", "initialize"].contains(&it)
+    })
 });
 
 struct Schema {
@@ -32,6 +34,7 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
         "_castor/session/rewound" => schemas::check("methods", &json!({ method: params })),
         _ if method.starts_with('_') => Ok(()),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
+        _ if params["update"]["sessionUpdate"] == "subagent_update" => UNSTABLE.check(method, "client", kind, params),
         _ => SCHEMA.check(method, "client", kind, params),
     }
 }

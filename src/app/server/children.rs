@@ -25,7 +25,7 @@ use crate::{
     base::{
         agent::{AgentResult, TerminateMode},
         content::Part,
-        event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
+        event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
@@ -39,7 +39,11 @@ use crate::{
         step::{Effect, Input, OptionValue, StepOutput},
         turn::{ChildStart, child_spec},
     },
-    wire::acp::updates::SessionView,
+    wire::acp::{
+        initialize::Client,
+        subagents::{self, ChildState},
+        updates::SessionView,
+    },
 };
 
 /// The one prompt of a sub-agent: no request of the client waits for it.
@@ -87,7 +91,14 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
     session.inherit_grants(grants, now, &mut out);
-    let view = SessionView::of_child(id.root(), agent, profile.clone(), chosen);
+    let view = match profile.features.subagents {
+        true => {
+            let about = (agent.as_str(), prompt.as_str());
+            state.outbox.queue_lines(|lines| subagents::announce(&link.session, &id, about, lines));
+            SessionView::new(id.clone(), profile.clone(), chosen)
+        }
+        false => SessionView::of_child(id.root(), agent, profile.clone(), chosen),
+    };
     let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
     let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust };
     state.sessions.insert(id.clone(), live);
@@ -140,7 +151,12 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
 }
 
 /// The run of a sub-agent is over: its session goes, and the call gets its result.
-pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: Option<&PromptStats>) {
+pub fn finish(
+    state: &mut State,
+    id: &SessionId,
+    (outcome, stats): (PromptOutcome, Option<&PromptStats>),
+    lines: &mut Vec<u8>,
+) {
     let result = match outcome {
         PromptOutcome::Agent(it) => it,
         PromptOutcome::Failed { why, .. } | PromptOutcome::AuthRequired(why) => {
@@ -150,9 +166,13 @@ pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: 
             AgentResult { result: "The agent was cancelled.".to_owned(), terminate_reason: TerminateMode::Aborted }
         }
     };
-    let Some(LiveSession { session, log, parent, .. }) = remove(state, id) else { return };
+    let Some(LiveSession { session, log, parent, .. }) = remove(state, id, lines) else { return };
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);
+    }
+    let ended = ChildState::Ended(end_reason(result.terminate_reason));
+    if let Some(link) = parent.as_ref().filter(|_| shows_sessions(state.client.as_ref())) {
+        subagents::show_state(&link.session, id, ended, lines);
     }
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     if is_wanted {
@@ -160,20 +180,37 @@ pub fn finish(state: &mut State, id: &SessionId, outcome: PromptOutcome, stats: 
         let output = output(agent, id, result, stats);
         end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     }
-    note_waiting(state, &parent);
+    note_waiting(state, &parent, lines);
+}
+
+fn end_reason(mode: TerminateMode) -> EndReason {
+    match mode {
+        TerminateMode::Goal => EndReason::Completed,
+        TerminateMode::Timeout => EndReason::MaxTime,
+        TerminateMode::MaxTurns => EndReason::MaxTurns,
+        TerminateMode::Aborted => EndReason::Aborted,
+        TerminateMode::Error | TerminateMode::ErrorNoCompleteTaskCall => EndReason::Failed,
+    }
+}
+
+fn shows_sessions(client: Option<&Client>) -> bool {
+    client.is_some_and(|it| it.features.subagents)
 }
 
 /// A sub-agent's session failed in a way that its log cannot take any more.
 pub fn fail(state: &mut State, id: &SessionId, why: &str) {
     let outcome = PromptOutcome::Failed { kind: "session", why: why.to_owned() };
     cancel_all(state, id);
-    finish(state, id, outcome, None);
+    let mut lines = Vec::new();
+    finish(state, id, (outcome, None), &mut lines);
+    state.outbox.queue_lines(|it| it.append(&mut lines));
 }
 
-fn remove(state: &mut State, id: &SessionId) -> Option<LiveSession> {
-    let mut lines = Vec::new();
-    hide(state, id, &mut lines);
-    state.outbox.queue_lines(|it| it.append(&mut lines));
+fn remove(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) -> Option<LiveSession> {
+    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), lines);
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.view.interrupt("The sub-agent has ended.", lines);
+    }
     state.tasks.abort_session(id, state.now.unix_ms);
     let requests = state.terminals.release_all(id);
     state.queue_requests(requests);
@@ -228,36 +265,27 @@ fn failed(agent: &str, why: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("agent_failed", format!("Subagent '{agent}' failed. Error: {why}")))
 }
 
-/// A call is no longer wanted: its sub-agent ends, and all below it. What the client sees of them ends at once, before
-/// the turn does.
-pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId, lines: &mut Vec<u8>) {
-    let is_its = |it: &&ParentLink| it.session == *parent && it.effect == effect;
-    let ids = children(&state.sessions, is_its);
-    ids.iter().for_each(|it| hide(state, it, lines));
-    cancel(state, ids);
+/// A call is no longer wanted: its sub-agent ends, and all below it. Whether there is one.
+pub fn abort(state: &mut State, parent: &SessionId, effect: EffectId) -> bool {
+    cancel(state, |it| it.session == *parent && it.effect == effect)
 }
 
 /// Whatever a session started ends.
 pub fn cancel_all(state: &mut State, parent: &SessionId) {
-    cancel(state, children(&state.sessions, |it| it.session == *parent));
+    cancel(state, |it| it.session == *parent);
 }
 
-fn hide(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
-    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), lines);
-    if let Some(live) = state.sessions.get_mut(id) {
-        live.view.interrupt_asked("Cancelled with its agent.", lines);
-    }
-    children(&state.sessions, |it| it.session == *id).iter().for_each(|it| hide(state, it, lines));
-}
-
-/// Nobody waits for what comes of them any more.
-fn cancel(state: &mut State, ids: Vec<SessionId>) {
-    for id in ids {
-        if let Some(link) = state.sessions.get_mut(&id).and_then(|it| it.parent.as_mut()) {
+/// Nobody waits for what comes of these any more. What is below them ends first.
+fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
+    let ids = children(&state.sessions, |it| it.is_wanted && is_it(it));
+    for id in &ids {
+        if let Some(link) = state.sessions.get_mut(id).and_then(|it| it.parent.as_mut()) {
             link.is_wanted = false;
         }
-        state.step(&id, Input::Cancel);
+        cancel_all(state, id);
+        state.step(id, Input::Cancel);
     }
+    !ids.is_empty()
 }
 
 /// A sub-agent may do what the session above it may.
@@ -273,7 +301,7 @@ fn children(sessions: &BTreeMap<SessionId, LiveSession>, is_wanted: impl Fn(&&Pa
 }
 
 /// The time of the sessions above stands still while the user is asked on behalf of this one.
-pub fn note_waiting(state: &mut State, id: &SessionId) {
+pub fn note_waiting(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
     let asks = |it: &SessionId| {
         let is_question =
             |asked: &ClientRequest| matches!(asked, ClientRequest::Question { session, .. } if session == it);
@@ -284,7 +312,11 @@ pub fn note_waiting(state: &mut State, id: &SessionId) {
     let Some(link) = state.sessions.get_mut(id).and_then(|it| it.parent.as_mut()) else { return };
     if std::mem::replace(&mut link.is_told_to_wait, waits) != waits {
         let (parent, effect) = (link.session.clone(), link.effect);
+        if shows_sessions(state.client.as_ref()) {
+            let now = if waits { ChildState::Waiting } else { ChildState::Running };
+            subagents::show_state(&parent, id, now, lines);
+        }
         state.step(&parent, Input::ChildWaits { effect, waits });
-        note_waiting(state, &parent);
+        note_waiting(state, &parent, lines);
     }
 }

@@ -147,7 +147,9 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         Some(ClientRequest::Question { session, question, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
             state.step(&session, Input::Answered { question, answer });
-            children::note_waiting(state, &session);
+            let mut lines = Vec::new();
+            children::note_waiting(state, &session, &mut lines);
+            state.outbox.queue_lines(|it| it.append(&mut lines));
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.

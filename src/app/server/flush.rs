@@ -1,6 +1,9 @@
 //! The end of a loop turn: logs facts, shows them, then starts effects. If the log cannot be written, the turn ends.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
@@ -10,7 +13,7 @@ use crate::{
         server::{
             children,
             event::EditorRequest,
-            outbox::OutboxItem,
+            outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, reconnect, reply, rewind_results,
             state::State,
@@ -40,31 +43,70 @@ use crate::{
     },
 };
 
+/// Items of which the facts are logged, in order.
+struct Round {
+    items: VecDeque<OutboxItem>,
+    /// Sessions whose log could not be written, and why.
+    broken: BTreeMap<SessionId, String>,
+}
+
+impl Round {
+    /// Logs what the outbox has.
+    fn begin(outbox: &mut Outbox, sessions: &mut BTreeMap<SessionId, LiveSession>) -> Self {
+        let items = std::mem::take(&mut outbox.items);
+        let broken = write_logs(sessions, &items);
+        Self { items: items.into(), broken }
+    }
+
+    /// Sub-agents of a session were cancelled: the client sees their end before `rest`, which the session has still to
+    /// say.
+    fn end_children_first(&mut self, id: &SessionId, cancelled: Self, rest: Vec<Act>) {
+        self.broken.extend(cancelled.broken);
+        let root = id.root();
+        let is_of_child =
+            |it: &OutboxItem| matches!(it, OutboxItem::Acts(of, _) if of.is_child() && of.root() == root && of != id);
+        let (children, others): (Vec<_>, Vec<_>) = self.items.drain(..).partition(is_of_child);
+        let rest = OutboxItem::Acts(id.clone(), rest);
+        self.items = children.into_iter().chain(cancelled.items).chain([rest]).chain(others).collect();
+    }
+}
+
 /// Logs and says everything that the turn collected; returns the bytes for the client.
 pub fn flush(state: &mut State) -> Vec<u8> {
     let mut lines = Vec::new();
     // A failed log write makes a session say more: that is said in another round.
     while !state.outbox.items.is_empty() {
-        let items = std::mem::take(&mut state.outbox.items);
-        let broken = write_logs(&mut state.sessions, &items);
-        for it in items {
+        let mut round = Round::begin(&mut state.outbox, &mut state.sessions);
+        while let Some(it) = round.items.pop_front() {
             match it {
                 OutboxItem::Lines(more) => lines.extend_from_slice(&more),
                 OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, &mut lines),
-                OutboxItem::Answer { session, request, lines: answer } => match broken.get(&session) {
+                OutboxItem::Answer { session, request, lines: answer } => match round.broken.get(&session) {
                     None => lines.extend_from_slice(&answer),
                     Some(why) => write::error(&mut lines, &request, &log_error(why)),
                 },
                 // Nothing more is shown of it; what it started is stopped by the refold.
-                OutboxItem::Acts(id, _) if broken.contains_key(&id) => (),
-                OutboxItem::Acts(id, acts) => acts.into_iter().for_each(|it| perform_act(state, &id, it, &mut lines)),
+                OutboxItem::Acts(id, _) if round.broken.contains_key(&id) => (),
+                OutboxItem::Acts(id, acts) => perform_acts(state, &mut round, &id, acts, &mut lines),
             }
         }
-        for (id, why) in broken {
+        for (id, why) in round.broken {
             state.refold(&id, &log_error(&format!("{why}, so the turn was stopped")));
         }
     }
     lines
+}
+
+fn perform_acts(state: &mut State, round: &mut Round, id: &SessionId, acts: Vec<Act>, lines: &mut Vec<u8>) {
+    let mut acts = acts.into_iter();
+    while let Some(act) = acts.next() {
+        let aborted = if let Act::Do(_, Effect::Abort { effect }) = &act { Some(*effect) } else { None };
+        perform_act(state, id, act, lines);
+        if aborted.is_some_and(|it| children::abort(state, id, it)) {
+            let cancelled = Round::begin(&mut state.outbox, &mut state.sessions);
+            return round.end_children_first(id, cancelled, acts.collect());
+        }
+    }
 }
 
 /// For a handler that needs a session's log as it is: what was said so far is logged and started now. Its lines leave with
@@ -147,7 +189,7 @@ fn folder_of(live: &LiveSession) -> AbsPath {
 fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effect: Effect, lines: &mut Vec<u8>) {
     match effect {
         Effect::AnswerPrompt { outcome, stats, .. } if id.is_child() => {
-            children::finish(state, id, outcome, stats.as_deref());
+            children::finish(state, id, (outcome, stats.as_deref()), lines);
         }
         Effect::AnswerPrompt { prompt, outcome, usage, stats } => {
             answer_prompt(state, id, Ticket(prompt.0), PromptAnswer { outcome, usage, stats }, lines)
@@ -172,7 +214,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::WithdrawQuestion { question } => {
             let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
             pending_requests::withdraw(&mut state.outgoing, is_it, lines);
-            children::note_waiting(state, id);
+            children::note_waiting(state, id, lines);
         }
         Effect::Abort { effect } => {
             state.tasks.abort_effect(id, effect, state.now.unix_ms);
@@ -180,7 +222,6 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             // Said in the next round: after the end of the call, which may show the terminal.
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
-            children::abort(state, id, effect, lines);
         }
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other if is_delegation(state.sessions.get(id), &other) => children::start(state, id, effect_id, other),
@@ -206,10 +247,10 @@ fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &
     if let Some(call) = question.about.call() {
         live.view.announce(call, lines);
     }
-    let asker = questions::Asker { session: id, agent: live.view.asking_agent() };
+    let asker = questions::Asker { session: id, agent: live.session.record().principal.agent() };
     match questions::ask(&client, &mut state.outgoing, asker, question, lines) {
         Some(answer) => state.step(id, Input::Answered { question: question.id, answer }),
-        None => children::note_waiting(state, id),
+        None => children::note_waiting(state, id, lines),
     }
 }
 

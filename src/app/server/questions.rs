@@ -31,9 +31,9 @@ pub struct Asker<'a> {
 }
 
 /// The user is told who wants to do it.
-fn name_agent(params: &mut Value, agent: &str) {
+fn name_agent(params: &mut Value, agent: &str, in_words: bool) {
     for place in ["/toolCall/title", "/message"] {
-        if let Some(Value::String(it)) = params.pointer_mut(place) {
+        if let Some(Value::String(it)) = params.pointer_mut(place).filter(|_| in_words) {
             *it = format!("{agent}: {it}");
         }
     }
@@ -53,10 +53,11 @@ pub fn ask(
     question: &UserQuestion,
     lines: &mut Vec<u8>,
 ) -> Option<Answer> {
-    match project(client, &asker.session.root(), &question.about) {
+    let shown_in = if client.features.subagents { asker.session.clone() } else { asker.session.root() };
+    match project(client, &shown_in, &question.about) {
         Ok(Projection { shape, method, mut params }) => {
             if let Some(agent) = asker.agent {
-                name_agent(&mut params, agent);
+                name_agent(&mut params, agent, !client.features.subagents);
             }
             let asked = ClientRequest::Question { session: asker.session.clone(), question: question.id, shape };
             let id = outgoing.register(asked);

@@ -49,6 +49,8 @@ pub struct ClientFeatures {
     pub output_deltas: bool,
     /// Wants to know what a prompt took.
     pub stats: bool,
+    /// Shows sub-agents as sessions of their own.
+    pub subagents: bool,
 }
 
 /// Ways in which a client can let castor log its user in.
@@ -94,6 +96,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             rewinds: flag("rewind") == Some(true),
             output_deltas: flag("outputDeltas") == Some(true),
             stats: flag("stats") == Some(true),
+            subagents: caps.subagents.is_some(),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),

@@ -351,6 +351,9 @@ impl SessionView {
     /// Calls that the client saw no end of fail.
     pub fn interrupt(&mut self, why: &str, lines: &mut Vec<u8>) {
         self.interrupt_compaction(why, lines);
+        if let Some(child) = &self.child {
+            self.calls.retain(|it, _| child.asked.contains(it));
+        }
         let error = ToolError::new("interrupted", why);
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {

@@ -88,6 +88,9 @@ impl Client {
         if flag() {
             capabilities["elicitation"] = json!({"form": {}, "url": {}});
         }
+        if flag() {
+            capabilities["subagents"] = json!({});
+        }
         capabilities["_meta"]["castor"]["interactive"] = json!(!dice.one_in(6));
         Self { n_ids: 0, pending: Vec::new(), capabilities }
     }

@@ -192,7 +192,9 @@ impl Watch {
             self.problems.push(format!("the prompt {} was cancelled more than {CANCEL_MS} ms ago", it.id));
         }
         let busy = |session: &Value| {
-            let is_its = |it: &Open| it.method == "session/prompt" && *session == *it.session;
+            // Sub-agents work in turns of the session above them.
+            let root = session.as_str().and_then(|it| it.split('/').next()).unwrap_or_default();
+            let is_its = |it: &Open| it.method == "session/prompt" && it.session == root;
             self.open.iter().any(is_its)
         };
         for it in &self.questions {

@@ -1,0 +1,68 @@
+//! Sub-agents as child sessions of ACP, for clients with the capability `subagents`: announcements and states.
+
+use agent_client_protocol_schema::v1::{
+    Error, ErrorStopReason, IdleStateUpdate, IdleStopReason, RequiresActionStateUpdate, RunningStateUpdate,
+    SessionCancelCapabilities, SessionNotification, SessionUpdate, StateUpdate, SubagentSessionCapabilities,
+    SubagentUpdate, UnknownStateUpdate,
+};
+
+use super::{session::wire_id, updates::notification};
+use crate::base::{event::EndReason, ids::SessionId, text};
+
+/// Longest description of a sub-agent's task, in characters.
+const DESCRIPTION: usize = 500;
+
+/// What a sub-agent is about at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildState {
+    Running,
+    /// The user has a question of it.
+    Waiting,
+    Ended(EndReason),
+    /// castor ended before it did.
+    CutOff,
+}
+
+/// Tells of a sub-agent of `parent`, before anything else of it is told.
+pub fn announce(parent: &SessionId, id: &SessionId, (agent, task): (&str, &str), lines: &mut Vec<u8>) {
+    let cancel = SubagentSessionCapabilities::new().cancel(SessionCancelCapabilities::new());
+    let update = SubagentUpdate::new(wire_id(id))
+        .title(agent.to_owned())
+        .description(text::first_line(task, DESCRIPTION))
+        .capabilities(cancel)
+        .state(state_update(ChildState::Running));
+    push(parent, update, lines);
+}
+
+/// The state of a sub-agent of `parent` changed.
+pub fn show_state(parent: &SessionId, id: &SessionId, state: ChildState, lines: &mut Vec<u8>) {
+    push(parent, SubagentUpdate::new(wire_id(id)).state(state_update(state)), lines);
+}
+
+fn push(parent: &SessionId, update: SubagentUpdate, lines: &mut Vec<u8>) {
+    let update = SessionNotification::new(wire_id(parent), SessionUpdate::SubagentUpdate(update));
+    notification("session/update", &update, lines);
+}
+
+fn state_update(state: ChildState) -> StateUpdate {
+    match state {
+        ChildState::Running => StateUpdate::Running(RunningStateUpdate::new()),
+        ChildState::Waiting => StateUpdate::RequiresAction(RequiresActionStateUpdate::new()),
+        ChildState::CutOff => StateUpdate::Unknown(UnknownStateUpdate::new()),
+        ChildState::Ended(reason) => StateUpdate::Idle(IdleStateUpdate::new().stop_reason(stop_reason(reason))),
+    }
+}
+
+fn stop_reason(reason: EndReason) -> IdleStopReason {
+    match reason {
+        EndReason::Completed => IdleStopReason::EndTurn,
+        EndReason::Aborted => IdleStopReason::Cancelled,
+        EndReason::MaxTurns | EndReason::MaxTime => IdleStopReason::MaxTurnRequests,
+        EndReason::MaxBudget => IdleStopReason::MaxTokens,
+        EndReason::Refusal => IdleStopReason::Refusal,
+        EndReason::Failed => {
+            let error = Error::internal_error().data(serde_json::json!("The sub-agent failed."));
+            IdleStopReason::Error(ErrorStopReason::new().error(error))
+        }
+    }
+}
