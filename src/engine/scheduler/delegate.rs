@@ -182,6 +182,7 @@ pub(super) fn delegation_title(call: &ToolCall) -> String {
 fn looks_only(cx: &CallContext<'_, '_>, agent: &AgentDefinition) -> bool {
     agent.descriptor.executor == AgentKind::Local
         && agent.descriptor.sub_agents.is_empty()
+        && agent.descriptor.own_tools.is_empty()
         && cx
             .tools
             .tools_of_agent(agent)
