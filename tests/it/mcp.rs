@@ -403,7 +403,7 @@ fn own_servers_of_agents_start_once_and_end_with_the_session() {
     let head = format!("name: helper\ndescription: Helps.\ntools: [read_file]\nmcp_servers: {servers}");
     sandbox.write("home/.castor/agents/helper.md", &format!("---\n{head}\n---\nYou help with ${{query}}"));
     let session = client.new_session(&sandbox.workspace()).unwrap();
-    assert_eq!(pids(&log), []);
+    assert!(pids(&log).is_empty());
     assert!(said(&prompt(&mut client, &session).1).contains("Done."));
     let tools = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/tools"}]});
     assert!(!said(&client.call("session/prompt", tools.clone()).unwrap().1).contains("mcp_mine"));

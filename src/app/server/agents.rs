@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     mcp,
+    outbox::OutboxItem,
     reply::{Reply, reply_now},
     requests::check_open,
     state::State,
@@ -110,11 +111,13 @@ pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
     let (agents, _) = folder_agents(&ground, &settings);
+    let before_answer = state.outbox.items.len();
     state.step(id, Input::AgentsRead { effect, agents });
-    let State { sessions, outbox, .. } = state;
-    if let Some(live) = sessions.get_mut(id) {
-        outbox.queue_lines(|lines| update_offer(live, lines));
+    let mut lines = Vec::new();
+    if let Some(live) = state.sessions.get_mut(id) {
+        update_offer(live, &mut lines);
     }
+    state.outbox.items.insert(before_answer, OutboxItem::Lines(lines));
 }
 
 /// Names and titles of those that a client can choose.
