@@ -211,5 +211,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         aliases: Aliases::default(),
         helpers: UtilityModels::default(),
         modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
+        agents: Default::default(),
+        role: None,
     }
 }

@@ -277,6 +277,27 @@ pub struct AgentResult {
 /// What a session needs to start agents: their definitions by name.
 pub type Agents = Arc<[AgentDefinition]>;
 
+/// The definitions of a folder, as its settings change them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FolderAgents {
+    pub definitions: Agents,
+    /// What of its files does not count, and why.
+    pub notes: Arc<[String]>,
+}
+
+impl FolderAgents {
+    pub fn find(&self, name: &str) -> Option<&AgentDefinition> {
+        self.definitions.iter().find(|it| it.descriptor.name == name)
+    }
+}
+
+impl From<&FolderAgents> for AgentList {
+    fn from(it: &FolderAgents) -> Self {
+        let agents = it.definitions.iter().map(AgentListing::from).collect();
+        Self { agents, warnings: it.notes.to_vec() }
+    }
+}
+
 impl AgentDescriptor {
     /// The schema of its arguments.
     pub fn input(&self) -> Value {

@@ -1,5 +1,7 @@
 //! Clock and random numbers as one value that callers pass in: pure rooms never ask the machine.
 
+use jiff::{Timestamp, tz::TimeZone};
+
 /// The instant of a step, with the seed from which its ids and jitter derive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
@@ -17,6 +19,12 @@ impl Now {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// The day in UTC, as in `2026-01-31`.
+    pub fn date(&self) -> String {
+        let stamp = Timestamp::from_millisecond(self.unix_ms.cast_signed()).unwrap_or_default();
+        stamp.to_zoned(TimeZone::UTC).date().to_string()
     }
 
     /// Dice for another step. Not the old seed and a constant: `dice` adds one too, and numbers would come again.

@@ -132,6 +132,16 @@ pub enum Fact {
     Tuning {
         tuning: Tuning,
     },
+    /// From the next prompt on the session is this agent's; `None`: castor's own again.
+    Agent {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// The session may start this agent from now on, or not, whatever the settings say.
+    AgentSwitched {
+        agent: String,
+        enabled: bool,
+    },
     /// How far turns and session may go from now on, whatever the settings say; `None`: as those say.
     Limits {
         limits: Option<Limits>,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::base::{
+    agent::FolderAgents,
     check::{Check, CheckFinding},
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
     content::{Part, PromptContent},
@@ -68,6 +69,11 @@ pub enum Input {
     },
     /// All MCP tools; they count from the next request to a model.
     ToolsChanged(McpTools),
+    /// The definitions of agents as they are now; they count from the next prompt on.
+    AgentsRead {
+        effect: EffectId,
+        agents: FolderAgents,
+    },
     /// All models that are out. Other sessions report them, too.
     Outages(BTreeMap<String, Outage>),
     Chunks {
@@ -227,6 +233,8 @@ pub enum OptionValue {
     Mode(Mode),
     Model(String),
     Tuning(Tuning),
+    /// `None`: castor's own.
+    Agent(Option<String>),
     /// `None`: as configured.
     Limits(Option<Limits>),
 }
@@ -251,6 +259,8 @@ pub struct ForeignTool {
     pub annotations: Value,
     /// The user trusts the server: its tools run without a question, and what it says of them is believed.
     pub trusted: bool,
+    /// Whose own server it is; `None`: the session's.
+    pub agent: Option<String>,
 }
 
 impl ForeignTool {
@@ -351,6 +361,8 @@ pub enum Effect {
     RunHook(Box<HookRun>),
     /// Answered by `MemoryRead`.
     ReadMemory,
+    /// Answered by `AgentsRead`.
+    ReadAgents,
     /// Memory files of the subfolders that lead to these places. Answered by `MemoryRead`.
     DiscoverMemory { places: Vec<AbsPath> },
     /// The one answer to a prompt, with the tokens that models used for it. `stats`: of a turn, all that it took.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
+mod agents;
 mod aliases;
 mod auth;
 mod background;

@@ -382,3 +382,37 @@ fn user_answers_outlast_the_call_timeout() {
     let rest = rest(&mut client);
     assert!(said(&rest).contains("decline"), "{rest:?}");
 }
+
+/// One process serves all runs of an agent in a session, and the session that is the agent's.
+#[test]
+fn own_servers_of_agents_start_once_and_end_with_the_session() {
+    let run = |name: &str| {
+        [
+            format!("call invoke_agent {{\"agent_name\":\"helper\",\"prompt\":\"{name}.\"}}"),
+            format!("for \"You help with {name}\" wants \"mcp_mine_echo\" call mcp_mine_echo {{\"text\":\"{name}\"}}"),
+            format!("for \"You help with {name}\" wants \"echo: {name}\" call complete_task {{\"result\":\"R\"}}"),
+        ]
+    };
+    let answers = [run("one"), run("two")].concat();
+    let last = ["text \"Done.\"", "for \"You help with what\" wants \"mcp_mine_echo\" text \"Me.\""];
+    let answers: Vec<&str> = answers.iter().map(String::as_str).chain(last).collect();
+    let (sandbox, mut client) = agent(&answers);
+    let log = sandbox.workspace().join("mcp.log");
+    let env = json!({"MCP_SERVER": "x", "MCP_LOG": log});
+    let servers = json!({"mine": {"command": std::env::current_exe().unwrap(), "args": ARGS, "env": env}});
+    let head = format!("name: helper\ndescription: Helps.\ntools: [read_file]\nmcp_servers: {servers}");
+    sandbox.write("home/.castor/agents/helper.md", &format!("---\n{head}\n---\nYou help with ${{query}}"));
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    assert!(pids(&log).is_empty());
+    assert!(said(&prompt(&mut client, &session).1).contains("Done."));
+    let tools = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/tools"}]});
+    assert!(!said(&client.call("session/prompt", tools.clone()).unwrap().1).contains("mcp_mine"));
+    let choice = json!({"sessionId": session, "configId": "agent", "value": "helper"});
+    client.result("session/set_config_option", choice).unwrap();
+    assert!(said(&prompt(&mut client, &session).1).contains("Me."));
+    assert!(said(&client.call("session/prompt", tools).unwrap().1).contains("mcp_mine_echo"));
+    let pids = pids(&log);
+    assert_eq!(pids.len(), 1);
+    client.result("session/close", json!({"sessionId": session})).unwrap();
+    wait_for("the server's end", || !is_alive(pids[0]));
+}

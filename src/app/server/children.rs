@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::{Timestamp, tz::TimeZone};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Map, Value, json};
 
 use super::{
+    mcp,
     pending_requests::{self, ClientRequest},
     reconnect,
     state::State,
@@ -23,7 +23,7 @@ use crate::{
         },
     },
     base::{
-        agent::{AgentResult, TerminateMode},
+        agent::{AgentResult, AgentRun, TerminateMode},
         content::Part,
         event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
@@ -63,21 +63,22 @@ pub fn start(state: &mut State, parent: &SessionId, effect: EffectId, run: Effec
 /// Makes the session of a sub-agent, and gives it its prompt.
 fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), String> {
     let now = state.now();
-    let today =
-        Timestamp::from_millisecond(now.unix_ms.cast_signed()).unwrap_or_default().to_zoned(TimeZone::UTC).date();
     let parent = state.sessions.get(&link.session).ok_or("its session is gone")?;
     let record = parent.session.record();
     let delegation =
         delegation(&parent.session.spec().toolbox.agents, &call.name, &call.args).map_err(|it| it.message)?;
     let agent = delegation.agent.descriptor.name.clone();
-    let ChildStart { spec, prompt, model } =
-        child_spec(parent.session.spec(), record, &delegation, &today.to_string())?;
+    let ChildStart { spec, prompt, model } = child_spec(parent.session.spec(), record, &delegation, &now.date())?;
     let name = now.id(&format!("{agent}-"), 1);
     let id = link.session.child(&name);
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
     let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
     let (cwd, roots, mode, grants) = (record.cwd.clone(), record.roots.clone(), record.mode, record.grants.clone());
     let is_same_model = model == record.model;
+    let servers = match &delegation.agent.run {
+        AgentRun::Local(it) => it.mcp_servers.clone(),
+        AgentRun::Composite(_) => Vec::new(),
+    };
     let resources = resources(&parent.resources, &id);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
     let resources = match is_same_model {
@@ -97,13 +98,14 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
             state.outbox.queue_lines(|lines| subagents::announce(&link.session, &id, about, lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
-        false => SessionView::of_child(id.root(), agent, profile.clone(), chosen),
+        false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
     let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
     let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);
+    mcp::connect_agent(state, &id, &agent, &servers);
     state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
     app::{
         errors::auth_required,
         server::{
-            children,
+            agents, children,
             event::EditorRequest,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
@@ -154,6 +154,11 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                     children::tell_parent(state, id, event);
                 }
                 Fact::Mode { mode } => children::follow_mode(state, id, *mode),
+                Fact::AgentSwitched { .. } | Fact::Agent { .. } => {
+                    if let Some(live) = state.sessions.get_mut(id) {
+                        agents::update_offer(live, lines);
+                    }
+                }
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
                 Fact::Rewound { to } => {
@@ -196,6 +201,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         }
         Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
+        Effect::ReadAgents => agents::read(state, id, effect_id),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
             if let Some(folder) = state.sessions.get(id).map(folder_of) {

@@ -2,22 +2,59 @@
 
 use std::sync::Arc;
 
-use super::{offered_commands, state::State, tasks::Tasks};
+use super::{offered_commands, state::State};
 use crate::{
-    app::session::mcp_servers::{ServerRequest, Stage},
-    base::{elicitation::ElicitationSupport, ids::SessionId},
-    engine::step::Input,
+    app::session::{
+        build_session::agent_server_request,
+        live_session::LiveSession,
+        mcp_servers::{McpTool, ServerOwner, ServerRequest, Stage},
+        place::load_ground,
+    },
+    base::{elicitation::ElicitationSupport, ids::SessionId, mcp::McpServerConfig},
+    engine::{
+        step::{ForeignTool, Input, McpTools},
+        turn::session_agent::find_session_agent,
+    },
     wire::acp::{elicitation, updates},
     world::mcp::{HostHandles, ServerEvent},
 };
 
 /// Connects a session with its servers, without waiting for any of them.
 pub fn connect(state: &mut State, session: &SessionId, request: ServerRequest) {
-    let had_some = state.tasks.mcp.has(session);
-    if request.servers.is_empty() && request.off.is_empty() && !had_some {
+    let owner = ServerOwner::session(session);
+    if request.servers.is_empty() && request.off.is_empty() && !state.tasks.mcp.has(&owner) {
         return;
     }
-    let fresh = state.tasks.mcp.set_servers(session, request, state.now.unix_ms);
+    start_servers(state, &owner, request);
+    refresh_session(state, session);
+}
+
+/// Connects a session with the own servers of the agent that it is.
+pub fn connect_session_agent(state: &mut State, session: &SessionId) {
+    let Some(live) = state.sessions.get(session) else { return };
+    let agents = live.session.agents();
+    let agent = live.session.record().chosen_agent();
+    let found = agent.and_then(|it| find_session_agent(&agents, it));
+    if let Some((definition, run)) = found {
+        connect_agent(state, session, &definition.descriptor.name, &run.mcp_servers);
+    }
+}
+
+/// Connects the run of an agent with the agent's own servers. They stay for its next runs in the session.
+pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, servers: &[McpServerConfig]) {
+    let Some(live) = state.sessions.get(session) else { return };
+    if servers.is_empty() {
+        return;
+    }
+    let (_, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let request = agent_server_request(servers, settings.mcp.start_budget_ms, &live.resources);
+    let owner = ServerOwner::agent(session, agent);
+    start_servers(state, &owner, request);
+    refresh_owner(state, &owner);
+}
+
+fn start_servers(state: &mut State, owner: &ServerOwner, request: ServerRequest) {
+    let fresh = state.tasks.mcp.set_servers(owner, request, state.now.unix_ms);
     let client = state.client.as_ref().filter(|it| !it.headless);
     // As it is from now on for all who share the server.
     let shows =
@@ -26,7 +63,6 @@ pub fn connect(state: &mut State, session: &SessionId, request: ServerRequest) {
     for (id, launch, stop) in fresh {
         state.tasks.start_server(id, launch, handles.clone(), stop);
     }
-    refresh_session(state, session);
 }
 
 /// A server has something to say.
@@ -72,18 +108,50 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
 
 /// A server is no longer as it was.
 fn update_server(state: &mut State, server: u64, stage: Stage) {
-    for session in state.tasks.mcp.set_stage(server, stage) {
-        refresh_session(state, &session);
+    for owner in state.tasks.mcp.set_stage(server, stage) {
+        refresh_owner(state, &owner);
     }
 }
 
+fn refresh_owner(state: &mut State, owner: &ServerOwner) {
+    let has_it = |it: &(&SessionId, &LiveSession)| owners(it.0, it.1).contains(owner);
+    let ids: Vec<SessionId> = state.sessions.iter().filter(has_it).map(|it| it.0.clone()).collect();
+    ids.iter().for_each(|id| refresh_session(state, id));
+}
+
+/// Whose servers a session has tools of, the strongest first.
+fn owners(id: &SessionId, live: &LiveSession) -> Vec<ServerOwner> {
+    let record = live.session.record();
+    let acting = record.principal.agent();
+    let own = |it: &str| ServerOwner::agent(id, it);
+    if live.parent.is_some() {
+        return acting.map(own).into_iter().collect();
+    }
+    // A turn that runs stays with the agent that it began with.
+    let acting = acting.filter(|it| live.session.is_busy() && record.chosen_agent() != Some(it));
+    let agents = record.chosen_agent().into_iter().chain(acting);
+    agents.map(own).chain([ServerOwner::session(id)]).collect()
+}
+
 /// Brings tools and notices of a session up to date.
-fn refresh_session(state: &mut State, session: &SessionId) {
+pub fn refresh_session(state: &mut State, session: &SessionId) {
+    let Some(live) = state.sessions.get(session) else { return };
+    // What it has of the session above is known to that one.
+    let inherited = live.parent.as_ref().and_then(|it| state.sessions.get(&it.session)).map(|it| &it.resources.mcp);
+    let inherited = inherited.cloned().unwrap_or_default();
+    let (mut all, mut tools) = (McpTools::default(), Vec::new());
+    for owner in owners(session, live) {
+        let (its, more) = state.tasks.mcp.tools_of(&owner);
+        let is_new = |it: &ForeignTool| tools.iter().all(|known: &McpTool| known.spec.name != it.spec.name);
+        all.tools.extend(its.tools.into_iter().filter(is_new));
+        all.servers.extend(its.servers);
+        all.notices.extend(its.notices);
+        tools.extend(more);
+    }
+    tools.extend(inherited.iter().cloned());
     let Some(live) = state.sessions.get_mut(session) else { return };
-    let Tasks { mcp, .. } = &mut state.tasks;
-    let (mcp_tools, tools) = mcp.session_tools(session);
-    Arc::make_mut(&mut live.resources).mcp = tools;
-    state.step(session, Input::ToolsChanged(mcp_tools));
+    Arc::make_mut(&mut live.resources).mcp = tools.into();
+    state.step(session, Input::ToolsChanged(all));
     if let Some(live) = state.sessions.get_mut(session) {
         offered_commands::update(live, &mut state.outbox);
     }

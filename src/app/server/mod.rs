@@ -1,5 +1,6 @@
 //! `castor acp`: the loop, the table of methods with its handlers, all state, and the tasks on threads.
 
+mod agents;
 mod auth;
 mod children;
 mod dispatch;

@@ -10,7 +10,7 @@ use crate::{
     app::{
         errors::store_error,
         server::{
-            children,
+            agents, children,
             event_window::EventWindow,
             flush, offered_commands,
             outbox::OutboxItem,
@@ -217,6 +217,11 @@ fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result
         }
         options::OptionChoice::Model(model) => step::OptionValue::Model(model),
         options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
+        options::OptionChoice::Agent(agent) => {
+            set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
+            agents::choose(state, &option.session, agent);
+            return Ok(());
+        }
         options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
     set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));

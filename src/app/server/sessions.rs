@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{flush, mcp, reconnect, state::State, trust},
+        server::{agents, flush, mcp, reconnect, state::State, trust},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -35,7 +35,7 @@ use crate::{
         acp::{
             initialize::Client,
             options::{ChosenOptions, OfferedOptions},
-            session::{ForkParams, SessionFolders},
+            session::{ForkParams, NewParams, SessionFolders},
             updates::{ClientProfile, SessionView},
         },
         jsonrpc::error,
@@ -50,9 +50,12 @@ use crate::{
 ///
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
-pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, ErrorObjectOwned> {
+pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorObjectOwned> {
+    let NewParams { folders, agent } = params;
     let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
-    let model = model_of(&state.options, &place.settings);
+    let agent = agent.as_ref().map(|it| agents::first_agent(&place, it)).transpose()?;
+    let own_model = agent.as_ref().and_then(|it| it.model.clone());
+    let model = own_model.unwrap_or_else(|| model_of(&state.options, &place.settings));
     let (mode, notice) = first_mode(&state.options, &place.ground.trust, &place.settings)?;
     let (unread, overreaching) = (unread_notice(&place.ground), ignored_notice(&place.ground));
     let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
@@ -76,7 +79,10 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
         thread: None,
     };
     let mut out = StepOutput::default();
-    let session = Session::create(origin, spec, now, &mut out);
+    let mut session = Session::create(origin, spec, now, &mut out);
+    if let Some(it) = agent {
+        session.become_agent(it.name, now, &mut out);
+    }
     insert_session(state, session, log, resources);
     state.outbox.queue_acts(&id, out);
     for it in [notice, unread, overreaching, ignored, leftovers].into_iter().flatten() {
@@ -85,6 +91,7 @@ pub fn create(state: &mut State, folders: &SessionFolders) -> Result<SessionId, 
     reconnect::send_outages(state, &id);
     trust::ask_trust(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false });
     mcp::connect(state, &id, servers);
+    mcp::connect_session_agent(state, &id);
     Ok(id)
 }
 
@@ -146,6 +153,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     reconnect::send_outages(state, id);
     trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
     mcp::connect(state, id, servers);
+    mcp::connect_session_agent(state, id);
     Ok(entries)
 }
 
@@ -204,11 +212,13 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
 fn client_view(client: &Client, thinking: bool, (id, session): (&SessionId, &Session)) -> (ClientProfile, SessionView) {
     let record = session.record();
     let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
-    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits() };
+    let agent = record.chosen_agent().map(str::to_owned);
+    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits(), agent };
     let models = session.models().to_vec();
     let limits = session.configured_limits();
     let modes = session.offered_modes().to_vec();
-    let offer = OfferedOptions { modes, models, thinking, booleans: client.bool_options, limits };
+    let agents = agents::offered(session);
+    let offer = OfferedOptions { modes, models, thinking, booleans: client.bool_options, limits, agents };
     let profile = ClientProfile { offer, features: client.features };
     let mut view = SessionView::new(id.clone(), profile.clone(), chosen);
     if let Some((usage, _)) = record.spent.last {

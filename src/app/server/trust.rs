@@ -3,7 +3,7 @@
 use crate::{
     app::{
         model::{catalog::Catalog, chosen_model},
-        server::{mcp, offered_commands, state::State},
+        server::{agents, mcp, offered_commands, state::State},
         session::{
             build_session::{SessionParts, build_session, server_request},
             live_session::LiveSession,
@@ -84,8 +84,11 @@ fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice
         state.step(id, Input::Notice(it));
     }
     mcp::connect(state, id, after.servers);
-    if let Some(live) = state.sessions.get_mut(id) {
-        offered_commands::update(live, &mut state.outbox);
+    mcp::connect_session_agent(state, id);
+    let State { sessions, outbox, .. } = state;
+    if let Some(live) = sessions.get_mut(id) {
+        outbox.queue_lines(|lines| agents::update_offer(live, lines));
+        offered_commands::update(live, outbox);
     }
     Ok(())
 }

@@ -6,8 +6,9 @@ use crate::{
         settings::{self, AgentOverride, McpSettings, Settings, Sources},
     },
     base::{
-        agent::{AgentDefinition, AgentRun, Agents, LocalAgent},
+        agent::{AgentDefinition, AgentRun, Agents, FolderAgents, LocalAgent},
         mcp::merge_servers,
+        trust::TrustedFileKind,
     },
     engine::{policy::current_name, routing::aliases::Aliases},
     world::workspace::{Warning, agents::FoundAgents, folder_config::FolderConfig},
@@ -35,6 +36,23 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
         }
     }
     (definitions.into(), warnings)
+}
+
+/// The same with what is to be said of the files.
+pub fn folder_agents(ground: &FolderConfig, settings: &Settings) -> (FolderAgents, Vec<Warning>) {
+    let (definitions, warnings) = agents(ground, settings);
+    let notes = if definitions.is_empty() { Vec::new() } else { notes(ground) };
+    let notes = notes.into_iter().chain(warnings.iter().map(ToString::to_string)).collect();
+    (FolderAgents { definitions, notes }, warnings)
+}
+
+/// What of the folder is not used, and why.
+pub fn notes(ground: &FolderConfig) -> Vec<String> {
+    let FolderConfig { trust, project, folder, .. } = ground;
+    let untrusted = (!trust.is_trusted()).then(|| format!("{folder} is not trusted: its own agents are not used."));
+    let changes = project.changes(TrustedFileKind::Agent);
+    let changes = changes.into_iter().map(|it| format!("{it}; `castor trust` trusts its current content."));
+    untrusted.into_iter().chain(changes).collect()
 }
 
 /// What castor calls a tool of its own today.

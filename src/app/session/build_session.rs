@@ -22,10 +22,10 @@ use crate::{
         settings::{McpSettings, Settings, options::Options},
     },
     base::{
-        agent::Agents,
+        agent::FolderAgents,
         ids::SessionId,
         log::Mode,
-        mcp::merge_servers,
+        mcp::{McpServerConfig, merge_servers},
         path::AbsPath,
         sandbox::{Confinement, SandboxGrant},
     },
@@ -80,6 +80,8 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         aliases: settings.models.aliases.clone(),
         helpers: reached.helpers,
         modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
+        agents: session_agents(ground, settings),
+        role: None,
     };
     let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
     let resources = SessionResources {
@@ -138,7 +140,6 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, ter
         .with_hooks(hooks::load_hooks(ground))
         .with_planning(planning(host.store, id, ground, settings))
         .with_checkpoints(settings.children.checkpoints)
-        .with_agents(session_agents(ground, settings))
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.
@@ -185,13 +186,22 @@ pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources:
         why => why.is_none(),
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
+    ServerRequest { off, ..agent_server_request(&servers, *start_budget_ms, resources) }
+}
+
+/// Servers of an agent's own, which were bound to the folder with its definition.
+pub fn agent_server_request(
+    servers: &[McpServerConfig],
+    budget_ms: u64,
+    resources: &SessionResources,
+) -> ServerRequest {
     // Most servers are of no use without the network.
     let confined = resources.children.confined.as_deref().map(|it| {
         let grant = SandboxGrant { is_mcp_server: true, ..it.grant.clone() };
         Arc::new(Confinement { network: true, grant, ..it.clone() })
     });
     let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
-    ServerRequest { servers, off, cwd, env, confined, budget_ms: *start_budget_ms }
+    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, env, confined, budget_ms }
 }
 
 fn memory_of(SessionPlace { roots, ground, settings, .. }: &SessionPlace) -> MemorySearch {
@@ -208,8 +218,8 @@ fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, setting
 }
 
 /// What it may start.
-fn session_agents(ground: &FolderConfig, settings: &Settings) -> Agents {
-    let (agents, warnings) = agents::agents(ground, settings);
+fn session_agents(ground: &FolderConfig, settings: &Settings) -> FolderAgents {
+    let (agents, warnings) = agents::folder_agents(ground, settings);
     for it in &warnings {
         tracing::warn!("{it}");
     }

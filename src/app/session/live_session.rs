@@ -47,7 +47,13 @@ impl LiveSession {
     /// What is chosen now, for the client.
     pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();
-        ChosenOptions { mode: record.mode, model: record.model.clone(), tuning: record.tuning, limits: record.limits() }
+        ChosenOptions {
+            mode: record.mode,
+            model: record.model.clone(),
+            tuning: record.tuning,
+            limits: record.limits(),
+            agent: record.chosen_agent().map(str::to_owned),
+        }
     }
 
     /// How full the context is, in tokens, of how many; and what all calls cost.

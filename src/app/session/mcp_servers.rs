@@ -25,8 +25,26 @@ use crate::{
 #[derive(Default)]
 pub struct Servers {
     shared: BTreeMap<u64, SharedServer>,
-    by_session: BTreeMap<SessionId, SessionServers>,
+    by_owner: BTreeMap<ServerOwner, SessionServers>,
     n_started: u64,
+}
+
+/// Whose servers they are: a session's, or those of one agent in all of its runs there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerOwner {
+    pub session: SessionId,
+    pub agent: Option<String>,
+}
+
+impl ServerOwner {
+    pub fn session(session: &SessionId) -> Self {
+        Self { session: session.clone(), agent: None }
+    }
+
+    /// `session`: any of the session's tree.
+    pub fn agent(session: &SessionId, agent: &str) -> Self {
+        Self { session: session.root(), agent: Some(agent.to_owned()) }
+    }
 }
 
 struct SharedServer {
@@ -48,7 +66,7 @@ pub enum Stage {
     Lost(String),
 }
 
-/// The servers of one session.
+/// The servers of one owner.
 struct SessionServers {
     uses: Vec<ServerUse>,
     /// Those that are not to be started, and why.
@@ -88,14 +106,14 @@ pub struct ServerRequest {
 }
 
 impl Servers {
-    pub fn has(&self, session: &SessionId) -> bool {
-        self.by_session.contains_key(session)
+    pub fn has(&self, owner: &ServerOwner) -> bool {
+        self.by_owner.contains_key(owner)
     }
 
-    /// From now on a session has these servers. Returns those that must be started.
+    /// From now on a session, or an agent in it, has these servers. Returns those that must be started.
     pub fn set_servers(
         &mut self,
-        session: &SessionId,
+        owner: &ServerOwner,
         mut request: ServerRequest,
         now_ms: u64,
     ) -> Vec<(u64, ServerIdentity, CancellationToken)> {
@@ -116,9 +134,9 @@ impl Servers {
             });
             uses.push(ServerUse { config, server, last_notice: None });
         }
-        let names = self.by_session.remove(session).map(|it| it.names).unwrap_or_default();
+        let names = self.by_owner.remove(owner).map(|it| it.names).unwrap_or_default();
         let ServerRequest { off, budget_ms, .. } = request;
-        self.by_session.insert(session.clone(), SessionServers { uses, off, names, budget_ms });
+        self.by_owner.insert(owner.clone(), SessionServers { uses, off, names, budget_ms });
         self.stop_unused();
         fresh
     }
@@ -127,20 +145,20 @@ impl Servers {
         self.shared.len()
     }
 
-    /// The session is over: servers that no other session uses end.
+    /// The session is over: its servers and those of its agents end, but for those that another session uses.
     pub fn release(&mut self, session: &SessionId) {
-        self.by_session.remove(session);
+        self.by_owner.retain(|it, _| it.session != *session);
         self.stop_unused();
     }
 
     /// All at once; their processes are waited for with all others.
     pub fn stop_all(&mut self) {
-        self.by_session.clear();
+        self.by_owner.clear();
         self.stop_unused();
     }
 
     fn stop_unused(&mut self) {
-        let used: BTreeSet<u64> = self.by_session.values().flat_map(|it| &it.uses).map(|it| it.server).collect();
+        let used: BTreeSet<u64> = self.by_owner.values().flat_map(|it| &it.uses).map(|it| it.server).collect();
         self.shared.retain(|id, it| {
             let keep = used.contains(id);
             if !keep {
@@ -168,18 +186,18 @@ impl Servers {
         }
     }
 
-    /// Returns the sessions that the news are for.
-    pub fn set_stage(&mut self, server: u64, stage: Stage) -> Vec<SessionId> {
+    /// Returns whom the news are for.
+    pub fn set_stage(&mut self, server: u64, stage: Stage) -> Vec<ServerOwner> {
         let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
         shared.stage = stage;
         let uses = |it: &SessionServers| it.uses.iter().any(|it| it.server == server);
-        self.by_session.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
+        self.by_owner.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// What a session has now; losses are in it once.
-    pub fn session_tools(&mut self, session: &SessionId) -> (McpTools, Arc<[McpTool]>) {
+    /// What there is of its servers now; losses are in it once.
+    pub fn tools_of(&mut self, owner: &ServerOwner) -> (McpTools, Vec<McpTool>) {
         let (mut mcp_tools, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
-        let Some(party) = self.by_session.get_mut(session) else { return (mcp_tools, Arc::default()) };
+        let Some(party) = self.by_owner.get_mut(owner) else { return (mcp_tools, Vec::new()) };
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
             let (standing, offer) = match &shared.stage {
@@ -208,11 +226,12 @@ impl Servers {
                 server: config.name.clone(),
                 annotations: tool.annotations.clone(),
                 trusted: config.trust,
+                agent: owner.agent.clone(),
             });
             let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
             tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
         }
-        (mcp_tools, tools.into())
+        (mcp_tools, tools)
     }
 }
 

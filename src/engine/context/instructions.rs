@@ -46,6 +46,11 @@ impl Instructions {
         Self { place, agent: Some(text.into()) }
     }
 
+    /// The same place for a session that is an agent's.
+    pub fn for_session_of(&self, role: &str) -> Self {
+        Self { agent: Some(format!("{role}{}", self.place).into()), ..self.clone() }
+    }
+
     /// For a model that is offered these tools: nothing is said of others.
     pub fn text(&self, tools: &[ToolSpec]) -> Arc<str> {
         if let Some(it) = &self.agent {

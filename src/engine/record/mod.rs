@@ -25,7 +25,7 @@ use meter::UsageMeter;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     base::{
@@ -83,6 +83,16 @@ struct SessionPast {
     compressed_at: Option<u64>,
     scale: TokenScale,
     commands: CommandExposure,
+    agents: AgentChoices,
+}
+
+/// What was chosen of agents in the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct AgentChoices {
+    /// Whose the session is from the next prompt on; `None`: that was not chosen.
+    next: Option<Principal>,
+    /// Those that were switched on or off.
+    switched: BTreeMap<String, bool>,
 }
 
 /// What became of what was allowed for longer.
@@ -234,6 +244,16 @@ impl Record {
         self.past.limits
     }
 
+    /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
+    pub fn chosen_agent(&self) -> Option<&str> {
+        self.past.agents.next.as_ref()?.agent()
+    }
+
+    /// Whether an agent was switched on or off here.
+    pub fn agent_switch(&self, agent: &str) -> Option<bool> {
+        self.past.agents.switched.get(agent).copied()
+    }
+
     /// What was used up of what may be limited.
     pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
         self.past.meter.limit_usage(span)
@@ -322,6 +342,13 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
+            Fact::Agent { agent } => {
+                let next = agent.clone().map_or(Principal::Root, Principal::Agent);
+                self.past.agents.next = Some(next);
+            }
+            Fact::AgentSwitched { agent, enabled } => {
+                self.past.agents.switched.insert(agent.clone(), *enabled);
+            }
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -395,6 +422,9 @@ impl Record {
                 history.close_open_calls();
                 self.past.left_model = None;
                 self.past.meter.begin_turn();
+                if let Some(it) = &self.past.agents.next {
+                    self.principal.clone_from(it);
+                }
             }
             // Commands and castor's own questions are between the user and castor: the model does not see them.
             EventKind::Message { .. } | EventKind::ToolRequest { .. } | EventKind::ToolResponse { .. }

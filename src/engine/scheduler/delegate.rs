@@ -21,9 +21,7 @@ pub(super) const MAX_CHILDREN: usize = 8;
 /// What makes a session the run of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentTask {
-    pub agent: String,
     pub output: Option<AgentOutput>,
-    pub temperature: Option<f64>,
     /// Requests to the model, and minutes of work.
     pub turns: u32,
     pub minutes: f64,
@@ -181,7 +179,7 @@ pub(super) fn unauthorized(name: &str) -> ToolOutput {
 }
 
 /// Which agents an agent may start itself: those that its definition names, three deep at most.
-pub(super) fn agents_of(agents: &Agents, agent: &AgentDefinition, depth: usize) -> Agents {
+pub fn agents_of(agents: &Agents, agent: &AgentDefinition, depth: usize) -> Agents {
     const MAX_DEPTH: usize = 3;
     let named = |it: &&AgentDefinition| agent.descriptor.sub_agents.iter().any(|sub| sub.name == it.descriptor.name);
     match depth < MAX_DEPTH {

@@ -31,6 +31,7 @@ impl Call {
 fn looks_only(cx: &CallContext<'_, '_>, agent: &AgentDefinition) -> bool {
     agent.descriptor.executor == AgentKind::Local
         && agent.descriptor.sub_agents.is_empty()
+        && agent.descriptor.own_tools.is_empty()
         && cx
             .tools
             .tools_of_agent(agent)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     complete_task,
-    delegate::{AgentTask, agent_tools, agents_of, fits_tool, unauthorized},
+    delegate::{AgentTask, agent_tools, fits_tool, unauthorized},
     plan::Planning,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
@@ -49,6 +49,8 @@ pub struct Toolbox {
     pub known_tools: Arc<[ToolSpec]>,
     /// What of `tools` is from outside.
     pub(super) foreign_tools: Arc<[ForeignTool]>,
+    /// What of those an agent's run has from the session above it.
+    pub(super) inherited_tools: Arc<[ForeignTool]>,
     /// What the model is not told of.
     pub(super) hidden: Arc<[HiddenTool]>,
     /// Where those come from, and where more may come from.
@@ -76,6 +78,14 @@ fn sorted(tools: &[ToolSpec], more: &[ToolSpec]) -> Arc<[ToolSpec]> {
     res.into()
 }
 
+/// Whether the definition of an agent lists a tool; without a list it has all.
+fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
+    match &agent.run {
+        AgentRun::Local(it) => it.tools.as_ref().is_none_or(|all| all.iter().any(|word| fits_tool(word, tool))),
+        AgentRun::Composite(_) => true,
+    }
+}
+
 impl Toolbox {
     /// Of `own_tools` those that are not always denied.
     pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
@@ -97,6 +107,7 @@ impl Toolbox {
             hooks,
             interactive,
             foreign_tools: outside,
+            inherited_tools: Arc::default(),
             hidden: hidden.into(),
             servers,
             saves_grants: false,
@@ -144,10 +155,6 @@ impl Toolbox {
 
     /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
     pub fn tools_of_agent(&self, agent: &AgentDefinition) -> Vec<ToolSpec> {
-        let listed = match &agent.run {
-            AgentRun::Local(it) => it.tools.as_deref(),
-            AgentRun::Composite(_) => None,
-        };
         let is_for_agents = |it: &&ToolSpec| match it.traits.class {
             PolicyClass::Foreign | PolicyClass::Look | PolicyClass::Edit | PolicyClass::Run => true,
             PolicyClass::Tell
@@ -156,22 +163,45 @@ impl Toolbox {
             | PolicyClass::EnterPlan
             | PolicyClass::ExitPlan => false,
         };
-        let is_listed = |it: &&ToolSpec| listed.is_none_or(|all| all.iter().any(|word| fits_tool(word, &it.name)));
-        self.tools.iter().filter(is_for_agents).filter(is_listed).cloned().collect()
+        let is_shared = |it: &&ToolSpec| self.owner(&it.name).is_none();
+        let its = self.tools.iter().filter(is_for_agents).filter(is_shared);
+        its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 
     /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and the one that ends its run.
     pub fn for_agent(&self, agent: &AgentDefinition, task: AgentTask) -> Self {
         let tools: Arc<[ToolSpec]> = self.tools_of_agent(agent).into();
         let is_its = |name: &str| tools.iter().any(|it| it.name == name);
-        let foreign_tools = self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
+        let foreign_tools: Arc<[ForeignTool]> =
+            self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
+        let own_tools: Vec<ToolSpec> =
+            tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
         let complete = [complete_task::spec(task.output.as_ref())];
         let known_tools = sorted(&self.known_tools, &complete);
         let tools = sorted(&tools, &complete);
-        let agents = agents_of(&self.agents, agent, task.depth);
-        let (own_tools, hooks) = (tools.clone(), self.hooks.for_agent());
-        let res = Self { tools, own_tools, known_tools, foreign_tools, hooks, ..self.clone() };
-        Self { task: Some(Arc::new(task)), ..res.with_agents(agents) }
+        let (own_tools, hooks) = (sorted(&own_tools, &complete), self.hooks.for_agent());
+        let (inherited_tools, agents, task) = (foreign_tools.clone(), Arc::default(), Some(Arc::new(task)));
+        Self { tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, agents, task, ..self.clone() }
+    }
+
+    /// The toolbox of a session that is this agent's, or castor's own. Whoever speaks to the user may ask and plan.
+    pub fn for_session(&self, agent: Option<&AgentDefinition>) -> Self {
+        let talks = |it: &ToolSpec| {
+            matches!(it.traits.class, PolicyClass::Question | PolicyClass::EnterPlan | PolicyClass::ExitPlan)
+        };
+        let is_its = |it: &ToolSpec| match (self.owner(&it.name), agent) {
+            (Some(owner), _) => agent.is_some_and(|it| it.descriptor.name == owner),
+            (None, Some(agent)) => talks(it) || is_listed(agent, &it.name),
+            (None, None) => true,
+        };
+        let of = |tools: &[ToolSpec]| tools.iter().filter(|it| is_its(it)).cloned().collect();
+        let foreign_tools = self.foreign_tools.iter().filter(|it| is_its(&it.spec)).cloned().collect();
+        Self { tools: of(&self.tools), own_tools: of(&self.own_tools), foreign_tools, ..self.clone() }
+    }
+
+    /// The agent whose own server has the tool.
+    fn owner(&self, tool: &str) -> Option<&str> {
+        self.foreign_tool(tool)?.agent.as_deref()
     }
 
     /// The same with these tools only.
@@ -188,6 +218,11 @@ impl Toolbox {
             |it: &ForeignTool| policy::unconditional_deny(&self.rules, &it.spec, Some(&it.server), self.interactive);
         let mut hidden: Vec<HiddenTool> = self.hidden.iter().filter(|it| it.server.is_none()).cloned().collect();
         outside.retain(|it| !is_own(it) && keep_or_hide(&mut hidden, &it.spec, Some(&it.server), by(it)));
+        for it in self.inherited_tools.iter() {
+            if outside.iter().all(|own| own.spec.name != it.spec.name) {
+                outside.push(it.clone());
+            }
+        }
         let mut tools = self.own_tools.to_vec();
         tools.extend(outside.iter().map(|it| it.spec.clone()));
         tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -92,6 +92,13 @@ pub const COMMANDS: &[SlashCommand] = &[
         .offered_when(|spec| !spec.toolbox.servers.is_empty()),
     command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
         .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
+    turn_command(
+        "agents",
+        "[show|enable|disable name | reload]",
+        "The agents; switches them for this session",
+        |args| Ok(CommandTurn::Agents(args.to_owned())),
+    )
+    .offered_when(|spec| !spec.agents.definitions.is_empty()),
     turn_command("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command(

@@ -15,6 +15,7 @@ use client_rewind::ClientRewind;
 
 use crate::{
     base::{
+        agent::FolderAgents,
         clock::Now,
         content::PromptContent,
         event::{EventKind, PromptOutcome, SteerOutcome, StopKind},
@@ -28,7 +29,12 @@ use crate::{
         record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
         scheduler::elicitation,
         step::{Act, Effect, Input, McpTools, OptionValue, StepOutput},
-        turn::{Preamble, SessionScratch, Spec, Turn, TurnContext, endings::Cause, steering, windows},
+        turn::{
+            Preamble, SessionScratch, Spec, Turn, TurnContext,
+            endings::Cause,
+            session_agent::{find_session_agent, session_limits, session_spec, switched_agents},
+            steering, windows,
+        },
     },
 };
 
@@ -42,7 +48,12 @@ type WaitingPrompts = VecDeque<(PromptId, PromptContent)>;
 #[derive(Debug)]
 pub struct Session {
     record: Record,
+    /// As its folder has it.
+    folder: Arc<Spec>,
+    /// As its turns go by it.
     spec: Arc<Spec>,
+    /// The folder's was changed since.
+    is_outdated: bool,
     serial: SerialNumbers,
     turn: Option<Turn>,
     scratch: SessionScratch,
@@ -80,13 +91,20 @@ impl Session {
         grants.into_iter().for_each(|grant| step.log(Fact::Granted { grant, lasting: false }));
     }
 
+    /// A new session is this agent's.
+    pub fn become_agent(&mut self, agent: String, now: Now, out: &mut StepOutput) {
+        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: Some(agent) });
+    }
+
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
         let mut kept = SessionScratch { preamble: Preamble::of("resume"), ..SessionScratch::default() };
         kept.checkpoints.set_enabled(spec.toolbox.checkpoints);
         Self {
             record,
+            folder: spec.clone(),
             spec,
+            is_outdated: true,
             serial: SerialNumbers::default(),
             turn: None,
             scratch: kept,
@@ -122,7 +140,7 @@ impl Session {
     /// a doubt about the folder.
     pub fn replace_spec(&mut self, spec: Arc<Spec>) {
         self.scratch.checkpoints.set_enabled(spec.toolbox.checkpoints);
-        self.spec = spec;
+        (self.folder, self.spec, self.is_outdated) = (spec.clone(), spec, true);
         self.scratch.memory_read = false;
         self.scratch.preamble.clear_trust_form();
     }
@@ -139,7 +157,14 @@ impl Session {
 
     /// How far turns and session may go, unless the user says otherwise.
     pub fn configured_limits(&self) -> Limits {
-        self.spec.bounds.limits
+        let agents = self.agents();
+        let own = self.record.chosen_agent().and_then(|it| find_session_agent(&agents, it));
+        own.map_or(self.folder.bounds.limits, |(it, _)| session_limits(self.folder.bounds.limits, it))
+    }
+
+    /// All agents of its folder, as they were switched here.
+    pub fn agents(&self) -> FolderAgents {
+        switched_agents(&self.folder.agents, &self.record)
     }
 
     pub fn spec(&self) -> &Spec {
@@ -172,12 +197,17 @@ impl Session {
         let start = out.acts.len();
         self.clock.count_time(&input, now);
         self.stats.observe_input(&input, now);
+        match &input {
+            Input::ToolsChanged(tools) => self.update_tools(tools),
+            Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).agents.clone_from(agents),
+            _ => (),
+        }
+        if self.is_outdated {
+            self.renew_spec(now);
+        }
         let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
-        if let Input::ToolsChanged(tools) = &input {
-            update_tools(Arc::make_mut(spec), kept, tools);
-        }
         let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
         client_rewind::handle_input(rewinding, &input, cx, turn.is_some());
         match input {
@@ -223,6 +253,36 @@ impl Session {
         self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
     }
 
+    /// The tools from outside are others now: they hold from the next request on.
+    fn update_tools(&mut self, tools: &McpTools) {
+        self.scratch.preamble.update_servers(&tools.servers, tools.notices.clone());
+        let folder = Arc::make_mut(&mut self.folder);
+        folder.toolbox = folder.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
+        self.is_outdated = true;
+    }
+
+    /// A turn that runs stays with the agent that it began with.
+    fn renew_spec(&mut self, now: Now) {
+        let agent = match &self.turn {
+            Some(_) => self.record.principal.agent(),
+            None => self.record.chosen_agent(),
+        };
+        self.spec = Arc::new(session_spec(&self.folder, &self.record, agent, &now.date()));
+        self.is_outdated = false;
+    }
+
+    /// The session goes on as castor's own where its agent is not there any more.
+    fn leave_lost_agent(&mut self, now: Now, out: &mut StepOutput) {
+        let Some(agent) = self.record.chosen_agent() else { return };
+        if find_session_agent(&self.agents(), agent).is_some() {
+            return;
+        }
+        let why = "it is not there, or it is off; `/agents` lists those there are";
+        let text = format!("This session goes on without its agent {agent}: {why}.");
+        self.scratch.preamble.notice(text);
+        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None });
+    }
+
     /// What was begun, from `start` on, is known by its end.
     fn track_checkpoints(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         let acts = out.acts.get(start..).unwrap_or_default();
@@ -246,6 +306,9 @@ impl Session {
                 self.turn = None;
                 return;
             };
+            self.turn = None;
+            self.leave_lost_agent(now, out);
+            self.renew_spec(now);
             let step = Step::new(&mut self.record, &mut self.serial, now, out);
             let mut step = step.with_plugins(&self.spec.toolbox.hooks.plugins);
             if let Some(OrderedModel { own, model }) = self.ordered_model.take() {
@@ -279,12 +342,6 @@ impl Session {
             self.turn = Some(Turn::begin(cx, prompt, content));
         }
     }
-}
-
-/// The tools from outside are others now: they hold from the next request on.
-fn update_tools(spec: &mut Spec, kept: &mut SessionScratch, tools: &McpTools) {
-    kept.preamble.update_servers(&tools.servers, tools.notices.clone());
-    spec.toolbox = spec.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
 }
 
 const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: an approval of the network now covers one command.";
@@ -354,8 +411,15 @@ fn apply_choice(cx: &mut TurnContext<'_, '_>, choice: OptionValue) {
         OptionValue::Mode(mode) if mode != cx.step.record.mode => cx.step.log(Fact::Mode { mode }),
         OptionValue::Model(model) if model != cx.step.record.model => cx.step.log(windows::model_fact(cx.spec, &model)),
         OptionValue::Tuning(tuning) if tuning != cx.step.record.tuning => cx.step.log(Fact::Tuning { tuning }),
+        OptionValue::Agent(agent) if agent.as_deref() != cx.step.record.chosen_agent() => {
+            cx.step.log(Fact::Agent { agent });
+        }
         OptionValue::Limits(limits) if limits != cx.step.record.limits() => cx.step.log(Fact::Limits { limits }),
-        OptionValue::Mode(_) | OptionValue::Model(_) | OptionValue::Tuning(_) | OptionValue::Limits(_) => (),
+        OptionValue::Mode(_)
+        | OptionValue::Model(_)
+        | OptionValue::Tuning(_)
+        | OptionValue::Agent(_)
+        | OptionValue::Limits(_) => (),
     }
     if is_model {
         clear_outage(cx);

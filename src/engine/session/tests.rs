@@ -298,6 +298,7 @@ impl World {
                     [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
                 Input::MemoryRead { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
             }
+            Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
             Effect::AskUser(_)
             | Effect::SaveGrant(_)

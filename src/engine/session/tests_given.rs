@@ -108,5 +108,7 @@ pub(super) fn spec(seed: u64) -> Spec {
         aliases: Default::default(),
         helpers: Default::default(),
         modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
+        agents: Default::default(),
+        role: None,
     }
 }

@@ -1,17 +1,19 @@
 //! The spec of a sub-agent's session, made from that of the session that starts it and from its definition.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use super::spec::{Spec, TurnBounds};
+use super::spec::{AgentRole, Spec, TurnBounds};
 use crate::{
     base::{
-        agent::{AgentRun, LocalAgent},
+        agent::{AgentRun, FolderAgents, LocalAgent},
         limits::{Caps, LimitSpan, Limits},
         money::Money,
     },
     engine::{
         record::Record,
-        scheduler::delegate::{AgentTask, Delegation},
+        scheduler::delegate::{AgentTask, Delegation, agents_of},
     },
 };
 
@@ -38,36 +40,41 @@ pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: 
     let own = local.model.as_deref().filter(|it| *it != "inherit");
     let model = own.unwrap_or(&record.model).to_owned();
     let mut inputs = what.input.clone();
-    for (name, value) in [("cliVersion", env!("CARGO_PKG_VERSION")), ("activeModel", &*model), ("today", today)] {
-        inputs.entry(name).or_insert_with(|| value.into());
-    }
-    let role = fill_template(&local.instructions, &inputs)?;
+    add_facts(&mut inputs, &model, today);
+    let instructions = fill_template(&local.instructions, &inputs)?;
     let prompt = match &local.query {
         Some(it) => fill_template(it, &inputs)?,
         None => query(&what.input),
     };
     let task = task(what, local, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
     let limits = limits(parent, record, what);
+    let definitions = agents_of(&parent.toolbox.agents, what.agent, task.depth);
     let rules = rules(task.output.is_some());
     let spec = Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
-        instructions: parent.instructions.for_agent(&role, &rules),
+        instructions: parent.instructions.for_agent(&instructions, &rules),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
+        agents: FolderAgents { definitions, ..FolderAgents::default() },
+        role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
         ..parent.clone()
     };
     Ok(ChildStart { spec, prompt, model })
 }
 
+/// What templates can name beside arguments.
+pub(super) fn add_facts(inputs: &mut Map<String, Value>, model: &str, today: &str) {
+    for (name, value) in [("cliVersion", env!("CARGO_PKG_VERSION")), ("activeModel", model), ("today", today)] {
+        inputs.entry(name).or_insert_with(|| value.into());
+    }
+}
+
+pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
+    AgentRole { agent: agent.to_owned(), temperature: local.temperature }
+}
+
 fn task(what: &Delegation<'_>, local: &LocalAgent, depth: usize) -> AgentTask {
     let constraints = &what.agent.descriptor.constraints;
-    AgentTask {
-        agent: what.agent.descriptor.name.clone(),
-        output: local.output.clone(),
-        temperature: local.temperature,
-        turns: constraints.turns(),
-        minutes: constraints.minutes(),
-        depth,
-    }
+    AgentTask { output: local.output.clone(), turns: constraints.turns(), minutes: constraints.minutes(), depth }
 }
 
 /// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.
@@ -118,7 +125,7 @@ fn rules(has_output: bool) -> String {
 ///
 /// # Errors
 /// Which are missing, and which there are.
-fn fill_template(template: &str, inputs: &Map<String, Value>) -> Result<String, String> {
+pub(super) fn fill_template(template: &str, inputs: &Map<String, Value>) -> Result<String, String> {
     let (mut res, mut rest, mut missing) = (String::new(), template, Vec::new());
     while let Some((before, after)) = rest.split_once("${") {
         res.push_str(before);

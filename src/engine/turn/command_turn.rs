@@ -1,7 +1,7 @@
 //! Turns of slash commands that need the world first. The model is not asked and sees nothing of them.
 
 use super::{
-    compressing,
+    agents_command, compressing,
     flow::Flow,
     memory_reading,
     spec::TurnContext,
@@ -16,6 +16,8 @@ pub enum CommandTurn {
     Memory { whole: bool },
     /// The conversation is compressed; what is to be kept above all.
     Compress { keep: String },
+    /// The agents: what is typed behind the command.
+    Agents(String),
     /// Files are taken back, or only compared.
     Undo(UndoRequest),
 }
@@ -24,6 +26,7 @@ impl CommandTurn {
     pub(super) fn begin(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
         match self {
             Self::Memory { whole } => memory_reading::read_memory(cx.step, Some(whole)),
+            Self::Agents(args) => agents_command::run(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }

@@ -2,6 +2,7 @@
 
 mod agent_hooks;
 mod agent_run;
+mod agents_command;
 mod answer;
 mod background_results;
 mod build;
@@ -32,6 +33,7 @@ mod route;
 mod router;
 mod sampling;
 mod server_wait;
+pub mod session_agent;
 mod spec;
 mod state;
 pub mod steering;

@@ -60,10 +60,10 @@ pub(super) fn build_request(
         // Each need that is met leaves less that could be asked for: this ends.
         match context::build(Arc::from(model), materials) {
             Ok(mut request) => {
-                let task = turn.tools.task.as_deref();
-                request.params.temperature = task.and_then(|it| it.temperature).filter(|_| again.is_none());
+                let role = cx.spec.role.as_deref();
+                request.params.temperature = role.and_then(|it| it.temperature).filter(|_| again.is_none());
                 let wanted = WantedModel {
-                    scope: task.map(|it| it.agent.as_str()),
+                    scope: role.map(|it| it.agent.as_str()),
                     is_retry: again.is_some(),
                     ..WantedModel::for_agent(turn.router.name(record, model))
                 };

@@ -1,8 +1,10 @@
 //! The session's specification that turns are built from, and the scratch state between turns.
 
+use std::sync::Arc;
+
 use super::{background_results::Completions, checkpoints::CheckpointState, preamble::Preamble};
 use crate::{
-    base::{fallback::Outage, limits::Limits, log::Mode, path::AbsPath},
+    base::{agent::FolderAgents, fallback::Outage, limits::Limits, log::Mode, path::AbsPath},
     engine::{
         context::{Instructions, distillation},
         record::Step,
@@ -44,6 +46,17 @@ pub struct Spec {
     pub aliases: routing::aliases::Aliases,
     pub helpers: routing::utility_models::UtilityModels,
     pub modes: Modes,
+    /// All agents of its folder.
+    pub agents: FolderAgents,
+    /// `None`: castor's own agent.
+    pub role: Option<Arc<AgentRole>>,
+}
+
+/// The definition that requests to the model go by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRole {
+    pub agent: String,
+    pub temperature: Option<f64>,
 }
 
 /// In which modes a session may be.

@@ -172,6 +172,8 @@ pub(super) fn spec(name: &str) -> Spec {
         aliases: Default::default(),
         helpers: Default::default(),
         modes: Modes::default(),
+        agents: Default::default(),
+        role: None,
     }
 }
 
@@ -357,7 +359,7 @@ fn kit(text: &str) -> McpTools {
                 let (name, parameters, traits) = (name.to_owned().into(), json!({}).into(), Default::default());
                 let spec = ToolSpec { name, title, description, kind, parameters, traits };
                 let (server, annotations) = ("s".to_owned(), json!({"readOnlyHint": true}));
-                res.tools.push(ForeignTool { spec, server, annotations, trusted: mark == "!" });
+                res.tools.push(ForeignTool { spec, server, annotations, agent: None, trusted: mark == "!" });
             }
             (_, Some((name, ms)), _) => {
                 let standing = ServerStatus::Starting { until_ms: ms.parse().unwrap() };
@@ -451,6 +453,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {
                 format!("#{} Discover {}", id.0, places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))

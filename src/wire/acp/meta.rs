@@ -26,6 +26,8 @@ pub struct MetaPlaces {
     authenticate: Option<AuthenticateMeta>,
     /// Each of `authMethods` in the answer to initialize.
     auth_method: Option<AuthMethodMeta>,
+    /// The params of session/new.
+    new_session: Option<NewSessionMeta>,
     /// The params of session/fork.
     fork: Option<ForkMeta>,
     /// `sessionCapabilities.fork` in the answer to initialize.
@@ -102,6 +104,19 @@ struct OwnClientMeta {
     rewind: Option<bool>,
     /// True: the answer to a prompt says what models and tools took for it.
     stats: Option<bool>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct NewSessionMeta {
+    #[serde(default)]
+    pub castor: OwnNewSessionMeta,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct OwnNewSessionMeta {
+    /// The agent whose session it is; without it castor's own.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! ACP conversion: params to base values, facts to updates. Only this room and app know ACP.
 
 mod activities;
+pub mod agents;
 mod call_content;
 mod child_view;
 mod content;

@@ -25,6 +25,8 @@ pub struct OfferedOptions {
     pub booleans: bool,
     /// As configured.
     pub limits: Limits,
+    /// Names, and names for people.
+    pub agents: Vec<(String, String)>,
 }
 
 /// The current choices.
@@ -35,6 +37,8 @@ pub struct ChosenOptions {
     pub tuning: Tuning,
     /// Where they were chosen in the session.
     pub limits: Option<Limits>,
+    /// `None`: castor's own.
+    pub agent: Option<String>,
 }
 
 impl ChosenOptions {
@@ -44,6 +48,8 @@ impl ChosenOptions {
             Fact::Model { model, .. } => self.model.clone_from(model),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.limits = *limits,
+            // A session that begins as an agent's says so in its answer.
+            Fact::Agent { agent } if *agent != self.agent => self.agent.clone_from(agent),
             _ => return false,
         }
         true
@@ -57,6 +63,7 @@ pub enum OptionChoice {
     Model(String),
     Tuning(Tuning),
     Limits(Limits),
+    Agent(Option<String>),
 }
 
 const MODE: &str = "mode";
@@ -64,6 +71,9 @@ const MODEL: &str = "model";
 const THOUGHT_LEVEL: &str = "thought_level";
 const SHOW_THOUGHTS: &str = "show_thoughts";
 const LIMITS: &str = "limits";
+const AGENT: &str = "agent";
+/// The agent that is castor's own.
+const DEFAULT_AGENT: &str = "default";
 
 /// The complete list, as every answer and update carries it.
 pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<SessionConfigOption> {
@@ -114,7 +124,22 @@ pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<Ses
                 .description("How far a turn and the session may go".to_owned()),
         );
     }
+    res.extend(agent_option(offer, chosen.agent.as_deref()));
     res
+}
+
+fn agent_option(offer: &OfferedOptions, chosen: Option<&str>) -> Option<SessionConfigOption> {
+    let unlisted = chosen.filter(|it| !offer.agents.iter().any(|(name, _)| name == it));
+    if offer.agents.is_empty() && unlisted.is_none() {
+        return None;
+    }
+    let unlisted = unlisted.map(|it| (it, it));
+    let agents = offer.agents.iter().map(|(name, title)| (name.as_str(), title.as_str()));
+    let values = [(DEFAULT_AGENT, "castor")].into_iter().chain(unlisted).chain(agents);
+    let values = values.map(|(name, title)| SessionConfigSelectOption::new(name.to_owned(), title.to_owned()));
+    let current = chosen.unwrap_or(DEFAULT_AGENT).to_owned();
+    let option = SessionConfigOption::select(AGENT, "Agent", current, values.collect::<Vec<_>>());
+    Some(option.description("The agent that answers from the next prompt on".to_owned()))
 }
 
 fn limits_name(limits: &Limits, offer: &OfferedOptions) -> String {
@@ -191,12 +216,21 @@ impl SetOptionParams {
             (SHOW_THOUGHTS, _, SessionConfigOptionValue::Boolean { value }) if offer.thinking => {
                 Ok(OptionChoice::Tuning(Tuning { thoughts: *value, ..chosen.tuning }))
             }
+            (AGENT, Some(id), _) if id == DEFAULT_AGENT => Ok(OptionChoice::Agent(None)),
+            (AGENT, Some(id), _) => match offer.agents.iter().any(|(it, _)| *it == id) {
+                true => Ok(OptionChoice::Agent(Some(id))),
+                false => {
+                    let known = offer.agents.iter().map(|(it, _)| it.as_str());
+                    Err(unknown_value(AGENT, &id, std::iter::once(DEFAULT_AGENT).chain(known)))
+                }
+            },
             (LIMITS, Some(text), _) => Limits::parse(&text).map(OptionChoice::Limits).map_err(|it| it.to_string()),
-            (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS | LIMITS), ..) => {
+            (option @ (MODE | MODEL | THOUGHT_LEVEL | SHOW_THOUGHTS | LIMITS | AGENT), ..) => {
                 Err(format!("the option {option:?} does not take this value; choose one that it was offered with"))
             }
             (option, ..) => {
-                Err(unknown_value("option", option, [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS, LIMITS].into_iter()))
+                let known = [MODE, MODEL, THOUGHT_LEVEL, SHOW_THOUGHTS, LIMITS, AGENT];
+                Err(unknown_value("option", option, known.into_iter()))
             }
         }
     }

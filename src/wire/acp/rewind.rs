@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::agents::AgentsMethod;
 use crate::base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
     ids::{CheckpointId, MessageId, SessionId},
@@ -33,10 +34,12 @@ pub struct RewindParams {
     pub paths: Option<Vec<PathBuf>>,
 }
 
-/// castor's own methods about rewinds, by name.
+/// castor's own methods, by name.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub struct Methods {
+    #[serde(rename = "_castor/agents/list")]
+    agents: Option<AgentsMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<Listing>,
     #[serde(rename = "_castor/session/rewind")]

@@ -21,7 +21,7 @@ use crate::{
         path::AbsPath,
     },
     wire::acp::{
-        meta::{ForkMeta, PromptAnswerMeta, StopDetail},
+        meta::{ForkMeta, NewSessionMeta, PromptAnswerMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -36,13 +36,25 @@ pub struct SessionFolders {
     pub mcp_servers: Vec<McpServerConfig>,
 }
 
+/// A session that is to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewParams {
+    pub folders: SessionFolders,
+    /// Whose session it is to be; `None`: castor's own.
+    pub agent: Option<String>,
+}
+
 /// Reads session/new.
 ///
 /// # Errors
 /// See [`super::params`]; also for paths that are not absolute.
-pub fn read_new(params: Option<&RawValue>) -> Result<SessionFolders, String> {
+pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let it: NewSessionRequest = with_servers(params)?;
-    session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)
+    let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let meta = Value::Object(it.meta.unwrap_or_default());
+    let meta: NewSessionMeta =
+        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.agent: {it}")))?;
+    Ok(NewParams { folders, agent: meta.castor.agent })
 }
 
 /// Reads session/load.

@@ -155,10 +155,10 @@ impl SessionView {
             Fact::Mode { mode } if way == Playback::Live => {
                 self.chosen.mode = *mode;
                 self.push_update(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.as_str())), lines);
-                self.options(lines);
+                self.show_options(lines);
             }
             _ if way == Playback::Live && self.chosen.apply_fact(fact) => {
-                self.options(lines);
+                self.show_options(lines);
                 if let Fact::Model { window: size @ 1.., .. } = fact {
                     self.push_usage(*size, lines);
                 }
@@ -167,7 +167,7 @@ impl SessionView {
         }
     }
 
-    fn options(&self, lines: &mut Vec<u8>) {
+    pub fn show_options(&self, lines: &mut Vec<u8>) {
         let list = options::config_options(&self.profile.offer, &self.chosen);
         self.push_update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(list)), lines);
     }
@@ -470,8 +470,8 @@ mod tests {
             };
             let event = AgentEvent::of_main("s-0".to_owned(), StreamId::from("s"), 0, kind);
             let mut actual = Vec::new();
-            let chosen =
-                ChosenOptions { mode: Mode::Default, model: String::new(), tuning: Tuning::default(), limits: None };
+            let (mode, model, tuning) = (Mode::Default, String::new(), Tuning::default());
+            let chosen = ChosenOptions { mode, model, tuning, limits: None, agent: None };
             SessionView::new(SessionId::from("id1"), ClientProfile::default(), chosen)
                 .show(&Fact::Event { event }, &mut actual);
 

@@ -163,12 +163,8 @@ fn list(found: &FolderAgents, json: bool, out: &mut dyn Write) -> io::Result<u8>
 
 /// What of the folder is not used, and why.
 fn notes(found: &FolderAgents, out: &mut dyn Write) -> io::Result<u8> {
-    let FolderConfig { trust, project, folder, .. } = &found.ground;
-    if !trust.is_trusted() {
-        writeln!(out, "\n{} is not trusted: its own agents are not used.", escape_line(&folder.to_string()))?;
-    }
-    for it in project.changes(TrustedFileKind::Agent) {
-        writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(&it))?;
+    for it in agents::notes(&found.ground) {
+        writeln!(out, "\n{}", escape_line(&it))?;
     }
     write_warnings(&found.warnings, out).map(|()| 0)
 }

@@ -128,6 +128,7 @@ impl Threads {
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
             | Effect::ApplyTrust(_)
+            | Effect::ReadAgents
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }

@@ -1,0 +1,147 @@
+//! Agents of sessions: lists them for hosts, reads them anew, and keeps what clients can choose up to date.
+
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::RawValue;
+
+use super::{
+    mcp,
+    outbox::OutboxItem,
+    reply::{Reply, reply_now},
+    requests::check_open,
+    state::State,
+};
+use crate::{
+    app::{
+        model::chosen_model::model_of,
+        session::{
+            agents::folder_agents,
+            live_session::LiveSession,
+            place::{SessionPlace, load_ground},
+        },
+    },
+    base::{
+        agent::{AgentList, FolderAgents},
+        ids::{EffectId, SessionId},
+        text,
+    },
+    engine::{
+        session::Session,
+        step::{Input, OptionValue},
+        turn::session_agent::{find_session_agent, session_agents},
+    },
+    wire::{
+        acp::agents::{AgentsPlace, read_place},
+        jsonrpc::error,
+    },
+    world::disk,
+};
+
+/// `_castor/agents/list`: of a session, or of a folder.
+pub fn list(state: &State, params: Option<&RawValue>) -> Reply {
+    let agents = match read_place(params).map_err(|it| error::invalid_params(&it))? {
+        AgentsPlace::Session(id) => {
+            check_open(&state.sessions, &id)?;
+            state.sessions.get(&id).map(|it| it.session.agents()).unwrap_or_default()
+        }
+        AgentsPlace::Folder(cwd) => {
+            if !disk::metadata(&cwd).is_ok_and(|it| it.is_dir) {
+                return Err(error::invalid_params(&format!("{cwd} is not a folder; choose one that exists")));
+            }
+            let (ground, settings) = load_ground(&state.options, &state.env, &cwd);
+            folder_agents(&ground, &settings).0
+        }
+    };
+    reply_now(&AgentList::from(&agents))
+}
+
+/// The agent that a new session is to be, with its model.
+pub struct FirstAgent {
+    pub name: String,
+    pub model: Option<String>,
+}
+
+/// # Errors
+/// For the client: there is no such agent, with those there are.
+pub fn first_agent(place: &SessionPlace, name: &str) -> Result<FirstAgent, ErrorObjectOwned> {
+    let (agents, _) = folder_agents(&place.ground, &place.settings);
+    if let Some((it, run)) = find_session_agent(&agents, name) {
+        let model = run.model.clone().filter(|it| it != "inherit");
+        return Ok(FirstAgent { name: it.descriptor.name.clone(), model });
+    }
+    let names: Vec<&str> = session_agents(&agents).map(|(it, _)| it.descriptor.name.as_str()).collect();
+    let there =
+        if names.is_empty() { "there are none".to_owned() } else { format!("choose one of {}", names.join(", ")) };
+    let untrusted = match place.ground.trust.is_trusted() {
+        true => "",
+        false => "; this folder is not trusted, so its own agents are not used",
+    };
+    let name = text::head(name, 200);
+    Err(error::invalid_params(&format!("_meta.castor.agent: there is no agent {name:?}; {there}{untrusted}")))
+}
+
+/// The session is this agent's from its next prompt on, with the model of the agent; back to castor's own, the model
+/// that came with the agent goes with it.
+pub fn choose(state: &mut State, id: &SessionId, agent: Option<String>) {
+    let Some(live) = state.sessions.get(id) else { return };
+    let (record, agents) = (live.session.record(), live.session.agents());
+    let model_of_agent =
+        |it: &str| find_session_agent(&agents, it).and_then(|(_, run)| run.model.clone()).filter(|it| it != "inherit");
+    let left = record.chosen_agent().and_then(model_of_agent);
+    let model = match agent.as_deref().and_then(model_of_agent) {
+        Some(it) => Some(it),
+        None if left.as_ref() == Some(&record.model) => {
+            let (_, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+            Some(model_of(&state.options, &settings))
+        }
+        None => None,
+    };
+    state.step(id, Input::SetOption(OptionValue::Agent(agent)));
+    if let Some(live) = state.sessions.get_mut(id) {
+        renew_offer(live);
+    }
+    if let Some(it) = model {
+        state.step(id, Input::SetOption(OptionValue::Model(it)));
+    }
+    mcp::connect_session_agent(state, id);
+    mcp::refresh_session(state, id);
+}
+
+/// `Effect::ReadAgents`.
+pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
+    let Some(live) = state.sessions.get(id) else { return };
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let (agents, _) = folder_agents(&ground, &settings);
+    let before_answer = state.outbox.items.len();
+    state.step(id, Input::AgentsRead { effect, agents });
+    let mut lines = Vec::new();
+    if let Some(live) = state.sessions.get_mut(id) {
+        update_offer(live, &mut lines);
+    }
+    state.outbox.items.insert(before_answer, OutboxItem::Lines(lines));
+}
+
+/// Names and titles of those that a client can choose.
+pub fn offered(session: &Session) -> Vec<(String, String)> {
+    let agents: FolderAgents = session.agents();
+    let named = session_agents(&agents).map(|(it, _)| &it.descriptor);
+    named.map(|it| (it.name.clone(), it.display_name.clone().unwrap_or_else(|| it.name.clone()))).collect()
+}
+
+/// Tells the client if it can choose among others than before.
+pub fn update_offer(live: &mut LiveSession, lines: &mut Vec<u8>) {
+    if renew_offer(live) {
+        live.view.show_options(lines);
+    }
+}
+
+/// Whether there is another offer.
+fn renew_offer(live: &mut LiveSession) -> bool {
+    let offer = &mut live.profile.offer;
+    let (agents, limits) = (offered(&live.session), live.session.configured_limits());
+    if (&offer.agents, &offer.limits) == (&agents, &limits) {
+        return false;
+    }
+    (offer.agents, offer.limits) = (agents, limits);
+    live.view.set_offer(offer.clone());
+    true
+}

@@ -1,0 +1,139 @@
+//! The slash command `/agents`: lists agents, shows one, switches them for the session, and reads their files again.
+
+use super::{
+    flow::{Flow, Phase},
+    session_agent::switched_agents,
+    spec::TurnContext,
+    state::TurnState,
+};
+use crate::{
+    base::{
+        agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
+        ids::EffectId,
+        log::Fact,
+        text,
+    },
+    engine::{
+        record::Step,
+        step::{Effect, Input},
+    },
+};
+
+const USAGE: &str = "`/agents` lists the agents, `/agents show NAME` shows one, `/agents enable NAME` and `/agents disable NAME` \
+                     switch one, `/agents reload` reads their files again.";
+/// Longest instructions that are shown, in bytes.
+const MAX_SHOWN: usize = 8_000;
+
+#[derive(Debug)]
+struct ReadingAgents {
+    effect: EffectId,
+}
+
+pub(super) fn run(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
+    let (verb, name) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+    let name = name.trim();
+    Flow::report(match (verb, name) {
+        ("" | "list", "") => list(cx),
+        ("reload" | "refresh", "") => {
+            return Flow::wait(ReadingAgents { effect: cx.step.start_effect(Effect::ReadAgents) });
+        }
+        ("show" | "enable" | "disable", "") => USAGE.to_owned(),
+        ("show" | "enable" | "disable", name) => match cx.spec.agents.find(name) {
+            Some(it) if verb == "show" => page(cx, it),
+            Some(it) => switch(cx.step, it, verb == "enable"),
+            None => format!("There is no agent `{}`; `/agents` lists them.", text::first_line(name, 100)),
+        },
+        _ => USAGE.to_owned(),
+    })
+}
+
+impl Phase for ReadingAgents {
+    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        match input {
+            Input::AgentsRead { effect, agents } if effect == self.effect => {
+                let now = switched_agents(&agents, cx.step.record);
+                Flow::report(format!("{}{}", changes(&cx.spec.agents, &now), notes(&now)))
+            }
+            other => Flow::Unrelated(self, other),
+        }
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.effect });
+    }
+}
+
+fn list(cx: &TurnContext<'_, '_>) -> String {
+    let agents = &cx.spec.agents;
+    let lines: String = agents.definitions.iter().map(|it| line(cx, it)).collect();
+    format!("{lines}{}", notes(agents))
+}
+
+fn line(cx: &TurnContext<'_, '_>, it: &AgentDefinition) -> String {
+    let name = &it.descriptor.name;
+    let state = if it.enabled { "on" } else { "off" };
+    let own = if cx.step.record.chosen_agent() == Some(name) { ", this session's" } else { "" };
+    let about = text::first_line(&it.descriptor.description, 200);
+    format!("- `{name}` ({}, {state}{own}): {about}\n", it.origin.scope().as_str())
+}
+
+fn notes(agents: &FolderAgents) -> String {
+    agents.notes.iter().map(|it| format!("\n{}\n", text::first_line(it, 500))).collect()
+}
+
+fn page(cx: &TurnContext<'_, '_>, it: &AgentDefinition) -> String {
+    let constraints = &it.descriptor.constraints;
+    let mut res = line(cx, it);
+    let mut row = |name: &str, value: String| res += &format!("  - {name}: {value}\n");
+    if let Some(file) = it.origin.file() {
+        row("File", format!("`{}`", text::path_in_words(&file.to_string())));
+    }
+    let AgentRun::Local(run) = &it.run else { return res };
+    let LocalAgent { instructions, model, tools, mcp_servers, .. } = &**run;
+    row(
+        "Model",
+        model.as_ref().map_or("that of the session".to_owned(), |it| format!("`{}`", text::first_line(it, 200))),
+    );
+    row("Tools", tools.as_ref().map_or("all".to_owned(), |it| names(it)));
+    if !mcp_servers.is_empty() {
+        row("MCP servers", names(&mcp_servers.iter().map(|it| it.name.clone()).collect::<Vec<_>>()));
+    }
+    row("Limits", format!("{} requests, {} minutes", constraints.turns(), constraints.minutes()));
+    format!("{res}\n{}\n", text::head(instructions, MAX_SHOWN))
+}
+
+fn names(all: &[String]) -> String {
+    let quoted: Vec<String> = all.iter().map(|it| format!("`{}`", text::first_line(it, 100))).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+fn switch(step: &mut Step<'_>, it: &AgentDefinition, enabled: bool) -> String {
+    let what = if enabled { "on" } else { "off" };
+    if it.enabled == enabled {
+        return format!("It is {what} already.");
+    }
+    step.log(Fact::AgentSwitched { agent: it.descriptor.name.clone(), enabled });
+    format!("It is {what} in this session.")
+}
+
+/// What a new look at the files found to be other than before.
+fn changes(before: &FolderAgents, now: &FolderAgents) -> String {
+    let (mut added, mut changed) = (Vec::new(), Vec::new());
+    for it in now.definitions.iter() {
+        match before.find(&it.descriptor.name) {
+            None => added.push(it.descriptor.name.clone()),
+            Some(old) if old != it => changed.push(it.descriptor.name.clone()),
+            Some(_) => (),
+        }
+    }
+    let is_gone = |it: &&AgentDefinition| now.find(&it.descriptor.name).is_none();
+    let gone: Vec<String> = before.definitions.iter().filter(is_gone).map(|it| it.descriptor.name.clone()).collect();
+    let rows = [("New", added), ("Changed", changed), ("Gone", gone)];
+    let lines: String =
+        rows.iter().filter(|it| !it.1.is_empty()).map(|(what, all)| format!("- {what}: {}\n", names(all))).collect();
+    let n = now.definitions.len();
+    match lines.is_empty() {
+        true => format!("Nothing changed: there are {n} agents.\n"),
+        false => format!("There are {n} agents. From the next prompt on this holds:\n{lines}"),
+    }
+}

@@ -1,0 +1,88 @@
+//! The spec that a session's turns go by: that of its folder, with the agents that may be started and the agent that it is.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{
+    child_spec::{add_facts, fill_template, role_of},
+    spec::{Spec, TurnBounds},
+};
+use crate::{
+    base::{
+        agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
+        limits::{Caps, Limits},
+        money::Money,
+    },
+    engine::{record::Record, scheduler::delegate::agents_of},
+};
+
+/// What stands for an argument of the agent: the user says it in prompts.
+const ARGUMENT: &str = "what the user asks for";
+
+/// Its agents as they were switched in the session.
+pub fn switched_agents(folder: &FolderAgents, record: &Record) -> FolderAgents {
+    let switched = |it: &AgentDefinition| {
+        let enabled = record.agent_switch(&it.descriptor.name).unwrap_or(it.enabled);
+        AgentDefinition { enabled, ..it.clone() }
+    };
+    FolderAgents { definitions: folder.definitions.iter().map(switched).collect(), notes: folder.notes.clone() }
+}
+
+/// Those that a session can be: an agent of several has no instructions of its own.
+pub fn session_agents(agents: &FolderAgents) -> impl Iterator<Item = (&AgentDefinition, &LocalAgent)> {
+    let local = |it: &AgentDefinition| matches!(it.run, AgentRun::Local(_)) && it.enabled;
+    agents.definitions.iter().filter(move |it| local(it)).filter_map(|it| match &it.run {
+        AgentRun::Local(run) => Some((it, &**run)),
+        AgentRun::Composite(_) => None,
+    })
+}
+
+/// The agent of this name, if a session can be it.
+pub fn find_session_agent<'a>(agents: &'a FolderAgents, name: &str) -> Option<(&'a AgentDefinition, &'a LocalAgent)> {
+    session_agents(agents).find(|(it, _)| it.descriptor.name == name)
+}
+
+/// `folder`: as the session's folder has it, or a run's own. `agent`: whose turns they are; `None`: castor's own.
+/// `today`: as people write a date.
+pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: &str) -> Spec {
+    let agents = switched_agents(&folder.agents, record);
+    if folder.toolbox.task.is_some() {
+        let toolbox = folder.toolbox.clone().with_agents(agents.definitions);
+        return Spec { toolbox, ..folder.clone() };
+    }
+    let Some((definition, local)) = agent.and_then(|it| find_session_agent(&agents, it)) else {
+        let toolbox = folder.toolbox.for_session(None).with_agents(agents.definitions.clone());
+        return Spec { toolbox, agents, ..folder.clone() };
+    };
+    let starts = agents_of(&agents.definitions, definition, 1);
+    let instructions = folder.instructions.for_session_of(&instructions(definition, local, &record.model, today));
+    let limits = session_limits(folder.bounds.limits, definition);
+    let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
+    let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts);
+    let bounds = TurnBounds { limits, ..folder.bounds };
+    Spec { toolbox, instructions, bounds, role, agents, ..folder.clone() }
+}
+
+fn instructions(definition: &AgentDefinition, local: &LocalAgent, model: &str, today: &str) -> String {
+    let schema = definition.descriptor.input();
+    let names = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let mut inputs: Map<String, Value> = names.map(|it| (it.clone(), ARGUMENT.into())).collect();
+    add_facts(&mut inputs, model, today);
+    // A name that nobody explains is told to the model as it stands.
+    fill_template(&local.instructions, &inputs).unwrap_or_else(|_| local.instructions.clone())
+}
+
+/// How far a turn goes: as the settings say, and no farther than the definition says.
+pub fn session_limits(settings: Limits, agent: &AgentDefinition) -> Limits {
+    let own = &agent.descriptor.constraints;
+    let Caps { requests, seconds, cost, tokens } = settings.turn;
+    let nearer = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let turn = Caps {
+        requests: nearer(requests, own.max_turns.map(u64::from)),
+        seconds: nearer(seconds, own.max_time_minutes.map(|it| (it * 60.0).ceil().max(1.0) as u64)),
+        cost: cost.into_iter().chain(own.max_budget_usd.map(Money::dollars)).min(),
+        tokens,
+    };
+    Limits { turn, ..settings }
+}

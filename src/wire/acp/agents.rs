@@ -1,0 +1,52 @@
+//! The extension method `_castor/agents/list`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::base::{agent::AgentList, ids::SessionId, path::AbsPath};
+
+/// Whose agents are wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentsPlace {
+    /// Those of an open session, as they were switched there.
+    Session(SessionId),
+    /// Those that a session in this folder would have.
+    Folder(AbsPath),
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct AgentsMethod {
+    params: Option<Params>,
+    result: Option<AgentList>,
+}
+
+/// One of `sessionId` and `cwd`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "OfSessionOrFolder")]
+struct Params {
+    session_id: Option<SessionId>,
+    /// Absolute.
+    cwd: Option<String>,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// Reads `_castor/agents/list`.
+///
+/// # Errors
+/// See [`super::params`]; also without exactly one place.
+pub fn read_place(params: Option<&RawValue>) -> Result<AgentsPlace, String> {
+    let it: Params = super::params(params)?;
+    match (it.session_id, it.cwd) {
+        (Some(session), None) => Ok(AgentsPlace::Session(session)),
+        (None, Some(cwd)) => {
+            let folder = AbsPath::new(&cwd).ok_or_else(|| format!("cwd must be an absolute path, not {cwd:?}."))?;
+            Ok(AgentsPlace::Folder(folder))
+        }
+        _ => Err("give sessionId or cwd, one of them".to_owned()),
+    }
+}
