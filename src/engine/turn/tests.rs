@@ -7,7 +7,7 @@ use std::{fs, path::Path, sync::Arc};
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
+use super::{MemorySources, Spec, TurnBounds};
 use crate::{
     app::policies::own_tools,
     base::{
@@ -168,13 +168,11 @@ pub(super) fn spec(name: &str) -> Spec {
             ..TurnBounds::default()
         },
         chain,
-        models: OfferedModels::default(),
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
         helpers: Default::default(),
-        modes: Modes::default(),
-        agents: Default::default(),
+        choices: Default::default(),
         role: None,
     }
 }
