@@ -25,7 +25,7 @@ use castor::{
         scheduler::Toolbox,
         session::Session,
         step::{Act, Effect, Input, StepOutput},
-        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+        turn::{Choices, MemorySources, Modes, Spec, TurnBounds},
     },
     world::models::{gemini::Gemini, remote::Dialect, script},
 };
@@ -205,13 +205,14 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         memory_sources: MemorySources { at_start: false, just_in_time: false },
         bounds: TurnBounds::default(),
         chain: Chain::default(),
-        models: OfferedModels::default(),
         windows: ContextWindows { configured: [(MODEL.to_owned(), window)].into(), otherwise: None },
         prices: Prices::default(),
         aliases: Aliases::default(),
         helpers: UtilityModels::default(),
-        modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
-        agents: Default::default(),
+        choices: Choices {
+            modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
+            ..Choices::default()
+        },
         role: None,
     }
 }

@@ -1,15 +1,8 @@
 //! Agents of sessions: lists them for hosts, reads them anew, and keeps what clients can choose up to date.
 
 use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::value::RawValue;
 
-use super::{
-    mcp,
-    outbox::OutboxItem,
-    reply::{Reply, reply_now},
-    requests::check_open,
-    state::State,
-};
+use super::{mcp, outbox::OutboxItem, state::State};
 use crate::{
     app::{
         model::chosen_model::model_of,
@@ -20,7 +13,7 @@ use crate::{
         },
     },
     base::{
-        agent::{AgentList, FolderAgents},
+        agent::FolderAgents,
         ids::{EffectId, SessionId},
         text,
     },
@@ -29,30 +22,8 @@ use crate::{
         step::{Input, OptionValue},
         turn::session_agent::{find_session_agent, session_agents},
     },
-    wire::{
-        acp::agents::{AgentsPlace, read_place},
-        jsonrpc::error,
-    },
-    world::disk,
+    wire::{acp::options::DEFAULT_AGENT, jsonrpc::error},
 };
-
-/// `_castor/agents/list`: of a session, or of a folder.
-pub fn list(state: &State, params: Option<&RawValue>) -> Reply {
-    let agents = match read_place(params).map_err(|it| error::invalid_params(&it))? {
-        AgentsPlace::Session(id) => {
-            check_open(&state.sessions, &id)?;
-            state.sessions.get(&id).map(|it| it.session.agents()).unwrap_or_default()
-        }
-        AgentsPlace::Folder(cwd) => {
-            if !disk::metadata(&cwd).is_ok_and(|it| it.is_dir) {
-                return Err(error::invalid_params(&format!("{cwd} is not a folder; choose one that exists")));
-            }
-            let (ground, settings) = load_ground(&state.options, &state.env, &cwd);
-            folder_agents(&ground, &settings).0
-        }
-    };
-    reply_now(&AgentList::from(&agents))
-}
 
 /// The agent that a new session is to be, with its model.
 pub struct FirstAgent {
@@ -123,7 +94,7 @@ pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
 /// Names and titles of those that a client can choose.
 pub fn offered(session: &Session) -> Vec<(String, String)> {
     let agents: FolderAgents = session.agents();
-    let named = session_agents(&agents).map(|(it, _)| &it.descriptor);
+    let named = session_agents(&agents).map(|(it, _)| &it.descriptor).filter(|it| it.name != DEFAULT_AGENT);
     named.map(|it| (it.name.clone(), it.display_name.clone().unwrap_or_else(|| it.name.clone()))).collect()
 }
 

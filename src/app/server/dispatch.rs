@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        agents, auth, children, listing,
+        auth, children, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         questions,
@@ -53,7 +53,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("session/set_config_option", requests::set_config_option),
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
-    ("_castor/agents/list", |state, _, params| agents::list(state, params)),
+    ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
     ("_castor/session/events", |state, _, params| requests::events(&state.tasks.store, params)),
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),

@@ -19,9 +19,10 @@ use crate::{
             sessions,
             state::State,
         },
-        session::{live_session::LiveSession, modes, place::load_ground},
+        session::{agents::folder_agents, live_session::LiveSession, modes, place::load_ground},
     },
     base::{
+        agent::AgentList,
         content::{Part, PromptContent},
         event::AgentEvent,
         ids::{PromptId, SessionId},
@@ -30,7 +31,9 @@ use crate::{
     engine::step::{self, Input},
     wire::{
         acp::{
-            self, initialize,
+            self,
+            agents::{AgentsPlace, read_place},
+            initialize,
             options::{self, SetOptionParams},
             session,
             updates::SessionView,
@@ -40,7 +43,10 @@ use crate::{
             open_requests::{IncomingRequests, Ticket},
         },
     },
-    world::store::{SessionStore, StoreError},
+    world::{
+        disk,
+        store::{SessionStore, StoreError},
+    },
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
@@ -244,6 +250,24 @@ fn offer_commands<'a>(state: &'a mut State, id: &SessionId) -> Result<&'a LiveSe
 
 fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
     state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
+}
+
+/// `_castor/agents/list`: of a session, or of a folder.
+pub fn list_agents(state: &State, params: Option<&RawValue>) -> Reply {
+    let agents = match read_place(params).map_err(|it| error::invalid_params(&it))? {
+        AgentsPlace::Session(id) => {
+            check_open(&state.sessions, &id)?;
+            state.sessions.get(&id).map(|it| it.session.agents()).unwrap_or_default()
+        }
+        AgentsPlace::Folder(cwd) => {
+            if !disk::metadata(&cwd).is_ok_and(|it| it.is_dir) {
+                return Err(error::invalid_params(&format!("{cwd} is not a folder; choose one that exists")));
+            }
+            let (ground, settings) = load_ground(&state.options, &state.env, &cwd);
+            folder_agents(&ground, &settings).0
+        }
+    };
+    reply_now(&AgentList::from(&agents))
 }
 
 /// `_castor/session/events {sessionId, streamId?, eventId?, threadId?}`: the trajectory, or a window of it.

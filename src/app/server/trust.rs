@@ -127,7 +127,7 @@ fn readmit_session(
     log_warnings(&place);
     let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &place, &model);
     let servers = server_request(&place, folders, &resources);
-    let modes = spec.modes.allowed.clone();
+    let modes = spec.choices.modes.allowed.clone();
     if let Some(live) = state.sessions.get_mut(id) {
         live.session.replace_spec(spec);
         live.resources = resources;

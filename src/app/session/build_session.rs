@@ -34,7 +34,7 @@ use crate::{
         policy,
         scheduler::{self, Planning, Toolbox},
         step::ServerStatus,
-        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+        turn::{Choices, MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
     wire::acp::{initialize::Client, session::SessionFolders},
     world::{
@@ -71,16 +71,11 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
         chain: reached.chain,
-        models: OfferedModels {
-            listed: catalog.models_on_offer(host.options, settings, model),
-            providers: providers_of(host.options, settings),
-        },
         windows: catalog.windows(settings),
         prices: settings.models.prices.clone(),
         aliases: settings.models.aliases.clone(),
         helpers: reached.helpers,
-        modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
-        agents: session_agents(ground, settings),
+        choices: choices(host.options, place, catalog.models_on_offer(host.options, settings, model)),
         role: None,
     };
     let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
@@ -147,6 +142,15 @@ fn checkpoints(host: &SessionHost<'_>, id: &SessionId, roots: &[AbsPath]) -> Arc
     let live = host.live.filter(|it| it.roots == *roots);
     let own = live.and_then(|it| it.files.checkpoints.clone());
     own.unwrap_or_else(|| Arc::new(Checkpoints::new(host.store.home(), id, roots, Limits::default())))
+}
+
+fn choices(options: &Options, place: &SessionPlace, listed: Vec<(String, String)>) -> Choices {
+    let SessionPlace { ground, settings, .. } = place;
+    Choices {
+        models: OfferedModels { listed, providers: providers_of(options, settings) },
+        modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
+        agents: session_agents(ground, settings),
+    }
 }
 
 fn providers_of(options: &Options, settings: &Settings) -> Vec<String> {

@@ -74,25 +74,25 @@ struct SessionPast {
     last_route: Option<RoutedRequest>,
     /// A model that was left in this turn, and why.
     left_model: Option<(String, String)>,
-    /// The mode that plan mode took the place of.
-    before_plan: Option<Mode>,
-    /// How far it may go, where that was chosen in the session.
-    limits: Option<Limits>,
     meter: UsageMeter,
     /// How large a request was when it was last compressed, or could not be.
     compressed_at: Option<u64>,
     scale: TokenScale,
     commands: CommandExposure,
-    agents: AgentChoices,
+    choices: SessionChoices,
 }
 
-/// What was chosen of agents in the session.
+/// What was chosen in the session.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct AgentChoices {
+struct SessionChoices {
+    /// The mode that plan mode took the place of.
+    before_plan: Option<Mode>,
+    /// How far it may go.
+    limits: Option<Limits>,
     /// Whose the session is from the next prompt on; `None`: that was not chosen.
-    next: Option<Principal>,
-    /// Those that were switched on or off.
-    switched: BTreeMap<String, bool>,
+    next_agent: Option<Principal>,
+    /// Agents that were switched on or off.
+    switched_agents: BTreeMap<String, bool>,
 }
 
 /// What became of what was allowed for longer.
@@ -236,22 +236,22 @@ impl Record {
 
     /// The mode that plan mode took the place of.
     pub fn mode_before_plan(&self) -> Option<Mode> {
-        self.past.before_plan
+        self.past.choices.before_plan
     }
 
     /// How far it may go, if that was chosen in the session.
     pub fn limits(&self) -> Option<Limits> {
-        self.past.limits
+        self.past.choices.limits
     }
 
     /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
     pub fn chosen_agent(&self) -> Option<&str> {
-        self.past.agents.next.as_ref()?.agent()
+        self.past.choices.next_agent.as_ref()?.agent()
     }
 
     /// Whether an agent was switched on or off here.
     pub fn agent_switch(&self, agent: &str) -> Option<bool> {
-        self.past.agents.switched.get(agent).copied()
+        self.past.choices.switched_agents.get(agent).copied()
     }
 
     /// What was used up of what may be limited.
@@ -324,12 +324,12 @@ impl Record {
             Fact::Granted { grant, lasting } => self.add_grant(grant, *lasting),
             Fact::Mode { mode } => {
                 let plans = *mode == Mode::Plan && self.mode != Mode::Plan;
-                self.past.before_plan = if plans { Some(self.mode) } else { self.past.before_plan };
+                self.past.choices.before_plan = if plans { Some(self.mode) } else { self.past.choices.before_plan };
                 self.mode = *mode;
             }
             Fact::Model { model, window } => self.choose(model, *window),
             Fact::Tuning { tuning } => self.tuning = *tuning,
-            Fact::Limits { limits } => self.past.limits = *limits,
+            Fact::Limits { limits } => self.past.choices.limits = *limits,
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
             Fact::Cleared => {
                 self.past.history.clear();
@@ -342,13 +342,8 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => {
-                let next = agent.clone().map_or(Principal::Root, Principal::Agent);
-                self.past.agents.next = Some(next);
-            }
-            Fact::AgentSwitched { agent, enabled } => {
-                self.past.agents.switched.insert(agent.clone(), *enabled);
-            }
+            Fact::Agent { agent } => self.choose_agent(agent.clone()),
+            Fact::AgentSwitched { agent, enabled } => self.switch_agent(agent.clone(), *enabled),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -390,6 +385,14 @@ impl Record {
         self.past.persisted_grants.revoked.retain(|it| it != grant);
     }
 
+    fn choose_agent(&mut self, agent: Option<String>) {
+        self.past.choices.next_agent = Some(agent.map_or(Principal::Root, Principal::Agent));
+    }
+
+    fn switch_agent(&mut self, agent: String, enabled: bool) {
+        self.past.choices.switched_agents.insert(agent, enabled);
+    }
+
     fn choose(&mut self, model: &str, window: u64) {
         model.clone_into(&mut self.model);
         // The same conversation is to fit into another window.
@@ -422,7 +425,7 @@ impl Record {
                 history.close_open_calls();
                 self.past.left_model = None;
                 self.past.meter.begin_turn();
-                if let Some(it) = &self.past.agents.next {
+                if let Some(it) = &self.past.choices.next_agent {
                     self.principal.clone_from(it);
                 }
             }

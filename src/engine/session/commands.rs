@@ -98,7 +98,7 @@ pub const COMMANDS: &[SlashCommand] = &[
         "The agents; switches them for this session",
         |args| Ok(CommandTurn::Agents(args.to_owned())),
     )
-    .offered_when(|spec| !spec.agents.definitions.is_empty()),
+    .offered_when(|spec| !spec.choices.agents.definitions.is_empty()),
     turn_command("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command(
@@ -212,17 +212,17 @@ fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
 }
 
 fn mode(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
-    let known: Vec<String> = spec.modes.allowed.iter().map(|it| format!("`{}`", it.as_str())).collect();
+    let known: Vec<String> = spec.choices.modes.allowed.iter().map(|it| format!("`{}`", it.as_str())).collect();
     if name.is_empty() {
         return format!("The mode is `{}`. There are {}.", step.record.mode.as_str(), known.join(", "));
     }
     match Mode::parse(name) {
-        Some(mode) if spec.modes.allowed.contains(&mode) => {
+        Some(mode) if spec.choices.modes.allowed.contains(&mode) => {
             step.log(Fact::Mode { mode });
             format!("The mode is `{}` now.", mode.as_str())
         }
         Some(mode) if Mode::OFFERED.contains(&mode) => {
-            let is_off = !spec.modes.offered.contains(&mode);
+            let is_off = !spec.choices.modes.offered.contains(&mode);
             let facts = spec.toolbox.sandbox.facts;
             let why = match policy::check_auto_available(facts) {
                 Err(it) if mode == Mode::Auto && !is_off && facts.trusted => it.to_owned(),

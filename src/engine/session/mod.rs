@@ -147,12 +147,12 @@ impl Session {
 
     /// Ids and names of the models on offer.
     pub fn models(&self) -> &[(String, String)] {
-        &self.spec.models.listed
+        &self.spec.choices.models.listed
     }
 
     /// In which modes it may be, once the folder is trusted.
     pub fn offered_modes(&self) -> &[Mode] {
-        &self.spec.modes.offered
+        &self.spec.choices.modes.offered
     }
 
     /// How far turns and session may go, unless the user says otherwise.
@@ -164,7 +164,7 @@ impl Session {
 
     /// All agents of its folder, as they were switched here.
     pub fn agents(&self) -> FolderAgents {
-        switched_agents(&self.folder.agents, &self.record)
+        switched_agents(&self.folder.choices.agents, &self.record)
     }
 
     pub fn spec(&self) -> &Spec {
@@ -199,7 +199,7 @@ impl Session {
         self.stats.observe_input(&input, now);
         match &input {
             Input::ToolsChanged(tools) => self.update_tools(tools),
-            Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).agents.clone_from(agents),
+            Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents),
             _ => (),
         }
         if self.is_outdated {
@@ -278,7 +278,7 @@ impl Session {
             return;
         }
         let why = "it is not there, or it is off; `/agents` lists those there are";
-        let text = format!("This session goes on without its agent {agent}: {why}.");
+        let text = format!("This session continues without its agent {agent}: {why}.");
         self.scratch.preamble.notice(text);
         Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None });
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
-    let is_known = spec.models.listed.iter().any(|(id, _)| id == name);
+    let is_known = spec.choices.models.listed.iter().any(|(id, _)| id == name);
     match name {
         "" => format!("The model is `{}`. There are:\n{}", step.record.model, known(spec)),
         "why" if !is_known => why(step),
@@ -22,24 +22,24 @@ pub fn model(step: &mut Step<'_>, spec: &Spec, name: &str) -> String {
 }
 
 fn known(spec: &Spec) -> String {
-    spec.models.listed.iter().map(|(id, _)| format!("- `{id}`\n")).collect()
+    spec.choices.models.listed.iter().map(|(id, _)| format!("- `{id}`\n")).collect()
 }
 
 /// Lists need not be whole, and nobody is asked for one here: who is configured is asked for any name.
 fn is_provided(spec: &Spec, name: &str) -> bool {
     let parts = name.split_once('/');
     parts.is_some_and(|(provider, rest)| {
-        !rest.trim().is_empty() && spec.models.providers.iter().any(|it| it == provider)
+        !rest.trim().is_empty() && spec.choices.models.providers.iter().any(|it| it == provider)
     })
 }
 
 fn missing(spec: &Spec, name: &str) -> String {
     let name = text::first_line(name, 100);
-    let providers: Vec<String> = spec.models.providers.iter().map(|it| format!("`{it}`")).collect();
+    let providers: Vec<String> = spec.choices.models.providers.iter().map(|it| format!("`{it}`")).collect();
     let hint = match name.split_once('/') {
         // A script answers as itself only.
         _ if providers.is_empty() => "",
-        Some((provider, _)) if !spec.models.providers.iter().any(|it| it == provider) => {
+        Some((provider, _)) if !spec.choices.models.providers.iter().any(|it| it == provider) => {
             let known = providers.join(", ");
             return format!(
                 "There is no provider `{provider}`: known are {known}. Your settings can name more under `providers`."

@@ -24,7 +24,7 @@ use crate::{
             fallback_policies::{FallbackAction, FallbackPolicies, FallbackPolicy},
         },
         scheduler::{self, Toolbox},
-        turn::{MemorySources, Modes, OfferedModels, Spec, TurnBounds},
+        turn::{Choices, MemorySources, Modes, OfferedModels, Spec, TurnBounds},
     },
 };
 
@@ -102,13 +102,15 @@ pub(super) fn spec(seed: u64) -> Spec {
             ..TurnBounds::default()
         },
         chain: Chain { models: vec!["b".to_owned(), "c".to_owned()], for_all: true, policies },
-        models: OfferedModels { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
         helpers: Default::default(),
-        modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
-        agents: Default::default(),
+        choices: Choices {
+            models: OfferedModels { listed: vec![("a".to_owned(), "A".to_owned())], providers: vec!["p".to_owned()] },
+            modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },
+            ..Choices::default()
+        },
         role: None,
     }
 }

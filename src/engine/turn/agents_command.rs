@@ -38,7 +38,7 @@ pub(super) fn run(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
             return Flow::wait(ReadingAgents { effect: cx.step.start_effect(Effect::ReadAgents) });
         }
         ("show" | "enable" | "disable", "") => USAGE.to_owned(),
-        ("show" | "enable" | "disable", name) => match cx.spec.agents.find(name) {
+        ("show" | "enable" | "disable", name) => match cx.spec.choices.agents.find(name) {
             Some(it) if verb == "show" => page(cx, it),
             Some(it) => switch(cx.step, it, verb == "enable"),
             None => format!("There is no agent `{}`; `/agents` lists them.", text::first_line(name, 100)),
@@ -52,7 +52,7 @@ impl Phase for ReadingAgents {
         match input {
             Input::AgentsRead { effect, agents } if effect == self.effect => {
                 let now = switched_agents(&agents, cx.step.record);
-                Flow::report(format!("{}{}", changes(&cx.spec.agents, &now), notes(&now)))
+                Flow::report(format!("{}{}", changes(&cx.spec.choices.agents, &now), notes(&now)))
             }
             other => Flow::Unrelated(self, other),
         }
@@ -64,7 +64,7 @@ impl Phase for ReadingAgents {
 }
 
 fn list(cx: &TurnContext<'_, '_>) -> String {
-    let agents = &cx.spec.agents;
+    let agents = &cx.spec.choices.agents;
     let lines: String = agents.definitions.iter().map(|it| line(cx, it)).collect();
     format!("{lines}{}", notes(agents))
 }

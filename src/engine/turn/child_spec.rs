@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::spec::{AgentRole, Spec, TurnBounds};
+use super::spec::{AgentRole, Choices, Spec, TurnBounds};
 use crate::{
     base::{
         agent::{AgentRun, FolderAgents, LocalAgent},
@@ -48,13 +48,14 @@ pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: 
     };
     let task = task(what, local, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
     let limits = limits(parent, record, what);
-    let definitions = agents_of(&parent.toolbox.agents, what.agent, task.depth);
+    let agents = agents_of(&parent.toolbox.agents, what.agent, task.depth);
+    let agents = FolderAgents { definitions: agents, ..FolderAgents::default() };
     let rules = rules(task.output.is_some());
     let spec = Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
         instructions: parent.instructions.for_agent(&instructions, &rules),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
-        agents: FolderAgents { definitions, ..FolderAgents::default() },
+        choices: Choices { agents, ..parent.choices.clone() },
         role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
         ..parent.clone()
     };

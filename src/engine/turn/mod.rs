@@ -49,7 +49,7 @@ pub use command_turn::CommandTurn;
 pub use limits::limits;
 pub use messages::send_command_message;
 pub use preamble::Preamble;
-pub use spec::{MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds, TurnContext};
+pub use spec::{Choices, MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds, TurnContext};
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     child_spec::{add_facts, fill_template, role_of},
-    spec::{Spec, TurnBounds},
+    spec::{Choices, Spec, TurnBounds},
 };
 use crate::{
     base::{
@@ -46,14 +46,15 @@ pub fn find_session_agent<'a>(agents: &'a FolderAgents, name: &str) -> Option<(&
 /// `folder`: as the session's folder has it, or a run's own. `agent`: whose turns they are; `None`: castor's own.
 /// `today`: as people write a date.
 pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: &str) -> Spec {
-    let agents = switched_agents(&folder.agents, record);
+    let agents = switched_agents(&folder.choices.agents, record);
     if folder.toolbox.task.is_some() {
         let toolbox = folder.toolbox.clone().with_agents(agents.definitions);
         return Spec { toolbox, ..folder.clone() };
     }
     let Some((definition, local)) = agent.and_then(|it| find_session_agent(&agents, it)) else {
         let toolbox = folder.toolbox.for_session(None).with_agents(agents.definitions.clone());
-        return Spec { toolbox, agents, ..folder.clone() };
+        let choices = Choices { agents, ..folder.choices.clone() };
+        return Spec { toolbox, choices, ..folder.clone() };
     };
     let starts = agents_of(&agents.definitions, definition, 1);
     let instructions = folder.instructions.for_session_of(&instructions(definition, local, &record.model, today));
@@ -61,7 +62,8 @@ pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: 
     let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
     let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts);
     let bounds = TurnBounds { limits, ..folder.bounds };
-    Spec { toolbox, instructions, bounds, role, agents, ..folder.clone() }
+    let choices = Choices { agents, ..folder.choices.clone() };
+    Spec { toolbox, instructions, bounds, role, choices, ..folder.clone() }
 }
 
 fn instructions(definition: &AgentDefinition, local: &LocalAgent, model: &str, today: &str) -> String {

@@ -40,16 +40,22 @@ pub struct Spec {
     pub bounds: TurnBounds,
     /// Fallback models.
     pub chain: routing::Chain,
-    pub models: OfferedModels,
     pub windows: routing::model_limits::ContextWindows,
     pub prices: routing::prices::Prices,
     pub aliases: routing::aliases::Aliases,
     pub helpers: routing::utility_models::UtilityModels,
-    pub modes: Modes,
-    /// All agents of its folder.
-    pub agents: FolderAgents,
+    pub choices: Choices,
     /// `None`: castor's own agent.
     pub role: Option<Arc<AgentRole>>,
+}
+
+/// What can be chosen in a session.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    pub models: OfferedModels,
+    pub modes: Modes,
+    /// All of its folder.
+    pub agents: FolderAgents,
 }
 
 /// The definition that requests to the model go by.

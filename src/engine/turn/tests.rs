@@ -7,7 +7,7 @@ use std::{fs, path::Path, sync::Arc};
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use super::{MemorySources, Modes, OfferedModels, Spec, TurnBounds};
+use super::{MemorySources, Spec, TurnBounds};
 use crate::{
     app::policies::own_tools,
     base::{
@@ -84,7 +84,6 @@ checker = { type = "external", name = "/second", timeout = 100, required_context
 fn turns() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/turn/tests");
     let files: Vec<_> = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
-    assert!(!files.is_empty());
     for file in files {
         expect_file![&file].assert_eq(&played(&fs::read_to_string(&file).unwrap()));
     }
@@ -166,13 +165,11 @@ pub(super) fn spec(name: &str) -> Spec {
             ..TurnBounds::default()
         },
         chain,
-        models: OfferedModels::default(),
         windows: Default::default(),
         prices: Default::default(),
         aliases: Default::default(),
         helpers: Default::default(),
-        modes: Modes::default(),
-        agents: Default::default(),
+        choices: Default::default(),
         role: None,
     }
 }
@@ -496,8 +493,8 @@ fn event_line(kind: &EventKind) -> Option<String> {
             format!("{request_id} {}: {text}", error.as_ref().map_or("done", |it| &it.kind))
         }
         EventKind::Error { status, message, .. } => format!("error {status:?} {message}"),
-        EventKind::SessionUpdate { .. } => return None,
         EventKind::Usage { usage, .. } => format!("usage {}", usage.total),
+        EventKind::SessionUpdate { .. } => return None,
         other => format!("{other:?}"),
     })
 }

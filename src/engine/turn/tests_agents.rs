@@ -57,11 +57,11 @@ pub(super) fn spec(name: &str, origin: &SessionOrigin, mut spec: Spec) -> Spec {
         return spec;
     }
     let agents = vec![helper(of_run.map_or("", |it| it.1))];
-    spec.agents.definitions = agents.into();
+    spec.choices.agents.definitions = agents.into();
     if of_run.is_none() {
         return spec;
     }
-    spec.toolbox = spec.toolbox.with_agents(spec.agents.definitions.clone());
+    spec.toolbox = spec.toolbox.with_agents(spec.choices.agents.definitions.clone());
     let args = json!({ "agent_name": "helper", "prompt": "x" });
     let what = delegation(&spec.toolbox.agents, "invoke_agent", &args).unwrap();
     child_spec(&spec, &Record::new(SessionOrigin { mode: Mode::Default, ..origin.clone() }), &what, "today")

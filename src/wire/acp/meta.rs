@@ -26,10 +26,8 @@ pub struct MetaPlaces {
     authenticate: Option<AuthenticateMeta>,
     /// Each of `authMethods` in the answer to initialize.
     auth_method: Option<AuthMethodMeta>,
-    /// The params of session/new.
-    new_session: Option<NewSessionMeta>,
-    /// The params of session/fork.
-    fork: Option<ForkMeta>,
+    /// The params of session/new and session/fork.
+    session_start: Option<SessionStartMeta>,
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
@@ -107,26 +105,17 @@ struct OwnClientMeta {
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
-pub struct NewSessionMeta {
+pub struct SessionStartMeta {
     #[serde(default)]
-    pub castor: OwnNewSessionMeta,
+    pub castor: OwnSessionStartMeta,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
-pub struct OwnNewSessionMeta {
-    /// The agent whose session it is; without it castor's own.
+pub struct OwnSessionStartMeta {
+    /// Of session/new: the agent whose session it is; without it castor's own.
     #[serde(default)]
     pub agent: Option<String>,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-pub struct ForkMeta {
-    #[serde(default)]
-    pub castor: OwnForkMeta,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-pub struct OwnForkMeta {
+    /// Of session/fork.
     #[serde(default)]
     pub fork: Option<ForkPoint>,
 }

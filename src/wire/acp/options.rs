@@ -73,7 +73,7 @@ const SHOW_THOUGHTS: &str = "show_thoughts";
 const LIMITS: &str = "limits";
 const AGENT: &str = "agent";
 /// The agent that is castor's own.
-const DEFAULT_AGENT: &str = "default";
+pub const DEFAULT_AGENT: &str = "default";
 
 /// The complete list, as every answer and update carries it.
 pub fn config_options(offer: &OfferedOptions, chosen: &ChosenOptions) -> Vec<SessionConfigOption> {

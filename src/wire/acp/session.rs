@@ -21,7 +21,7 @@ use crate::{
         path::AbsPath,
     },
     wire::acp::{
-        meta::{ForkMeta, NewSessionMeta, PromptAnswerMeta, StopDetail},
+        meta::{PromptAnswerMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -52,7 +52,7 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let it: NewSessionRequest = with_servers(params)?;
     let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     let meta = Value::Object(it.meta.unwrap_or_default());
-    let meta: NewSessionMeta =
+    let meta: SessionStartMeta =
         serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.agent: {it}")))?;
     Ok(NewParams { folders, agent: meta.castor.agent })
 }
@@ -119,7 +119,7 @@ pub fn read_fork(params: Option<&RawValue>) -> Result<ForkParams, String> {
     let it: ForkSessionRequest = super::params(params)?;
     let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     let meta = Value::Object(it.meta.unwrap_or_default());
-    let meta: ForkMeta =
+    let meta: SessionStartMeta =
         serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.fork: {it}")))?;
     let until = meta.castor.fork.map(|it| it.message_id);
     Ok(ForkParams { parent: session_id(&it.session_id), place, until })

@@ -23,6 +23,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "session/delete"),
     (2, "_castor/session/events"),
     (2, "_castor/session/checkpoints"),
+    (1, "_castor/agents/list"),
     (4, "_castor/session/rewind"),
     (1, "initialize"),
     (1, "authenticate"),
