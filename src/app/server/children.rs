@@ -79,7 +79,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         AgentRun::Local(it) => it.mcp_servers.clone(),
         AgentRun::Composite(_) => Vec::new(),
     };
-    let resources = resources(&parent.resources, &id);
+    let resources = resources(&parent.resources, &id, &link.run);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
     let resources = match is_same_model {
         true => resources,
@@ -111,9 +111,13 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
 }
 
 /// As those of the session above; what commands leave running ends with the sub-agent.
-fn resources(parent: &SessionResources, id: &SessionId) -> SessionResources {
+fn resources(parent: &SessionResources, id: &SessionId, run: &Effect) -> SessionResources {
+    let mut files = parent.files.clone();
+    if let Effect::Run { hold: Some(hold), .. } = run {
+        files.above.push(hold.id.clone());
+    }
     let children = ChildProcesses { closed: SessionClosed::default(), ..parent.children.clone() };
-    SessionResources { session: id.clone(), children, ..parent.clone() }
+    SessionResources { session: id.clone(), children, files, ..parent.clone() }
 }
 
 /// # Errors

@@ -103,6 +103,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
             reads: host.client.reads_files,
             writes: host.client.writes_files,
             checkpoints: settings.children.checkpoints.then(|| checkpoints(&host, id, roots)),
+            above: Vec::new(),
         },
         terminal_mode,
         fault: FaultPoint::read(host.env),

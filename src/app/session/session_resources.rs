@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     app::{panics::FaultPoint, session::mcp_servers::McpTool},
     base::{
-        ids::SessionId,
+        ids::{CheckpointId, SessionId},
         path::AbsPath,
         sandbox::{Confinement, ProtectedPaths},
     },
@@ -36,6 +36,8 @@ pub struct Files {
     pub writes: bool,
     /// `None`: what calls change cannot be undone.
     pub checkpoints: Option<Arc<Checkpoints>>,
+    /// Of a sub-agent: the checkpoints of the calls that it is a part of.
+    pub above: Vec<CheckpointId>,
 }
 
 /// Environment and confinement of child processes.

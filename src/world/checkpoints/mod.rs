@@ -75,6 +75,8 @@ struct State {
     stores: Vec<Store>,
     /// Of the calls that are running.
     scopes: BTreeMap<CheckpointId, Scope>,
+    /// Calls that a running call is a part of.
+    above: BTreeMap<CheckpointId, Vec<CheckpointId>>,
 }
 
 impl Checkpoints {
@@ -104,6 +106,11 @@ impl Checkpoints {
     /// When any step fails: then there is no checkpoint.
     pub fn before(&self, id: &CheckpointId, scope: &Scope, cancel: Cancel) -> Result<CheckpointResult> {
         self.begin(id, scope, None, cancel)
+    }
+
+    /// A call of a sub-agent is a part of the calls `above`: what it changes is theirs, too.
+    pub fn nest(&self, id: &CheckpointId, above: &[CheckpointId]) {
+        self.state().above.insert(id.clone(), above.to_vec());
     }
 
     /// What changed since [`Checkpoints::before`] of the same checkpoint, which is the call's from now on.
@@ -141,9 +148,7 @@ impl Checkpoints {
             store.look(&sight, said.map(|_| Cause::User), cancel)?;
             opened.push(store);
         }
-        for store in opened {
-            store.begin_call(id, *scope == Scope::Roots)?;
-        }
+        opened.into_iter().try_for_each(|it| it.begin_call(id, *scope == Scope::Roots))?;
         state.scopes.insert(id.clone(), scope.clone());
         Ok(match scope {
             Scope::Roots => not_held(&state.stores),
@@ -154,11 +159,12 @@ impl Checkpoints {
     fn end(&self, id: &CheckpointId, said: ClientFiles) -> Result<Changes> {
         let mut state = self.state();
         let scope = state.scopes.remove(id).ok_or_else(|| Failure::Unknown { id: id.clone() })?;
+        let calls = [vec![id.clone()], state.above.remove(id).unwrap_or_default()].concat();
         let mut nets = Vec::new();
         for store in state.stores.iter_mut().filter(|it| it.is_open(id)) {
             let _lock = restore::lock(store, &|| false)?;
             // What a file tool did lies between its two looks; commands beside it did not write this file then.
-            let cause = (scope != Scope::Roots).then(|| Cause::Calls(vec![store.call(id)]));
+            let cause = (scope != Scope::Roots).then(|| Cause::Calls(calls.iter().map(|it| store.call(it)).collect()));
             let sight = scope_in(store, &scope, said).unwrap_or(WalkScope::Root);
             let seen = store.look(&sight, cause, &|| false);
             // Where it failed, the call is over all the same: what comes is not its own.

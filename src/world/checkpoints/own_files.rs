@@ -20,14 +20,10 @@ impl DirFd {
         let mut new = dirfd::create(self.fd(), &temp, 0o600)?;
         fault::step("replace: write")?;
         new.write_all(bytes)?;
-        if sync {
-            new.sync_all()?;
-        }
+        sync.then(|| new.sync_all()).transpose()?;
         fault::step("replace: rename")?;
         renameat(self.fd(), &*temp, self.fd(), name)?;
-        if sync {
-            fsync(self.fd())?;
-        }
+        sync.then(|| fsync(self.fd())).transpose()?;
         fault::step("replace: done")
     }
 }

@@ -74,6 +74,10 @@ pub fn open_checkpoints(task: EffectTask) {
 }
 
 pub async fn take_checkpoint(task: EffectTask, id: CheckpointId, scope: Scope) {
+    let above = &task.resources.files.above;
+    if let Some(it) = task.resources.files.checkpoints.as_ref().filter(|_| !above.is_empty()) {
+        it.nest(&id, above);
+    }
     let work = async {
         match scope {
             Scope::Files(files) if task.is_in_editor(&files) => {
