@@ -206,8 +206,8 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         bounds: TurnBounds::default(),
         chain: Chain::default(),
         windows: ContextWindows { configured: [(MODEL.to_owned(), window)].into(), otherwise: None },
-        prices: Prices::default(),
-        aliases: Aliases::default(),
+        prices: Prices::default().into(),
+        aliases: Aliases::default().into(),
         helpers: UtilityModels::default(),
         choices: Choices {
             modes: Modes { offered: Mode::OFFERED.to_vec(), allowed: Mode::OFFERED.to_vec() },

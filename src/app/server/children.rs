@@ -91,7 +91,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
-    session.inherit_grants(grants, now, &mut out);
+    session.inherit(grants, now, &mut out);
     let view = match profile.features.subagents {
         true => {
             let about = (agent.as_str(), prompt.as_str());

@@ -85,8 +85,9 @@ impl Session {
         res
     }
 
-    /// Of a sub-agent: what the user allowed in the session above holds here, too.
-    pub fn inherit_grants(&mut self, grants: Vec<Grant>, now: Now, out: &mut StepOutput) {
+    /// Of a sub-agent: what the user allowed in the session above holds here, too, and its roots are known.
+    pub fn inherit(&mut self, grants: Vec<Grant>, now: Now, out: &mut StepOutput) {
+        self.scratch.checkpoints.set_opened();
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         grants.into_iter().for_each(|grant| step.log(Fact::Granted { grant, lasting: false }));
     }

@@ -80,6 +80,11 @@ enum BackgroundCheckpoint {
 
 impl CheckpointState {
     /// `is_on`: whether what calls may change is held.
+    /// Somebody walked the roots before.
+    pub fn set_opened(&mut self) {
+        self.is_opened = true;
+    }
+
     pub fn set_enabled(&mut self, is_on: bool) {
         self.is_on = is_on;
     }

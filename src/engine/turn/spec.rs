@@ -41,8 +41,8 @@ pub struct Spec {
     /// Fallback models.
     pub chain: routing::Chain,
     pub windows: routing::model_limits::ContextWindows,
-    pub prices: routing::prices::Prices,
-    pub aliases: routing::aliases::Aliases,
+    pub prices: Arc<routing::prices::Prices>,
+    pub aliases: Arc<routing::aliases::Aliases>,
     pub helpers: routing::utility_models::UtilityModels,
     pub choices: Choices,
     /// `None`: castor's own agent.

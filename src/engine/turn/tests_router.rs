@@ -1,6 +1,6 @@
 //! Router decisions: how long one holds, and that a classifier's question leaves nothing open.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{SessionScratch, Turn, TurnContext, endings::Cause, tests::spec};
 use crate::{
@@ -50,7 +50,7 @@ impl Talk {
             thread: None,
         };
         let mut spec = spec("");
-        spec.aliases = Aliases::new(BTreeMap::new(), Vec::new()).0;
+        spec.aliases = Arc::new(Aliases::new(BTreeMap::new(), Vec::new()).0);
         spec.bounds.limits = Limits::parse("requests=100").unwrap();
         let record = Record::new(origin);
         let (serial, kept) = (SerialNumbers::default(), SessionScratch::default());
