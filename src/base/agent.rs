@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::{mcp::McpServerConfig, path::AbsPath};
+use crate::base::{mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent};
 
 /// The tool that starts an agent with a text.
 pub const INVOKE_AGENT: &str = "invoke_agent";
@@ -181,7 +181,7 @@ impl From<&AgentDefinition> for AgentListing {
     fn from(it: &AgentDefinition) -> Self {
         let model = match &it.run {
             AgentRun::Local(run) => run.model.clone(),
-            AgentRun::Composite(_) => None,
+            AgentRun::Composite(_) | AgentRun::Peer(_) => None,
         };
         let file = it.origin.file().map(ToString::to_string);
         Self { enabled: it.enabled, scope: it.origin.scope(), file, model, agent: it.descriptor.clone() }
@@ -192,6 +192,8 @@ impl From<&AgentDefinition> for AgentListing {
 pub enum AgentRun {
     Local(Box<LocalAgent>),
     Composite(CompositeAgent),
+    /// Something else is the agent; castor drives it.
+    Peer(Box<PeerAgent>),
 }
 
 /// What a local agent is made from. Templates have `${name}` for its arguments and for `cliVersion`, `activeModel` and

@@ -25,6 +25,7 @@ pub mod mode;
 pub mod model;
 pub mod money;
 pub mod path;
+pub mod peer_agent;
 pub mod prompt_stats;
 pub mod question;
 pub mod rewind;

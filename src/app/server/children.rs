@@ -18,6 +18,7 @@ use crate::{
         model::{model_factory::ModelContext, reachability},
         session::{
             live_session::{LiveSession, ParentLink},
+            peers::peer_generator,
             place::load_ground,
             session_resources::{ChildProcesses, SessionClosed, SessionResources},
         },
@@ -29,6 +30,7 @@ use crate::{
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
+        peer_agent::PeerAgent,
         prompt_stats::PromptStats,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
@@ -37,7 +39,7 @@ use crate::{
         scheduler::delegate::{agent_name, delegation},
         session::Session,
         step::{Effect, Input, OptionValue, StepOutput},
-        turn::{ChildStart, child_spec},
+        turn::{ChildModel, ChildStart, child_spec},
     },
     wire::acp::{
         initialize::Client,
@@ -74,17 +76,19 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
     let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
     let (cwd, roots, mode, grants) = (record.cwd.clone(), record.roots.clone(), record.mode, record.grants.clone());
-    let is_same_model = model == record.model;
+    let is_same_model = model.name() == record.model;
     let servers = match &delegation.agent.run {
         AgentRun::Local(it) => it.mcp_servers.clone(),
-        AgentRun::Composite(_) => Vec::new(),
+        AgentRun::Composite(_) | AgentRun::Peer(_) => Vec::new(),
     };
     let resources = resources(&parent.resources, &id, &link.run);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
-    let resources = match is_same_model {
-        true => resources,
-        false => with_model(state, resources, &model).map_err(|it| it.message().to_owned())?,
+    let resources = match &model {
+        ChildModel::Named(_) if is_same_model => resources,
+        ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned())?,
+        ChildModel::Peer { peer, .. } => with_peer(resources, peer)?,
     };
+    let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
     let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
@@ -131,6 +135,13 @@ fn with_model(
     let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };
     let (generator, reached) = reachability::reach_models(&mut state.models, context, &resources.session, model);
     reached.trouble.map_or(Ok(SessionResources { generator, ..resources }), Err)
+}
+
+/// # Errors
+/// For the model: the peer cannot be driven.
+fn with_peer(resources: SessionResources, peer: &PeerAgent) -> Result<SessionResources, String> {
+    let generator = peer_generator(peer, &resources)?;
+    Ok(SessionResources { generator, ..resources })
 }
 
 /// Tells the session above what of an event counts there. Text is the most of them, and counts only as a result.

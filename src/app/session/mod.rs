@@ -8,6 +8,7 @@ pub mod host;
 pub mod live_session;
 pub mod mcp_servers;
 pub mod modes;
+pub mod peers;
 pub mod place;
 pub mod policies;
 pub mod server_questions;

@@ -21,12 +21,35 @@ pub(super) const MAX_CHILDREN: usize = 8;
 /// What makes a session the run of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentTask {
-    pub output: Option<AgentOutput>,
+    pub result: ResultForm,
     /// Requests to the model, and minutes of work.
     pub turns: u32,
     pub minutes: f64,
     /// How many agents are above it; the agent that the user speaks to is one.
     pub depth: usize,
+}
+
+/// How a run hands in its result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResultForm {
+    /// By `complete_task`, with a text or with this output.
+    Submission(Option<AgentOutput>),
+    /// As the text of an answer without calls.
+    Answer,
+}
+
+impl AgentTask {
+    pub(in crate::engine) fn submits(&self) -> bool {
+        matches!(self.result, ResultForm::Submission(_))
+    }
+
+    /// What a submission has to look like, where it is not a text.
+    pub(super) fn output(&self) -> Option<&AgentOutput> {
+        match &self.result {
+            ResultForm::Submission(output) => output.as_ref(),
+            ResultForm::Answer => None,
+        }
+    }
 }
 
 /// What a call starts, and with which arguments.

@@ -208,7 +208,7 @@ impl Scheduler {
             }
             if call.call.name == complete_task::NAME {
                 let args = call.call.args.as_object().cloned().unwrap_or_default();
-                let output = cx.tools.task.as_ref().and_then(|it| it.output.as_ref());
+                let output = cx.tools.task.as_ref().and_then(|it| it.output());
                 let output = complete_task::run(output, &args, &mut self.completed);
                 call.run_after_hooks(cx, output);
                 continue;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     complete_task,
-    delegate::{AgentTask, agent_tools, fits_tool, unauthorized},
+    delegate::{AgentTask, ResultForm, agent_tools, fits_tool, unauthorized},
     plan::Planning,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
@@ -83,6 +83,7 @@ fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
     match &agent.run {
         AgentRun::Local(it) => it.tools.as_ref().is_none_or(|all| all.iter().any(|word| fits_tool(word, tool))),
         AgentRun::Composite(_) => true,
+        AgentRun::Peer(it) => it.tools().contains(&tool),
     }
 }
 
@@ -176,7 +177,10 @@ impl Toolbox {
             self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
         let own_tools: Vec<ToolSpec> =
             tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
-        let complete = [complete_task::spec(task.output.as_ref())];
+        let complete: Vec<ToolSpec> = match &task.result {
+            ResultForm::Submission(output) => vec![complete_task::spec(output.as_ref())],
+            ResultForm::Answer => Vec::new(),
+        };
         let known_tools = sorted(&self.known_tools, &complete);
         let tools = sorted(&tools, &complete);
         let (own_tools, hooks) = (sorted(&own_tools, &complete), self.hooks.for_agent());

@@ -39,7 +39,7 @@ pub(super) fn is_recovery_over(turn: &mut TurnState) -> Option<Cause> {
 
 /// A run that ended too early goes on for one request. `None`: it is over.
 pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, cause: &Cause) -> Option<Flow> {
-    let task = turn.tools.task.clone()?;
+    let task = turn.tools.task.clone().filter(|it| it.submits())?;
     if *cause == Cause::NoCompleteTask {
         let message = result_text(&task, cause);
         tell_error(cx, message, PROTOCOL_VIOLATION);

@@ -128,7 +128,8 @@ pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mu
     match kind {
         AnswerKind::Answer(_) if !turn.steering.is_empty() => Flow::Go(Station::Limits),
         AnswerKind::Answer(Cause::Completed | Cause::MaxTokens) if turn.tools.task.is_some() => {
-            Flow::End(Cause::NoCompleteTask)
+            let submits = turn.tools.task.as_ref().is_some_and(|it| it.submits());
+            Flow::End(if submits { Cause::NoCompleteTask } else { Cause::TaskCompleted(response.text().to_owned()) })
         }
         AnswerKind::Answer(cause) => {
             turn.ending = cause;

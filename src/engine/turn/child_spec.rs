@@ -10,10 +10,12 @@ use crate::{
         agent::{AgentRun, FolderAgents, LocalAgent},
         limits::{Caps, LimitSpan, Limits},
         money::Money,
+        peer_agent::PeerAgent,
     },
     engine::{
         record::Record,
-        scheduler::delegate::{AgentTask, Delegation, agents_of},
+        routing::Chain,
+        scheduler::delegate::{AgentTask, Delegation, ResultForm, agents_of},
     },
 };
 
@@ -25,8 +27,24 @@ const DEFAULT_QUERY: &str = "Get Started!";
 pub struct ChildStart {
     pub spec: Spec,
     pub prompt: String,
+    pub model: ChildModel,
+}
+
+/// What answers a sub-agent's requests.
+#[derive(Debug)]
+pub enum ChildModel {
     /// As the definition or the session above names it.
-    pub model: String,
+    Named(String),
+    /// An agent that is not castor's, under this name.
+    Peer { name: String, peer: Box<PeerAgent> },
+}
+
+impl ChildModel {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) | Self::Peer { name, .. } => name,
+        }
+    }
 }
 
 /// What a sub-agent's session is made from. `today`: as people write a date.
@@ -34,9 +52,19 @@ pub struct ChildStart {
 /// # Errors
 /// For the model: a template that names arguments which are not there.
 pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: &str) -> Result<ChildStart, String> {
-    let AgentRun::Local(local) = &what.agent.run else {
-        return Err(format!("{} is run as several agents", what.agent.descriptor.name));
-    };
+    match &what.agent.run {
+        AgentRun::Local(local) => local_start(parent, record, (what, local), today),
+        AgentRun::Composite(_) => Err(format!("{} is run as several agents", what.agent.descriptor.name)),
+        AgentRun::Peer(peer) => Ok(peer_start(parent, record, what, peer)),
+    }
+}
+
+fn local_start(
+    parent: &Spec,
+    record: &Record,
+    (what, local): (&Delegation<'_>, &LocalAgent),
+    today: &str,
+) -> Result<ChildStart, String> {
     let own = local.model.as_deref().filter(|it| *it != "inherit");
     let model = own.unwrap_or(&record.model).to_owned();
     let mut inputs = what.input.clone();
@@ -46,20 +74,42 @@ pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: 
         Some(it) => fill_template(it, &inputs)?,
         None => query(&what.input),
     };
-    let task = task(what, local, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
+    let rules = rules(local.output.is_some());
+    let result = ResultForm::Submission(local.output.clone());
+    let base = base_spec(parent, record, what, result);
+    let spec = Spec {
+        instructions: parent.instructions.for_agent(&instructions, &rules),
+        role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
+        ..base
+    };
+    Ok(ChildStart { spec, prompt, model: ChildModel::Named(model) })
+}
+
+/// It has instructions of its own: it gets the prompt alone, and its answer is the result.
+fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &PeerAgent) -> ChildStart {
+    let agent = what.agent.descriptor.name.clone();
+    let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()) };
+    let base = base_spec(parent, record, what, ResultForm::Answer);
+    let bounds = TurnBounds { compress_above: 0.0, distill: None, ..base.bounds };
+    let role = Some(Arc::new(AgentRole { agent, temperature: None }));
+    let instructions = parent.instructions.for_agent("", "");
+    // Nobody stands in for it.
+    let spec = Spec { instructions, role, bounds, chain: Chain::default(), ..base };
+    ChildStart { spec, prompt: query(&what.input), model }
+}
+
+/// What all kinds of sub-agents have from the session above them.
+fn base_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, result: ResultForm) -> Spec {
+    let task = task(what, result, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
     let limits = limits(parent, record, what);
     let agents = agents_of(&parent.toolbox.agents, what.agent, task.depth);
     let agents = FolderAgents { definitions: agents, ..FolderAgents::default() };
-    let rules = rules(task.output.is_some());
-    let spec = Spec {
+    Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
-        instructions: parent.instructions.for_agent(&instructions, &rules),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
         choices: Choices { agents, ..parent.choices.clone() },
-        role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
         ..parent.clone()
-    };
-    Ok(ChildStart { spec, prompt, model })
+    }
 }
 
 /// What templates can name beside arguments.
@@ -73,9 +123,9 @@ pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
     AgentRole { agent: agent.to_owned(), temperature: local.temperature }
 }
 
-fn task(what: &Delegation<'_>, local: &LocalAgent, depth: usize) -> AgentTask {
+fn task(what: &Delegation<'_>, result: ResultForm, depth: usize) -> AgentTask {
     let constraints = &what.agent.descriptor.constraints;
-    AgentTask { output: local.output.clone(), turns: constraints.turns(), minutes: constraints.minutes(), depth }
+    AgentTask { result, turns: constraints.turns(), minutes: constraints.minutes(), depth }
 }
 
 /// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.

@@ -44,7 +44,7 @@ pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
-pub use child_spec::{ChildStart, child_spec};
+pub use child_spec::{ChildModel, ChildStart, child_spec};
 pub use command_turn::CommandTurn;
 pub use limits::limits;
 pub use messages::send_command_message;

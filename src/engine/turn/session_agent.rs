@@ -34,7 +34,7 @@ pub fn session_agents(agents: &FolderAgents) -> impl Iterator<Item = (&AgentDefi
     let local = |it: &AgentDefinition| matches!(it.run, AgentRun::Local(_)) && it.enabled;
     agents.definitions.iter().filter(move |it| local(it)).filter_map(|it| match &it.run {
         AgentRun::Local(run) => Some((it, &**run)),
-        AgentRun::Composite(_) => None,
+        AgentRun::Composite(_) | AgentRun::Peer(_) => None,
     })
 }
 

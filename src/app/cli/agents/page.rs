@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use crate::{
     app::cli::terminal_text::escape_line,
-    base::agent::{AgentDefinition, AgentRun, LocalAgent, OnFailure},
+    base::{
+        agent::{AgentDefinition, AgentRun, LocalAgent, OnFailure},
+        peer_agent::{CardSource, PeerAgent},
+    },
 };
 
 /// What is known of it, a line each, then its instructions.
@@ -41,6 +44,10 @@ pub fn page(it: &AgentDefinition) -> String {
             add("on failure", if run.on_failure == OnFailure::Stop { "stop" } else { "continue" });
             res.truncate(res.trim_end().len());
         }
+        AgentRun::Peer(run) => {
+            peer(run, &mut add);
+            res.truncate(res.trim_end().len());
+        }
     }
     res
 }
@@ -52,6 +59,21 @@ fn local(run: &LocalAgent, add: &mut dyn FnMut(&str, &str)) {
     add("tools", tools.as_deref().unwrap_or("all of the session"));
     if !run.mcp_servers.is_empty() {
         add("MCP servers", &names(run.mcp_servers.iter().map(|it| it.name.as_str())));
+    }
+}
+
+fn peer(run: &PeerAgent, add: &mut dyn FnMut(&str, &str)) {
+    match run {
+        PeerAgent::Remote(it) => match &it.card {
+            CardSource::Url(url) => add("card", url),
+            CardSource::Json(_) => add("card", "in its file"),
+        },
+        PeerAgent::Program(it) => {
+            let words = std::iter::once(it.command.as_str()).chain(it.args.iter().map(String::as_str));
+            add("command", &words.collect::<Vec<_>>().join(" "));
+            add("network", if it.network { "yes" } else { "no" });
+            add("readable", &names(it.readable.iter().map(String::as_str)));
+        }
     }
 }
 

@@ -48,6 +48,7 @@ fn describe(it: &AgentDefinition) -> String {
             add("servers", (!servers.is_empty()).then(|| servers.join(";")));
             add("text", Some(run.instructions.clone()));
         }
+        AgentRun::Peer(run) => add("peer", Some(format!("{run:?}"))),
         AgentRun::Composite(run) => {
             add("agents", Some(run.agents.join(",")));
             add("rounds", Some(run.max_iterations.to_string()));
