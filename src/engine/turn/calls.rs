@@ -23,7 +23,7 @@ impl Phase for RunningCalls {
         let (scheduler, mut calls) = turn.calls(cx.step);
         let status = scheduler.on_input(&mut calls, input);
         // What a sub-agent spends counts here, too.
-        let spent = if is_of_child { limits::check_calls(turn, cx) } else { None };
+        let spent = if is_of_child { limits::check_spent(turn, cx) } else { None };
         spent.map_or_else(|| flow_of(status), Flow::End)
     }
 
