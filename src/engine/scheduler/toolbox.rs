@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentRun, Agents},
+        agent::{AgentDefinition, AgentRun, Agents, COMPLETE_TASK},
         log::{Grant, Mode, PersistentGrant},
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
@@ -181,7 +181,10 @@ impl Toolbox {
             ResultForm::Submission(output) => vec![complete_task::spec(output.as_ref())],
             ResultForm::Answer => Vec::new(),
         };
-        let known_tools = sorted(&self.known_tools, &complete);
+        // Agents that it may start come anew, and its result has a form of its own.
+        let is_kept = |it: &&ToolSpec| it.traits.class != PolicyClass::Delegate && it.name != COMPLETE_TASK;
+        let known_tools: Vec<ToolSpec> = self.known_tools.iter().filter(is_kept).cloned().collect();
+        let known_tools = sorted(&known_tools, &complete);
         let tools = sorted(&tools, &complete);
         let (own_tools, hooks) = (sorted(&own_tools, &complete), self.hooks.for_agent());
         let (inherited_tools, agents, task) = (foreign_tools.clone(), Arc::default(), Some(Arc::new(task)));
