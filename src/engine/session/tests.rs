@@ -308,6 +308,7 @@ impl World {
             | Effect::UpdateHealth { .. }
             | Effect::WithdrawQuestion { .. }
             | Effect::Abort { .. }
+            | Effect::HintAgents { .. }
             | Effect::AnswerRewind { .. }
             | Effect::AnswerPrompt { .. } => unreachable!(),
         }
