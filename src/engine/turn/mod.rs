@@ -141,6 +141,9 @@ impl Turn {
 
     /// Takes one thing that happened. Whatever is not waited for is late, and ignored.
     pub fn step(&mut self, cx: &mut TurnContext<'_, '_>, input: Input) {
+        if let Input::Hint(content) = input {
+            return self.hint(cx.step, content);
+        }
         if let Some(phase) = self.phase.take() {
             let flow = phase.step(&mut self.state, cx, input);
             self.walk(cx, flow);
@@ -211,7 +214,7 @@ impl Turn {
     }
 
     /// Such words came to the agent above. What only answers once has no use for them.
-    pub fn hint(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
+    fn hint(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
         if self.state.tools.task.as_ref().is_some_and(|it| it.submits()) {
             self.state.steering.add_hint(content.clone());
         }

@@ -65,8 +65,6 @@ pub struct Tasks {
     pub server_questions: ServerQuestions,
     workers: Box<dyn Workers>,
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
-    /// Requests to models of this loop turn, each with its span.
-    requests: Vec<(EffectJob, Span)>,
 }
 
 /// An effect without an answer.
@@ -74,6 +72,8 @@ struct RunningEffect {
     cancel: CancellationToken,
     /// The MCP server that it calls.
     server: Option<u64>,
+    /// A request to a model that starts at the end of the loop turn, in this span.
+    request: Option<Box<(EffectJob, Span)>>,
 }
 
 impl Tasks {
@@ -91,7 +91,6 @@ impl Tasks {
             is_swept: false,
             workers,
             running: BTreeMap::new(),
-            requests: Vec::new(),
         }
     }
 
@@ -103,22 +102,23 @@ impl Tasks {
             _ => None,
         };
         let server = called.map(|it| it.server);
-        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
-        let is_request = matches!(effect, Effect::Generate { .. });
-        let job = EffectJob { resources: resources.clone(), id, effect, cancel, log, output: None };
-        match is_request {
-            true => self.requests.push((job, Span::current())),
-            false => self.workers.start(Job::Effect(job)),
-        }
+        let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
+        let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
+        let request = match is_request {
+            true => Some(Box::new((job, Span::current()))),
+            false => {
+                self.workers.start(Job::Effect(job));
+                None
+            }
+        };
+        self.running.insert(key, RunningEffect { cancel, server, request });
     }
 
     /// All that was spent is known above by now: who has nothing left asks no model any more.
     pub fn start_requests(&mut self) {
-        for (job, span) in std::mem::take(&mut self.requests) {
-            if !job.cancel.is_cancelled() {
-                let _in_span = span.enter();
-                self.workers.start(Job::Effect(job));
-            }
+        for (job, span) in self.running.values_mut().filter_map(|it| it.request.take()).map(|it| *it) {
+            let _in_span = span.enter();
+            self.workers.start(Job::Effect(job));
         }
     }
 
@@ -131,14 +131,14 @@ impl Tasks {
         output: ToolOutput,
     ) {
         let cancel = CancellationToken::new();
-        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server: None });
+        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server: None, request: None });
         let (resources, output) = (resources.clone(), Some(Box::new(output)));
         self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
     }
 
     /// What was asked for under that id is no longer wanted.
     pub fn abort_effect(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
-        let Some(RunningEffect { cancel, server }) = self.running.remove(&(session.clone(), effect)) else { return };
+        let Some(RunningEffect { cancel, server, .. }) = self.running.remove(&(session.clone(), effect)) else { return };
         cancel.cancel();
         if let Some(server) = server {
             self.server_questions.give_up(server, session, now_ms);
