@@ -81,7 +81,7 @@ pub struct AgentEvent {
     pub meta: Map<String, Value>,
 }
 
-/// Whose word an event is.
+/// Where an event comes from.
 pub type EventSource = Cow<'static, str>;
 
 pub const USER_SOURCE: EventSource = Cow::Borrowed("user");
@@ -230,7 +230,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Whose word it is in the main thread, unless somebody else is named.
+    /// Where it comes from in the main thread, unless the event says otherwise.
     pub fn source(&self) -> EventSource {
         match self {
             Self::Message { role: Speaker::User, .. } => USER_SOURCE,

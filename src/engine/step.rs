@@ -259,7 +259,7 @@ pub struct ForeignTool {
     pub annotations: Value,
     /// The user trusts the server: its tools run without a question, and what it says of them is believed.
     pub trusted: bool,
-    /// Whose own server it is; `None`: the session's.
+    /// The agent that has the server for itself; `None`: the session has it.
     pub agent: Option<String>,
 }
 

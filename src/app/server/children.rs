@@ -292,7 +292,7 @@ pub fn cancel_all(state: &mut State, parent: &SessionId) {
     cancel(state, |it| it.session == *parent);
 }
 
-/// Nobody waits for what comes of these any more. What is below them ends first.
+/// Ends sub-agents whose results are no longer wanted. Those below them end first.
 fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
     let ids = children(&state.sessions, |it| it.is_wanted && is_it(it));
     for id in &ids {

@@ -66,7 +66,7 @@ impl<'a> Step<'a> {
         self.emit_event_of(kind, None, meta);
     }
 
-    /// `source`: whose word it is, if not that of the session's agent or user.
+    /// `source`: where it comes from, if not from the session's agent or user.
     fn emit_event_of(
         &mut self,
         kind: EventKind,

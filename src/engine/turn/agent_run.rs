@@ -16,7 +16,7 @@ use crate::{
     engine::scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
 };
 
-/// So long an agent that ran out of its limits may still answer, in milliseconds.
+/// How long an agent that ran out of its limits may still answer, in milliseconds.
 const GRACE_PERIOD_MS: u64 = 60_000;
 
 /// `code` of the error event of an answer without calls.

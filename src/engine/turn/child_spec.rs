@@ -93,7 +93,7 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     let bounds = TurnBounds { compress_above: 0.0, distill: None, ..base.bounds };
     let role = Some(Arc::new(AgentRole { agent, temperature: None }));
     let instructions = parent.instructions.for_agent("", "");
-    // Nobody stands in for it.
+    // Another model cannot answer in its place.
     let spec = Spec { instructions, role, bounds, chain: Chain::default(), ..base };
     ChildStart { spec, prompt: query(&what.input), model }
 }
@@ -167,8 +167,8 @@ fn rules(has_output: bool) -> String {
     format!(
         "# Rules of this run\n- Nobody can be asked: decide by yourself, and say what you assumed.\n- Work step by step \
          with your tools. Use absolute paths.\n- A refused call is an answer: think of another way, or say in your result \
-         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: who stops without it \
-         has failed."
+         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: a run that stops \
+         without it has failed."
     )
 }
 

@@ -17,7 +17,7 @@ use crate::{
     engine::{record::Record, scheduler::delegate::agents_of},
 };
 
-/// What stands for an argument of the agent: the user says it in prompts.
+/// The value of each argument of the agent, as the user says in prompts what to do.
 const ARGUMENT: &str = "what the user asks for";
 
 /// Its agents as they were switched in the session.
@@ -71,7 +71,7 @@ fn instructions(definition: &AgentDefinition, local: &LocalAgent, model: &str, t
     let names = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let mut inputs: Map<String, Value> = names.map(|it| (it.clone(), ARGUMENT.into())).collect();
     add_facts(&mut inputs, model, today);
-    // A name that nobody explains is told to the model as it stands.
+    // Instructions that name something without a value stay as they are.
     fill_template(&local.instructions, &inputs).unwrap_or_else(|_| local.instructions.clone())
 }
 
