@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{change_summary::ChangeSummary, edit_changes::EditChanges};
+use super::{change_summary::ChangeSummary, changed_files::EditChanges};
 
 /// Calls as they were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -13,10 +13,11 @@ use serde_json::Value;
 use super::{
     calls::{CallCounts, CallTracker},
     change_summary::CheckpointList,
+    changed_files::{ChangedFiles, merge_change},
     failure::{Failure, RunError},
 };
 use crate::base::{
-    checkpoint::{ChangeKind, FileChange},
+    checkpoint::FileChange,
     prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
 };
 
@@ -164,18 +165,6 @@ pub struct ContextFill {
     pub size: u64,
 }
 
-#[derive(Debug, Default, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangedFiles {
-    pub added: u64,
-    pub removed: u64,
-    /// Sorted by path.
-    pub files: Vec<FileChange>,
-    /// Of the calls that changed them, oldest first: `castor undo` takes them back. Empty where checkpoints are off: then
-    /// `files` has what edits changed, and nothing of commands.
-    pub checkpoints: Vec<String>,
-}
-
 /// Facts for the report, as they come in.
 #[derive(Debug, Default)]
 pub struct RunReport {
@@ -294,17 +283,6 @@ impl RunReport {
             },
         }
     }
-}
-
-/// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
-pub(super) fn merge_change(earlier: &mut FileChange, later: &FileChange) {
-    earlier.added += later.added;
-    earlier.removed += later.removed;
-    earlier.change = match (earlier.change, later.change) {
-        (ChangeKind::Added, ChangeKind::Changed) => ChangeKind::Added,
-        (ChangeKind::Removed, ChangeKind::Added) => ChangeKind::Changed,
-        (_, later) => later,
-    };
 }
 
 impl From<&PromptStats> for Stats {

@@ -1,14 +1,27 @@
-//! Changed files as the diffs of edits show them, for sessions without checkpoints.
+//! Changed files of a prompt, and those that its edits show where a session has no checkpoints.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::report::{ChangedFiles, merge_change};
 use crate::{
     app::cli::render::{diff::diff, words::count},
     base::checkpoint::{ChangeKind, FileChange},
 };
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedFiles {
+    pub added: u64,
+    pub removed: u64,
+    /// Sorted by path.
+    pub files: Vec<FileChange>,
+    /// Of the calls that changed them, oldest first: `castor undo` takes them back. Empty where checkpoints are off: then
+    /// `files` has what edits changed, and nothing of commands.
+    pub checkpoints: Vec<String>,
+}
 
 /// What the edits of a prompt changed. What commands change is not in it.
 #[derive(Debug, Default)]
@@ -54,6 +67,17 @@ fn read_change(content: &Value) -> Option<FileChange> {
         added: counted.added as u64,
         removed: counted.removed as u64,
     })
+}
+
+/// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
+pub fn merge_change(earlier: &mut FileChange, later: &FileChange) {
+    earlier.added += later.added;
+    earlier.removed += later.removed;
+    earlier.change = match (earlier.change, later.change) {
+        (ChangeKind::Added, ChangeKind::Changed) => ChangeKind::Added,
+        (ChangeKind::Removed, ChangeKind::Added) => ChangeKind::Changed,
+        (_, later) => later,
+    };
 }
 
 #[cfg(test)]
