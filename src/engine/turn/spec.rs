@@ -63,6 +63,8 @@ pub struct Choices {
 pub struct AgentRole {
     pub agent: String,
     pub temperature: Option<f64>,
+    /// The key of the state that takes the result of its run.
+    pub output_key: Option<String>,
 }
 
 /// In which modes a session may be.

@@ -130,7 +130,7 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let principal = agent.map_or(Principal::Root, Principal::Agent);
     let (mode, model, child_of, thread) = (Mode::Default, "m".to_owned(), None, None);
     let (session, roots) = ("x".into(), vec![cwd.clone()]);
-    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
     let spec = super::tests_agents::spec(name, &origin, spec(name));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
@@ -450,6 +450,8 @@ fn shown(act: &Act) -> Option<String> {
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            Effect::SaveState { delta, .. } => format!("#{} SaveState {}", id.0, serde_json::json!(delta)),
+            Effect::AnswerState { prompt, .. } => format!("State {}", prompt.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {

@@ -116,6 +116,7 @@ impl OutputRedactor {
         it.error.iter_mut().for_each(|it| self.error(it));
         self.value(&mut it.data);
         it.tail_call.iter_mut().for_each(|it| self.value(&mut it.args));
+        it.state.0.values_mut().for_each(|it| self.value(it));
     }
 
     fn part(&self, it: &mut Part) {
@@ -173,6 +174,7 @@ mod tests {
         base::{
             content::Part,
             path::AbsPath,
+            state::StateDelta,
             tool::{Display, TailCall, ToolError, ToolOutput},
         },
         world::redaction::Secrets,
@@ -195,6 +197,7 @@ mod tests {
             error: Some(ToolError::new("k", text()).with_model_text(text())),
             data: json!({"a": [text(), 1], "b": {"c": text()}}),
             tail_call: Some(TailCall { name: "t".to_owned(), args: json!([text()]) }),
+            state: StateDelta([("k".to_owned(), json!([text()]))].into()),
             ..ToolOutput::default()
         };
         let diff = Display::Diff { path: path.clone(), before: Some(text().into()), after: text().into() };
