@@ -221,7 +221,7 @@ mod tests {
         assert!(delta(MAX_VALUE - 1).check().unwrap_err().starts_with("a: the value has"));
         let values = |n: usize| map(json!({ "app:a": text(MAX_SCOPE / 2), "app:b": text(n), "b": text(n) }));
         assert_eq!(check_size(&values(MAX_SCOPE / 2 - 14)), Ok(()));
-        assert!(check_size(&values(MAX_SCOPE / 2 - 13)).unwrap_err().starts_with("app:: the values"));
+        assert!(check_size(&values(MAX_SCOPE / 2 - 13)).unwrap_err().starts_with("app: the values"));
     }
 
     #[test]
