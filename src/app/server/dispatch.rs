@@ -14,7 +14,7 @@ use crate::{
         pending_requests::{ClientRequest, RequestOwner},
         questions,
         reply::{Reply, answer},
-        requests, rewind, session_state,
+        requests, rewind,
         state::State,
         tasks::pending_chores::WaitingRequest,
     },
@@ -57,7 +57,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/session/events", |state, _, params| requests::events(&state.tasks.store, params)),
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
-    ("_castor/session/state", session_state::state),
+    ("_castor/session/state", requests::state),
 ];
 
 /// What reads which permissions hold for ever: it waits until these are written.

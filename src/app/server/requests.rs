@@ -36,6 +36,7 @@ use crate::{
             initialize,
             options::{self, SetOptionParams},
             session,
+            state::{StateParams, read_state},
             updates::SessionView,
         },
         jsonrpc::{
@@ -194,6 +195,17 @@ fn read_message(
         return Err(error::invalid_params("prompt is empty; say something"));
     }
     Ok((id, content))
+}
+
+/// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
+pub fn state(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let StateParams { session, get, set } = read_state(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(&state.sessions, &session)?;
+    // Answered with the prompts, should the session be made anew.
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(session.clone()));
+    let order = step::StateOrder { prompt: PromptId(ticket.0), get, set };
+    state.step(&session, Input::State(Box::new(order)));
+    Ok(None)
 }
 
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

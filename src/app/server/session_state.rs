@@ -1,39 +1,22 @@
-//! State of sessions: the method `_castor/session/state`, what the store has of it, and what other sessions change.
+//! State of sessions: what the store has of it, what other sessions change, and answers to the client.
 
 use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use serde_json::value::RawValue;
 
-use super::{
-    pending_requests::RequestOwner,
-    reply::{self, Reply},
-    requests,
-    state::State,
-};
+use super::{reply, state::State};
 use crate::{
     base::{
-        ids::{PromptId, SessionId},
+        ids::SessionId,
         state::{StateDelta, StateMap, is_shared},
     },
-    engine::step::{Input, StateOrder},
+    engine::step::Input,
     wire::{
-        acp::state::{StateParams, StateValues, read_state},
+        acp::state::StateValues,
         jsonrpc::{error, open_requests::Ticket},
     },
-    world::store,
+    world::store::{SessionStore, StateError, read_state, save_state},
 };
-
-/// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
-pub fn state(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let StateParams { session, get, set } = read_state(params).map_err(|it| error::invalid_params(&it))?;
-    requests::check_open(&state.sessions, &session)?;
-    // Answered with the prompts, should the session be made anew.
-    requests::set_owner(&mut state.requests, ticket, RequestOwner::Prompt(session.clone()));
-    let order = StateOrder { prompt: PromptId(ticket.0), get, set };
-    state.step(&session, Input::State(Box::new(order)));
-    Ok(None)
-}
 
 /// `Effect::AnswerState`.
 pub fn answer(state: &mut State, ticket: Ticket, result: Result<StateMap, String>) {
@@ -49,9 +32,9 @@ fn refused(why: &str) -> ErrorObjectOwned {
 ///
 /// # Errors
 /// For the client: they cannot be saved.
-pub fn begin(state: &State, user: &str, first: &StateDelta) -> Result<Arc<StateMap>, ErrorObjectOwned> {
+pub fn begin(store: &SessionStore, user: &str, first: &StateDelta) -> Result<Arc<StateMap>, ErrorObjectOwned> {
     let shared = first.part(is_shared);
-    let saved = store::save_state(state.tasks.store.home(), user, &shared);
+    let saved = save_state(store.home(), user, &shared);
     match saved {
         Ok(values) => Ok(Arc::new(values)),
         Err(it) if shared.is_empty() => Ok(unread(&it)),
@@ -60,7 +43,7 @@ pub fn begin(state: &State, user: &str, first: &StateDelta) -> Result<Arc<StateM
 }
 
 /// A session goes on without them.
-fn unread(why: &store::StateError) -> Arc<StateMap> {
+fn unread(why: &StateError) -> Arc<StateMap> {
     tracing::warn!("shared state is not used: {why}");
     Arc::default()
 }
@@ -68,7 +51,7 @@ fn unread(why: &store::StateError) -> Arc<StateMap> {
 /// What the store has now, also from other processes. What cannot be read stays as it is known.
 pub fn refresh(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
-    match store::read_state(state.tasks.store.home(), live.session.record().user()) {
+    match read_state(state.tasks.store.home(), live.session.record().user()) {
         Ok(values) => state.step(id, Input::SharedState(Arc::new(values))),
         Err(it) => _ = unread(&it),
     }

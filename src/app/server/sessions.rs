@@ -66,7 +66,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     if let Some(it) = trouble {
         return Err(it);
     }
-    let outside = session_state::begin(state, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
+    let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
     let SessionPlace { cwd, roots, ground, .. } = place;

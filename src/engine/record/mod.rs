@@ -360,9 +360,7 @@ impl Record {
                 self.past.compressed_at = None;
             }
             Fact::Hooked { context, retracts, .. } => {
-                if *retracts {
-                    self.past.history.retract_prompt();
-                }
+                _ = retracts.then(|| self.past.history.retract_prompt());
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),

@@ -6,7 +6,6 @@ pub mod commands;
 mod limits;
 mod models;
 mod prompt_stats;
-mod state;
 mod stats;
 pub mod undo;
 
@@ -64,7 +63,6 @@ pub struct Session {
     stats: prompt_stats::StatsCounter,
     ordered_model: Option<OrderedModel>,
     rewinding: Option<ClientRewind>,
-    state: state::LiveState,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -92,7 +90,7 @@ impl Session {
     /// the state there.
     pub fn inherit(&mut self, grants: Vec<Grant>, mut state: StateMap, now: Now, out: &mut StepOutput) {
         state.retain(|key, _| !is_temp(key));
-        self.state.set_outside(Arc::new(state));
+        self.scratch.state.set_outside(Arc::new(state));
         self.scratch.checkpoints.set_opened();
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         grants.into_iter().for_each(|grant| step.log(Fact::Granted { grant, lasting: false }));
@@ -100,14 +98,14 @@ impl Session {
 
     /// The state of a new session: what its log does not have, and its first values.
     pub fn begin_state(&mut self, outside: Arc<StateMap>, first: StateDelta, now: Now, out: &mut StepOutput) {
-        self.state.set_outside(outside);
+        self.scratch.state.set_outside(outside);
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
-        self.state.seed(&mut step, first);
+        self.scratch.state.seed(&mut step, first);
     }
 
     /// All values of its state now.
     pub fn state(&self) -> StateMap {
-        self.state.values(&self.record)
+        self.scratch.state.values(&self.record)
     }
 
     /// A new session is this agent's.
@@ -132,7 +130,6 @@ impl Session {
             stats: prompt_stats::StatsCounter::default(),
             ordered_model: None,
             rewinding: None,
-            state: state::LiveState::default(),
         }
     }
 
@@ -154,7 +151,7 @@ impl Session {
         self.waiting.clear();
         self.clock = clock::Clock::default();
         self.stats = prompt_stats::StatsCounter::default();
-        self.state.start_over();
+        self.scratch.state.start_over();
     }
 
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
@@ -226,7 +223,7 @@ impl Session {
         if self.is_outdated {
             self.renew_spec(now);
         }
-        let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, state, .. } = self;
+        let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
         let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
         let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
@@ -252,9 +249,9 @@ impl Session {
             Input::CancelPrompt(prompt) => cancel_prompt(cx.step, turn.as_mut(), waiting, prompt),
             Input::SetOption(choice) => apply_choice(cx, choice),
             Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
-            Input::State(order) => state.add_order(cx.step, *order),
-            Input::SharedState(values) => state.set_outside(values),
-            Input::StateSaved { effect, result } => state.on_saved(cx.step, effect, result),
+            it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {
+                cx.scratch.state.on_input(cx.step, it);
+            }
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             Input::Notice(text) => cx.scratch.preamble.notice(text),
             Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
@@ -269,6 +266,11 @@ impl Session {
                 }
             }
         }
+        self.finish_step(now, out, start);
+    }
+
+    /// What follows from what was taken, from `start` on.
+    fn finish_step(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         self.log_work(now, out);
         self.change_state(now, out);
         self.begin_next_prompt(now, out, start);
@@ -282,7 +284,7 @@ impl Session {
     /// Changes that came up in this step.
     fn change_state(&mut self, now: Now, out: &mut StepOutput) {
         for delta in std::mem::take(&mut out.state_changes) {
-            self.state.add_change(&mut Step::new(&mut self.record, &mut self.serial, now, out), delta);
+            self.scratch.state.add_change(&mut Step::new(&mut self.record, &mut self.serial, now, out), delta);
         }
     }
 
@@ -332,7 +334,7 @@ impl Session {
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
-                self.state.end_turn();
+                self.scratch.state.end_turn();
             }
             client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
             let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };

@@ -17,6 +17,7 @@ mod failure_recovery;
 mod flow;
 mod inbox;
 mod limits;
+mod live_state;
 mod loop_detection;
 mod loop_recovery;
 mod memory_discovery;

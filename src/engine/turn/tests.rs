@@ -1,5 +1,4 @@
 //! Turns as data, in `tests/*.txt`: inputs on the `>` lines, the session's outputs below.
-
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, path::Path, sync::Arc};
@@ -450,8 +449,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
-            Effect::SaveState { delta, .. } => format!("#{} SaveState {}", id.0, serde_json::json!(delta)),
-            Effect::AnswerState { prompt, .. } => format!("State {}", prompt.0),
+            it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {

@@ -202,7 +202,7 @@ mod tests {
         };
         let diff = Display::Diff { path: path.clone(), before: Some(text().into()), after: text().into() };
         for (display, n) in
-            [(Display::Text { text: text() }, 10), (Display::Terminal { text: text(), exit: None }, 10), (diff, 11)]
+            [(Display::Text { text: text() }, 11), (Display::Terminal { text: text(), exit: None }, 11), (diff, 12)]
         {
             for (shown, is_shown) in [(Vec::new(), false), (vec![root.join(".env")], true)] {
                 let mut output = output(display.clone());
@@ -211,7 +211,7 @@ mod tests {
                 assert_eq!(said.matches("x [secret from .env] y").count(), if is_shown { 0 } else { n }, "{said}");
                 assert_eq!(said.matches("x canary-value y").count(), if is_shown { n } else { 0 }, "{said}");
                 let has_path = matches!(&output.display, Some(Display::Diff { path: it, .. }) if *it == path);
-                assert_eq!(has_path, n == 11);
+                assert_eq!(has_path, n == 12);
             }
         }
     }

@@ -10,15 +10,15 @@ use crate::{
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, StateOrder},
+        step::{Effect, Input, StateOrder},
     },
 };
 
 /// Most changes that wait; one more is refused.
 const MAX_WAITING: usize = 256;
 
-#[derive(Debug, Default)]
-pub(super) struct LiveState {
+#[derive(Clone, Debug, Default)]
+pub struct LiveState {
     /// What its log does not have: the values of `app:` and `user:`; of a run, all that the session above had at its start.
     outside: Arc<StateMap>,
     /// Gone with the turn.
@@ -28,7 +28,7 @@ pub(super) struct LiveState {
     saving: Option<EffectId>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct StateChange {
     delta: StateDelta,
     /// Who waits for it, and the keys to answer with.
@@ -70,9 +70,17 @@ impl LiveState {
         *self = Self { outside: Arc::clone(&self.outside), ..Self::default() };
     }
 
-    pub fn add_order(&mut self, step: &mut Step<'_>, order: StateOrder) {
-        let StateOrder { prompt, get, set } = order;
-        self.add(step, StateChange { delta: set, order: Some((prompt, get)) });
+    /// Takes what is about the state.
+    pub fn on_input(&mut self, step: &mut Step<'_>, input: Input) {
+        match input {
+            Input::State(order) => {
+                let StateOrder { prompt, get, set } = *order;
+                self.add(step, StateChange { delta: set, order: Some((prompt, get)) });
+            }
+            Input::SharedState(values) => self.outside = values,
+            Input::StateSaved { effect, result } => self.on_saved(step, effect, result),
+            _ => (),
+        }
     }
 
     pub fn add_change(&mut self, step: &mut Step<'_>, delta: StateDelta) {
@@ -88,7 +96,7 @@ impl LiveState {
     }
 
     /// A change was saved, or not.
-    pub fn on_saved(&mut self, step: &mut Step<'_>, effect: EffectId, result: Result<Arc<StateMap>, String>) {
+    fn on_saved(&mut self, step: &mut Step<'_>, effect: EffectId, result: Result<Arc<StateMap>, String>) {
         if self.saving.take_if(|it| *it == effect).is_none() {
             return;
         }
