@@ -14,6 +14,7 @@ use crate::base::{
     model::{Purpose, Usage},
     money::Money,
     path::AbsPath,
+    state::StateDelta,
     terminal::Screen,
     tool::{Display, FileKnowledge, ToolError, ToolKind},
 };
@@ -152,6 +153,9 @@ pub enum EventKind {
         title: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// What changed of the state; null: the key is gone.
+        #[serde(default, skip_serializing_if = "StateDelta::is_empty")]
+        state: StateDelta,
     },
     Message {
         role: Speaker,

@@ -64,6 +64,7 @@ mod signals;
 mod sim;
 mod stale;
 mod start;
+mod state;
 mod stderr;
 #[cfg(feature = "otel")]
 mod telemetry;

@@ -81,7 +81,7 @@ mod tests {
             let kind = match *kind {
                 "start" => EventKind::AgentStart {},
                 "end" => EventKind::AgentEnd { reason: EndReason::Completed, data: None },
-                _ => EventKind::SessionUpdate { title: None, model: None },
+                _ => EventKind::SessionUpdate { title: None, model: None, state: Default::default() },
             };
             let mut event = AgentEvent::of_main(format!("e{n}"), StreamId::from(*stream), 0, kind);
             event.thread_id =
