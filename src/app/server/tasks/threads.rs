@@ -129,6 +129,7 @@ impl Threads {
             | Effect::UpdateHealth { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadAgents
+            | Effect::ChooseAgent { .. }
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }
