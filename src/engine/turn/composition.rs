@@ -164,3 +164,98 @@ fn merge(composition: &Composition, ends: &[MemberEnd<'_>]) -> NextStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{NextStep, has_failed, next_step};
+    use crate::{
+        base::{
+            agent::{AgentKind, AgentResult, CompositeAgent, OnFailure, TerminateMode, failure_in_words},
+            content::Part,
+            history::{Role, Turn, TurnPart},
+            tool::CallResult,
+        },
+        engine::scheduler::delegate::Composition,
+    };
+
+    /// `R:text` handed in, `E:reason` escalated, `T:why` ran out of time, `F:why` failed.
+    fn result(agent: &str, said: &str) -> TurnPart {
+        let (kind, text) = said.split_once(':').unwrap();
+        let words = match kind {
+            "R" => AgentResult::new(TerminateMode::Goal, text).in_words(agent),
+            "T" => AgentResult::new(TerminateMode::Timeout, text).in_words(agent),
+            "E" => {
+                let escalate_reason = Some(text.to_owned());
+                AgentResult { escalate_reason, ..AgentResult::new(TerminateMode::Goal, "") }.in_words(agent)
+            }
+            _ => failure_in_words(agent, text),
+        };
+        let (id, name, content) = ("c".into(), "invoke_agent".to_owned(), vec![Part::text(words)]);
+        TurnPart::Result(CallResult { id, name, content, is_error: kind == "F" })
+    }
+
+    /// What comes after these results of `a` and `b`, and whether the others stop at once.
+    #[track_caller]
+    fn check(kind: AgentKind, on_failure: OnFailure, said: &[&str], want: &str) {
+        let agents = vec!["a".to_owned(), "b".to_owned()];
+        let composite = CompositeAgent { agents: agents.clone(), max_iterations: 2, output_key: None, on_failure };
+        let composition = Composition { kind, composite };
+        let turns = said.iter().zip(agents.iter().cycle()).map(|(it, agent)| {
+            let mut turn = Turn::new(Role::Tool);
+            turn.parts_mut().push(result(agent, it));
+            Arc::new(turn)
+        });
+        let turns: Vec<Arc<Turn>> = turns.collect();
+        let mut shown = match next_step(&composition, "P", &turns) {
+            NextStep::Run(members) => {
+                members.iter().map(|it| format!("run {}: {}", it.agent, it.prompt)).collect::<Vec<_>>().join("; ")
+            }
+            NextStep::Done(it) => format!("done {} {:?}", it.text, it.escalate_reason),
+            NextStep::Failed(why) => format!("failed {why}"),
+        };
+        shown += if has_failed(&composition, &turns) { " !" } else { "" };
+        assert_eq!(shown.replace('\n', "|"), want, "{kind:?} {said:?}");
+    }
+
+    #[test]
+    fn sequences_go_on_with_the_last_result() {
+        let check = |said, want| check(AgentKind::Sequential, OnFailure::Stop, said, want);
+        check(&[], "run a: P");
+        check(&["R:x"], "run b: P||The agent a worked on this before you. Its result:|x");
+        check(&["R:x", "R:y"], "done y None");
+        check(&["F:no"], "failed The agent a failed: no|Not started: b. !");
+        check(&["R:x", "T:late"], "failed The agent b failed: late|The last result, of a:|x !");
+        check(&["E:enough"], "done enough Some(\"enough\")");
+    }
+
+    #[test]
+    fn sequences_may_go_on_without_an_agent() {
+        let check = |said, want| check(AgentKind::Sequential, OnFailure::Continue, said, want);
+        check(&["F:no"], "run b: P||[The agent a failed: no]");
+        check(&["F:no", "R:y"], "done y||[The agent a failed: no] None");
+        check(&["F:no", "F:never"], "failed The agent a failed: no|The agent b failed: never");
+    }
+
+    #[test]
+    fn loops_end_by_their_limit_or_an_agent() {
+        let check = |said, want| check(AgentKind::Loop, OnFailure::Stop, said, want);
+        check(&["R:x", "R:y"], "run a: P||The agent b worked on this before you. Its result:|y");
+        check(&["R:x", "R:y", "R:z", "R:q"], "done q||[The loop ended after 2 rounds, its limit.] None");
+        check(&["R:x", "E:good"], "done x||[The agent b ended the loop: good] None");
+        check(&["R:x", "R:y", "F:no"], "failed The agent a failed: no|Not started: b.|The last result, of b:|y !");
+    }
+
+    #[test]
+    fn branches_are_merged() {
+        let stops = |said, want| check(AgentKind::Parallel, OnFailure::Stop, said, want);
+        stops(&[], "run a: P; run b: P");
+        stops(&["R:x", "R:y"], "done ## a|x||## b|y None");
+        stops(&["R:x", "E:good"], "done ## a|x||## b|good Some(\"good\")");
+        stops(&["F:no", "R:y"], "failed Not all of its agents ended well.||## a|It failed: no||## b|y !");
+        let goes_on = |said, want| check(AgentKind::Parallel, OnFailure::Continue, said, want);
+        goes_on(&["F:no", "R:y"], "done ## a|It failed: no||## b|y None");
+        goes_on(&["F:no", "F:no"], "failed Not all of its agents ended well.||## a|It failed: no||## b|It failed: no");
+    }
+}
