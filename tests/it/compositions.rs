@@ -87,7 +87,9 @@ fn start_branches(n: usize, url: String) -> (Sandbox, Client, String) {
 
 #[test]
 fn a_branch_that_fails_ends_the_others() {
-    let bad = || answers("400 Bad Request", r#"{"error": {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT"}}"#);
+    fn bad() -> String {
+        answers("400 Bad Request", r#"{"error": {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT"}}"#)
+    }
     let (url, left) = branches_model(2, |n| (n == 0).then(bad));
     let (_sandbox, mut client, session) = start_branches(2, url);
     assert_eq!(prompt(&mut client, &session, "go")["stopReason"], "end_turn");
@@ -178,5 +180,8 @@ fn a_transfer_ends_one_stream_and_begins_another() {
         .map(|it| format!("{} {} {}", it["type"].as_str().unwrap(), it["reason"], it["data"]))
         .collect();
     let handed_over = "agent_end \"completed\" {\"transferToAgent\":\"billing\"}";
-    assert_eq!(streams, ["agent_start null null", handed_over, "agent_start null null", "agent_end \"completed\" null"]);
+    assert_eq!(
+        streams,
+        ["agent_start null null", handed_over, "agent_start null null", "agent_end \"completed\" null"]
+    );
 }

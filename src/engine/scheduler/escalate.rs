@@ -14,9 +14,10 @@ pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.into(),
         title: "Escalate".into(),
-        description: "Ends the loop that you work in, and your own work: its goal is reached, or cannot be. The last result of \
+        description:
+            "Ends the loop that you work in, and your own work: its goal is reached, or cannot be. The last result of \
                       the loop stands, unless you call `complete_task` with a better one in the same answer."
-            .into(),
+                .into(),
         kind: ToolKind::Think,
         traits: ToolTraits::TELLS,
         parameters: json!({ "type": "object", "properties": { "reason": reason }, "required": ["reason"] }).into(),

@@ -114,9 +114,15 @@ fn composite_start(
     let members = agents_of(&spec.choices.agents.definitions, what.agent, depth);
     let is_there = |name: &&String| members.iter().any(|it| it.enabled && it.descriptor.name == **name);
     match composite.agents.iter().find(|it| !is_there(it)) {
-        Some(_) if depth >= MAX_DEPTH => Err(format!("agents start agents {MAX_DEPTH} deep at most, and it is the last")),
+        Some(_) if depth >= MAX_DEPTH => {
+            Err(format!("agents start agents {MAX_DEPTH} deep at most, and it is the last"))
+        }
         Some(name) => Err(format!("its agent {name} is not there, or it is off")),
-        None => Ok(ChildStart { spec, prompt: query(&what.input), model: ChildModel::Named(record.model.clone()) }),
+        None => {
+            let role = Some(Arc::new(AgentRole { agent: what.agent.descriptor.name.clone(), temperature: None }));
+            let (prompt, model) = (query(&what.input), ChildModel::Named(record.model.clone()));
+            Ok(ChildStart { spec: Spec { role, ..spec }, prompt, model })
+        }
     }
 }
 
@@ -145,8 +151,7 @@ pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
 fn task(parent: &Spec, what: &Delegation<'_>, result: ResultForm) -> AgentTask {
     let constraints = &what.agent.descriptor.constraints;
     let above = parent.toolbox.task.as_deref();
-    let runs_in_loop =
-        |it: &AgentTask| it.composition().is_some_and(|its| its.kind == AgentKind::Loop || it.in_loop);
+    let runs_in_loop = |it: &AgentTask| it.composition().is_some_and(|its| its.kind == AgentKind::Loop || it.in_loop);
     AgentTask {
         result,
         turns: constraints.turns(),

@@ -177,7 +177,7 @@ impl Cause {
             }
             Self::NoCompleteTask => "the agent stopped calling tools",
             Self::MemberFailed(_) => "another agent failed",
-            Self::Transferred(_) => "another agent goes on",
+            Self::Transferred(_) => "another agent took over",
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
             Self::TooLong { .. } => "the conversation is too long for the model",

@@ -307,7 +307,9 @@ impl Turn {
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
 fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
-    let found = route::first_model(cx);
+    // A composite asks none: what its agents find out is theirs to tell.
+    let composes = cx.spec.toolbox.task.as_ref().is_some_and(|it| it.composition().is_some());
+    let found = if composes { None } else { route::first_model(cx) };
     let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
     let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
     cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
