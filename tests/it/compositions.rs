@@ -23,7 +23,7 @@ const N_BRANCHES: usize = 3;
 
 fn agent(sandbox: &mut Sandbox, name: &str, keys: &str, text: &str) {
     let file = format!("---\nname: {name}\ndescription: It.\n{keys}---\n{text}");
-    sandbox.write(&format!("home/.castor/agents/{name}.md"), &file);
+    sandbox.write(format!("home/.castor/agents/{name}.md"), &file);
 }
 
 fn prompt(client: &mut Client, session: &str, text: &str) -> Value {
