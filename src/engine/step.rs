@@ -84,6 +84,10 @@ pub enum Input {
         effect: EffectId,
         result: Result<Arc<StateMap>, String>,
     },
+    /// The session is another agent's from its next stream on.
+    AgentChosen {
+        effect: EffectId,
+    },
     /// All models that are out. Other sessions report them, too.
     Outages(BTreeMap<String, Outage>),
     Chunks {
@@ -322,6 +326,8 @@ pub enum ServerStatus {
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
     Generate { purpose: Purpose, request: ModelRequest },
+    /// The session is to be this agent's, as if a client had chosen it. Answered by `AgentChosen`.
+    ChooseAgent { agent: String },
     /// Answered by `Resolved`.
     Resolve { call: ToolCall },
     /// Answered by `Checked`.

@@ -446,7 +446,9 @@ impl Record {
             EventKind::AgentStart {} => {
                 history.close_open_calls();
                 self.past.left_model = None;
-                self.past.meter.begin_turn();
+                if !event.meta.contains_key(TRANSFER_META) {
+                    self.past.meter.begin_turn();
+                }
                 if let Some(it) = &self.past.choices.next_agent {
                     self.principal.clone_from(it);
                 }
@@ -487,6 +489,9 @@ impl Record {
 
 /// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
 pub const COMMAND_META: &str = "command";
+
+/// In `_meta` of the start of a stream that goes on with another one's prompt.
+pub const TRANSFER_META: &str = "transfer";
 
 /// In `_meta` of what the user said while a turn ran.
 pub const STEERING_META: &str = "steering";

@@ -414,8 +414,7 @@ fn shown(act: &Act) -> Option<String> {
             }
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, hold, .. } => {
-                let hold = hold.as_ref().map_or("", |_| ", held");
-                format!("#{} Run {} durable: {durable}{hold}", id.0, call.id)
+                format!("#{} Run {} durable: {durable}{}", id.0, call.id, hold.as_ref().map_or("", |_| ", held"))
             }
             Effect::OpenCheckpoints => format!("#{} OpenCheckpoints", id.0),
             Effect::Checkpoint { scope, .. } => format!("#{} Checkpoint of {scope:?}", id.0),
@@ -450,6 +449,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
+            Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {

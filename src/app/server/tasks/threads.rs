@@ -131,6 +131,7 @@ impl Threads {
             | Effect::ReadAgents
             | Effect::SaveState { .. }
             | Effect::AnswerState { .. }
+            | Effect::ChooseAgent { .. }
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }
