@@ -41,6 +41,8 @@ pub enum Input {
         prompt: PromptId,
         content: Vec<Part>,
     },
+    /// Steering of the agent above, for a sub-agent at work.
+    Hint(Vec<Part>),
     /// Ends the running prompt and all queued ones.
     Cancel,
     /// Ends one prompt, running or queued.
@@ -383,6 +385,8 @@ pub enum Effect {
     WithdrawQuestion { question: QuestionId },
     /// Answered by `TimerFired` at `at_ms` (Unix, milliseconds) or later.
     SetTimer { at_ms: u64 },
+    /// What the user says is for the sub-agents at work, too: each gets a `Hint`. Not answered.
+    HintAgents { content: Vec<Part> },
     /// Cancels the effect with that id; the engine does not wait for an answer.
     Abort { effect: EffectId },
     /// Writes a text to a file that the model may read later. Not answered.

@@ -314,6 +314,13 @@ pub fn follow_mode(state: &mut State, parent: &SessionId, mode: Mode) {
     }
 }
 
+/// What the user said to a session is said to its sub-agents, too. Those that start later know it from their prompt.
+pub fn hint(state: &mut State, parent: &SessionId, content: &[Part]) {
+    for id in children(&state.sessions, |it| it.session == *parent && it.is_wanted) {
+        state.step(&id, Input::Hint(content.to_vec()));
+    }
+}
+
 fn children(sessions: &BTreeMap<SessionId, LiveSession>, is_wanted: impl Fn(&&ParentLink) -> bool) -> Vec<SessionId> {
     let of_parent = sessions.iter().filter(|(_, it)| it.parent.as_ref().filter(&is_wanted).is_some());
     of_parent.map(|(id, _)| id.clone()).collect()

@@ -19,6 +19,12 @@ use crate::{
 const MAX_TEXT: usize = 1_000;
 
 impl Scheduler {
+    /// Whether a sub-agent of this turn is at work.
+    pub fn runs_agents(&self) -> bool {
+        let is_running = |it: &CallState| matches!(it, CallState::Running { .. });
+        self.calls.iter().any(|it| is_running(&it.state) && it.is_of(PolicyClass::Delegate))
+    }
+
     /// What the sub-agent of a call did.
     pub(super) fn on_child_event(&mut self, step: &mut Step<'_>, effect: EffectId, event: &AgentEvent) {
         let is_it =

@@ -238,6 +238,11 @@ impl Session {
                 Some(turn) => turn.steer(cx.step, prompt, content),
                 None => steering::answer(cx.step, prompt, SteerOutcome::PromptRequired(steering::NO_TURN.to_owned())),
             },
+            Input::Hint(content) => {
+                if let Some(turn) = turn {
+                    turn.hint(cx.step, content);
+                }
+            }
             Input::Cancel => {
                 if let Some(turn) = turn {
                     turn.end(cx.step, Cause::Cancelled);

@@ -137,6 +137,6 @@ pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mu
             turn.ending = cause;
             Flow::Go(Station::NextSpeaker)
         }
-        _ => limits::check_calls(turn, cx).map_or(Flow::Go(Station::Calls), Flow::End),
+        _ => limits::check_spent(turn, cx).map_or(Flow::Go(Station::Calls), Flow::End),
     }
 }

@@ -30,7 +30,7 @@ impl Phase for RunningCalls {
             return Flow::Go(Station::Limits);
         }
         // What a sub-agent spends counts here, too.
-        let spent = if is_of_child { limits::check_calls(turn, cx) } else { None };
+        let spent = if is_of_child { limits::check_spent(turn, cx) } else { None };
         spent.map_or_else(|| flow_of(cx.step, status), Flow::End)
     }
 

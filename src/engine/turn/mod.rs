@@ -234,9 +234,25 @@ impl Turn {
         self.state.granted(limits(record, spec))
     }
 
-    /// Words of the user that come while it runs: they enter with the next request.
+    /// Words of the user that come while it runs: they enter with the next request, and sub-agents at work hear them, too.
     pub fn steer(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
-        self.state.steering.add(step, prompt, content);
+        if self.state.steering.add(step, prompt, content.clone()) {
+            self.hint_agents(step, content);
+        }
+    }
+
+    /// Such words came to the agent above. What only answers once has no use for them.
+    pub fn hint(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
+        if self.state.tools.task.as_ref().is_some_and(|it| it.submits()) {
+            self.state.steering.add_hint(content.clone());
+        }
+        self.hint_agents(step, content);
+    }
+
+    fn hint_agents(&self, step: &mut Step<'_>, content: Vec<Part>) {
+        if self.state.scheduler.runs_agents() {
+            step.start_effect(Effect::HintAgents { content });
+        }
     }
 
     /// They are not wanted any more. Whether they were waiting here.

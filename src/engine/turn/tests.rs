@@ -446,6 +446,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::AnswerElicitation { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
             Effect::UpdateHealth { model, outage } => format!("health of {model}: {outage:?}"),
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
+            Effect::HintAgents { content } => format!("Hint {}", crate::base::content::joined_text(content)),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),

@@ -12,6 +12,7 @@ pub mod worker;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::{event::ListParams, traces::Traces};
 use crate::{
@@ -65,6 +66,8 @@ pub struct Tasks {
     pub server_questions: ServerQuestions,
     workers: Box<dyn Workers>,
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
+    /// Requests to models of this loop turn, each with its span.
+    requests: Vec<(EffectJob, Span)>,
 }
 
 /// An effect without an answer.
@@ -89,10 +92,11 @@ impl Tasks {
             is_swept: false,
             workers,
             running: BTreeMap::new(),
+            requests: Vec::new(),
         }
     }
 
-    /// Starts what a session's engine wants done by the world.
+    /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
     pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
         let called = match &effect {
@@ -101,14 +105,22 @@ impl Tasks {
         };
         let server = called.map(|it| it.server);
         self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
-        self.workers.start(Job::Effect(EffectJob {
-            resources: resources.clone(),
-            id,
-            effect,
-            cancel,
-            log,
-            output: None,
-        }));
+        let is_request = matches!(effect, Effect::Generate { .. });
+        let job = EffectJob { resources: resources.clone(), id, effect, cancel, log, output: None };
+        match is_request {
+            true => self.requests.push((job, Span::current())),
+            false => self.workers.start(Job::Effect(job)),
+        }
+    }
+
+    /// All that was spent is known above by now: who has nothing left asks no model any more.
+    pub fn start_requests(&mut self) {
+        for (job, span) in std::mem::take(&mut self.requests) {
+            if !job.cancel.is_cancelled() {
+                let _in_span = span.enter();
+                self.workers.start(Job::Effect(job));
+            }
+        }
     }
 
     /// The sub-agent of a call has ended: its output goes the way of all outputs.

@@ -123,6 +123,7 @@ impl Threads {
             | Effect::WithdrawQuestion { .. }
             | Effect::SetTimer { .. }
             | Effect::Abort { .. }
+            | Effect::HintAgents { .. }
             | Effect::SaveGrant(_)
             | Effect::UpdateGrant { .. }
             | Effect::WriteScratch { .. }
