@@ -8,6 +8,7 @@ mod auth;
 mod background;
 mod chosen;
 mod client;
+mod compositions;
 mod confined;
 mod connections;
 mod context;
@@ -64,6 +65,7 @@ mod signals;
 mod sim;
 mod stale;
 mod start;
+mod state;
 mod stderr;
 #[cfg(feature = "otel")]
 mod telemetry;

@@ -24,7 +24,7 @@ use crate::{
         },
     },
     base::{
-        agent::{AgentResult, AgentRun, TerminateMode},
+        agent::{AgentResult, AgentRun, TerminateMode, failure_in_words},
         content::Part,
         event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
@@ -39,7 +39,7 @@ use crate::{
         scheduler::delegate::{agent_name, delegation},
         session::Session,
         step::{Effect, Input, OptionValue, StepOutput},
-        turn::{ChildModel, ChildStart, child_spec},
+        turn::{ChildModel, ChildStart, child_spec, run_state},
     },
     wire::acp::{
         initialize::Client,
@@ -70,7 +70,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let delegation =
         delegation(&parent.session.spec().toolbox.agents, &call.name, &call.args).map_err(|it| it.message)?;
     let agent = delegation.agent.descriptor.name.clone();
-    let ChildStart { spec, prompt, model } = child_spec(parent.session.spec(), record, &delegation, &now.date())?;
+    let above = parent.session.state();
+    let ChildStart { spec, prompt, model } =
+        child_spec(parent.session.spec(), record, &delegation, &above, &now.date())?;
     let name = now.id(&format!("{agent}-"), 1);
     let id = link.session.child(&name);
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
@@ -92,10 +94,11 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
     let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
-    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread };
+    let origin =
+        SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread, user: None };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
-    session.inherit(grants, now, &mut out);
+    session.inherit(grants, above, now, &mut out);
     let view = match profile.features.subagents {
         true => {
             let about = (agent.as_str(), prompt.as_str());
@@ -177,10 +180,10 @@ pub fn finish(
     let result = match outcome {
         PromptOutcome::Agent(it) => it,
         PromptOutcome::Failed { why, .. } | PromptOutcome::AuthRequired(why) => {
-            AgentResult { result: why, terminate_reason: TerminateMode::Error }
+            AgentResult::new(TerminateMode::Error, why)
         }
         PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => {
-            AgentResult { result: "The agent was cancelled.".to_owned(), terminate_reason: TerminateMode::Aborted }
+            AgentResult::new(TerminateMode::Aborted, "The agent was cancelled.")
         }
     };
     let Some(LiveSession { session, log, parent, .. }) = remove(state, id, lines) else { return };
@@ -194,7 +197,8 @@ pub fn finish(
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     if is_wanted {
         let agent = session.record().principal.agent().unwrap_or_default();
-        let output = output(agent, id, result, stats);
+        let changes = run_state(session.spec(), session.record(), &result);
+        let output = ToolOutput { state: changes, ..output(agent, id, result, stats) };
         end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     }
     note_waiting(state, &parent, lines);
@@ -247,6 +251,7 @@ fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptSta
     let mut data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason });
     if let (Some(stats), Some(members)) = (stats, data.as_object_mut()) {
         members.extend(spent(stats));
+        members.extend(it.escalate_reason.as_ref().map(|why| ("escalateReason".to_owned(), why.as_str().into())));
     }
     let output = match reason {
         TerminateMode::Error => failed(agent, &it.result),
@@ -254,12 +259,9 @@ fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptSta
             ToolOutput::failed(ToolError::new("cancelled", format!("Subagent '{agent}' was cancelled.")))
         }
         _ => {
-            let text = format!(
-                "Subagent '{agent}' finished.\nTermination Reason: {}\nResult:\n{}",
-                reason.as_str(),
-                it.result
-            );
-            ToolOutput { display: Some(Display::Text { text: it.result }), ..ToolOutput::text(text) }
+            let text = it.in_words(agent);
+            let shown = it.escalate_reason.filter(|_| it.result.is_empty()).unwrap_or(it.result);
+            ToolOutput { display: Some(Display::Text { text: shown }), ..ToolOutput::text(text) }
         }
     };
     ToolOutput { data, ..output }
@@ -279,7 +281,7 @@ fn spent(stats: &PromptStats) -> Map<String, Value> {
 }
 
 fn failed(agent: &str, why: &str) -> ToolOutput {
-    ToolOutput::failed(ToolError::new("agent_failed", format!("Subagent '{agent}' failed. Error: {why}")))
+    ToolOutput::failed(ToolError::new("agent_failed", failure_in_words(agent, why)))
 }
 
 /// A call is no longer wanted: its sub-agent ends, and all below it. Whether there is one.
@@ -292,7 +294,7 @@ pub fn cancel_all(state: &mut State, parent: &SessionId) {
     cancel(state, |it| it.session == *parent);
 }
 
-/// Nobody waits for what comes of these any more. What is below them ends first.
+/// Ends sub-agents whose results are no longer wanted. Those below them end first.
 fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
     let ids = children(&state.sessions, |it| it.is_wanted && is_it(it));
     for id in &ids {

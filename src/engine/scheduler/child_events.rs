@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Scheduler, call::CallState, complete_task, delegate};
+use super::{Scheduler, call::CallState, complete_task, delegate, escalate};
 use crate::{
     base::{
         content::{Part, joined_text},
@@ -54,7 +54,7 @@ fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
     let (kind, data) = match &event.kind {
         // Its result says the same.
         EventKind::ToolRequest { name, .. } | EventKind::ToolResponse { name, error: None, .. }
-            if name == complete_task::NAME =>
+            if [complete_task::NAME, escalate::NAME].contains(&name.as_str()) =>
         {
             return None;
         }

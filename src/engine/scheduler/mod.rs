@@ -13,6 +13,7 @@ mod delegation;
 mod denials;
 mod display;
 pub mod elicitation;
+mod escalate;
 mod history;
 pub mod plan;
 mod plan_review;
@@ -21,6 +22,7 @@ mod session_tools;
 mod todos;
 mod toolbox;
 mod topic;
+mod transfer;
 mod unknown_tool;
 mod wave;
 
@@ -33,6 +35,7 @@ pub use toolbox::{CallContext, Toolbox};
 
 use crate::{
     base::{
+        agent::TaskResult,
         check::CheckFinding,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
@@ -48,7 +51,7 @@ use crate::{
         scheduler::{
             call::{Call, CallState},
             decide::decide,
-            session_tools::{SessionToolResult, is_session_tool, run_session_tool},
+            session_tools::{AgentExit, SessionToolResult, is_session_tool, run_session_tool},
         },
         step::{Effect, Input},
     },
@@ -62,8 +65,7 @@ pub struct Scheduler {
     elicitations: Vec<elicitation::OpenElicitation>,
     /// Hooks that were told of a question.
     notification_hooks: Vec<Firing>,
-    /// What a sub-agent handed in.
-    completed: Option<String>,
+    exit: AgentExit,
 }
 
 /// Where the batch stands after an input.
@@ -74,7 +76,9 @@ pub enum BatchStatus {
     /// Every call has ended: the model can be asked again.
     Done,
     /// The same, and one of them handed in the result of the sub-agent.
-    TaskCompleted(String),
+    TaskCompleted(TaskResult),
+    /// The same, and this agent goes on in the session.
+    Transferred(String),
     /// The user ended the turn at a question.
     TurnCancelled,
     /// A hook ended the turn: why.
@@ -93,7 +97,7 @@ impl Scheduler {
     /// The calls are over; who was told beside them may still answer.
     pub fn clear(&mut self) {
         self.calls.clear();
-        self.completed = None;
+        self.exit = AgentExit::default();
     }
 
     /// Where in the session's folders calls were that ran.
@@ -160,8 +164,11 @@ impl Scheduler {
     /// Moves as far as is possible now: begins the next wave, runs a settled one.
     pub fn advance(&mut self, cx: &mut CallContext<'_, '_>) -> BatchStatus {
         loop {
+            self.change_state(cx.step);
             if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
-                return self.completed.take().map_or(BatchStatus::Done, BatchStatus::TaskCompleted);
+                let transfer = self.exit.take_successor().map(BatchStatus::Transferred);
+                let result = self.exit.take_result().map(BatchStatus::TaskCompleted);
+                return result.or(transfer).unwrap_or(BatchStatus::Done);
             }
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return BatchStatus::Open;
@@ -170,6 +177,16 @@ impl Scheduler {
                 return BatchStatus::Open;
             }
             self.begin_wave(cx);
+        }
+    }
+
+    /// In the order of the calls, whichever of them ends first: the last one has the last word.
+    fn change_state(&mut self, step: &mut Step<'_>) {
+        for call in self.calls.iter_mut().take_while(|it| matches!(it.state, CallState::Done)) {
+            let change = std::mem::take(&mut call.state_change);
+            if !change.is_empty() {
+                step.change_state(change);
+            }
         }
     }
 
@@ -206,10 +223,7 @@ impl Scheduler {
                 }
                 n_children += 1;
             }
-            if call.call.name == complete_task::NAME {
-                let args = call.call.args.as_object().cloned().unwrap_or_default();
-                let output = cx.tools.task.as_ref().and_then(|it| it.output());
-                let output = complete_task::run(output, &args, &mut self.completed);
+            if let Some(output) = self.exit.run(cx.tools, &call.call) {
                 call.run_after_hooks(cx, output);
                 continue;
             }
@@ -385,6 +399,7 @@ impl Scheduler {
         let Some((at, call)) = self.find(|it| *it == CallState::Running { effect }) else {
             return BatchStatus::Open;
         };
+        call.state_change.extend(std::mem::take(&mut output.state));
         if let Some(tail) = output.tail_call.take() {
             // The same call id, policy again: a tool must not be a way around the rules.
             call.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
@@ -435,6 +450,7 @@ impl Scheduler {
                 call.end(step, why.output());
             }
         }
+        self.change_state(step);
     }
 
     fn cancel_waiting(&mut self, step: &mut Step<'_>) {

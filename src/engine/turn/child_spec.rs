@@ -4,23 +4,29 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::spec::{AgentRole, Choices, Spec, TurnBounds};
+use super::{
+    spec::{AgentRole, Spec, TurnBounds},
+    template::{FilledTemplate, fill_template},
+};
 use crate::{
     base::{
-        agent::{AgentRun, FolderAgents, LocalAgent},
+        agent::{AgentKind, AgentRun, CompositeAgent, LocalAgent},
         limits::{Caps, LimitSpan, Limits},
         money::Money,
         peer_agent::PeerAgent,
+        state::StateMap,
     },
     engine::{
         record::Record,
         routing::Chain,
-        scheduler::delegate::{AgentTask, Delegation, ResultForm, agents_of},
+        scheduler::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
     },
 };
 
 /// The prompt of an agent that was given no arguments.
 const DEFAULT_QUERY: &str = "Get Started!";
+const LOOP_RULE: &str = "\n- Agents work in a loop here, and you are one of them. When its goal is reached, call `escalate`: that ends \
+                         the loop.";
 
 /// What a sub-agent begins with.
 #[derive(Debug)]
@@ -47,14 +53,20 @@ impl ChildModel {
     }
 }
 
-/// What a sub-agent's session is made from. `today`: as people write a date.
+/// What a sub-agent's session is made from. `state`: that of the session above. `today`: as people write a date.
 ///
 /// # Errors
-/// For the model: a template that names arguments which are not there.
-pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: &str) -> Result<ChildStart, String> {
+/// For the model: a template that names arguments or keys which are not there.
+pub fn child_spec(
+    parent: &Spec,
+    record: &Record,
+    what: &Delegation<'_>,
+    state: &StateMap,
+    today: &str,
+) -> Result<ChildStart, String> {
     match &what.agent.run {
-        AgentRun::Local(local) => local_start(parent, record, (what, local), today),
-        AgentRun::Composite(_) => Err(format!("{} is run as several agents", what.agent.descriptor.name)),
+        AgentRun::Local(local) => local_start(parent, record, (what, local), state, today),
+        AgentRun::Composite(it) => composite_start(parent, record, what, it),
         AgentRun::Peer(peer) => Ok(peer_start(parent, record, what, peer)),
     }
 }
@@ -63,20 +75,22 @@ fn local_start(
     parent: &Spec,
     record: &Record,
     (what, local): (&Delegation<'_>, &LocalAgent),
+    state: &StateMap,
     today: &str,
 ) -> Result<ChildStart, String> {
     let own = local.model.as_deref().filter(|it| *it != "inherit");
     let model = own.unwrap_or(&record.model).to_owned();
     let mut inputs = what.input.clone();
     add_facts(&mut inputs, &model, today);
-    let instructions = fill_template(&local.instructions, &inputs)?;
+    let state = local.takes_state.then_some(state);
+    let instructions = FilledTemplate::new(&local.instructions, &inputs, state).complete(&inputs)?;
     let prompt = match &local.query {
         Some(it) => fill_template(it, &inputs)?,
         None => query(&what.input),
     };
-    let rules = rules(local.output.is_some());
     let result = ResultForm::Submission(local.output.clone());
     let base = base_spec(parent, record, what, result);
+    let rules = rules(local.output.is_some(), base.toolbox.task.as_ref().is_some_and(|it| it.in_loop));
     let spec = Spec {
         instructions: parent.instructions.for_agent(&instructions, &rules),
         role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
@@ -91,23 +105,48 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()) };
     let base = base_spec(parent, record, what, ResultForm::Answer);
     let bounds = TurnBounds { compress_above: 0.0, distill: None, ..base.bounds };
-    let role = Some(Arc::new(AgentRole { agent, temperature: None }));
+    let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key: None }));
     let instructions = parent.instructions.for_agent("", "");
-    // Nobody stands in for it.
+    // Another model cannot answer in its place.
     let spec = Spec { instructions, role, bounds, chain: Chain::default(), ..base };
     ChildStart { spec, prompt: query(&what.input), model }
 }
 
+/// It asks no model: what it has of the session above is for its agents.
+fn composite_start(
+    parent: &Spec,
+    record: &Record,
+    what: &Delegation<'_>,
+    composite: &CompositeAgent,
+) -> Result<ChildStart, String> {
+    let kind = what.agent.descriptor.executor;
+    let result = ResultForm::Members(Composition { kind, composite: composite.clone() });
+    let spec = base_spec(parent, record, what, result);
+    let depth = spec.toolbox.task.as_ref().map_or(0, |it| it.depth);
+    let members = agents_of(&spec.choices.agents.definitions, what.agent, depth);
+    let is_there = |name: &&String| members.iter().any(|it| it.enabled && it.descriptor.name == **name);
+    match composite.agents.iter().find(|it| !is_there(it)) {
+        Some(_) if depth >= MAX_DEPTH => {
+            Err(format!("agents start agents {MAX_DEPTH} deep at most, and it is the last"))
+        }
+        Some(name) => Err(format!("its agent {name} is not there, or it is off")),
+        None => {
+            let agent = what.agent.descriptor.name.clone();
+            let output_key = composite.output_key.clone();
+            let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key }));
+            let (prompt, model) = (query(&what.input), ChildModel::Named(record.model.clone()));
+            Ok(ChildStart { spec: Spec { role, ..spec }, prompt, model })
+        }
+    }
+}
+
 /// What all kinds of sub-agents have from the session above them.
 fn base_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, result: ResultForm) -> Spec {
-    let task = task(what, result, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
+    let task = task(parent, what, result);
     let limits = limits(parent, record, what);
-    let agents = agents_of(&parent.toolbox.agents, what.agent, task.depth);
-    let agents = FolderAgents { definitions: agents, ..FolderAgents::default() };
     Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
-        choices: Choices { agents, ..parent.choices.clone() },
         ..parent.clone()
     }
 }
@@ -120,12 +159,20 @@ pub(super) fn add_facts(inputs: &mut Map<String, Value>, model: &str, today: &st
 }
 
 pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
-    AgentRole { agent: agent.to_owned(), temperature: local.temperature }
+    AgentRole { agent: agent.to_owned(), temperature: local.temperature, output_key: local.output_key.clone() }
 }
 
-fn task(what: &Delegation<'_>, result: ResultForm, depth: usize) -> AgentTask {
+fn task(parent: &Spec, what: &Delegation<'_>, result: ResultForm) -> AgentTask {
     let constraints = &what.agent.descriptor.constraints;
-    AgentTask { result, turns: constraints.turns(), minutes: constraints.minutes(), depth }
+    let above = parent.toolbox.task.as_deref();
+    let runs_in_loop = |it: &AgentTask| it.composition().is_some_and(|its| its.kind == AgentKind::Loop || it.in_loop);
+    AgentTask {
+        result,
+        turns: constraints.turns(),
+        minutes: constraints.minutes(),
+        depth: above.map_or(1, |it| it.depth + 1),
+        in_loop: above.is_some_and(runs_in_loop),
+    }
 }
 
 /// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.
@@ -137,9 +184,12 @@ fn limits(parent: &Spec, record: &Record, what: &Delegation<'_>) -> Limits {
         above.caps(span).cost.map(|it| it.minus(used))
     });
     let own = constraints.max_budget_usd.map(Money::dollars);
+    // A composite takes as long as its agents may, unless it says how long.
+    let has_default = !matches!(what.agent.run, AgentRun::Composite(_));
+    let minutes = constraints.max_time_minutes.or_else(|| has_default.then(|| constraints.minutes()));
     let turn = Caps {
         requests: Some(u64::from(constraints.turns())),
-        seconds: Some((constraints.minutes() * 60.0).ceil().max(1.0) as u64),
+        seconds: minutes.map(|it| (it * 60.0).ceil().max(1.0) as u64),
         cost: left.chain(own).min(),
         tokens: None,
     };
@@ -156,7 +206,7 @@ fn query(input: &Map<String, Value>) -> String {
     }
 }
 
-fn rules(has_output: bool) -> String {
+fn rules(has_output: bool, in_loop: bool) -> String {
     let result = match has_output {
         true => "- When the task is done, call `complete_task` with your structured output.",
         false => {
@@ -167,62 +217,17 @@ fn rules(has_output: bool) -> String {
     format!(
         "# Rules of this run\n- Nobody can be asked: decide by yourself, and say what you assumed.\n- Work step by step \
          with your tools. Use absolute paths.\n- A refused call is an answer: think of another way, or say in your result \
-         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: who stops without it \
-         has failed."
+         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: a run that stops \
+         without it has failed.{}",
+        if in_loop { LOOP_RULE } else { "" }
     )
-}
-
-/// Puts arguments in place of `${name}`.
-///
-/// # Errors
-/// Which are missing, and which there are.
-pub(super) fn fill_template(template: &str, inputs: &Map<String, Value>) -> Result<String, String> {
-    let (mut res, mut rest, mut missing) = (String::new(), template, Vec::new());
-    while let Some((before, after)) = rest.split_once("${") {
-        res.push_str(before);
-        let name = after.split_once('}').filter(|(name, _)| is_name(name));
-        let Some((name, behind)) = name else {
-            res.push_str("${");
-            rest = after;
-            continue;
-        };
-        match inputs.get(name) {
-            Some(Value::String(it)) => res.push_str(it),
-            Some(it) => res.push_str(&it.to_string()),
-            None => missing.push(name),
-        }
-        rest = behind;
-    }
-    res.push_str(rest);
-    if missing.is_empty() {
-        return Ok(res);
-    }
-    let there: Vec<&str> = inputs.keys().map(String::as_str).collect();
-    Err(format!("Missing required input parameters: {}. Available: {}.", missing.join(", "), there.join(", ")))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{fill_template, query};
-
-    #[test]
-    fn templates_take_arguments() {
-        let inputs = json!({ "query": "Why?", "n": 3 });
-        let inputs = inputs.as_object().unwrap();
-        for (template, filled) in [
-            ("${query} ${n}", Ok("Why? 3".to_owned())),
-            ("$query ${} ${a b} ${", Ok("$query ${} ${a b} ${".to_owned())),
-            ("${query} ${x}${y}", Err("Missing required input parameters: x, y. Available: query, n.".to_owned())),
-        ] {
-            assert_eq!(fill_template(template, inputs), filled, "{template}");
-        }
-    }
+    use super::query;
 
     #[test]
     fn the_prompt_is_the_only_text() {

@@ -24,7 +24,7 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     let record = &*cx.step.record;
     let limits = turn.granted(limits(record, cx.spec));
-    if limits.has_cost() && cx.spec.prices.of(&turn.model).is_none() {
+    if limits.has_cost() && turn.composition().is_none() && cx.spec.prices.of(&turn.model).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }
     limits
@@ -48,7 +48,8 @@ pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     if let Some(cause) = exhausted_limit(turn, cx) {
         return Flow::End(cause);
     }
-    turn.n_samples += 1;
+    // A composite asks no model: its own rounds bound it.
+    turn.n_samples += u32::from(turn.composition().is_none());
     turn.draft.attempt = 1;
     Flow::Next
 }

@@ -10,6 +10,8 @@ mod calls;
 pub mod checkpoints;
 mod child_spec;
 mod command_turn;
+mod composing;
+mod composition;
 mod compressing;
 mod distilling;
 pub mod endings;
@@ -17,6 +19,7 @@ mod failure_recovery;
 mod flow;
 mod inbox;
 mod limits;
+mod live_state;
 mod loop_detection;
 mod loop_recovery;
 mod memory_discovery;
@@ -37,6 +40,8 @@ pub mod session_agent;
 mod spec;
 mod state;
 pub mod steering;
+mod template;
+mod transfer;
 mod trust;
 mod turn_hooks;
 pub mod undo;
@@ -44,6 +49,7 @@ pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
+pub use agent_run::run_state;
 pub use child_spec::{ChildModel, ChildStart, child_spec};
 pub use command_turn::CommandTurn;
 pub use limits::limits;
@@ -89,6 +95,8 @@ pub struct Turn {
     station: Station,
     /// What it waits for; `None`: it is over.
     phase: Option<Box<dyn Phase>>,
+    /// It is over, and its prompt is another agent's now.
+    is_transferred: bool,
 }
 
 impl Turn {
@@ -106,9 +114,27 @@ impl Turn {
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         cx.scratch.health.begin_turn();
         let (model, instead) = begin_with_model(cx, title);
-        let mut state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        let state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        Self::walk_from_first(cx, prompt, state)
+    }
+
+    /// Goes on with the prompt of a turn that ended with a transfer: limits, and words that wait, are the prompt's.
+    pub fn take_over(cx: &mut TurnContext<'_, '_>, before: Self) -> Self {
+        let stream = StreamId::from(cx.step.fresh_id("s"));
+        cx.step.continue_in_stream(stream);
+        let (model, instead) = begin_with_model(cx, None);
+        let prompt_text = before.state.transcript.prompt_text;
+        let state = TurnState {
+            n_samples: before.state.n_samples,
+            steering: before.state.steering,
+            ..TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text)
+        };
+        Self::walk_from_first(cx, before.prompt, state)
+    }
+
+    fn walk_from_first(cx: &mut TurnContext<'_, '_>, prompt: PromptId, mut state: TurnState) -> Self {
         note_standing(&mut state, cx);
-        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
         res.walk(cx, Flow::Go(Station::FIRST));
         res
     }
@@ -125,7 +151,7 @@ impl Turn {
         send_command_message(cx.step, Speaker::User, content);
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
-        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
         let flow = command.begin(&mut res.state, cx);
         res.walk(cx, flow);
         res
@@ -137,6 +163,11 @@ impl Turn {
 
     pub fn is_finished(&self) -> bool {
         self.phase.is_none()
+    }
+
+    /// Whether another agent is to go on with its prompt.
+    pub fn is_transferred(&self) -> bool {
+        self.is_finished() && self.is_transferred
     }
 
     /// Takes one thing that happened. Whatever is not waited for is late, and ignored.
@@ -266,6 +297,11 @@ impl Turn {
             PromptOutcome::Agent(it) => serde_json::to_value(it).ok(),
             _ => error.map(|(_, code)| serde_json::json!({ "code": code })),
         };
+        if let Cause::Transferred(agent) = cause {
+            self.is_transferred = true;
+            let data = Some(serde_json::json!({ "transferToAgent": agent }));
+            return step.emit_event(EventKind::AgentEnd { reason, data });
+        }
         self.settle(step, EventKind::AgentEnd { reason, data }, outcome);
         _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
     }
@@ -293,10 +329,12 @@ impl Turn {
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
 fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
-    let found = route::first_model(cx);
+    // A composite asks none: what its agents find out is theirs to tell.
+    let composes = cx.spec.toolbox.task.as_ref().is_some_and(|it| it.composition().is_some());
+    let found = if composes { None } else { route::first_model(cx) };
     let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
     let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
-    cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
+    cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()), state: Default::default() });
     if !is_fallback {
         return (model, None);
     }

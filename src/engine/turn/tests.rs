@@ -1,5 +1,4 @@
 //! Turns as data, in `tests/*.txt`: inputs on the `>` lines, the session's outputs below.
-
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, path::Path, sync::Arc};
@@ -130,7 +129,7 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let principal = agent.map_or(Principal::Root, Principal::Agent);
     let (mode, model, child_of, thread) = (Mode::Default, "m".to_owned(), None, None);
     let (session, roots) = ("x".into(), vec![cwd.clone()]);
-    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
     let spec = super::tests_agents::spec(name, &origin, spec(name));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
@@ -415,8 +414,7 @@ fn shown(act: &Act) -> Option<String> {
             }
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, hold, .. } => {
-                let hold = hold.as_ref().map_or("", |_| ", held");
-                format!("#{} Run {} durable: {durable}{hold}", id.0, call.id)
+                format!("#{} Run {} durable: {durable}{}", id.0, call.id, hold.as_ref().map_or("", |_| ", held"))
             }
             Effect::OpenCheckpoints => format!("#{} OpenCheckpoints", id.0),
             Effect::Checkpoint { scope, .. } => format!("#{} Checkpoint of {scope:?}", id.0),
@@ -451,6 +449,8 @@ fn shown(act: &Act) -> Option<String> {
             Effect::HintAgents { content } => format!("Hint {}", crate::base::content::joined_text(content)),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
+            Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {
