@@ -108,7 +108,10 @@ fn model_that_is_out_for_a_sub_agent_is_out_for_its_session() {
         Some(match (is_of_helper(asked), model(asked)) {
             (false, "gemini-2.5-pro") => invoke(),
             (true, "gemini-2.5-pro") => {
-                answers("429 Too Many Requests", r#"{"error": {"code": 429, "message": "Quota exceeded, limit: 0"}}"#)
+                let details = json!([{ "@type": "x", "retryDelay": "3600s" }]);
+                let status =
+                    json!({ "code": 429, "message": "No.", "status": "RESOURCE_EXHAUSTED", "details": details });
+                answers("429 Too Many Requests", &json!({ "error": status }).to_string())
             }
             (true, _) => calls("complete_task", &json!({ "result": "R" })),
             (false, _) => says("Done."),

@@ -364,8 +364,12 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => self.choose_agent(agent.clone()),
-            Fact::AgentSwitched { agent, enabled } => self.switch_agent(agent.clone(), *enabled),
+            Fact::Agent { agent } => {
+                self.past.choices.next_agent = Some(agent.clone().map_or(Principal::Root, Principal::Agent));
+            }
+            Fact::AgentSwitched { agent, enabled } => {
+                self.past.choices.switched_agents.insert(agent.clone(), *enabled);
+            }
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -405,14 +409,6 @@ impl Record {
         self.grants.push(grant.clone());
         self.past.persisted_grants.saved.extend(lasting.then(|| grant.clone()));
         self.past.persisted_grants.revoked.retain(|it| it != grant);
-    }
-
-    fn choose_agent(&mut self, agent: Option<String>) {
-        self.past.choices.next_agent = Some(agent.map_or(Principal::Root, Principal::Agent));
-    }
-
-    fn switch_agent(&mut self, agent: String, enabled: bool) {
-        self.past.choices.switched_agents.insert(agent, enabled);
     }
 
     fn choose(&mut self, model: &str, window: u64) {

@@ -464,9 +464,7 @@ impl Life {
 /// What is wrong with the log of a sub-agent that is gone: its run has one start and one end, and every call its result.
 fn unended(id: &SessionId, entries: &[Entry]) -> Option<String> {
     let count = |is_it: fn(&EventKind) -> bool| {
-        let events =
-            entries.iter().filter_map(|it| if let Fact::Event { event } = &it.fact { Some(event) } else { None });
-        events.filter(|it| is_it(&it.kind)).count()
+        entries.iter().filter(|it| matches!(&it.fact, Fact::Event { event } if is_it(&event.kind))).count()
     };
     let starts = count(|it| matches!(it, EventKind::AgentStart {}));
     let ends = count(|it| matches!(it, EventKind::AgentEnd { .. }));
