@@ -13,7 +13,7 @@ use crate::{
         check::CheckFinding,
         checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
         clock::Now,
-        content::Part,
+        content::{Part, joined_text},
         elicitation::ElicitationRequest,
         event::{EventKind, ToolProgress},
         hook::{HookEnd, HookReport},
@@ -446,7 +446,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::AnswerElicitation { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
             Effect::UpdateHealth { model, outage } => format!("health of {model}: {outage:?}"),
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
-            Effect::HintAgents { content } => format!("Hint {}", crate::base::content::joined_text(content)),
+            Effect::HintAgents { content } => format!("Hint {}", joined_text(content)),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
@@ -490,8 +490,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
             _ => format!("{request_id} {update:?}"),
         },
         EventKind::ToolResponse { request_id, content, error, .. } => {
-            let text = crate::base::content::joined_text(content);
-            format!("{request_id} {}: {text}", error.as_ref().map_or("done", |it| &it.kind))
+            format!("{request_id} {}: {}", error.as_ref().map_or("done", |it| &it.kind), joined_text(content))
         }
         EventKind::Error { status, message, .. } => format!("error {status:?} {message}"),
         EventKind::Usage { usage, .. } => format!("usage {}", usage.total),

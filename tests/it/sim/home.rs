@@ -13,6 +13,9 @@ const CHECKER: &str = "[[safety_checker]]\ntoolName = '*'\nmodes = ['default', '
 const AGENTS: &[(&str, &str)] = &[
     ("planner", "sub_agents: [worker, generalist]\nmax_turns: 6"),
     ("worker", "sub_agents: [generalist]\nmodel: gemini-2.5-flash\nmax_turns: 3\ntimeout_mins: 0.5"),
+    ("row", "kind: sequential\nagents: [worker, generalist]"),
+    ("both", "kind: parallel\nagents: [worker, planner]\non_failure: continue"),
+    ("rounds", "kind: loop\nagents: [worker]\nmax_iterations: 3"),
     ("reporter", "output: {name: report, schema: {type: object, required: [n]}}\nmax_turns: 3"),
 ];
 /// Some turns may take so many tokens.
@@ -30,7 +33,9 @@ pub fn furnish(home: &Path, seed: u64) {
     }
     fs::create_dir(home.join("agents")).unwrap();
     for (name, keys) in AGENTS {
-        let text = format!("---\nname: {name}\ndescription: It is a {name}.\n{keys}\n---\nYou are a {name}.");
+        // What runs others has no instructions of its own.
+        let instructions = if keys.starts_with("kind") { String::new() } else { format!("You are a {name}.") };
+        let text = format!("---\nname: {name}\ndescription: It is a {name}.\n{keys}\n---\n{instructions}");
         fs::write(home.join(format!("agents/{name}.md")), text).unwrap();
     }
     fs::write(home.join("settings.json"), settings(seed).to_string()).unwrap();

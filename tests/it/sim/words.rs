@@ -87,7 +87,7 @@ pub const BOOM: &str = "boom!";
 pub fn chunk_word(dice: &mut Dice) -> &'static str {
     const USUAL: &[&str] = &[
         "text", "text", "thought", "usage", "usage", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask",
-        "agent", "agent", "planner", "planner", "planner", "worker", "worker", "complete",
+        "agent", "agent", "planner", "planner", "worker", "worker", "row", "both", "rounds", "complete",
     ];
     const RARE: &[&str] = &[
         "long",
@@ -111,6 +111,8 @@ pub fn chunk_word(dice: &mut Dice) -> &'static str {
         "agent-unknown",
         "reporter",
         "report",
+        "escalate",
+        "transfer",
         "complete-badly",
         BOOM,
     ];
@@ -154,10 +156,12 @@ pub fn chunk(word: &str) -> Option<Chunk> {
         "shell-bad" => call(None, "run_shell_command", json!({"command": "rm -rf ~ && ("})),
         "tool" => call(None, "mcp_sim_look", json!({"at": 1})),
         "agent" => agent("generalist"),
-        "planner" | "worker" | "reporter" => agent(word),
+        "planner" | "worker" | "reporter" | "row" | "both" | "rounds" => agent(word),
         "agent-unknown" => call(None, "invoke_agent", json!({"agent_name": "nobody", "prompt": "go"})),
         "complete" => call(None, "complete_task", json!({"result": "done"})),
         "report" => call(None, "complete_task", json!({"report": {"n": 1}})),
+        "escalate" => call(None, "escalate", json!({"reason": "enough"})),
+        "transfer" => call(None, "transfer_to_agent", json!({"agent_name": "planner"})),
         "complete-badly" => call(None, "complete_task", json!({})),
         "todos" => call(None, "write_todos", json!({"todos": [{"description": "a", "status": "in_progress"}]})),
         "ask" => call(None, "ask_user", json!({"questions": [question]})),

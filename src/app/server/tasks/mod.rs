@@ -132,14 +132,19 @@ impl Tasks {
         output: ToolOutput,
     ) {
         let cancel = CancellationToken::new();
-        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server: None, request: None });
+        self.running.insert(
+            (resources.session.clone(), id),
+            RunningEffect { cancel: cancel.clone(), server: None, request: None },
+        );
         let (resources, output) = (resources.clone(), Some(Box::new(output)));
         self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
     }
 
     /// What was asked for under that id is no longer wanted.
     pub fn abort_effect(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
-        let Some(RunningEffect { cancel, server, .. }) = self.running.remove(&(session.clone(), effect)) else { return };
+        let Some(RunningEffect { cancel, server, .. }) = self.running.remove(&(session.clone(), effect)) else {
+            return;
+        };
         cancel.cancel();
         if let Some(server) = server {
             self.server_questions.give_up(server, session, now_ms);
