@@ -103,28 +103,33 @@ fn model(asked: &Asked) -> &str {
 }
 
 #[test]
-fn model_that_is_out_for_a_sub_agent_is_out_for_its_session() {
+fn model_that_is_out_for_a_sub_agent_is_out_for_all_sessions() {
     let server = ModelServer::answering(|asked| {
         Some(match (is_of_helper(asked), model(asked)) {
             (false, "gemini-2.5-pro") => invoke(),
             (true, "gemini-2.5-pro") => {
                 let details = json!([{ "@type": "x", "retryDelay": "3600s" }]);
-                let status =
-                    json!({ "code": 429, "message": "No.", "status": "RESOURCE_EXHAUSTED", "details": details });
+                let status = json!({ "code": 429, "message": "Daily limit.", "status": "RESOURCE_EXHAUSTED", "details": details });
                 answers("429 Too Many Requests", &json!({ "error": status }).to_string())
             }
-            (true, _) => calls("complete_task", &json!({ "result": "R" })),
+            (true, _) => calls("run_shell_command", &json!({ "command": "touch x" })),
             (false, _) => says("Done."),
         })
     });
     let fallback = json!({ "models": ["gemini-2.5-flash"], "action": "silent" });
-    let (_sandbox, mut client, session) = with_helper(&server.url, &json!({ "model": { "fallback": fallback } }));
-    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
-    assert_eq!(client.result("session/prompt", params).unwrap()["stopReason"], "end_turn");
+    let (sandbox, mut client, session) = with_helper(&server.url, &json!({ "model": { "fallback": fallback } }));
+    let prompt = |session: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    client.request_as(json!("p"), "session/prompt", prompt(&session));
+    // The sub-agent is at work when another session begins.
+    while client.next().unwrap().expect("the agent ended")["method"] != "session/request_permission" {}
+    let other = client.new_session(&sandbox.workspace()).unwrap();
+    assert_eq!(client.result("session/prompt", prompt(&other)).unwrap()["stopReason"], "end_turn");
     let asked = server.asked();
     let models: Vec<(bool, &str)> = asked.iter().map(|it| (is_of_helper(it), model(it))).collect();
     let (pro, flash) = ("gemini-2.5-pro", "gemini-2.5-flash");
     assert_eq!(models, [(false, pro), (true, pro), (true, flash), (false, flash)]);
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    while client.next().unwrap().expect("the agent ended")["id"] != "p" {}
 }
 
 #[test]

@@ -40,6 +40,13 @@ impl Outages {
         self.places.insert(id.clone(), places);
     }
 
+    /// A sub-agent with the models of this session reaches them there.
+    pub fn share_places(&mut self, parent: &SessionId, child: &SessionId) {
+        if let Some(places) = self.places.get(parent).cloned() {
+            self.places.insert(child.clone(), places);
+        }
+    }
+
     /// A session found out about a model. Returns the others that reach it in the same way.
     pub fn note(
         &mut self,

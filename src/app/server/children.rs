@@ -86,7 +86,10 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let resources = resources(&parent.resources, &id, &link.run);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
     let resources = match &model {
-        ChildModel::Named(_) if is_same_model => resources,
+        ChildModel::Named(_) if is_same_model => {
+            state.models.outages.share_places(&link.session, &id);
+            resources
+        }
         ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned())?,
         ChildModel::Peer { peer, .. } => with_peer(resources, peer)?,
     };

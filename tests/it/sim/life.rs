@@ -285,8 +285,7 @@ impl Life {
         self.faulty.extend(self.machine.sessions().cloned());
     }
 
-    /// Who has used up what a turn may take, with all below it, asks no model any more. So only what was asked before goes
-    /// beyond it.
+    /// Who has used up what a turn may take, with all below it, asks no model any more.
     fn check_budget(&mut self, mut begun: Vec<SessionId>) {
         if let Some(it) = &mut self.sabotage {
             it.requests(&mut begun, self.machine.sessions());
@@ -298,13 +297,12 @@ impl Life {
         self.n_deep += begun.iter().filter(is_deep).count();
         for id in begun {
             let used = self.machine.record(&id.root()).map(|it| it.limit_usage(LimitSpan::Turn).tokens);
-            if self.budget.zip(used).is_some_and(|(budget, used)| used >= budget) {
+            if self.budget.is_some_and(|it| used >= Some(it)) {
                 self.story.problems.push(format!("{id} asks a model, and {used:?} tokens are used up"));
             }
         }
     }
 
-    /// A sub-agent has a session above it that waits for it.
     fn check_orphans(&mut self) {
         for id in self.machine.sessions().filter(|it| it.is_child()) {
             let root = id.root();
