@@ -6,6 +6,7 @@ mod decode;
 mod groups;
 mod pipes;
 pub mod sandbox;
+pub mod server_process;
 mod table;
 mod terminal;
 

@@ -30,7 +30,6 @@ use tokio::{
 use super::{
     ModelReach,
     ask::{Keyboard, TerminalAsker},
-    client::Peer,
     client_requests::RequestHandlers,
     conclude, converse, demo_notes,
     failure::Exit,
@@ -40,7 +39,10 @@ use super::{
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
 };
-use crate::app::cli::args::{OutputFormat, RunArgs};
+use crate::{
+    app::cli::args::{OutputFormat, RunArgs},
+    world::acp_agent::connection::Peer,
+};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);

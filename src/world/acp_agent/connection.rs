@@ -1,4 +1,4 @@
-//! The ACP connection of `castor run`: jsonrpsee sends our requests; the agent's messages arrive as [`Incoming`], in
+//! The client's side of an ACP connection: jsonrpsee sends our requests; the agent's messages arrive as [`Incoming`], in
 //! order.
 //!
 //! Traps: jsonrpsee's client ends for ever on a response whose id it does not know, on a string id for a number and

@@ -1,0 +1,3 @@
+//! Agents that speak ACP: castor is their client.
+
+pub mod connection;
