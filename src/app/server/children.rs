@@ -30,7 +30,7 @@ use crate::{
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
-        peer_agent::PeerAgent,
+        peer_agent::{PeerAgent, REPORTED_CALL},
         prompt_stats::PromptStats,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
@@ -154,7 +154,7 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
         EventKind::ToolUpdate { update, .. } => {
             matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { display: Some(_) })
         }
-        EventKind::Custom { kind, .. } => kind == NOTICE,
+        EventKind::Custom { kind, .. } => kind == NOTICE || kind == REPORTED_CALL,
         EventKind::ToolRequest { .. }
         | EventKind::ToolResponse { .. }
         | EventKind::Usage { .. }

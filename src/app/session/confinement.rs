@@ -230,7 +230,7 @@ fn is_there(it: &AbsPath) -> bool {
     it.as_path().symlink_metadata().is_ok()
 }
 
-fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
+pub(super) fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
     match (written.strip_prefix('~'), home) {
         (Some(""), Some(home)) => Some(home.clone()),
         (Some(rest), Some(home)) => rest.strip_prefix('/').map(|it| home.join(it)),

@@ -7,7 +7,8 @@ use super::{
     toolbox::CallContext,
 };
 use crate::base::{
-    agent::{AgentDefinition, AgentKind},
+    agent::{AgentDefinition, AgentKind, AgentRun},
+    peer_agent::PeerAgent,
     tool::{PolicyClass, Targets, ToolKind, ToolOutput},
 };
 
@@ -16,7 +17,8 @@ impl Call {
     pub(super) fn resolve_delegation(&mut self, cx: &mut CallContext<'_, '_>) {
         match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
             Ok(it) => {
-                let targets = Targets { title: delegation_title(&self.call), ..Targets::default() };
+                let title = delegation_title(&self.call) + &starts(it.agent);
+                let targets = Targets { title, ..Targets::default() };
                 self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
@@ -24,6 +26,17 @@ impl Call {
             }
             Err(error) => self.end(cx.step, ToolOutput::failed(error)),
         }
+    }
+}
+
+/// Which program it starts, where it is one.
+fn starts(agent: &AgentDefinition) -> String {
+    match &agent.run {
+        AgentRun::Peer(it) => match &**it {
+            PeerAgent::Program(it) => format!(" (starts `{}`)", it.line()),
+            PeerAgent::Remote(_) => String::new(),
+        },
+        AgentRun::Local(_) | AgentRun::Composite(_) => String::new(),
     }
 }
 

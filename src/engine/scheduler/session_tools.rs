@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{ask_user, complete_task, plan, todos, topic};
 use crate::{
     base::{
+        peer_agent::REQUEST_PERMISSION,
         question::Form,
         tool::{ToolCall, ToolOutput, ToolSpec},
     },
@@ -38,7 +39,7 @@ pub fn own_tools(builtins: impl IntoIterator<Item = ToolSpec>) -> Vec<ToolSpec> 
 }
 
 pub fn is_session_tool(name: &str) -> bool {
-    SESSION_TOOLS.iter().any(|(it, ..)| *it == name) || name == complete_task::NAME
+    SESSION_TOOLS.iter().any(|(it, ..)| *it == name) || [complete_task::NAME, REQUEST_PERMISSION].contains(&name)
 }
 
 pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {

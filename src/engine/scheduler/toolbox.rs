@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     complete_task,
     delegate::{AgentTask, ResultForm, agent_tools, fits_tool, unauthorized},
+    peer_permission,
     plan::Planning,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
@@ -12,6 +13,7 @@ use crate::{
     base::{
         agent::{AgentDefinition, AgentRun, Agents},
         log::{Grant, Mode, PersistentGrant},
+        peer_agent::PeerAgent,
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
     engine::{
@@ -85,6 +87,11 @@ fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
         AgentRun::Composite(_) => true,
         AgentRun::Peer(it) => it.tools().contains(&tool),
     }
+}
+
+/// Whether the agent does things by itself, and asks before.
+fn asks(agent: &AgentDefinition) -> bool {
+    matches!(&agent.run, AgentRun::Peer(it) if matches!(**it, PeerAgent::Program(_)))
 }
 
 impl Toolbox {
@@ -179,7 +186,7 @@ impl Toolbox {
             tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
         let complete: Vec<ToolSpec> = match &task.result {
             ResultForm::Submission(output) => vec![complete_task::spec(output.as_ref())],
-            ResultForm::Answer => Vec::new(),
+            ResultForm::Answer => asks(agent).then(peer_permission::spec).into_iter().collect(),
         };
         let known_tools = sorted(&self.known_tools, &complete);
         let tools = sorted(&tools, &complete);

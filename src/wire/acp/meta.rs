@@ -262,10 +262,14 @@ pub struct CallMeta {
     pub castor: Option<OwnCallMeta>,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Default, JsonSchema, Serialize)]
 pub struct OwnCallMeta {
     /// The call failed, as it needs an approval and nobody can be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
+    /// Another agent made the call by itself, and says so: castor neither decided nor ran it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reported: bool,
 }
 
 /// Begins a terminal.

@@ -91,6 +91,11 @@ impl Peer {
 
     /// Closes the agent's stdin, whatever still waits: every request is answered or given up by now.
     pub fn close(self) {
+        self.close_input();
+    }
+
+    /// The same while its answers are still read.
+    pub fn close_input(&self) {
         self.writer.abort();
     }
 }

@@ -50,6 +50,18 @@ impl ServerProcess {
         sleep(FAREWELL).await;
     }
 
+    /// Ends it with all its children, and waits until the last is gone.
+    pub async fn end(&mut self) {
+        if let Some(it) = self.life.end().await {
+            self.exit.get_or_insert(it);
+        }
+    }
+
+    /// What is found when it is gone.
+    pub async fn final_findings(&self) -> ObeyedFindings {
+        self.life.final_findings().await
+    }
+
     /// Why it is gone, as far as it said so.
     pub async fn exit_reason(mut self) -> String {
         if self.exit.is_none() {

@@ -12,6 +12,7 @@ use serde_saphyr::Spanned;
 use super::{
     ToolLookup,
     front_matter::{self, FileFault, KeyNames},
+    program_keys,
     values::{AgentName, Amount, Description, ObjectSchema, Temperature, Text},
 };
 use crate::base::{
@@ -174,13 +175,19 @@ enum TransportWord {
 pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
     match kind(yaml)? {
         AgentKind::Local => local(yaml, body, tools),
+        AgentKind::Acp => program_keys::read(yaml, body, tools),
         kind => composite(front_matter::read(yaml)?, kind),
     }
 }
 
-/// The MCP servers that a file would start or reach, as settings would say it.
+/// The programs that a file would start, and the servers that it would reach, as settings would say it.
 pub fn servers(yaml: &str) -> Option<Value> {
-    let keys: ToolKeys = kind(yaml).is_ok_and(|it| it == AgentKind::Local).then(|| front_matter::read(yaml).ok())??;
+    match kind(yaml).ok()? {
+        AgentKind::Local => (),
+        AgentKind::Acp => return program_keys::program(yaml),
+        _ => return None,
+    }
+    let keys: ToolKeys = front_matter::read(yaml).ok()?;
     let server = |it: &ServerKeys| json!({ "command": it.command, "args": it.args, "env": it.env, "cwd": it.cwd, "url": it.url, "httpUrl": it.http_url });
     let servers: serde_json::Map<String, Value> =
         keys.mcp_servers.iter().map(|(name, it)| (name.clone(), server(&it.value))).collect();
@@ -203,8 +210,9 @@ fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
         "sequential" => Ok(AgentKind::Sequential),
         "parallel" => Ok(AgentKind::Parallel),
         "loop" => Ok(AgentKind::Loop),
-        it @ ("remote" | "acp") => not_yet(place(&kind), &format!("agents of the kind {it}")),
-        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, sequential, parallel or loop")),
+        "acp" => Ok(AgentKind::Acp),
+        "remote" => not_yet(place(&kind), "agents of the kind remote"),
+        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, acp, sequential, parallel or loop")),
     }
 }
 

@@ -3,6 +3,7 @@
 mod claude;
 mod front_matter;
 mod keys;
+mod program_keys;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +71,7 @@ pub fn format_of(file: &AbsPath) -> AgentFormat {
     FOLDERS.iter().find(is_of).map_or(AgentFormat::Castor, |it| it.1)
 }
 
-/// The MCP servers that an agent file would start or reach, as settings would say it.
+/// The programs that an agent file would start, and the servers that it would reach, as settings would say it.
 pub fn servers(file: &AbsPath, bytes: &[u8]) -> Option<Value> {
     let (yaml, _) = front_matter::split(str::from_utf8(bytes).ok()?).ok()?;
     (format_of(file) == AgentFormat::Castor).then(|| keys::servers(yaml))?
