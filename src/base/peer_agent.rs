@@ -1,5 +1,7 @@
 //! Agents that are not castor's: a server that speaks A2A, or a program that speaks ACP.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +30,7 @@ pub enum CardSource {
 }
 
 /// A program that speaks ACP on its stdin and stdout.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ProgramAgent {
     pub command: String,
     pub args: Vec<String>,
@@ -40,6 +42,16 @@ pub struct ProgramAgent {
     pub readable: Vec<String>,
     /// Files of the workspace that it runs, as they were trusted.
     pub scripts: ScriptHashes,
+}
+
+/// Values of variables may be keys: they are not shown.
+impl fmt::Debug for ProgramAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.env.iter().map(|it| it.0.as_str()).collect();
+        let mut res = f.debug_struct("ProgramAgent");
+        res.field("line", &self.line()).field("env", &names).field("network", &self.network);
+        res.field("readable", &self.readable).finish()
+    }
 }
 
 impl ProgramAgent {

@@ -33,7 +33,7 @@ impl Call {
 fn starts(agent: &AgentDefinition) -> String {
     match &agent.run {
         AgentRun::Peer(it) => match &**it {
-            PeerAgent::Program(it) => format!(" (starts `{}`)", it.line()),
+            PeerAgent::Program(it) => format!(" (starts {})", it.line()),
             PeerAgent::Remote(_) => String::new(),
         },
         AgentRun::Local(_) | AgentRun::Composite(_) => String::new(),

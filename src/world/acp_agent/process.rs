@@ -227,7 +227,8 @@ async fn keep(mut process: ServerProcess, stopped: oneshot::Receiver<()>) -> Age
         by_itself = timeout(FAREWELL, process.wait_for_exit()).await.is_ok();
     }
     process.end().await;
-    let findings = process.final_findings().await.in_words("another agent");
+    // All of it is gone by now: it is not waited for in earnest.
+    let findings = timeout(FAREWELL, process.final_findings()).await.ok().and_then(|it| it.in_words("another agent"));
     let reason = if by_itself { process.exit_reason().await } else { String::new() };
     AgentEnd { reason, findings }
 }

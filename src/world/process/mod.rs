@@ -162,7 +162,10 @@ impl Spawn<'_> {
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark);
+        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark).env_remove(sandbox::surroundings::VARIABLE);
+        if self.confined.is_some() || sandbox::surroundings::is_inside() {
+            res.env(sandbox::surroundings::VARIABLE, "1");
+        }
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
         Ok((res, rest))

@@ -24,6 +24,8 @@ const MAX_LOCATIONS: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct KnownCall {
     pub report: Option<ReportedCall>,
+    /// The agent reported it, and did not only ask about it.
+    pub is_reported: bool,
     pub raw_input: Value,
     /// Paths and new texts of its diffs.
     pub diffs: Vec<(String, String)>,
@@ -52,7 +54,7 @@ impl PeerUpdates {
                 Some(Chunk::Text { text, signature }) => vec![Chunk::Thought { text, signature }],
                 _ => Vec::new(),
             },
-            "tool_call" | "tool_call_update" => self.take_call(update).into_iter().map(Chunk::Report).collect(),
+            "tool_call" | "tool_call_update" => self.take_report(update).into_iter().collect(),
             "plan" => {
                 let entries = update.get("entries").filter(|it| it.is_array()).cloned();
                 entries.map(|it| Chunk::Report(PeerReport::Plan(json!({ "entries": it })))).into_iter().collect()
@@ -66,8 +68,16 @@ impl PeerUpdates {
         }
     }
 
+    fn take_report(&mut self, update: &Value) -> Option<Chunk> {
+        let report = self.take_call(update)?;
+        if let Some(it) = update.get("toolCallId").and_then(Value::as_str).and_then(|id| self.calls.get_mut(id)) {
+            it.is_reported = true;
+        }
+        Some(Chunk::Report(PeerReport::Call(report)))
+    }
+
     /// Each update says what changed.
-    pub(super) fn take_call(&mut self, update: &Value) -> Option<PeerReport> {
+    pub(super) fn take_call(&mut self, update: &Value) -> Option<ReportedCall> {
         let id = update.get("toolCallId").and_then(Value::as_str).filter(|it| !it.is_empty() && it.len() <= 256)?;
         if self.calls.len() >= MAX_CALLS && !self.calls.contains_key(id) {
             return None;
@@ -106,7 +116,7 @@ impl PeerUpdates {
             report.text = text::head(&texts.join("\n"), MAX_TEXT).to_owned();
         }
         known.report = Some(report.clone());
-        Some(PeerReport::Call(report))
+        Some(report)
     }
 
     /// It says what the whole session cost by now.
@@ -138,7 +148,8 @@ impl PeerUpdates {
 
     /// Calls that have no end get one.
     pub fn end_calls(&mut self, why: &str) -> Vec<Chunk> {
-        let open = self.calls.values_mut().filter_map(|it| it.report.as_mut()).filter(|it| !it.state.has_ended());
+        let reported = self.calls.values_mut().filter(|it| it.is_reported);
+        let open = reported.filter_map(|it| it.report.as_mut()).filter(|it| !it.state.has_ended());
         let ended = open.map(|it| {
             it.state = ReportedState::Failed;
             it.text = format!("It has no result: {why}.");
