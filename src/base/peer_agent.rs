@@ -6,7 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{money::Money, path::AbsPath, tool::ToolKind, trust::ScriptHashes};
+use crate::base::{
+    money::Money,
+    path::AbsPath,
+    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
+    trust::ScriptHashes,
+};
 
 /// What castor drives as an agent of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +71,7 @@ impl ProgramAgent {
 pub const REQUEST_PERMISSION: &str = "request_permission";
 
 /// Tools that a program may call through castor: what ACP has for files and terminals.
-const PROGRAM_TOOLS: &[&str] = &["read_file", "write_file", "run_shell_command"];
+const PROGRAM_TOOLS: &[&str] = &[READ_FILE, WRITE_FILE, RUN_SHELL_COMMAND];
 
 /// The kind of a custom event about a call that another agent makes by itself: a [`ReportedCall`].
 pub const REPORTED_CALL: &str = "reported_call";

@@ -191,12 +191,11 @@ pub fn finish(
     if let Some(link) = parent.as_ref().filter(|_| shows_sessions(state.client.as_ref())) {
         subagents::show_state(&link.session, id, ended, lines);
     }
-    let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
-    if is_wanted {
-        let agent = session.record().principal.agent().unwrap_or_default();
-        let output = output(agent, id, result, stats);
-        end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
-    }
+    let Some(ParentLink { session: parent, effect, run, .. }) = parent else { return };
+    // Also where nobody waits for it any more: what it changed is found out on that way.
+    let agent = session.record().principal.agent().unwrap_or_default();
+    let output = output(agent, id, result, stats);
+    end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
 }
 

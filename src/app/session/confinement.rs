@@ -15,7 +15,7 @@ use crate::{
     engine::policy,
     world::{
         disk,
-        process::sandbox,
+        process::{sandbox, surroundings},
         secrets::Env,
         workspace::{self, folder_config::FolderConfig, saved},
     },
@@ -168,7 +168,7 @@ pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String>
 pub fn notice(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
     let left = ignored_folders(env, harmless, settings);
-    let inside = sandbox::surroundings::is_inside().then(|| text::end_sentence(sandbox::surroundings::INSIDE));
+    let inside = surroundings::is_inside().then(|| text::end_sentence(surroundings::INSIDE));
     let notices: Vec<String> = odd.chain(left).chain(inside).collect();
     (!notices.is_empty()).then(|| notices.join(" "))
 }
@@ -221,7 +221,7 @@ pub fn saved_grants(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: 
 fn sandbox_level(settings: &SandboxSettings, harmless: bool, available: bool) -> SandboxLevel {
     match settings.level {
         // Another castor's holds: what is asked for here would only fail.
-        _ if sandbox::surroundings::is_inside() => SandboxLevel::Off,
+        _ if surroundings::is_inside() => SandboxLevel::Off,
         _ if !harmless && available => SandboxLevel::ReadOnly,
         Some(it) => it,
         None if available => SandboxLevel::WorkspaceWrite,

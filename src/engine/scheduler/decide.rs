@@ -75,11 +75,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
         }
         // Its question is the asking.
         Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),
-        Decision::Ask if is_session_tool(&call.call.name) => {
-            // Of what another agent does by itself, a yes is to this one thing.
-            let grant = verdict.grant.filter(|_| !call.asks_only);
-            call.ask(cx, grant);
-        }
+        Decision::Ask if is_session_tool(&call.call.name) => call.ask(cx, verdict.grant.filter(|_| !call.asks_only)),
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.ask(cx, verdict.grant);

@@ -1,4 +1,4 @@
-//! The decision about a call that starts a sub-agent.
+//! The decision about a call that starts a sub-agent, and about what another agent does by itself.
 
 use super::{
     call::Call,
@@ -9,7 +9,7 @@ use super::{
 use crate::base::{
     agent::{AgentDefinition, AgentKind, AgentRun},
     peer_agent::PeerAgent,
-    tool::{PolicyClass, Targets, ToolKind, ToolOutput},
+    tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
 };
 
 impl Call {
@@ -26,6 +26,20 @@ impl Call {
             }
             Err(error) => self.end(cx.step, ToolOutput::failed(error)),
         }
+    }
+
+    /// It may be done: the agent does it.
+    pub(super) fn give_permission(&mut self, cx: &mut CallContext<'_, '_>) {
+        let changed = std::mem::take(&mut self.hook_effects.changed_args);
+        let output = match changed.is_empty() {
+            true => ToolOutput::text("Allowed."),
+            false => {
+                let why =
+                    format!("A hook wants other arguments ({}), which the agent cannot be given.", changed.join(", "));
+                ToolOutput::failed(ToolError::new("blocked_by_hook", why))
+            }
+        };
+        self.end(cx.step, output);
     }
 }
 

@@ -3,11 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::{call::Call, toolbox::CallContext};
 use crate::base::{
     peer_agent::REQUEST_PERMISSION,
     text,
-    tool::{ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+    tool::{ToolCall, ToolKind, ToolSpec, ToolTraits},
 };
 
 /// Longest words of the agent for what it wants, in characters.
@@ -46,20 +45,4 @@ pub(super) fn asked_call(call: &ToolCall) -> Option<ToolCall> {
 pub(super) fn title(call: &ToolCall) -> String {
     let said = call.args.get("title").and_then(Value::as_str).unwrap_or_default();
     format!("Permission: {}", text::first_line(said, MAX_TITLE))
-}
-
-impl Call {
-    /// It may be done: the agent does it.
-    pub(super) fn give_permission(&mut self, cx: &mut CallContext<'_, '_>) {
-        let changed = std::mem::take(&mut self.hook_effects.changed_args);
-        let output = match changed.is_empty() {
-            true => ToolOutput::text("Allowed."),
-            false => {
-                let why =
-                    format!("A hook wants other arguments ({}), which the agent cannot be given.", changed.join(", "));
-                ToolOutput::failed(ToolError::new("blocked_by_hook", why))
-            }
-        };
-        self.end(cx.step, output);
-    }
 }

@@ -265,11 +265,11 @@ pub struct CallMeta {
 #[derive(Default, JsonSchema, Serialize)]
 pub struct OwnCallMeta {
     /// The call failed, as it needs an approval and nobody can be asked.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub unasked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unasked: Option<bool>,
     /// Another agent made the call by itself, and says so: castor neither decided nor ran it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub reported: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<bool>,
 }
 
 /// Begins a terminal.

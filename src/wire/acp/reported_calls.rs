@@ -31,7 +31,7 @@ impl SessionView {
             SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(call.id, fields))
         } else {
             self.calls.insert(id.clone(), CallView::default());
-            let own = OwnCallMeta { reported: true, ..OwnCallMeta::default() };
+            let own = OwnCallMeta { reported: Some(true), ..OwnCallMeta::default() };
             let meta = CallMeta { castor: Some(own), ..CallMeta::default() }.into_map();
             let new = ToolCall::new(call.id, title).kind(kind).locations(places).status(status);
             SessionUpdate::ToolCall(new.content(content).meta(meta))

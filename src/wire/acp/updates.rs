@@ -422,7 +422,8 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
 }
 
 fn unasked_meta() -> Map<String, Value> {
-    CallMeta { castor: Some(OwnCallMeta { unasked: true, ..OwnCallMeta::default() }), ..CallMeta::default() }.into_map()
+    CallMeta { castor: Some(OwnCallMeta { unasked: Some(true), ..OwnCallMeta::default() }), ..CallMeta::default() }
+        .into_map()
 }
 
 /// The name once more, where clients look that are older than the field for it.

@@ -24,7 +24,7 @@ use crate::{
 };
 use connection::Incoming;
 pub use process::AgentLaunch;
-use process::{RunningAgent, StartError};
+use process::{AgentStartError, RunningAgent};
 
 /// Requests that come in one go are answered together.
 const SETTLE: Duration = Duration::from_millis(10);
@@ -221,10 +221,10 @@ fn value(params: &RawValue) -> Value {
     serde_json::from_str(params.get()).unwrap_or_default()
 }
 
-fn failure(why: StartError) -> Failure {
+fn failure(why: AgentStartError) -> Failure {
     match why {
-        StartError::SignIn(why) => Failure::new(FailureKind::Auth, why),
-        StartError::Failed(why) => garbage(why),
+        AgentStartError::SignIn(why) => Failure::new(FailureKind::Auth, why),
+        AgentStartError::Failed(why) => garbage(why),
     }
 }
 

@@ -41,7 +41,7 @@ pub struct AgentLaunch {
 }
 
 /// Why there is no agent.
-pub enum StartError {
+pub enum AgentStartError {
     /// The user has to sign in first.
     SignIn(String),
     Failed(String),
@@ -73,13 +73,13 @@ struct AgentEnd {
 
 impl RunningAgent {
     /// Starts the program, and makes a session. The text says what it is.
-    pub async fn start(launch: &AgentLaunch) -> Result<(Self, String), StartError> {
+    pub async fn start(launch: &AgentLaunch) -> Result<(Self, String), AgentStartError> {
         let line = launch.program.line();
         let (mut agent, facts) = match timeout(PATIENCE, Self::open(launch, line.clone())).await {
             Ok(it) => it?,
             Err(_) => {
                 let why = format!("`{line}` did not answer `initialize` within {} s", PATIENCE.as_secs());
-                return Err(StartError::Failed(why));
+                return Err(AgentStartError::Failed(why));
             }
         };
         agent.facts = facts;
@@ -94,8 +94,8 @@ impl RunningAgent {
         Ok((agent, text))
     }
 
-    async fn open(launch: &AgentLaunch, line: String) -> Result<(Self, PeerFacts), StartError> {
-        let failed = |why: String| StartError::Failed(format!("`{line}` could not be used: {why}"));
+    async fn open(launch: &AgentLaunch, line: String) -> Result<(Self, PeerFacts), AgentStartError> {
+        let failed = |why: String| AgentStartError::Failed(format!("`{line}` could not be used: {why}"));
         let (keeper, peer, incoming) = spawn(launch).await.map_err(&failed)?;
         let mut agent = Self {
             session: String::new(),
@@ -147,9 +147,9 @@ impl RunningAgent {
     }
 
     /// An error of its own, for people.
-    pub fn error_words(&self, why: &str) -> StartError {
+    pub fn error_words(&self, why: &str) -> AgentStartError {
         if why != SIGN_IN {
-            return StartError::Failed(format!("`{}` failed: {why}", self.line));
+            return AgentStartError::Failed(format!("`{}` failed: {why}", self.line));
         }
         let ways = match self.facts.sign_in.as_slice() {
             [] => String::new(),
@@ -157,7 +157,7 @@ impl RunningAgent {
         };
         let line = &self.line;
         let next = "then name its credentials in `readable` of the agent's file, or give its key in `env`";
-        StartError::SignIn(format!(
+        AgentStartError::SignIn(format!(
             "`{line}` wants you to sign in. Do that with this program in a terminal, {next}.{ways}"
         ))
     }

@@ -7,6 +7,7 @@ mod groups;
 mod pipes;
 pub mod sandbox;
 pub mod server_process;
+pub mod surroundings;
 mod table;
 mod terminal;
 
@@ -162,9 +163,9 @@ impl Spawn<'_> {
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark).env_remove(sandbox::surroundings::VARIABLE);
-        if self.confined.is_some() || sandbox::surroundings::is_inside() {
-            res.env(sandbox::surroundings::VARIABLE, "1");
+        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark).env_remove(surroundings::VARIABLE);
+        if self.confined.is_some() || surroundings::is_inside() {
+            res.env(surroundings::VARIABLE, "1");
         }
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };

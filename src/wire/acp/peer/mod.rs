@@ -1,11 +1,13 @@
 //! The client's side of ACP, as values: what castor says to another agent, and what that answers.
 
+mod peer_call;
 mod permission;
 mod requests;
 mod terminal_line;
 mod updates;
 
-pub use requests::{AnswerForm, PeerCall, PeerRequest, Refusal, Terminals, last_results};
+pub use peer_call::{PeerCall, Refusal};
+pub use requests::{AnswerForm, PeerRequest, Terminals, last_results};
 pub use updates::PeerUpdates;
 
 use serde_json::{Value, json};

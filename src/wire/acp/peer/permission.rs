@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{
-    requests::{PeerCall, Refusal},
+    peer_call::{PeerCall, Refusal},
     terminal_line::quote,
     updates::{KnownCall, PeerUpdates},
 };
 use crate::base::{
     peer_agent::REQUEST_PERMISSION,
-    tool::{RUN_SHELL_COMMAND, ToolKind},
+    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
 };
 
 /// Places that one question may be about: each is decided by itself.
@@ -78,7 +78,7 @@ fn asked_calls(known: &KnownCall) -> Vec<(&'static str, Value)> {
             vec![shell(format!("mv {}", places.iter().map(|it| quote(it)).collect::<Vec<_>>().join(" ")))]
         }
         (ToolKind::Read | ToolKind::Search, None) => {
-            places.iter().map(|it| ("read_file", json!({ "file_path": it }))).collect()
+            places.iter().map(|it| (READ_FILE, json!({ "file_path": it }))).collect()
         }
         _ => Vec::new(),
     }
@@ -86,7 +86,7 @@ fn asked_calls(known: &KnownCall) -> Vec<(&'static str, Value)> {
 
 fn write(place: &str, known: &KnownCall) -> (&'static str, Value) {
     let diff = known.diffs.iter().find(|it| it.0 == *place).map(|it| it.1.as_str());
-    ("write_file", json!({ "file_path": place, "content": diff.unwrap_or_default() }))
+    (WRITE_FILE, json!({ "file_path": place, "content": diff.unwrap_or_default() }))
 }
 
 /// A line, or the words of one: `["bash", "-lc", "make"]`.

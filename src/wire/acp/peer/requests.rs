@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
+    peer_call::{PeerCall, Refusal},
     permission::{self, PermissionOptions},
     terminal_line::{EndedTerminal, command_args},
     updates::PeerUpdates,
@@ -12,18 +13,11 @@ use super::{
 use crate::base::{
     content::{Part, joined_text},
     history::TurnPart,
-    tool::{CallResult, RUN_SHELL_COMMAND},
+    tool::{CallResult, READ_FILE, RUN_SHELL_COMMAND, WRITE_FILE},
 };
 
 /// Terminals that are kept.
 const MAX_TERMINALS: usize = 256;
-
-/// A call of castor's that a request waits for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PeerCall {
-    pub name: &'static str,
-    pub args: Value,
-}
 
 /// What a request comes to.
 #[derive(Debug, PartialEq)]
@@ -32,23 +26,6 @@ pub enum PeerRequest {
     Answered(Result<Value, Refusal>),
     /// It waits for these.
     Waits { calls: Vec<PeerCall>, form: AnswerForm },
-}
-
-/// An error as an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    pub code: i64,
-    pub message: String,
-}
-
-impl Refusal {
-    fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
-    }
-
-    pub(super) fn invalid(key: &str) -> Self {
-        Self::new(-32602, format!("{key} is missing or not of its kind"))
-    }
 }
 
 /// How results become an answer.
@@ -81,9 +58,9 @@ impl PeerRequest {
         let waits = |name, args, form| Self::Waits { calls: vec![PeerCall { name, args }], form };
         let read = match method {
             "fs/read_text_file" => {
-                read_args(params).map(|(args, until)| waits("read_file", args, AnswerForm::Text { until }))
+                read_args(params).map(|(args, until)| waits(READ_FILE, args, AnswerForm::Text { until }))
             }
-            "fs/write_text_file" => write_args(params).map(|args| waits("write_file", args, AnswerForm::Written)),
+            "fs/write_text_file" => write_args(params).map(|args| waits(WRITE_FILE, args, AnswerForm::Written)),
             "terminal/create" => command_args(params).map(|args| {
                 let limit =
                     params.get("outputByteLimit").and_then(Value::as_u64).and_then(|it| usize::try_from(it).ok());

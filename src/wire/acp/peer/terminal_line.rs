@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::requests::Refusal;
+use super::peer_call::Refusal;
 use crate::base::text;
 
 /// A command that has ended: castor answers for its terminal when all is known.

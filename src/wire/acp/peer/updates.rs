@@ -1,4 +1,4 @@
-//! What another agent says while it works, as chunks: text, thoughts, and reports of its own calls, plan and costs.
+//! Updates of another agent as chunks of an answer, and reports of its own calls, plan and cost.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,6 @@ use serde_saphyr::Spanned;
 use super::{
     ToolLookup,
     front_matter::{self, FileFault, KeyNames},
-    program_keys,
     values::{AgentName, Amount, Description, ObjectSchema, Temperature, Text},
 };
 use crate::base::{
@@ -175,18 +174,12 @@ enum TransportWord {
 pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
     match kind(yaml)? {
         AgentKind::Local => local(yaml, body, tools),
-        AgentKind::Acp => program_keys::read(yaml, body, tools),
         kind => composite(front_matter::read(yaml)?, kind),
     }
 }
 
-/// The programs that a file would start, and the servers that it would reach, as settings would say it.
+/// The MCP servers that a local agent's file would start or reach, as settings would say it.
 pub fn servers(yaml: &str) -> Option<Value> {
-    match kind(yaml).ok()? {
-        AgentKind::Local => (),
-        AgentKind::Acp => return program_keys::program(yaml),
-        _ => return None,
-    }
     let keys: ToolKeys = front_matter::read(yaml).ok()?;
     let server = |it: &ServerKeys| json!({ "command": it.command, "args": it.args, "env": it.env, "cwd": it.cwd, "url": it.url, "httpUrl": it.http_url });
     let servers: serde_json::Map<String, Value> =
@@ -194,7 +187,11 @@ pub fn servers(yaml: &str) -> Option<Value> {
     Some(json!({ "mcpServers": servers }))
 }
 
-fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
+/// What kind of agent a file defines.
+///
+/// # Errors
+/// No kind of castor's.
+pub fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
     let not_yet = |at, what: &str| Err(FileFault::new(Some(at), format!("{what} are not supported yet")));
     let first = yaml.lines().enumerate().skip(1).find(|(_, it)| !it.trim().is_empty());
     if let Some((n, _)) = first.filter(|(_, it)| it.starts_with("- ")) {
