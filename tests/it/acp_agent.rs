@@ -130,7 +130,7 @@ impl Agent {
                 eprintln!("panicked: out of luck");
                 exit(7);
             }
-            "child" => _ = std::process::Command::new("sleep").arg("3333").spawn().unwrap(),
+            "child" => _ = std::process::Command::new("sh").args(["-c", "sleep 3333 &"]).status().unwrap(),
             "refuse" => return Some("refusal"),
             "hang" => {
                 while let Some(it) = self.next() {

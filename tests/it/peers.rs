@@ -51,8 +51,8 @@ fn until(client: &mut Client, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
 /// What the call came to.
 fn outcome(client: &mut Client) -> String {
     let told = until(client, |it| it["id"] == "p");
-    let updates = told.iter().map(|it| &it["params"]["update"]);
-    let ended = updates.filter(|it| it["status"] == "completed" || it["status"] == "failed").next_back();
+    let mut updates = told.iter().map(|it| &it["params"]["update"]);
+    let ended = updates.rfind(|it| it["status"] == "completed" || it["status"] == "failed");
     ended.expect("the call has an end").to_string()
 }
 
@@ -72,6 +72,26 @@ fn castor_is_an_agent_of_castor() {
     let ended = outcome(&mut client);
     assert!(ended.contains("I made it.") && ended.contains("\"status\":\"completed\""), "{ended}");
     assert_eq!(fs::read_to_string(sandbox.workspace().join("made.txt")).unwrap(), "x");
+    client.end().unwrap();
+}
+
+/// What it wrote by itself until then is undone, as soon as its process is gone.
+#[test]
+fn a_cancelled_agent_is_undone() {
+    let mut sandbox = Sandbox::new();
+    let (file, made) = (own_agent(&sandbox), sandbox.workspace().join("made.txt"));
+    let mut client = started(&mut sandbox, &file, &format!("write {} x\ntool Wait\nhang", made.display()));
+    let told = until(&mut client, is_at_work);
+    let session = told.iter().find_map(|it| it["params"]["sessionId"].as_str()).unwrap().to_owned();
+    client.notify("session/cancel", json!({"sessionId": session}));
+    until(&mut client, |it| it["id"] == "p");
+    assert!(made.exists());
+    let start = Instant::now();
+    while made.exists() {
+        assert!(start.elapsed() < WATCHDOG, "it is not undone");
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/undo"}]});
+        client.result("session/prompt", prompt).unwrap();
+    }
     client.end().unwrap();
 }
 

@@ -29,12 +29,12 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
         return (Agents::default(), Vec::new());
     }
     let FoundAgents { mut definitions, warnings } = ground.agents(&tool_name);
-    // As servers: the folder could put a program in their way.
-    definitions.retain(|it| ground.trust.is_trusted() || it.descriptor.executor != AgentKind::Acp);
     for it in &mut definitions {
         if let Some(change) = wanted.overrides.get(&it.descriptor.name) {
             apply(change, it);
         }
+        // As servers: the folder could put a program in their way.
+        it.enabled &= ground.trust.is_trusted() || it.descriptor.executor != AgentKind::Acp;
         bind_program(it, ground);
         if let AgentRun::Local(run) = &mut it.run {
             run.model = run.model.take().filter(|it| has_meaning(it, &settings.models.aliases));

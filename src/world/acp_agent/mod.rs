@@ -24,7 +24,7 @@ use crate::{
 };
 use connection::Incoming;
 pub use process::AgentLaunch;
-use process::{AgentStartError, RunningAgent};
+use process::{AgentStartError, GONE, RunningAgent};
 
 /// Requests that come in one go are answered together.
 const SETTLE: Duration = Duration::from_millis(10);
@@ -64,6 +64,12 @@ enum Pause {
     Ended(Result<Value, String>),
     /// The agent is gone, or cannot be understood.
     Broken(&'static str),
+}
+
+impl Pause {
+    fn of(answer: Result<Value, String>) -> Self {
+        if answer.as_ref().is_err_and(|it| it == GONE) { Self::Broken(GONE) } else { Self::Ended(answer) }
+    }
 }
 
 impl AcpAgent {
@@ -138,14 +144,14 @@ impl Conversation {
                 true => tokio::select! {
                     biased;
                     it = self.agent.incoming.recv() => it,
-                    it = &mut self.answer => return Pause::Ended(it),
+                    it = &mut self.answer => return Pause::of(it),
                 },
                 false => match timeout(SETTLE, self.agent.incoming.recv()).await {
                     Ok(it) => it,
                     Err(_) => return Pause::Calls,
                 },
             };
-            let Some(message) = message else { return Pause::Broken("it closed the connection") };
+            let Some(message) = message else { return Pause::Broken(GONE) };
             if let Some(pause) = self.take(message, sink).await {
                 return pause;
             }

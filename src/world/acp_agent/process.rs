@@ -114,12 +114,13 @@ impl RunningAgent {
                     Some(Incoming::Noise(_)) if n_noise < super::MAX_NOISE => n_noise += 1,
                     Some(Incoming::Noise(_)) => break Err("what it writes is no ACP".to_owned()),
                     Some(_) => (),
-                    None => return Err(failed(agent.end_words("it closed the connection").await)),
+                    None => break Err(GONE.to_owned()),
                 },
             }
         };
         match answer.and_then(|it| PeerFacts::read(&it)) {
             Ok(facts) => Ok((agent, facts)),
+            Err(why) if why == GONE => Err(failed(agent.end_words(GONE).await)),
             Err(why) => {
                 agent.stop().await;
                 Err(failed(why))
@@ -136,7 +137,7 @@ impl RunningAgent {
                     let more = it.data().map(|it| format!(" ({})", it.get())).unwrap_or_default();
                     format!("{}{more}", it.message())
                 }
-                _ => "it closed the connection".to_owned(),
+                _ => GONE.to_owned(),
             })
         })
     }
@@ -186,6 +187,8 @@ impl RunningAgent {
     }
 }
 
+/// What is known at once of the end of a process; its exit says more.
+pub const GONE: &str = "it closed the connection";
 /// In place of an agent's own words.
 const SIGN_IN: &str = "auth_required";
 
