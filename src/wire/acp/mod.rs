@@ -17,6 +17,7 @@ mod replay;
 mod reported_calls;
 pub mod rewind;
 pub mod session;
+pub mod state;
 pub mod subagents;
 pub mod terminals;
 pub mod tool_calls;
