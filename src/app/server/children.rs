@@ -197,7 +197,7 @@ pub fn finish(
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     // Also where nobody waits for it any more: what it changed is found out on that way.
     let agent = session.record().principal.agent().unwrap_or_default();
-    let changes = is_wanted.then(|| run_state(session.spec(), session.record(), &result)).unwrap_or_default();
+    let changes = if is_wanted { run_state(session.spec(), session.record(), &result) } else { Default::default() };
     let output = ToolOutput { state: changes, ..output(agent, id, result, stats) };
     end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
