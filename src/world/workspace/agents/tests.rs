@@ -134,9 +134,9 @@ fn files_of_castor_and_gemini_cli() {
             "---\nname: a\ndescription: d\ninput: {type: string}\n---\nT",
             "4:8: should be a JSON schema with type: object and properties",
         ),
-        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, sequential, parallel or loop"),
+        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, acp, sequential, parallel or loop"),
         ("---\nkind: remote\nname: a\n---\n", "2:7: agents of the kind remote are not supported yet"),
-        ("---\nkind: acp\nname: a\ndescription: d\n---\n", "2:1: missing field `command`"),
+        ("---\nkind: acp\nname: a\ndescription: d\n---\n", "4:1: missing field `command`"),
         (
             "---\nkind: acp\nname: a\ndescription: d\ncommand: x\nargs: [y]\nenv: {K: v}\nreadable: [~/z]\n---\n",
             "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], network: true, readable: [\"~/z\"] })",
