@@ -142,6 +142,11 @@ pub enum Fact {
         agent: String,
         enabled: bool,
     },
+    /// What the next run of an agent that is not castor's begins with.
+    PeerMemory {
+        agent: String,
+        memory: String,
+    },
     /// How far turns and session may go from now on, whatever the settings say; `None`: as those say.
     Limits {
         limits: Option<Limits>,

@@ -18,7 +18,7 @@ use crate::{
         model::{model_factory::ModelContext, reachability},
         session::{
             live_session::{LiveSession, ParentLink},
-            peers::peer_generator,
+            peers::{PeerHands, peer_generator},
             place::load_ground,
             session_resources::{ChildProcesses, SessionClosed, SessionResources},
         },
@@ -30,8 +30,9 @@ use crate::{
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
-        peer_agent::PeerAgent,
+        peer_agent::{PEER_MEMORY, PeerAgent},
         prompt_stats::PromptStats,
+        text::wrap_untrusted,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
     engine::{
@@ -86,7 +87,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let resources = match &model {
         ChildModel::Named(_) if is_same_model => resources,
         ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned())?,
-        ChildModel::Peer { peer, .. } => with_peer(resources, peer)?,
+        ChildModel::Peer { peer, memory, .. } => with_peer(state, resources, peer, memory.as_deref())?,
     };
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
@@ -139,8 +140,15 @@ fn with_model(
 
 /// # Errors
 /// For the model: the peer cannot be driven.
-fn with_peer(resources: SessionResources, peer: &PeerAgent) -> Result<SessionResources, String> {
-    let generator = peer_generator(peer, &resources)?;
+fn with_peer(
+    state: &State,
+    resources: SessionResources,
+    peer: &PeerAgent,
+    memory: Option<&str>,
+) -> Result<SessionResources, String> {
+    let (ground, _) = load_ground(&state.options, &state.env, &resources.cwd);
+    let hands = PeerHands { http: state.models.http(), env: ground.env.clone() };
+    let generator = peer_generator(peer, memory, &resources, hands)?;
     Ok(SessionResources { generator, ..resources })
 }
 
@@ -154,7 +162,7 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
         EventKind::ToolUpdate { update, .. } => {
             matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { display: Some(_) })
         }
-        EventKind::Custom { kind, .. } => kind == NOTICE,
+        EventKind::Custom { kind, .. } => kind == NOTICE || kind == PEER_MEMORY,
         EventKind::ToolRequest { .. }
         | EventKind::ToolResponse { .. }
         | EventKind::Usage { .. }
@@ -194,7 +202,8 @@ pub fn finish(
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     if is_wanted {
         let agent = session.record().principal.agent().unwrap_or_default();
-        let output = output(agent, id, result, stats);
+        let is_foreign = session.spec().toolbox.task.as_ref().is_some_and(|it| it.is_of_peer());
+        let output = output((agent, is_foreign), id, result, stats);
         end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     }
     note_waiting(state, &parent, lines);
@@ -241,24 +250,34 @@ fn end_call(tasks: &mut Tasks, parent: Option<&LiveSession>, (effect, run): (Eff
     }
 }
 
-/// What the call returns.
-fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptStats>) -> ToolOutput {
+/// What the call returns. The words of a foreign agent are no orders.
+fn output(
+    (agent, is_foreign): (&str, bool),
+    id: &SessionId,
+    it: AgentResult,
+    stats: Option<&PromptStats>,
+) -> ToolOutput {
+    let marked = || match is_foreign {
+        true => wrap_untrusted(&it.result).unwrap_or_default(),
+        false => it.result.clone(),
+    };
     let reason = it.terminate_reason;
     let mut data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason });
     if let (Some(stats), Some(members)) = (stats, data.as_object_mut()) {
         members.extend(spent(stats));
     }
     let output = match reason {
+        TerminateMode::Error if is_foreign => {
+            let content = vec![Part::text(format!("Subagent '{agent}' failed. Error:\n{}", marked()))];
+            ToolOutput { content, ..failed(agent, &it.result) }
+        }
         TerminateMode::Error => failed(agent, &it.result),
         TerminateMode::Aborted => {
             ToolOutput::failed(ToolError::new("cancelled", format!("Subagent '{agent}' was cancelled.")))
         }
         _ => {
-            let text = format!(
-                "Subagent '{agent}' finished.\nTermination Reason: {}\nResult:\n{}",
-                reason.as_str(),
-                it.result
-            );
+            let text =
+                format!("Subagent '{agent}' finished.\nTermination Reason: {}\nResult:\n{}", reason.as_str(), marked());
             ToolOutput { display: Some(Display::Text { text: it.result }), ..ToolOutput::text(text) }
         }
     };

@@ -93,6 +93,8 @@ struct SessionChoices {
     next_agent: Option<Principal>,
     /// Agents that were switched on or off.
     switched_agents: BTreeMap<String, bool>,
+    /// What runs of agents that are not castor's left to the next ones.
+    peer_memory: BTreeMap<String, String>,
 }
 
 /// What became of what was allowed for longer.
@@ -254,6 +256,11 @@ impl Record {
         self.past.choices.switched_agents.get(agent).copied()
     }
 
+    /// What the last run of an agent that is not castor's left to the next one.
+    pub fn peer_memory(&self, agent: &str) -> Option<&str> {
+        self.past.choices.peer_memory.get(agent).map(String::as_str)
+    }
+
     /// What was used up of what may be limited.
     pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
         self.past.meter.limit_usage(span)
@@ -333,6 +340,7 @@ impl Record {
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
             Fact::Cleared => {
                 self.past.history.clear();
+                self.past.choices.peer_memory.clear();
                 self.past.compressed_at = None;
             }
             Fact::Hooked { context, retracts, .. } => {
@@ -344,6 +352,7 @@ impl Record {
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::Agent { agent } => self.choose_agent(agent.clone()),
             Fact::AgentSwitched { agent, enabled } => self.switch_agent(agent.clone(), *enabled),
+            Fact::PeerMemory { agent, memory } => self.keep_peer_memory(agent.clone(), memory.clone()),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -391,6 +400,10 @@ impl Record {
 
     fn switch_agent(&mut self, agent: String, enabled: bool) {
         self.past.choices.switched_agents.insert(agent, enabled);
+    }
+
+    fn keep_peer_memory(&mut self, agent: String, memory: String) {
+        self.past.choices.peer_memory.insert(agent, memory);
     }
 
     fn choose(&mut self, model: &str, window: u64) {

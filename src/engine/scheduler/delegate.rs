@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::complete_task;
 use crate::base::{
-    agent::{AgentDefinition, AgentOutput, Agents, INVOKE_AGENT},
+    agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, INVOKE_AGENT},
+    peer_agent::PeerAgent,
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
+use crate::engine::policy::{self, Rule};
 
 /// Starts any agent with a text.
 pub const INVOKE: &str = INVOKE_AGENT;
@@ -41,6 +43,11 @@ pub enum ResultForm {
 impl AgentTask {
     pub(in crate::engine) fn submits(&self) -> bool {
         matches!(self.result, ResultForm::Submission(_))
+    }
+
+    /// Whether something else than a model answers in its session.
+    pub fn is_of_peer(&self) -> bool {
+        self.result == ResultForm::Answer
     }
 
     /// What a submission has to look like, where it is not a text.
@@ -120,6 +127,19 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
         },
         "required": ["agent_name", "prompt"]
     })
+}
+
+/// Each call of a remote agent is asked about, as Gemini CLI does: its prompt leaves this machine.
+pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
+    let names = agents.iter().filter(|it| it.enabled && it.descriptor.executor == AgentKind::Remote);
+    names.map(|it| policy::remote_agent_rule(&it.descriptor.name)).collect()
+}
+
+/// Why a call of such an agent is asked about.
+pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Option<String> {
+    let AgentRun::Peer(peer) = &find(agents, agent_name(call))?.run else { return None };
+    let PeerAgent::Remote(it) = &**peer else { return None };
+    Some(format!("the prompt goes to the remote agent {} at {}", it.name, it.card.place()))
 }
 
 /// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.

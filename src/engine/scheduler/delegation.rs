@@ -17,7 +17,12 @@ impl Call {
         match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
             Ok(it) => {
                 let targets = Targets { title: delegation_title(&self.call), ..Targets::default() };
-                self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
+                self.display.kind = match it.agent.descriptor.executor {
+                    // It touches no file here.
+                    AgentKind::Remote => ToolKind::Fetch,
+                    _ if looks_only(cx, it.agent) => ToolKind::Think,
+                    _ => ToolKind::Other,
+                };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
                 decide(self, cx, targets, Vec::new());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     complete_task,
-    delegate::{AgentTask, ResultForm, agent_tools, fits_tool, unauthorized},
+    delegate::{AgentTask, ResultForm, agent_tools, fits_tool, remote_rules, unauthorized},
     plan::Planning,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
@@ -151,7 +151,9 @@ impl Toolbox {
             keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&self.rules, it, None, self.interactive))
         });
         let (own_tools, tools) = (sorted(&self.own_tools, &more), sorted(&self.tools, &more));
-        Self { agents, known_tools, own_tools, tools, hidden: hidden.into(), ..self }
+        let asks = remote_rules(&agents);
+        let rules = if asks.is_empty() { self.rules } else { Arc::new((*self.rules).clone().with(asks)) };
+        Self { agents, known_tools, own_tools, tools, rules, hidden: hidden.into(), ..self }
     }
 
     /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
@@ -165,7 +167,8 @@ impl Toolbox {
             | PolicyClass::ExitPlan => false,
         };
         let is_shared = |it: &&ToolSpec| self.owner(&it.name).is_none();
-        let its = self.tools.iter().filter(is_for_agents).filter(is_shared);
+        let asks = |it: &&ToolSpec| matches!(agent.run, AgentRun::Peer(_)) && it.traits.class == PolicyClass::Question;
+        let its = self.tools.iter().filter(|it| is_for_agents(it) || asks(it)).filter(is_shared);
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 

@@ -8,6 +8,7 @@ use crate::{
         event::{EventKind, Speaker},
         ids::{CallId, MessageId},
         model::{Chunk, Finish, Purpose, Usage},
+        peer_agent::{PEER_MEMORY, PeerReport},
         tool::ToolCall,
     },
     engine::{
@@ -120,6 +121,10 @@ impl Response {
             }
             Chunk::Usage(usage) => self.usage = Some(usage),
             Chunk::Finish(finish) => self.finish = Some(finish),
+            Chunk::Report(PeerReport::Memory(it)) => {
+                let data = serde_json::json!({ "memory": it });
+                step.emit_event(EventKind::Custom { kind: PEER_MEMORY.to_owned(), data });
+            }
         }
     }
 

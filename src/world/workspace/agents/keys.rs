@@ -12,6 +12,7 @@ use serde_saphyr::Spanned;
 use super::{
     ToolLookup,
     front_matter::{self, FileFault, KeyNames},
+    remote_keys,
     values::{AgentName, Amount, Description, ObjectSchema, Temperature, Text},
 };
 use crate::base::{
@@ -39,8 +40,8 @@ pub struct Draft {
 #[derive(Deserialize)]
 struct Head {
     kind: Option<Spanned<String>>,
-    agent_card_url: Option<Spanned<IgnoredAny>>,
-    agent_card_json: Option<Spanned<IgnoredAny>>,
+    agent_card_url: Option<IgnoredAny>,
+    agent_card_json: Option<IgnoredAny>,
 }
 
 /// Keys of a local agent. Each struct below has a part of them.
@@ -174,6 +175,7 @@ enum TransportWord {
 pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
     match kind(yaml)? {
         AgentKind::Local => local(yaml, body, tools),
+        AgentKind::Remote => remote_keys::read(yaml, tools),
         kind => composite(front_matter::read(yaml)?, kind),
     }
 }
@@ -194,21 +196,20 @@ fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
         return not_yet((n + 1, 1), "lists of remote agents");
     }
     let head: Head = front_matter::read(yaml)?;
-    if let Some(it) = head.agent_card_url.or(head.agent_card_json).filter(|_| head.kind.is_none()) {
-        return not_yet(place(&it), "remote agents");
-    }
-    let Some(kind) = head.kind else { return Ok(AgentKind::Local) };
+    let has_card = head.agent_card_url.is_some() || head.agent_card_json.is_some();
+    let Some(kind) = head.kind else { return Ok(if has_card { AgentKind::Remote } else { AgentKind::Local }) };
     match kind.value.as_str() {
         "local" => Ok(AgentKind::Local),
         "sequential" => Ok(AgentKind::Sequential),
         "parallel" => Ok(AgentKind::Parallel),
         "loop" => Ok(AgentKind::Loop),
-        it @ ("remote" | "acp") => not_yet(place(&kind), &format!("agents of the kind {it}")),
-        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, sequential, parallel or loop")),
+        "remote" => Ok(AgentKind::Remote),
+        it @ "acp" => not_yet(place(&kind), &format!("agents of the kind {it}")),
+        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, remote, sequential, parallel or loop")),
     }
 }
 
-fn place<T>(it: &Spanned<T>) -> (usize, usize) {
+pub(super) fn place<T>(it: &Spanned<T>) -> (usize, usize) {
     (it.referenced.line() as usize, it.referenced.column() as usize)
 }
 

@@ -3,6 +3,7 @@
 mod claude;
 mod front_matter;
 mod keys;
+mod remote_keys;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +102,9 @@ pub fn parse(
             // A repository must not answer its own question.
             (server.trust, server.confined, server.of_project) = (false, true, true);
         }
+    }
+    if let (AgentOrigin::Workspace(_), AgentRun::Peer(it)) = (&definition.origin, &definition.run) {
+        remote_keys::check_workspace(it)?;
     }
     Ok((definition, draft.notes))
 }

@@ -1,0 +1,540 @@
+//! Remote agents over A2A, against a server of a few lines: both bindings, their faults, cancel, keys and memory.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Sandbox};
+
+/// A request as the server got it.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// `POST /path`.
+    line: String,
+    headers: String,
+    body: Value,
+}
+
+impl Asked {
+    /// The A2A method, whatever the binding.
+    fn method(&self) -> &'static str {
+        let name = self.body["method"].as_str().unwrap_or_default();
+        let rest = [
+            ("message:send", "SendMessage"),
+            ("message:stream", "SendStreamingMessage"),
+            (":cancel", "CancelTask"),
+            (":subscribe", "SubscribeToTask"),
+            ("/tasks/", "GetTask"),
+            ("agent-card", "card"),
+        ];
+        let rpc = rest.iter().find(|(_, method)| *method == name);
+        rpc.or_else(|| rest.iter().find(|(path, _)| self.line.contains(path))).map_or("?", |it| it.1)
+    }
+
+    fn message(&self) -> &Value {
+        if self.body["method"].is_string() { &self.body["params"]["message"] } else { &self.body["message"] }
+    }
+
+    fn text(&self) -> &str {
+        self.message()["parts"][0]["text"].as_str().unwrap_or_default()
+    }
+}
+
+/// What the server does with a request.
+enum Answer {
+    /// One result.
+    One(Value),
+    Events(Vec<Value>),
+    /// The same, but the connection stays open without a further event.
+    Hang(Vec<Value>),
+    /// Status line, headers and body as they are.
+    Raw(String),
+}
+
+#[derive(Default)]
+struct Log {
+    asked: Mutex<Vec<Asked>>,
+    more: Condvar,
+}
+
+struct Remote {
+    port: u16,
+    log: Arc<Log>,
+}
+
+impl Remote {
+    fn start(rest: bool, answer: impl Fn(&Asked, usize) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, log) = (listener.local_addr().unwrap().port(), Arc::new(Log::default()));
+        let (seen, answer) = (log.clone(), Arc::new(answer));
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let (seen, answer) = (seen.clone(), answer.clone());
+                thread::spawn(move || serve(socket, rest, &seen, &*answer));
+            }
+        });
+        Self { port, log }
+    }
+
+    fn asked(&self, method: &str) -> Vec<Asked> {
+        self.log.asked.lock().unwrap().iter().filter(|it| it.method() == method).cloned().collect()
+    }
+
+    /// Waits for a request of this method.
+    fn wait_for(&self, method: &str) {
+        let guard = self.log.asked.lock().unwrap();
+        let limit = std::time::Duration::from_secs(20);
+        let is_missing = |it: &mut Vec<Asked>| !it.iter().any(|it| it.method() == method);
+        let (guard, waited) = self.log.more.wait_timeout_while(guard, limit, is_missing).unwrap();
+        assert!(!waited.timed_out(), "no {method}: {guard:?}");
+    }
+}
+
+fn serve(socket: TcpStream, rest: bool, log: &Log, answer: &dyn Fn(&Asked, usize) -> Answer) {
+    let mut reader = BufReader::new(socket.try_clone().unwrap());
+    let Some(asked) = read(&mut reader) else { return };
+    let count = {
+        let mut all = log.asked.lock().unwrap();
+        all.push(asked.clone());
+        log.more.notify_all();
+        all.iter().filter(|it| it.method() == asked.method()).count()
+    };
+    let wrap = |it: Value| match rest || asked.method() == "card" {
+        true => it,
+        false => json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": it }),
+    };
+    let events = |all: Vec<Value>| all.into_iter().map(|it| format!("data: {}\n\n", wrap(it))).collect::<String>();
+    let (text, hangs) = match answer(&asked, count) {
+        Answer::One(it) => (http("200 OK", "application/json", &wrap(it).to_string()), false),
+        Answer::Events(all) => (http("200 OK", "text/event-stream", &events(all)), false),
+        Answer::Hang(all) => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            (head.to_owned() + &events(all), true)
+        }
+        Answer::Raw(it) => (it, false),
+    };
+    let mut socket = socket;
+    _ = socket.write_all(text.as_bytes());
+    if hangs {
+        // Until the other side goes.
+        _ = socket.read(&mut [0]);
+    }
+}
+
+fn http(status: &str, kind: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
+
+fn read(reader: &mut impl BufRead) -> Option<Asked> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|it| *it > 0)?;
+    let (mut headers, mut length) = (String::new(), 0);
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        if header.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(": ") {
+            let name = name.to_ascii_lowercase();
+            length = if name == "content-length" { value.trim().parse().ok()? } else { length };
+            headers += &format!("{name}: {}\n", value.trim());
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let line = line.rsplit_once(' ').map_or(String::new(), |it| it.0.to_owned());
+    Some(Asked { line, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+}
+
+fn card(asked: &Asked, rest: bool, streams: bool) -> Value {
+    let host = asked.headers.lines().find_map(|it| it.strip_prefix("host: ")).unwrap();
+    card_at(&format!("http://{host}/a2a"), rest, streams)
+}
+
+fn card_at(url: &str, rest: bool, streams: bool) -> Value {
+    let binding = if rest { "HTTP+JSON" } else { "JSONRPC" };
+    let interface = json!({ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" });
+    json!({ "name": "Weather", "description": "Knows the weather.", "version": "1", "skills": [],
+        "capabilities": { "streaming": streams }, "supportedInterfaces": [interface] })
+}
+
+fn says(text: &str) -> Value {
+    json!({ "messageId": text, "role": "ROLE_AGENT", "parts": [{ "text": text }] })
+}
+
+fn status(state: &str, said: Option<&str>) -> Value {
+    let mut status = json!({ "state": format!("TASK_STATE_{state}") });
+    said.into_iter().for_each(|it| status["message"] = says(it));
+    json!({ "statusUpdate": { "taskId": "t1", "contextId": "ctx", "status": status } })
+}
+
+fn artifact(text: &str, append: bool) -> Value {
+    let artifact = json!({ "artifactId": "a", "name": "forecast", "parts": [{ "text": text }] });
+    json!({ "artifactUpdate": { "taskId": "t1", "contextId": "ctx", "artifact": artifact, "append": append } })
+}
+
+fn task(state: &str, artifact: Option<&str>) -> Value {
+    let artifacts: Vec<Value> = artifact
+        .map(|it| json!({ "artifactId": "a", "name": "forecast", "parts": [{ "text": it }] }))
+        .into_iter()
+        .collect();
+    let status = json!({ "state": format!("TASK_STATE_{state}") });
+    json!({ "id": "t1", "contextId": "ctx", "status": status, "artifacts": artifacts })
+}
+
+/// A castor with the remote agent `weather`.
+struct Scene {
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    /// `calls`: for how many prompts the model has a call of the agent, and an answer with its result behind it.
+    fn new(port: u16, keys: &str, calls: usize) -> Self {
+        let mut sandbox = Sandbox::new();
+        let line = |it: &str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
+        let call = line("call invoke_agent {\"agent_name\":\"weather\",\"prompt\":\"Rain?\"}");
+        let script = sandbox.write("script.jsonl", &(call + &line("text \"Done.\"")).repeat(calls));
+        let url = format!("http://127.0.0.1:{port}");
+        let file = format!("---\nname: weather\nagent_card_url: {url}\n{keys}---\n");
+        sandbox.write("home/.castor/agents/weather.md", &file);
+        sandbox.write("home/.castor/settings.json", "{\"general\": {\"maxAttempts\": 2}}");
+        sandbox.args.extend(["--fake-responses".into(), script.into()]);
+        Self { sandbox }
+    }
+
+    fn yolo(mut self) -> Self {
+        self.sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
+        self
+    }
+
+    fn open(&self) -> (Client, String) {
+        let mut client = Client::start(&self.sandbox);
+        client.initialize(&json!({ "elicitation": { "form": {} } })).unwrap();
+        let session = client.new_session(&self.sandbox.workspace()).unwrap();
+        (client, session)
+    }
+
+    /// All that the client is told of one prompt.
+    fn play(&self) -> String {
+        let (mut client, session) = self.open();
+        prompt(&mut client, &session)
+    }
+}
+
+fn prompt(client: &mut Client, session: &str) -> String {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    let (_, messages) = client.call("session/prompt", params).unwrap();
+    messages.iter().map(|it| it.to_string() + "\n").collect()
+}
+
+#[test]
+fn status_and_artifacts_stream_over_both_bindings() {
+    for rest in [false, true] {
+        let remote = Remote::start(rest, move |asked, _| match asked.method() {
+            "card" => Answer::One(card(asked, rest, true)),
+            _ => Answer::Events(vec![
+                status("SUBMITTED", None),
+                status("WORKING", Some("Asking the satellite")),
+                artifact("Rain ", false),
+                artifact("until noon.", true),
+                status("COMPLETED", Some("All there.")),
+            ]),
+        });
+        let said = Scene::new(remote.port, "", 1).yolo().play();
+        for it in ["Submitted", "Asking the satellite", "Artifact forecast", "Artifact (forecast):\\nRain until noon."] {
+            assert!(said.contains(it), "{rest} {it}: {said}");
+        }
+        assert!(said.contains("All there."), "{said}");
+        let asked = remote.asked("SendStreamingMessage");
+        assert_eq!((asked.len(), asked[0].text()), (1, "Rain?"));
+        assert!(asked[0].headers.contains("a2a-version: 1.0"), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_stream_is_looked_at_until_it_is_done() {
+    for rest in [false, true] {
+        let remote = Remote::start(rest, move |asked, _| match asked.method() {
+            "card" => Answer::One(card(asked, rest, false)),
+            "SendMessage" => Answer::One(json!({ "task": task("WORKING", None) })),
+            _ => Answer::One(task("COMPLETED", Some("Sun."))),
+        });
+        let said = Scene::new(remote.port, "", 1).yolo().play();
+        assert!(said.contains("Artifact (forecast):\\nSun."), "{said}");
+        assert_eq!((remote.asked("SendMessage").len(), remote.asked("GetTask").len()), (1, 1));
+    }
+}
+
+/// By a subscription, else by looks at the task.
+#[test]
+fn a_stream_that_breaks_off_loses_nothing() {
+    for subscribes in [true, false] {
+        let remote = Remote::start(false, move |asked, _| match asked.method() {
+            "card" => Answer::One(card(asked, false, true)),
+            "SendStreamingMessage" => Answer::Events(vec![status("WORKING", None), artifact("Rain ", false)]),
+            "SubscribeToTask" if subscribes => Answer::Events(vec![
+                json!({ "task": task("WORKING", Some("Rain ")) }),
+                artifact("until noon.", true),
+                status("COMPLETED", None),
+            ]),
+            "SubscribeToTask" => Answer::Raw(http("400 Bad Request", "application/json", "{}")),
+            _ => Answer::One(task("COMPLETED", Some("Rain until noon."))),
+        });
+        let said = Scene::new(remote.port, "", 1).yolo().play();
+        assert!(said.contains("Artifact (forecast):\\nRain until noon."), "{subscribes}: {said}");
+        assert_eq!(remote.asked("SendStreamingMessage").len(), 1);
+        assert_eq!(remote.asked("GetTask").is_empty(), subscribes);
+    }
+}
+
+#[test]
+fn a_question_of_the_agent_goes_to_the_user() {
+    let remote = Remote::start(false, |asked, count| match (asked.method(), count) {
+        ("card", _) => Answer::One(card(asked, false, true)),
+        (_, 1) => Answer::Events(vec![status("INPUT_REQUIRED", Some("Which city?"))]),
+        _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
+    });
+    let scene = Scene::new(remote.port, "", 1).yolo();
+    let (mut client, session) = scene.open();
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    let id = client.request("session/prompt", params).unwrap();
+    let asked = client.read_until(|it| it["method"] == "elicitation/create").unwrap();
+    assert!(asked.last().unwrap().to_string().contains("weather: Which city?"), "{asked:?}");
+    let answer = json!({ "action": "accept", "content": { "0": "Oslo" } });
+    client.respond(&asked.last().unwrap()["id"], &answer).unwrap();
+    let rest = client.read_until(|it| it["id"] == id).unwrap();
+    let said: String = rest.iter().map(Value::to_string).collect();
+    assert!(said.contains("Rain."), "{said}");
+    let sent = remote.asked("SendStreamingMessage");
+    assert_eq!((sent[1].text(), &sent[1].message()["taskId"]), ("Oslo", &json!("t1")));
+    assert_eq!(sent[1].message()["contextId"], "ctx");
+}
+
+#[test]
+fn a_missing_authorization_ends_with_the_setting() {
+    let remote = Remote::start(false, |asked, _| match asked.method() {
+        "card" => Answer::One(card(asked, false, true)),
+        _ => Answer::Events(vec![status("AUTH_REQUIRED", Some("Sign in to the satellite"))]),
+    });
+    let said = Scene::new(remote.port, "", 1).yolo().play();
+    assert!(said.contains("Sign in to the satellite. Set `auth` in the file of the agent weather"), "{said}");
+}
+
+#[test]
+fn a_cancelled_run_cancels_its_task() {
+    for rest in [false, true] {
+        let remote = Remote::start(rest, move |asked, _| match asked.method() {
+            "card" => Answer::One(card(asked, rest, true)),
+            "CancelTask" => Answer::One(task("CANCELED", None)),
+            _ => Answer::Hang(vec![status("WORKING", Some("On it"))]),
+        });
+        let scene = Scene::new(remote.port, "", 1).yolo();
+        let (mut client, session) = scene.open();
+        let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+        let id = client.request("session/prompt", params).unwrap();
+        client.read_until(|it| it.to_string().contains("On it")).unwrap();
+        client.notify("session/cancel", json!({ "sessionId": session })).unwrap();
+        client.read_until(|it| it["id"] == id).unwrap();
+        remote.wait_for("CancelTask");
+    }
+}
+
+/// Also when castor was killed in between, in the middle of the first run.
+#[test]
+fn prompts_of_a_session_share_a_context() {
+    let remote = Remote::start(false, |asked, count| match (asked.method(), count) {
+        ("card", _) => Answer::One(card(asked, false, true)),
+        (_, 1) => Answer::Events(vec![status("COMPLETED", Some("One."))]),
+        (_, 2) => Answer::Hang(vec![status("WORKING", Some("Two"))]),
+        _ => Answer::Events(vec![status("COMPLETED", Some("Three."))]),
+    });
+    let scene = Scene::new(remote.port, "", 3).yolo();
+    let (mut client, session) = scene.open();
+    prompt(&mut client, &session);
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    client.request("session/prompt", params).unwrap();
+    client.read_until(|it| it.to_string().contains("Two")).unwrap();
+    client.kill();
+    let mut client = Client::start(&scene.sandbox);
+    client.initialize(&json!({})).unwrap();
+    let params = json!({ "sessionId": session, "cwd": scene.sandbox.workspace(), "mcpServers": [] });
+    client.call("session/load", params).unwrap();
+    prompt(&mut client, &session);
+    let sent = remote.asked("SendStreamingMessage");
+    let contexts: Vec<&Value> = sent.iter().map(|it| &it.message()["contextId"]).collect();
+    assert_eq!(contexts, [&Value::Null, &json!("ctx"), &json!("ctx")]);
+    assert!(sent.iter().all(|it| it.message()["taskId"].is_null()), "{sent:?}");
+}
+
+/// A task that waits is gone on with by the next call, if it still waits.
+#[test]
+fn a_waiting_task_gets_the_next_prompt() {
+    for state in ["INPUT_REQUIRED", "CANCELED"] {
+        let remote = Remote::start(false, move |asked, count| match (asked.method(), count) {
+            ("card", _) => Answer::One(card(asked, false, true)),
+            ("GetTask", _) => Answer::One(task(state, None)),
+            (_, 1) => Answer::Events(vec![status("AUTH_REQUIRED", Some("Sign in"))]),
+            _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
+        });
+        let scene = Scene::new(remote.port, "", 2).yolo();
+        let (mut client, session) = scene.open();
+        prompt(&mut client, &session);
+        prompt(&mut client, &session);
+        let sent = remote.asked("SendStreamingMessage");
+        let wanted = if state == "CANCELED" { Value::Null } else { json!("t1") };
+        assert_eq!((&sent[1].message()["taskId"], &sent[1].message()["contextId"]), (&wanted, &json!("ctx")));
+    }
+}
+
+#[test]
+fn keys_go_with_what_needs_them_and_are_shown_nowhere() {
+    let basic = "Basic bWU6Q0FOQVJZLXB3";
+    for (keys, header) in [
+        ("auth: {type: apiKey, key: CANARY-1}", "x-api-key: CANARY-1".to_owned()),
+        ("auth: {type: apiKey, key: $WEATHER_KEY, name: X-Key}", "x-key: CANARY-2".to_owned()),
+        ("auth: {type: http, scheme: Bearer, token: \"!echo CANARY-3\"}", "authorization: Bearer CANARY-3".to_owned()),
+        ("auth: {type: http, scheme: Basic, username: me, password: CANARY-pw}", format!("authorization: {basic}")),
+        ("auth: {type: http, scheme: Odd, value: \"${WEATHER_KEY}\"}", "authorization: Odd CANARY-2".to_owned()),
+    ] {
+        let wanted = header.clone();
+        let remote = Remote::start(false, move |asked, _| match asked.method() {
+            _ if !asked.headers.contains(&wanted) => Answer::Raw(http("401 Unauthorized", "text/plain", "no")),
+            "card" => Answer::One(card(asked, false, true)),
+            // Servers like to repeat what they got.
+            _ => Answer::Events(vec![
+                status("WORKING", Some(&asked.headers)),
+                status("COMPLETED", Some("CANARY-1 CANARY-2 CANARY-3 CANARY-pw")),
+            ]),
+        });
+        let mut scene = Scene::new(remote.port, &format!("{keys}\n"), 1).yolo();
+        scene.sandbox.env.push(("WEATHER_KEY".into(), "CANARY-2".into()));
+        let said = scene.play();
+        assert!(said.contains("[hidden]"), "{keys}: {said}");
+        let cards = remote.asked("card");
+        assert_eq!(cards.iter().map(|it| it.headers.contains(&header)).collect::<Vec<_>>(), [false, true], "{keys}");
+        let key = header.split_whitespace().last().unwrap().trim_start_matches("Basic ");
+        let logs = crate::client::files_below(&scene.sandbox.home().join(".castor/sessions"));
+        let logs: String = logs.iter().map(|it| std::fs::read_to_string(it).unwrap_or_default()).collect();
+        let shown = if header.contains("Basic") { "CANARY-pw" } else { key };
+        assert!(!said.contains(shown) && !logs.contains(shown), "{keys}: {said}");
+    }
+}
+
+#[test]
+fn faults_are_said_and_end_the_run() {
+    let page = || http("200 OK", "text/html", "<p>hello</p>");
+    let faults: Vec<(&str, Box<dyn Fn(&Asked) -> Answer + Send + Sync>, &str)> = vec![
+        ("SendStreamingMessage", Box::new(move |_| Answer::Raw(page())), "not with events"),
+        (
+            "SendStreamingMessage",
+            Box::new(|_| Answer::Raw(http("200 OK", "text/event-stream", "data: {oh\n\n"))),
+            "its answer cannot be read",
+        ),
+        (
+            "SendStreamingMessage",
+            Box::new(|_| Answer::Raw(http("429 Too Many\r\nretry-after: 0", "application/json", "{}"))),
+            "429",
+        ),
+        (
+            "SendStreamingMessage",
+            Box::new(|_| Answer::Raw(http("500 Oh\r\nretry-after: 0", "application/json", "{}"))),
+            "500",
+        ),
+        ("SendStreamingMessage", Box::new(|_| Answer::Raw(http("403 No", "text/plain", ""))), "set `auth`"),
+        (
+            "SendStreamingMessage",
+            Box::new(|_| {
+                let error = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32602, "message": "odd parts" } });
+                Answer::Raw(http("200 OK", "application/json", &error.to_string()))
+            }),
+            "odd parts (-32602)",
+        ),
+        (
+            "SendStreamingMessage",
+            Box::new(|_| Answer::Raw(http("307 Go\r\nlocation: http://127.0.0.1:1/x", "text/plain", ""))),
+            "redirects to another address",
+        ),
+        ("SendStreamingMessage", Box::new(|_| Answer::Events(vec![status("FAILED", Some("no disk"))])), "no disk"),
+        ("card", Box::new(|_| Answer::Raw(http("404 Not Found", "text/plain", ""))), "check agent_card_url"),
+        ("card", Box::new(|_| Answer::One(json!({ "url": "http://x", "protocolVersion": "0.3.0" }))), "A2A 0.3"),
+        ("card", Box::new(|_| Answer::One(card_at("http://10.0.0.1/a2a", false, true))), "10.0.0.1 is an address of this"),
+        (
+            "card",
+            Box::new(|_| Answer::Raw(http("302 Go\r\nlocation: http://169.254.169.254/x", "text/plain", ""))),
+            "169.254.169.254 is an address of this",
+        ),
+    ];
+    for (at, fault, words) in faults {
+        let remote = Remote::start(false, move |asked, _| match asked.method() {
+            it if it == at => fault(asked),
+            "card" => Answer::One(card(asked, false, true)),
+            _ => Answer::Events(vec![status("COMPLETED", None)]),
+        });
+        let said = Scene::new(remote.port, "", 1).yolo().play();
+        assert!(said.contains(words) && said.contains("\"status\":\"failed\""), "{words}: {said}");
+        assert!(said.contains("Done."), "{said}");
+    }
+}
+
+/// The question says where the prompt goes; no yes for longer is on offer.
+#[test]
+fn each_call_is_asked_about() {
+    let remote = Remote::start(false, |asked, _| match asked.method() {
+        "card" => Answer::One(card(asked, false, true)),
+        _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
+    });
+    let scene = Scene::new(remote.port, "", 1);
+    let (mut client, session) = scene.open();
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    let id = client.request("session/prompt", params).unwrap();
+    let asked = client.read_until(|it| it["method"] == "session/request_permission").unwrap();
+    let question = asked.last().unwrap();
+    let call = &question["params"]["toolCall"];
+    assert_eq!(call["title"], "Call Remote Agent: weather: Rain?");
+    let place = format!("the prompt goes to the remote agent weather at http://127.0.0.1:{}/", remote.port);
+    assert!(call.to_string().contains(&place), "{call}");
+    let options: Vec<&Value> = question["params"]["options"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
+    assert_eq!(options, ["allow_once", "reject_once"]);
+    let answer = json!({ "outcome": { "outcome": "selected", "optionId": "reject_once" } });
+    client.respond(&question["id"], &answer).unwrap();
+    client.read_until(|it| it["id"] == id).unwrap();
+    assert!(remote.asked("card").is_empty());
+}
+
+#[test]
+fn a_rule_spares_the_question() {
+    let remote = Remote::start(false, |asked, _| match asked.method() {
+        "card" => Answer::One(card(asked, false, true)),
+        _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
+    });
+    let mut scene = Scene::new(remote.port, "", 1);
+    let rule = "[[rule]]\ntoolName = \"invoke_agent\"\nargsPattern = '\"agent_name\":\"weather\"'\ndecision = \"allow\"\n\
+                priority = 100\n";
+    scene.sandbox.write("home/.castor/policies/p.toml", rule);
+    assert!(scene.play().contains("Rain."));
+}
+
+/// A repository's file gets no secret of the user's, and starts nothing.
+#[test]
+fn a_workspace_file_names_no_secret() {
+    let mut scene = Scene::new(1, "", 1);
+    for (name, source) in [("a", "$WEATHER_KEY"), ("b", "!cat key"), ("c", "literal")] {
+        let text = format!(
+            "---\nname: {name}\nagent_card_url: http://127.0.0.1:1\nauth: {{type: apiKey, key: \"{source}\"}}\n---\n"
+        );
+        scene.sandbox.write(&format!("workspace/.castor/agents/{name}.md"), &text);
+    }
+    let (mut client, session) = scene.open();
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "/agents list" }] });
+    let (_, messages) = client.call("session/prompt", params).unwrap();
+    let said: String = messages.iter().map(Value::to_string).collect();
+    assert!(said.contains("auth takes the variable WEATHER_KEY, which a workspace's file cannot"), "{said}");
+    assert!(said.contains("auth takes a command") && !said.contains("literal"), "{said}");
+}
