@@ -49,6 +49,7 @@ mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;
+mod remote;
 mod repositories;
 mod resume;
 mod rewind;

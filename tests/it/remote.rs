@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
+    path::Path,
     sync::{Arc, Condvar, Mutex},
     thread,
 };
@@ -228,6 +229,28 @@ impl Scene {
     }
 }
 
+/// Begins a prompt; returns its id.
+fn begin(client: &mut Client, session: &str) -> Value {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    client.request_as(json!("go"), "session/prompt", params);
+    json!("go")
+}
+
+/// All messages up to one that is wanted.
+fn read_until(client: &mut Client, is_it: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let mut res = Vec::new();
+    loop {
+        res.push(client.next().unwrap().expect("castor has ended"));
+        if is_it(res.last().unwrap()) {
+            return res;
+        }
+    }
+}
+
+fn respond(client: &mut Client, to: &Value, result: &Value) {
+    client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": result }));
+}
+
 fn prompt(client: &mut Client, session: &str) -> String {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
     let (_, messages) = client.call("session/prompt", params).unwrap();
@@ -248,7 +271,8 @@ fn status_and_artifacts_stream_over_both_bindings() {
             ]),
         });
         let said = Scene::new(remote.port, "", 1).yolo().play();
-        for it in ["Submitted", "Asking the satellite", "Artifact forecast", "Artifact (forecast):\\nRain until noon."] {
+        for it in ["Submitted", "Asking the satellite", "Artifact forecast", "Artifact (forecast):\\nRain until noon."]
+        {
             assert!(said.contains(it), "{rest} {it}: {said}");
         }
         assert!(said.contains("All there."), "{said}");
@@ -303,13 +327,12 @@ fn a_question_of_the_agent_goes_to_the_user() {
     });
     let scene = Scene::new(remote.port, "", 1).yolo();
     let (mut client, session) = scene.open();
-    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
-    let id = client.request("session/prompt", params).unwrap();
-    let asked = client.read_until(|it| it["method"] == "elicitation/create").unwrap();
+    let id = begin(&mut client, &session);
+    let asked = read_until(&mut client, |it| it["method"] == "elicitation/create");
     assert!(asked.last().unwrap().to_string().contains("weather: Which city?"), "{asked:?}");
     let answer = json!({ "action": "accept", "content": { "0": "Oslo" } });
-    client.respond(&asked.last().unwrap()["id"], &answer).unwrap();
-    let rest = client.read_until(|it| it["id"] == id).unwrap();
+    respond(&mut client, asked.last().unwrap(), &answer);
+    let rest = read_until(&mut client, |it| it["id"] == id);
     let said: String = rest.iter().map(Value::to_string).collect();
     assert!(said.contains("Rain."), "{said}");
     let sent = remote.asked("SendStreamingMessage");
@@ -337,11 +360,10 @@ fn a_cancelled_run_cancels_its_task() {
         });
         let scene = Scene::new(remote.port, "", 1).yolo();
         let (mut client, session) = scene.open();
-        let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
-        let id = client.request("session/prompt", params).unwrap();
-        client.read_until(|it| it.to_string().contains("On it")).unwrap();
-        client.notify("session/cancel", json!({ "sessionId": session })).unwrap();
-        client.read_until(|it| it["id"] == id).unwrap();
+        let id = begin(&mut client, &session);
+        read_until(&mut client, |it| it.to_string().contains("On it"));
+        client.notify("session/cancel", json!({ "sessionId": session }));
+        read_until(&mut client, |it| it["id"] == id);
         remote.wait_for("CancelTask");
     }
 }
@@ -358,10 +380,9 @@ fn prompts_of_a_session_share_a_context() {
     let scene = Scene::new(remote.port, "", 3).yolo();
     let (mut client, session) = scene.open();
     prompt(&mut client, &session);
-    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
-    client.request("session/prompt", params).unwrap();
-    client.read_until(|it| it.to_string().contains("Two")).unwrap();
-    client.kill();
+    begin(&mut client, &session);
+    read_until(&mut client, |it| it.to_string().contains("Two"));
+    client.kill().unwrap();
     let mut client = Client::start(&scene.sandbox);
     client.initialize(&json!({})).unwrap();
     let params = json!({ "sessionId": session, "cwd": scene.sandbox.workspace(), "mcpServers": [] });
@@ -393,6 +414,13 @@ fn a_waiting_task_gets_the_next_prompt() {
     }
 }
 
+/// What is in all files, one behind the other.
+fn files_below(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+    let text = |it: &Path| if it.is_dir() { files_below(it) } else { std::fs::read_to_string(it).unwrap_or_default() };
+    entries.map(|it| text(&it)).collect()
+}
+
 #[test]
 fn keys_go_with_what_needs_them_and_are_shown_nowhere() {
     let basic = "Basic bWU6Q0FOQVJZLXB3";
@@ -420,8 +448,8 @@ fn keys_go_with_what_needs_them_and_are_shown_nowhere() {
         let cards = remote.asked("card");
         assert_eq!(cards.iter().map(|it| it.headers.contains(&header)).collect::<Vec<_>>(), [false, true], "{keys}");
         let key = header.split_whitespace().last().unwrap().trim_start_matches("Basic ");
-        let logs = crate::client::files_below(&scene.sandbox.home().join(".castor/sessions"));
-        let logs: String = logs.iter().map(|it| std::fs::read_to_string(it).unwrap_or_default()).collect();
+        let logs = files_below(&scene.sandbox.home().join(".castor/sessions"));
+        assert!(logs.contains("ctx"), "{logs}");
         let shown = if header.contains("Basic") { "CANARY-pw" } else { key };
         assert!(!said.contains(shown) && !logs.contains(shown), "{keys}: {said}");
     }
@@ -464,7 +492,11 @@ fn faults_are_said_and_end_the_run() {
         ("SendStreamingMessage", Box::new(|_| Answer::Events(vec![status("FAILED", Some("no disk"))])), "no disk"),
         ("card", Box::new(|_| Answer::Raw(http("404 Not Found", "text/plain", ""))), "check agent_card_url"),
         ("card", Box::new(|_| Answer::One(json!({ "url": "http://x", "protocolVersion": "0.3.0" }))), "A2A 0.3"),
-        ("card", Box::new(|_| Answer::One(card_at("http://10.0.0.1/a2a", false, true))), "10.0.0.1 is an address of this"),
+        (
+            "card",
+            Box::new(|_| Answer::One(card_at("http://10.0.0.1/a2a", false, true))),
+            "10.0.0.1 is an address of this",
+        ),
         (
             "card",
             Box::new(|_| Answer::Raw(http("302 Go\r\nlocation: http://169.254.169.254/x", "text/plain", ""))),
@@ -492,9 +524,8 @@ fn each_call_is_asked_about() {
     });
     let scene = Scene::new(remote.port, "", 1);
     let (mut client, session) = scene.open();
-    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
-    let id = client.request("session/prompt", params).unwrap();
-    let asked = client.read_until(|it| it["method"] == "session/request_permission").unwrap();
+    let id = begin(&mut client, &session);
+    let asked = read_until(&mut client, |it| it["method"] == "session/request_permission");
     let question = asked.last().unwrap();
     let call = &question["params"]["toolCall"];
     assert_eq!(call["title"], "Call Remote Agent: weather: Rain?");
@@ -503,8 +534,8 @@ fn each_call_is_asked_about() {
     let options: Vec<&Value> = question["params"]["options"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
     assert_eq!(options, ["allow_once", "reject_once"]);
     let answer = json!({ "outcome": { "outcome": "selected", "optionId": "reject_once" } });
-    client.respond(&question["id"], &answer).unwrap();
-    client.read_until(|it| it["id"] == id).unwrap();
+    respond(&mut client, question, &answer);
+    read_until(&mut client, |it| it["id"] == id);
     assert!(remote.asked("card").is_empty());
 }
 
@@ -514,7 +545,7 @@ fn a_rule_spares_the_question() {
         "card" => Answer::One(card(asked, false, true)),
         _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
     });
-    let mut scene = Scene::new(remote.port, "", 1);
+    let scene = Scene::new(remote.port, "", 1);
     let rule = "[[rule]]\ntoolName = \"invoke_agent\"\nargsPattern = '\"agent_name\":\"weather\"'\ndecision = \"allow\"\n\
                 priority = 100\n";
     scene.sandbox.write("home/.castor/policies/p.toml", rule);
@@ -524,12 +555,12 @@ fn a_rule_spares_the_question() {
 /// A repository's file gets no secret of the user's, and starts nothing.
 #[test]
 fn a_workspace_file_names_no_secret() {
-    let mut scene = Scene::new(1, "", 1);
+    let scene = Scene::new(1, "", 1);
     for (name, source) in [("a", "$WEATHER_KEY"), ("b", "!cat key"), ("c", "literal")] {
         let text = format!(
             "---\nname: {name}\nagent_card_url: http://127.0.0.1:1\nauth: {{type: apiKey, key: \"{source}\"}}\n---\n"
         );
-        scene.sandbox.write(&format!("workspace/.castor/agents/{name}.md"), &text);
+        scene.sandbox.write(&format!("ws/.castor/agents/{name}.md"), &text);
     }
     let (mut client, session) = scene.open();
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "/agents list" }] });

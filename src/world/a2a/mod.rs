@@ -113,7 +113,9 @@ impl RemotePeer {
         let message = if resumes {
             None
         } else {
-            if run.memory.task.is_some() && !caller.is_waiting(&run.memory).await {
+            // A task that asked in this run waits. One of a run before may have ended since.
+            let asked = run.question.take().is_some();
+            if !asked && run.memory.task.is_some() && !caller.is_waiting(&run.memory).await {
                 run.memory.task = None;
             }
             run.progress = Progress::of(&run.memory);
