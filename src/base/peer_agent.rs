@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::base::tool::ASK_USER;
+
 /// What castor drives as an agent of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PeerAgent {
@@ -140,7 +142,7 @@ impl PeerAgent {
     pub fn tools(&self) -> &'static [&'static str] {
         match self {
             // A question of its own goes to the user.
-            Self::Remote(_) => &["ask_user"],
+            Self::Remote(_) => &[ASK_USER],
             Self::Program(_) => &[],
         }
     }

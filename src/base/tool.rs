@@ -33,6 +33,8 @@ impl ToolKind {
 
 /// The tool that runs commands: policies speak of what it runs.
 pub const RUN_SHELL_COMMAND: &str = "run_shell_command";
+/// The tool that asks the user.
+pub const ASK_USER: &str = "ask_user";
 /// The tool whose result says that the user accepted a plan.
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 

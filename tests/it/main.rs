@@ -50,6 +50,7 @@ mod questions;
 mod recorded;
 mod redaction;
 mod remote;
+mod remote_server;
 mod repositories;
 mod resume;
 mod rewind;

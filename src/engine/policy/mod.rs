@@ -41,5 +41,4 @@ pub use rule::{Rule, Tier};
 pub use rules::{CheckerRule, PolicyFile, RuleSet, unconditional_deny};
 pub use safe::is_read_only_line;
 pub use settings_rules::ToolLists;
-pub use shipped::remote_agent_rule;
 pub use verdict::Verdict;

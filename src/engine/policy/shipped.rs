@@ -1,19 +1,13 @@
 //! Built-in policy rules, and the rule set that files and settings build on them.
 
-use regex::Regex;
-use serde_json::Value;
-
 use super::{
     error::FileError,
     load, plans,
-    rule::{ArgsMatcher, Rule, RuleSource, Tier},
+    rule::{Rule, Tier},
     rules::{PolicyFile, RuleSet},
     settings_rules::{self, ToolLists},
 };
-use crate::base::{agent::INVOKE_AGENT, log::Decision, tool::ToolSpec};
-
-/// Above what is allowed to all agents, below the mode that asks nothing.
-const REMOTE_PRIORITY: u16 = 60;
+use crate::base::tool::ToolSpec;
 
 const SHIPPED: &[(&str, &str)] = &[
     ("default/plan.toml", include_str!("shipped/plan.toml")),
@@ -53,15 +47,6 @@ impl RuleSet {
     pub fn from_settings(lists: &ToolLists) -> Vec<Rule> {
         settings_rules::rules(lists)
     }
-}
-
-/// Calls of a remote agent are asked about in every mode but yolo, unless a rule of people's says otherwise.
-pub fn remote_agent_rule(agent: &str) -> Rule {
-    let source = RuleSource { file: "default/remote-agents".to_owned(), line: 0 };
-    let rule = Rule::new(vec![INVOKE_AGENT.to_owned()], Decision::Ask, Tier::Default, REMOTE_PRIORITY, source);
-    let pair = format!("\"agent_name\":{}", Value::from(agent));
-    let pattern = Regex::new(&format!("\\x00{}\\x00", regex::escape(&pair)));
-    Rule { matcher: pattern.map_or(ArgsMatcher::Any, ArgsMatcher::Args), ..rule }
 }
 
 /// The names of the tools in place of their classes; of classes side by side in one order.

@@ -338,11 +338,7 @@ impl Record {
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.past.choices.limits = *limits,
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
-            Fact::Cleared => {
-                self.past.history.clear();
-                self.past.choices.peer_memory.clear();
-                self.past.compressed_at = None;
-            }
+            Fact::Cleared => self.clear_conversation(),
             Fact::Hooked { context, retracts, .. } => {
                 if *retracts {
                     self.past.history.retract_prompt();
@@ -400,6 +396,13 @@ impl Record {
 
     fn switch_agent(&mut self, agent: String, enabled: bool) {
         self.past.choices.switched_agents.insert(agent, enabled);
+    }
+
+    /// Agents that are not castor's begin anew, too.
+    fn clear_conversation(&mut self) {
+        self.past.history.clear();
+        self.past.choices.peer_memory.clear();
+        self.past.compressed_at = None;
     }
 
     fn keep_peer_memory(&mut self, agent: String, memory: String) {

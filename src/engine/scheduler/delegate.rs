@@ -11,7 +11,7 @@ use crate::base::{
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
-use crate::engine::policy::{self, Rule};
+use crate::engine::policy::{Rule, RuleSet, Tier};
 
 /// Starts any agent with a text.
 pub const INVOKE: &str = INVOKE_AGENT;
@@ -129,10 +129,18 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
     })
 }
 
-/// Each call of a remote agent is asked about, as Gemini CLI does: its prompt leaves this machine.
+/// Each call of a remote agent is asked about, as Gemini CLI does: its prompt leaves this machine. Above what all agents
+/// may, below the mode that asks nothing and below what people write.
 pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
     let names = agents.iter().filter(|it| it.enabled && it.descriptor.executor == AgentKind::Remote);
-    names.map(|it| policy::remote_agent_rule(&it.descriptor.name)).collect()
+    let rule = |it: &AgentDefinition| {
+        // A name has nothing that patterns or TOML would read in another way.
+        let pattern = format!(r#"\x00"agent_name":"{}"\x00"#, it.descriptor.name);
+        let head = format!("[[rule]]\ntoolName = \"{INVOKE}\"\ndecision = \"ask_user\"\npriority = 60\n");
+        let text = format!("{head}argsPattern = '{pattern}'\n");
+        RuleSet::load(&text, Tier::Default, "default/remote-agents").0.rules
+    };
+    names.flat_map(rule).collect()
 }
 
 /// Why a call of such an agent is asked about.

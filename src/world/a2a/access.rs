@@ -53,11 +53,11 @@ pub struct Access {
     pub http: Arc<Http>,
     /// The card's address, as the user wrote it. `None`: the user wrote the card itself.
     configured: Option<Url>,
-    pub credentials: Arc<Credentials>,
+    pub credentials: Arc<RemoteCredentials>,
 }
 
 impl Access {
-    pub fn new(http: Arc<Http>, card: &CardSource, credentials: Credentials) -> Self {
+    pub fn new(http: Arc<Http>, card: &CardSource, credentials: RemoteCredentials) -> Self {
         let configured = match card {
             CardSource::Url(it) => Url::parse(it).ok(),
             CardSource::Json(_) => None,
@@ -101,7 +101,7 @@ impl Access {
 }
 
 /// The secrets of one agent, looked up once.
-pub struct Credentials {
+pub struct RemoteCredentials {
     auth: Option<RemoteAuth>,
     env: Env,
     commands: KeyCommands,
@@ -110,7 +110,7 @@ pub struct Credentials {
     tokens: Option<Result<Tokens, String>>,
 }
 
-impl Credentials {
+impl RemoteCredentials {
     pub fn new(auth: Option<&RemoteAuth>, hands: &RemoteHands) -> Self {
         let tokens = (auth == Some(&RemoteAuth::Google)).then(|| {
             let found = google::find(&hands.env).map_err(|it| it.to_string());

@@ -16,8 +16,16 @@ pub enum Binding {
     Rest,
 }
 
+/// Where and how an agent is reached.
+pub struct Interface {
+    pub url: Url,
+    pub binding: Binding,
+    pub tenant: Option<String>,
+    pub streams: bool,
+}
+
 /// What a server is asked for.
-pub enum Call<'a> {
+pub enum RemoteCall<'a> {
     Send(&'a SendMessageRequest),
     Stream(&'a SendMessageRequest),
     Get(&'a str),
@@ -25,7 +33,7 @@ pub enum Call<'a> {
     Subscribe(&'a str),
 }
 
-impl Call<'_> {
+impl RemoteCall<'_> {
     pub fn streams(&self) -> bool {
         matches!(self, Self::Stream(_) | Self::Subscribe(_))
     }
@@ -61,7 +69,7 @@ impl Binding {
         client: &Client,
         base: &Url,
         tenant: Option<&str>,
-        call: &Call<'_>,
+        call: &RemoteCall<'_>,
     ) -> Option<(RequestBuilder, Url)> {
         if self == Self::JsonRpc {
             let body = JsonRpcRequest::new(1.into(), call.method(), call.params(tenant));
@@ -69,11 +77,11 @@ impl Binding {
         }
         let mut url = base.clone();
         let (id, verb) = match call {
-            Call::Send(_) => (None, "message:send"),
-            Call::Stream(_) => (None, "message:stream"),
-            Call::Get(id) => (Some(*id), ""),
-            Call::Cancel(id) => (Some(*id), ":cancel"),
-            Call::Subscribe(id) => (Some(*id), ":subscribe"),
+            RemoteCall::Send(_) => (None, "message:send"),
+            RemoteCall::Stream(_) => (None, "message:stream"),
+            RemoteCall::Get(id) => (Some(*id), ""),
+            RemoteCall::Cancel(id) => (Some(*id), ":cancel"),
+            RemoteCall::Subscribe(id) => (Some(*id), ":subscribe"),
         };
         let mut path = url.path_segments_mut().ok()?;
         path.pop_if_empty().extend(tenant);
@@ -83,9 +91,9 @@ impl Binding {
         };
         drop(path);
         let request = match call {
-            Call::Get(_) | Call::Subscribe(_) => client.get(url.clone()),
-            Call::Cancel(_) => client.post(url.clone()).body("{}").header("content-type", "application/json"),
-            Call::Send(_) | Call::Stream(_) => client.post(url.clone()).json(&call.params(tenant)),
+            RemoteCall::Get(_) | RemoteCall::Subscribe(_) => client.get(url.clone()),
+            RemoteCall::Cancel(_) => client.post(url.clone()).body("{}").header("content-type", "application/json"),
+            RemoteCall::Send(_) | RemoteCall::Stream(_) => client.post(url.clone()).json(&call.params(tenant)),
         };
         Some((request, url))
     }

@@ -7,9 +7,8 @@ use reqwest::{Response, header};
 use serde_json::Value;
 
 use super::{
-    access::{Access, Credentials},
-    binding::{Binding, Call, Refusal},
-    card::Interface,
+    access::{Access, RemoteCredentials},
+    binding::{Binding, Interface, Refusal, RemoteCall},
     messages::Memory,
 };
 use crate::{
@@ -64,7 +63,7 @@ impl Caller {
         self.interface.tenant.as_deref()
     }
 
-    pub fn credentials(&self) -> Arc<Credentials> {
+    pub fn credentials(&self) -> Arc<RemoteCredentials> {
         self.access.credentials.clone()
     }
 
@@ -78,13 +77,13 @@ impl Caller {
     /// # Errors
     /// As any call.
     pub async fn get_task(&self, id: &str) -> Result<Task, Failure> {
-        let value = self.call(&Call::Get(id)).await?;
+        let value = self.call(&RemoteCall::Get(id)).await?;
         self.decode(value)
     }
 
     /// # Errors
     /// As any call.
-    pub async fn send(&self, call: &Call<'_>) -> Result<StreamResponse, Failure> {
+    pub async fn send(&self, call: &RemoteCall<'_>) -> Result<StreamResponse, Failure> {
         let value = self.call(call).await?;
         Ok(match self.decode(value)? {
             SendMessageResponse::Task(it) => StreamResponse::Task(it),
@@ -94,7 +93,7 @@ impl Caller {
 
     /// # Errors
     /// As any call.
-    pub async fn call(&self, call: &Call<'_>) -> Result<Value, Failure> {
+    pub async fn call(&self, call: &RemoteCall<'_>) -> Result<Value, Failure> {
         let mut response = self.request(call).await?;
         let body = read_body(&self.access.http, &mut response, MAX_BODY).await?;
         self.interface.binding.read(&body).map_err(|it| self.refusal(it))
@@ -102,7 +101,7 @@ impl Caller {
 
     /// # Errors
     /// As any call, or an answer that is no stream.
-    pub async fn open(&self, call: &Call<'_>) -> Result<Events, Failure> {
+    pub async fn open(&self, call: &RemoteCall<'_>) -> Result<Events, Failure> {
         let mut response = self.request(call).await?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
@@ -140,7 +139,7 @@ impl Caller {
         }
     }
 
-    async fn request(&self, call: &Call<'_>) -> Result<Response, Failure> {
+    async fn request(&self, call: &RemoteCall<'_>) -> Result<Response, Failure> {
         let Interface { url, binding, tenant, .. } = &self.interface;
         let client = self.access.client(url)?;
         let (request, url) = binding
@@ -152,7 +151,7 @@ impl Caller {
         let request = request.header(header::ACCEPT_ENCODING, "identity");
         let request = self.access.prove(request, &url).await?;
         let mut response = match call {
-            Call::Send(_) => self.access.http.send_within(request, &url, WORK_LIMIT).await?,
+            RemoteCall::Send(_) => self.access.http.send_within(request, &url, WORK_LIMIT).await?,
             _ => self.access.http.send(request, &url).await?,
         };
         if response.status().is_success() {

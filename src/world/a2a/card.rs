@@ -4,7 +4,11 @@ use a2a::{AgentCard, TRANSPORT_PROTOCOL_HTTP_JSON, TRANSPORT_PROTOCOL_JSONRPC};
 use reqwest::{Response, StatusCode, Url, header};
 use serde_json::Value;
 
-use super::{access::Access, binding::Binding, calls::read_body};
+use super::{
+    access::Access,
+    binding::{Binding, Interface},
+    calls::read_body,
+};
 use crate::{
     base::{
         model::{Failure, FailureKind},
@@ -19,14 +23,6 @@ const MAX_REDIRECTS: usize = 5;
 const MAX_CARD: usize = 1 << 20;
 /// The version that castor speaks begins so.
 const VERSION: &str = "1.";
-
-/// Where and how an agent is reached.
-pub struct Interface {
-    pub url: Url,
-    pub binding: Binding,
-    pub tenant: Option<String>,
-    pub streams: bool,
-}
 
 /// # Errors
 /// The card cannot be had or read, or names no way that castor speaks.

@@ -10,10 +10,10 @@ use tokio::{
 
 use super::{
     Out,
-    binding::Call,
+    binding::RemoteCall,
     calls::{Caller, Events},
     messages::Memory,
-    progress::{Outcome, Progress},
+    progress::{Outcome, TaskProgress},
 };
 use crate::base::model::{Failure, FailureKind};
 
@@ -29,7 +29,7 @@ const OUTPUT_MODES: &[&str] = &["text/plain", "text/markdown", "application/json
 
 /// What changes while a task is followed.
 pub struct Followed<'a> {
-    pub progress: &'a mut Progress,
+    pub progress: &'a mut TaskProgress,
     pub memory: &'a mut Memory,
     pub guard: &'a mut CancelOnDrop,
 }
@@ -57,7 +57,7 @@ impl Drop for CancelOnDrop {
         let caller = self.caller.clone();
         self.runtime.spawn(async move {
             // Whether it has ended by itself meanwhile does not matter.
-            _ = timeout(CANCEL_LIMIT, caller.call(&Call::Cancel(&task))).await;
+            _ = timeout(CANCEL_LIMIT, caller.call(&RemoteCall::Cancel(&task))).await;
         });
     }
 }
@@ -96,7 +96,7 @@ pub async fn follow(
         }
         let Some(task) = followed.progress.task().map(str::to_owned) else { break };
         // Many servers cannot: then the task is looked at.
-        let Ok(mut events) = caller.open(&Call::Subscribe(&task)).await else { break };
+        let Ok(mut events) = caller.open(&RemoteCall::Subscribe(&task)).await else { break };
         let (count, _) = read(caller, &mut events, followed, out).await;
         n_empty = if count > 0 { 0 } else { n_empty + 1 };
     }
@@ -120,11 +120,11 @@ async fn begin(
     let tenant = caller.tenant().map(str::to_owned);
     let request = SendMessageRequest { message, configuration: Some(configuration), metadata: None, tenant };
     if !caller.streams() {
-        let event = caller.send(&Call::Send(&request)).await?;
+        let event = caller.send(&RemoteCall::Send(&request)).await?;
         followed.take(event, out).await;
         return Ok(None);
     }
-    let mut events = caller.open(&Call::Stream(&request)).await?;
+    let mut events = caller.open(&RemoteCall::Stream(&request)).await?;
     Ok(read(caller, &mut events, followed, out).await.1)
 }
 

@@ -13,12 +13,11 @@ use crate::{
         model::Chunk,
         peer_agent::CardSource,
         text,
+        tool::ASK_USER,
     },
     world::disk,
 };
 
-/// The tool that asks the user for the agent.
-pub const ASK_USER: &str = "ask_user";
 /// The longest question, in bytes: all of it is among the agent's thoughts.
 const MAX_QUESTION: usize = 1_900;
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use self::{
-    access::{Access, Credentials},
+    access::{Access, RemoteCredentials},
     calls::Caller,
     follow::{CancelOnDrop, Followed, follow},
     messages::{Inbox, Memory, read_inbox},
-    progress::{Outcome, Progress},
+    progress::{Outcome, TaskProgress},
 };
 use crate::{
     base::{
@@ -25,6 +25,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, Finish, ModelRequest},
         peer_agent::{PeerReport, RemoteAgent},
         text,
+        tool::ASK_USER,
     },
     world::{
         http::Http,
@@ -59,7 +60,7 @@ pub struct RemotePeer {
 struct Run {
     caller: Option<Arc<Caller>>,
     memory: Memory,
-    progress: Progress,
+    progress: TaskProgress,
     /// The last message: how long the history was then, and its id. Sent again it is the same message.
     sent: Option<(usize, String)>,
     /// What the agent asked last.
@@ -87,12 +88,12 @@ impl RemotePeer {
             }
         };
         let outcome = self.exchange(run, &caller, (request.contents.len(), message), out).await?;
-        let asks = request.tools.iter().any(|it| it.name == messages::ASK_USER);
+        let asks = request.tools.iter().any(|it| it.name == ASK_USER);
         self.end(run, outcome, asks, out).await
     }
 
     async fn connect(&self, out: &mut Out<'_>) -> Result<Arc<Caller>, Failure> {
-        let credentials = Credentials::new(self.agent.auth.as_ref(), &self.hands);
+        let credentials = RemoteCredentials::new(self.agent.auth.as_ref(), &self.hands);
         let access = Access::new(self.hands.http.clone(), &self.agent.card, credentials);
         out.credentials = Some(access.credentials.clone());
         let card = card::find(&access, &self.agent.card).await?;
@@ -118,7 +119,7 @@ impl RemotePeer {
             if !asked && run.memory.task.is_some() && !caller.is_waiting(&run.memory).await {
                 run.memory.task = None;
             }
-            run.progress = Progress::of(&run.memory);
+            run.progress = TaskProgress::of(&run.memory);
             Some(run.memory.message(text, again))
         };
         run.sent = message.as_ref().map(|it| (at, it.message_id.clone())).or_else(|| Some((at, String::new())));
@@ -169,7 +170,7 @@ impl Generator for RemotePeer {
 /// The way of chunks to the session. No secret that went to the server comes back on it.
 struct Out<'a> {
     sink: &'a mut dyn Sink,
-    credentials: Option<Arc<Credentials>>,
+    credentials: Option<Arc<RemoteCredentials>>,
 }
 
 impl Out<'_> {

@@ -1,4 +1,4 @@
-//! Progress of a remote task: from the server's events to thoughts, and to what the run comes to.
+//! TaskProgress of a remote task: from the server's events to thoughts, and to what the run comes to.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub enum Outcome {
 
 /// A task so far.
 #[derive(Default)]
-pub struct Progress {
+pub struct TaskProgress {
     context: Option<String>,
     task: Option<String>,
     state: TaskState,
@@ -50,7 +50,7 @@ struct ArtifactText {
     n_left_out: usize,
 }
 
-impl Progress {
+impl TaskProgress {
     /// Before the next message of a conversation.
     pub fn of(memory: &Memory) -> Self {
         Self { context: memory.context.clone(), ..Self::default() }
@@ -237,7 +237,7 @@ fn bounded(text: String) -> String {
 pub fn unanswered(question: &str) -> String {
     format!(
         "The remote agent waits for an answer to this question:\n{}\nNobody answered it. Invoke the agent again with the \
-         answer, and it goes on.",
+         answer to continue.",
         text::head(question, MAX_RESULT)
     )
 }
@@ -285,11 +285,11 @@ mod tests {
     use a2a::StreamResponse;
     use serde_json::{Value, json};
 
-    use super::{MAX_KEPT, MAX_RESULT, Outcome, Progress};
+    use super::{MAX_KEPT, MAX_RESULT, Outcome, TaskProgress};
 
     /// Thoughts, then the outcome.
     fn play(events: &[Value]) -> (String, Option<Outcome>) {
-        let mut it = Progress::default();
+        let mut it = TaskProgress::default();
         let mut thoughts = String::new();
         for event in events {
             let event: StreamResponse = serde_json::from_value(event.clone()).unwrap();

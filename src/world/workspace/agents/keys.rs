@@ -12,7 +12,6 @@ use serde_saphyr::Spanned;
 use super::{
     ToolLookup,
     front_matter::{self, FileFault, KeyNames},
-    remote_keys,
     values::{AgentName, Amount, Description, ObjectSchema, Temperature, Text},
 };
 use crate::base::{
@@ -175,7 +174,6 @@ enum TransportWord {
 pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
     match kind(yaml)? {
         AgentKind::Local => local(yaml, body, tools),
-        AgentKind::Remote => remote_keys::read(yaml, tools),
         kind => composite(front_matter::read(yaml)?, kind),
     }
 }
@@ -189,7 +187,11 @@ pub fn servers(yaml: &str) -> Option<Value> {
     Some(json!({ "mcpServers": servers }))
 }
 
-fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
+/// What kind of agent a file defines.
+///
+/// # Errors
+/// No kind of castor's.
+pub fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
     let not_yet = |at, what: &str| Err(FileFault::new(Some(at), format!("{what} are not supported yet")));
     let first = yaml.lines().enumerate().skip(1).find(|(_, it)| !it.trim().is_empty());
     if let Some((n, _)) = first.filter(|(_, it)| it.starts_with("- ")) {

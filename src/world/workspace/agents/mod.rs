@@ -15,7 +15,7 @@ pub use front_matter::FileFault;
 
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentDescriptor, AgentOrigin, AgentRun},
+        agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun},
         path::AbsPath,
     },
     world::{
@@ -93,6 +93,7 @@ pub fn parse(
     let text = str::from_utf8(bytes).map_err(|_| FileFault::new(None, "is not UTF-8"))?;
     let (yaml, body) = front_matter::split(text)?;
     let draft = match format {
+        AgentFormat::Castor if keys::kind(yaml)? == AgentKind::Remote => remote_keys::read(yaml, tools)?,
         AgentFormat::Castor => keys::read(yaml, body, tools)?,
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
