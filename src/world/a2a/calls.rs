@@ -45,7 +45,7 @@ enum Body {
     /// An answer in one piece, where a stream was asked for.
     Whole(Option<Value>),
     Stream {
-        response: Response,
+        response: Box<Response>,
         decoder: Decoder,
     },
 }
@@ -106,7 +106,7 @@ impl Caller {
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
         let body = if kind.starts_with("text/event-stream") {
-            Body::Stream { response, decoder: Decoder::default() }
+            Body::Stream { response: Box::new(response), decoder: Decoder::default() }
         } else if kind.contains("json") {
             let body = read_body(&self.access.http, &mut response, MAX_BODY).await?;
             Body::Whole(Some(self.interface.binding.read(&body).map_err(|it| self.refusal(it))?))
