@@ -70,8 +70,17 @@ impl Life {
         let Some(cwd) = AbsPath::new("/w") else { panic!("an absolute path") };
         let (session, roots, model) = (SessionId::from("long"), vec![cwd.clone()], MODEL.to_owned());
         let (mode, principal) = (Mode::Yolo, Principal::Root);
-        let origin =
-            SessionOrigin { session, cwd: cwd.clone(), roots, mode, model, principal, child_of: None, thread: None };
+        let origin = SessionOrigin {
+            session,
+            cwd: cwd.clone(),
+            roots,
+            mode,
+            model,
+            principal,
+            child_of: None,
+            thread: None,
+            user: None,
+        };
         let mut out = StepOutput::default();
         let session = Session::create(origin.clone(), Arc::new(spec(cwd, window)), now(0), &mut out);
         let tally = Tally::default();

@@ -212,6 +212,10 @@ pub struct LocalAgent {
     /// MCP servers of its own.
     pub mcp_servers: Vec<McpServerConfig>,
     pub output: Option<AgentOutput>,
+    /// The key of the state that takes the result of a run.
+    pub output_key: Option<String>,
+    /// Its instructions have `{key}` for values of the state. Files of other programs mean something else by it.
+    pub takes_state: bool,
 }
 
 /// The one argument of `complete_task`, in place of a text.

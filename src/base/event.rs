@@ -14,6 +14,7 @@ use crate::base::{
     model::{Purpose, Usage},
     money::Money,
     path::AbsPath,
+    state::StateDelta,
     terminal::Screen,
     tool::{Display, FileKnowledge, ToolError, ToolKind},
 };
@@ -81,7 +82,7 @@ pub struct AgentEvent {
     pub meta: Map<String, Value>,
 }
 
-/// Whose word an event is.
+/// Where an event comes from.
 pub type EventSource = Cow<'static, str>;
 
 pub const USER_SOURCE: EventSource = Cow::Borrowed("user");
@@ -152,6 +153,9 @@ pub enum EventKind {
         title: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// What changed of the state; null: the key is gone.
+        #[serde(default, skip_serializing_if = "StateDelta::is_empty")]
+        state: StateDelta,
     },
     Message {
         role: Speaker,
@@ -230,7 +234,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Whose word it is in the main thread, unless somebody else is named.
+    /// Where it comes from in the main thread, unless the event says otherwise.
     pub fn source(&self) -> EventSource {
         match self {
             Self::Message { role: Speaker::User, .. } => USER_SOURCE,

@@ -14,6 +14,7 @@ use crate::base::{
     memory::MemoryFile,
     model::Failure,
     path::AbsPath,
+    state::StateDelta,
     trust::TrustChoice,
 };
 
@@ -57,6 +58,9 @@ pub enum Fact {
         /// That of its events; `None`: the main thread.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<ThreadId>,
+        /// Whose `user:` keys its state has; `None`: `local`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<String>,
     },
     /// A log of an older version goes on in this one.
     Version {
@@ -146,6 +150,10 @@ pub enum Fact {
     PeerMemory {
         agent: String,
         memory: String,
+    },
+    /// The state has these values from now on; null: the key is gone. Keys of `temp:` are never logged.
+    State {
+        delta: StateDelta,
     },
     /// How far turns and session may go from now on, whatever the settings say; `None`: as those say.
     Limits {

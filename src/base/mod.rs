@@ -32,6 +32,7 @@ pub mod rewind;
 pub mod sandbox;
 pub mod schema;
 pub mod secret;
+pub mod state;
 pub mod terminal;
 pub mod text;
 pub mod tool;

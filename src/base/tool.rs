@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial, schema::Schema};
+use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial, schema::Schema, state::StateDelta};
 
 /// What a tool does, in the protocol's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -291,6 +291,8 @@ pub struct ToolOutput {
     /// It failed, most likely because it was confined: the user may allow more and have it run again.
     pub denial: Option<Denial>,
     pub file_knowledge: Option<Box<FileKnowledge>>,
+    /// What the session's state takes with the end of the call.
+    pub state: StateDelta,
 }
 
 #[derive(Clone, Debug, PartialEq)]

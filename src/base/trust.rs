@@ -286,10 +286,12 @@ pub fn folder_doubt(
     ];
     let kinds: BTreeSet<TrustedFileKind> = pieces.iter().map(|it| it.kind).collect();
     let kinds: Vec<&str> = kinds.into_iter().map(TrustedFileKind::plural_name).collect();
-    let notice = format!(
-        "This folder is not trusted, so its own {} are not used. To use them, run `castor trust` in it.",
-        kinds.join(", ")
-    );
+    let kinds = match kinds.as_slice() {
+        [more @ .., last] if !more.is_empty() => format!("{} and {last}", more.join(", ")),
+        one => one.concat(),
+    };
+    let notice =
+        format!("This folder is not trusted, so its own {kinds} are not used. To use them, run `castor trust` in it.");
     Some(TrustDoubt { form: form(message, rows), notice })
 }
 

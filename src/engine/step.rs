@@ -23,6 +23,7 @@ use crate::base::{
     prompt_stats::PromptStats,
     question::Form,
     sandbox::SandboxGrant,
+    state::{StateDelta, StateMap},
     terminal::Screen,
     tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
     trust::TrustChoice,
@@ -73,6 +74,15 @@ pub enum Input {
     AgentsRead {
         effect: EffectId,
         agents: FolderAgents,
+    },
+    /// A client reads or changes the state. Answered by `AnswerState`.
+    State(Box<StateOrder>),
+    /// The values of `app:` and `user:` as they are now.
+    SharedState(Arc<StateMap>),
+    /// The same after a change of them, or the reason why nothing changed.
+    StateSaved {
+        effect: EffectId,
+        result: Result<Arc<StateMap>, String>,
     },
     /// All models that are out. Other sessions report them, too.
     Outages(BTreeMap<String, Outage>),
@@ -172,6 +182,16 @@ pub enum Input {
     },
 }
 
+/// A client's order to read or change a session's state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateOrder {
+    pub prompt: PromptId,
+    /// The keys to answer with; `None`: all.
+    pub get: Option<Vec<String>>,
+    /// Done before.
+    pub set: StateDelta,
+}
+
 /// A client's order to rewind a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewindOrder {
@@ -259,7 +279,7 @@ pub struct ForeignTool {
     pub annotations: Value,
     /// The user trusts the server: its tools run without a question, and what it says of them is believed.
     pub trusted: bool,
-    /// Whose own server it is; `None`: the session's.
+    /// The agent that has the server for itself; `None`: the session has it.
     pub agent: Option<String>,
 }
 
@@ -349,6 +369,10 @@ pub enum Effect {
     AnswerElicitation { elicitation: ElicitationId, reply: Reply },
     /// Health of a model, for all sessions that reach it in the same way. `None`: it is available. Not answered.
     UpdateHealth { model: String, outage: Option<Outage> },
+    /// Changes values that sessions share, all or none. Answered by `StateSaved`. No change: reads them.
+    SaveState { user: String, delta: StateDelta },
+    /// The one answer to `State`: the values, or the reason why nothing changed.
+    AnswerState { prompt: PromptId, result: Result<StateMap, String> },
     /// The answer is no longer needed.
     WithdrawQuestion { question: QuestionId },
     /// Answered by `TimerFired` at `at_ms` (Unix, milliseconds) or later.
@@ -438,6 +462,8 @@ pub struct Confirmation {
 #[derive(Debug, Default)]
 pub struct StepOutput {
     pub acts: Vec<Act>,
+    /// Changes of the state that came up; the session makes facts or effects of them before its step ends.
+    pub state_changes: Vec<StateDelta>,
 }
 
 #[derive(Debug)]

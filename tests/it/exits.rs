@@ -150,7 +150,7 @@ fn unknown_command() {
     }
 }
 
-/// A program that reads events learns why there are none, as one that reads the object.
+/// A program that reads events learns from the last of them how the run failed.
 #[test]
 fn events_of_a_run_that_does_not_begin() {
     let mut case = Case { args: &["-o", "events", "--model", "gemini-2.5-flash"], ..Case::answers(&[]) };
@@ -160,7 +160,7 @@ fn events_of_a_run_that_does_not_begin() {
     let lines: Vec<&str> = std::str::from_utf8(&stdout).unwrap().lines().collect();
     assert_eq!((status.code(), lines.len()), (Some(41), 1), "{said}");
     let object: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
-    assert_eq!(object["error"]["code"], 41, "{object}");
+    assert_eq!((&object["type"], &object["_meta"]["exitCode"]), (&"error".into(), &41.into()), "{object}");
 }
 
 /// One's own limit and the model's have one code and two texts.

@@ -66,6 +66,7 @@ mod signals;
 mod sim;
 mod stale;
 mod start;
+mod state;
 mod stderr;
 #[cfg(feature = "otel")]
 mod telemetry;

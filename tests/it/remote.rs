@@ -274,10 +274,13 @@ fn keys_go_with_what_needs_them_and_are_shown_nowhere() {
     }
 }
 
+/// What is answered in place of the right thing.
+type Fault = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
+
 #[test]
 fn faults_are_said_and_end_the_run() {
     let page = || http("200 OK", "text/html", "<p>hello</p>");
-    let faults: Vec<(&str, Box<dyn Fn(&Asked) -> Answer + Send + Sync>, &str)> = vec![
+    let faults: Vec<(&str, Fault, &str)> = vec![
         ("SendStreamingMessage", Box::new(move |_| Answer::Raw(page())), "not with events"),
         (
             "SendStreamingMessage",
@@ -379,7 +382,7 @@ fn a_workspace_file_names_no_secret() {
         let text = format!(
             "---\nname: {name}\nagent_card_url: http://127.0.0.1:1\nauth: {{type: apiKey, key: \"{source}\"}}\n---\n"
         );
-        scene.sandbox.write(&format!("ws/.castor/agents/{name}.md"), &text);
+        scene.sandbox.write(format!("ws/.castor/agents/{name}.md"), &text);
     }
     let (mut client, session) = scene.open();
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "/agents list" }] });

@@ -45,7 +45,7 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
         let mut all = result["events"].as_array().into_iter().flatten();
         return all.try_for_each(|it| schemas::check("events", it));
     }
-    if method == "_castor/session/rewind" {
+    if ["_castor/session/rewind", "_castor/session/state"].contains(&method) {
         return schemas::check("methods", &json!({ method: { "result": result } }));
     }
     if method == "initialize" {

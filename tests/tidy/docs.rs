@@ -8,6 +8,7 @@ use super::{root, sources};
 
 /// Variables that are not for users, and why.
 const UNTOLD: &[(&str, &str)] = &[
+    ("CASTOR_DEBUG_END_HOOKS_MS", "debug builds alone read it, for tests"),
     ("CASTOR_DEBUG_PANIC", "debug builds alone read it, for tests"),
     ("PATH", "castor gives it no meaning of its own"),
 ];

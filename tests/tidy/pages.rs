@@ -157,6 +157,14 @@ fn faults(page: &Page) -> String {
         add(FIRST_SCREEN, "no example and no table on the first screen".to_owned());
     }
     let habits: Vec<(Regex, &str)> = HABITS.iter().map(|it| (Regex::new(it.0).unwrap(), it.1)).collect();
+    let has_habit =
+        |text: &str| habits.iter().find_map(|(habit, instead)| Some((habit.find(text)?.as_str().to_owned(), instead)));
+    // Their tables are the texts of `--help`.
+    for (at, line) in page.text.lines().enumerate().filter(|_| is_written) {
+        if let Some((it, instead)) = has_habit(line) {
+            add(at + 1, format!("`{it}`: {instead}"));
+        }
+    }
     for Prose { line, text } in &prose {
         for sentence in sentences(text) {
             let n_words = sentence.split_whitespace().filter(|it| it.contains(char::is_alphanumeric)).count();
@@ -168,10 +176,8 @@ fn faults(page: &Page) -> String {
                 add(*line, format!("`{it}` as a noun: {sentence}"));
             }
         }
-        for (habit, instead) in &habits {
-            if let Some(it) = habit.find(text) {
-                add(*line, format!("`{}`: {instead}", it.as_str()));
-            }
+        if let Some((it, instead)) = has_habit(text) {
+            add(*line, format!("`{it}`: {instead}"));
         }
     }
     res

@@ -75,12 +75,12 @@ pub enum CliVerb {
     /// Show what a session changed in files
     #[command(hide = true)]
     Diff(DiffArgs),
-    /// Show and free what is held so that changes can be undone
+    /// Show and free the space that undo needs
     #[command(hide = true)]
     Clean(CleanArgs),
     /// Ask what may run without a question
     Policy(PolicyArgs),
-    /// List what was allowed for ever, or take it back
+    /// List your permanent permissions, or revoke them
     Permissions(PermissionsArgs),
     /// List the sub-agents, show, write or check one
     Agents(AgentsArgs),

@@ -94,8 +94,8 @@ pub fn main() -> ExitCode {
             exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
         }),
         CliVerb::Doctor(args) => {
-            let out: &mut dyn Write = if args.json { out } else { &mut wrapped_out() };
-            with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, out)))
+            let width = terminal_width().unwrap_or(usize::MAX);
+            with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, width, out)))
         }
         CliVerb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
         CliVerb::Undo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Undo(args), &cwd, out)),

@@ -55,12 +55,7 @@ impl<W: Write> Write for WrappedLines<W> {
         let end = self.left.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
         let rest = self.left.split_off(end);
         let whole = std::mem::replace(&mut self.left, rest);
-        for line in String::from_utf8_lossy(&whole).lines() {
-            let blanks: String = line.chars().take_while(|it| *it == ' ').collect();
-            for piece in wrap(&Line::plain(line), width, &(blanks + INDENT)) {
-                writeln!(self.to, "{}", piece.text())?;
-            }
-        }
+        self.to.write_all(wrap_lines(&String::from_utf8_lossy(&whole), width).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -69,6 +64,19 @@ impl<W: Write> Write for WrappedLines<W> {
         self.to.write_all(&left)?;
         self.to.flush()
     }
+}
+
+/// Whole lines, wrapped between words.
+pub fn wrap_lines(text: &str, width: usize) -> String {
+    let mut res = String::new();
+    for line in text.lines() {
+        let blanks: String = line.chars().take_while(|it| *it == ' ').collect();
+        for piece in wrap(&Line::plain(line), width, &(blanks + INDENT)) {
+            res.push_str(&piece.text());
+            res.push('\n');
+        }
+    }
+    res
 }
 
 /// An error of stdout's.

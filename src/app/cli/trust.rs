@@ -35,7 +35,7 @@ pub struct TrustArgs {
     /// Never trust it, and do not ask
     #[arg(long, conflicts_with = "revoke")]
     pub never: bool,
-    /// Take back what was said about it
+    /// Remove your decision about it
     #[arg(long)]
     pub revoke: bool,
     /// Trust also a folder that the home folder is in, and do not ask
@@ -45,9 +45,9 @@ pub struct TrustArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum TrustVerb {
-    /// List the folders that something was said about
+    /// List the folders that you have decided about
     List,
-    /// Tell whether a folder is trusted, by whose word, and what that covers
+    /// Tell whether a folder is trusted, which file says so, and what that covers
     Why {
         /// The folder [default: the current one]
         path: Option<String>,
@@ -108,7 +108,7 @@ pub fn run(args: &TrustArgs, env: &Env, cwd: &AbsPath, ask: Ask<'_>, out: &mut d
 fn list(env: &Env, out: &mut dyn Write) -> io::Result<u8> {
     match trust::list_rules(env) {
         Err(it) => writeln!(out, "{it}").map(|()| 1),
-        Ok(rules) if rules.is_empty() => writeln!(out, "Nothing was said about any folder.").map(|()| 0),
+        Ok(rules) if rules.is_empty() => writeln!(out, "You have not decided about any folder.").map(|()| 0),
         Ok(rules) => rules.iter().try_for_each(|it| writeln!(out, "{}", escape_line(it))).map(|()| 0),
     }
 }
@@ -281,7 +281,7 @@ mod tests {
             let (text, code) = run_verb(|out| run(&parse(line), &env, &home, ask, out));
             (text.replace(&root, "$ROOT"), code, asked.replace(&root, "$ROOT"))
         };
-        let nothing = || say(&["list"], None).0 == "Nothing was said about any folder.\n";
+        let nothing = || say(&["list"], None).0 == "You have not decided about any folder.\n";
         for (line, folder) in [
             (&["."][..], "$ROOT/home/u"),
             (&[], "$ROOT/home/u"),

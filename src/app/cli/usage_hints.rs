@@ -36,9 +36,9 @@ const VERBS: &[(&str, &str)] = &[
     ("upgrade", UPDATE),
     ("version", "use `castor --version`"),
 ];
-const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run --resume latest PROMPT` to continue";
+const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run -c PROMPT` to continue";
 const EXTENSIONS: &str = "castor has no extensions. MCP servers and hooks go into ~/.castor/settings.json";
-const RESUME: &str = "use `castor run --resume latest PROMPT`";
+const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
 const SKILLS: &str = "castor has no skills. Write instructions for the model to GEMINI.md";
 const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
 
@@ -60,6 +60,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("--allowed-tools", "write a rule for the tool; `castor policy check` says which is missing"),
     ("--allowed-mcp-server-names", "use `mcp.allowed` in ~/.castor/settings.json"),
     ("--include-directories", "castor run works in one folder: use --cwd DIR"),
+    ("-v", "use --version"),
     ("--acp", "use `castor acp`"),
     ("--experimental-acp", "use `castor acp`"),
     ("-d", "set the variable CASTOR_LOG=debug"),
@@ -84,7 +85,10 @@ pub fn find_hint(error: &clap::Error, words: &[String]) -> Option<String> {
                     Some(format!("there is no command `{verb}`: to ask something, use castor run {}", quote(words)))
                 }
                 _ if is_first && error.get(ContextKind::SuggestedSubcommand).is_none() => {
-                    Some(format!("there is no command `{verb}`: `castor --help` lists the commands"))
+                    let ask = quote(words);
+                    Some(format!(
+                        "there is no command `{verb}`: `castor --help` lists the commands, castor run {ask} asks a model"
+                    ))
                 }
                 _ => None,
             }
@@ -135,9 +139,13 @@ mod tests {
             ("run -m demo what is", "unexpected word `is`: quote the prompt, as in castor run \"what is this?\""),
             ("what_is_this?", "to ask something, use castor run \"what is this?\""),
             ("what is this", "to ask something, use castor run \"what is this\""),
+            ("-v", "there is no flag -v: use --version"),
             ("run -p hello", "there is no flag -p: write the prompt without a flag"),
             ("-p hello", "there is no flag -p: write the prompt without a flag"),
-            ("xyzzy", "there is no command `xyzzy`: `castor --help` lists the commands"),
+            (
+                "xyzzy",
+                "there is no command `xyzzy`: `castor --help` lists the commands, castor run \"xyzzy\" asks a model",
+            ),
             ("run -o stream-json x", "there is no output `stream-json`: use -o events"),
             ("run --yolo x", "there is no flag --yolo: use --approval-mode yolo"),
         ] {

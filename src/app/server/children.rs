@@ -40,7 +40,7 @@ use crate::{
         scheduler::delegate::{agent_name, delegation},
         session::Session,
         step::{Effect, Input, OptionValue, StepOutput},
-        turn::{ChildModel, ChildStart, child_spec},
+        turn::{ChildModel, ChildStart, child_spec, run_state},
     },
     wire::acp::{
         initialize::Client,
@@ -71,7 +71,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let delegation =
         delegation(&parent.session.spec().toolbox.agents, &call.name, &call.args).map_err(|it| it.message)?;
     let agent = delegation.agent.descriptor.name.clone();
-    let ChildStart { spec, prompt, model } = child_spec(parent.session.spec(), record, &delegation, &now.date())?;
+    let above = parent.session.state();
+    let ChildStart { spec, prompt, model } =
+        child_spec(parent.session.spec(), record, &delegation, &above, &now.date())?;
     let name = now.id(&format!("{agent}-"), 1);
     let id = link.session.child(&name);
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
@@ -93,10 +95,11 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
     let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
-    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread };
+    let origin =
+        SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread, user: None };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
-    session.inherit(grants, now, &mut out);
+    session.inherit(grants, above, now, &mut out);
     let view = match profile.features.subagents {
         true => {
             let about = (agent.as_str(), prompt.as_str());
@@ -202,8 +205,9 @@ pub fn finish(
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     if is_wanted {
         let agent = session.record().principal.agent().unwrap_or_default();
+        let changes = run_state(session.spec(), session.record(), &result);
         let is_foreign = session.spec().toolbox.task.as_ref().is_some_and(|it| it.is_of_peer());
-        let output = output((agent, is_foreign), id, result, stats);
+        let output = ToolOutput { state: changes, ..output((agent, is_foreign), id, result, stats) };
         end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     }
     note_waiting(state, &parent, lines);
@@ -311,7 +315,7 @@ pub fn cancel_all(state: &mut State, parent: &SessionId) {
     cancel(state, |it| it.session == *parent);
 }
 
-/// Nobody waits for what comes of these any more. What is below them ends first.
+/// Ends sub-agents whose results are no longer wanted. Those below them end first.
 fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
     let ids = children(&state.sessions, |it| it.is_wanted && is_it(it));
     for id in &ids {

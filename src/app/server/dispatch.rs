@@ -57,6 +57,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/session/events", |state, _, params| requests::events(&state.tasks.store, params)),
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
+    ("_castor/session/state", requests::state),
 ];
 
 /// What reads which permissions hold for ever: it waits until these are written.

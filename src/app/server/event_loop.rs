@@ -17,8 +17,6 @@ use crate::app::server::{
 const STDIN_POLL: Duration = Duration::from_millis(100);
 /// Events of one loop turn: after so many the client sees what there is.
 const BATCH: usize = 64;
-/// Hooks hear of the end of their sessions no longer than this.
-const END_HOOKS_LIMIT: Duration = Duration::from_millis(1500);
 /// A turn beyond this is logged with the event that began it.
 const LONG_TURN: Duration = Duration::from_millis(50);
 
@@ -46,11 +44,16 @@ impl OpenQueues {
     }
 }
 
-/// Runs until the client is gone or a signal comes. Returns when the end began.
+/// Runs until the client is gone or a signal comes. Returns when the end began. `hooks_limit`: how long hooks may take then.
 ///
 /// # Errors
 /// When signals cannot be listened for.
-pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> std::io::Result<Instant> {
+pub async fn run(
+    machine: &mut Machine,
+    mut inbox: Inbox,
+    stdout: &Stdout,
+    hooks_limit: Duration,
+) -> std::io::Result<Instant> {
     let [term, int, hup] = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut ends = [signal(term)?, signal(int)?, signal(hup)?];
     loop {
@@ -74,7 +77,7 @@ pub async fn run(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) -> st
             tracing::info!("a loop turn of {} ms began with {name}", start.elapsed().as_millis());
         }
         if ended {
-            drain(machine, inbox, stdout).await;
+            drain(machine, inbox, stdout, hooks_limit).await;
             return Ok(start);
         }
     }
@@ -123,7 +126,7 @@ fn ready_event(inbox: &mut Inbox, open: OpenQueues) -> Option<Event> {
 }
 
 /// Stops all tasks, answers all requests, and writes what the client still reads, within half a second.
-async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
+async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout, hooks_limit: Duration) {
     machine.cancel_prompts();
     // Who sends a script and closes wants its answers too: a listing is always near its end.
     let listed = drain_while(machine, &mut inbox, Machine::is_listing);
@@ -131,7 +134,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout) {
     let lines = machine.flush();
     send(stdout, machine, lines);
     machine.end_sessions();
-    _ = tokio::time::timeout(END_HOOKS_LIMIT, drain_while(machine, &mut inbox, Machine::has_chores)).await;
+    _ = tokio::time::timeout(hooks_limit, drain_while(machine, &mut inbox, Machine::has_chores)).await;
     let lines = machine.finish();
     send(stdout, machine, lines);
     let groups = machine.groups();

@@ -5,7 +5,7 @@ use crate::base::{
     ids::ThreadId,
 };
 
-/// What of the events is wanted: all; or one stream's, from its start; or those of an event's stream that come after it.
+/// The events that a client asks for: all, one stream from its start, or the rest of a stream after an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventWindow<'a> {
     pub stream: Option<&'a str>,
@@ -81,7 +81,7 @@ mod tests {
             let kind = match *kind {
                 "start" => EventKind::AgentStart {},
                 "end" => EventKind::AgentEnd { reason: EndReason::Completed, data: None },
-                _ => EventKind::SessionUpdate { title: None, model: None },
+                _ => EventKind::SessionUpdate { title: None, model: None, state: Default::default() },
             };
             let mut event = AgentEvent::of_main(format!("e{n}"), StreamId::from(*stream), 0, kind);
             event.thread_id =

@@ -15,7 +15,7 @@ use crate::{
             event::EditorRequest,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
-            questions, reconnect, reply, rewind_results,
+            questions, reconnect, reply, rewind_results, session_state,
             state::State,
             tasks::Tasks,
             trust,
@@ -201,6 +201,8 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         }
         Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
+        Effect::SaveState { user, delta } => state.tasks.save_state(id, effect_id, user, delta),
+        Effect::AnswerState { prompt, result } => session_state::answer(state, Ticket(prompt.0), result),
         Effect::ReadAgents => agents::read(state, id, effect_id),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {

@@ -1,7 +1,7 @@
 //! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
 //! the simulator can turn it.
 
-use super::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, state::State, sweep};
+use super::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State, sweep};
 use crate::{
     app::session::terminals::TerminalEnd,
     base::ids::SessionId,
@@ -17,7 +17,7 @@ pub use crate::app::{
         event::{EditorRequest, Event, Listing},
         tasks::{
             Tasks, builtins,
-            jobs::{EffectJob, Job, SessionSearch, Workers},
+            jobs::{EffectJob, Job, SessionSearch, StateSave, Workers},
         },
     },
     settings::options::Options,
@@ -228,7 +228,11 @@ impl Machine {
 /// The world answers an effect; with its end goes what it wanted of the client.
 fn handle_answer(state: &mut State, session: &SessionId, input: Input) {
     let ended = state.tasks.finish_effect(session, &input);
+    let shared = if let Input::StateSaved { result: Ok(it), .. } = &input { Some(it.clone()) } else { None };
     state.step(session, input);
+    if let Some(it) = shared {
+        session_state::share(state, session, &it);
+    }
     if let Some(effect) = ended {
         let mut lines = Vec::new();
         pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(session, effect), &mut lines);

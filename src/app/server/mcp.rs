@@ -119,7 +119,7 @@ fn refresh_owner(state: &mut State, owner: &ServerOwner) {
     ids.iter().for_each(|id| refresh_session(state, id));
 }
 
-/// Whose servers a session has tools of, the strongest first.
+/// The owners of the servers whose tools a session has, the strongest first.
 fn owners(id: &SessionId, live: &LiveSession) -> Vec<ServerOwner> {
     let record = live.session.record();
     let acting = record.principal.agent();
@@ -136,7 +136,7 @@ fn owners(id: &SessionId, live: &LiveSession) -> Vec<ServerOwner> {
 /// Brings tools and notices of a session up to date.
 pub fn refresh_session(state: &mut State, session: &SessionId) {
     let Some(live) = state.sessions.get(session) else { return };
-    // What it has of the session above is known to that one.
+    // The session above connected the servers that a sub-agent has from it.
     let inherited = live.parent.as_ref().and_then(|it| state.sessions.get(&it.session)).map(|it| &it.resources.mcp);
     let inherited = inherited.cloned().unwrap_or_default();
     let (mut all, mut tools) = (McpTools::default(), Vec::new());

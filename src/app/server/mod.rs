@@ -22,6 +22,7 @@ mod requests;
 mod rewind;
 mod rewind_results;
 pub mod serve;
+mod session_state;
 pub mod sessions;
 mod state;
 mod stdio;

@@ -23,14 +23,14 @@ struct Projection {
     params: Value,
 }
 
-/// Who asks: a sub-agent asks in the session that the client knows.
+/// The session that a question belongs to, and the sub-agent that asks it.
 pub struct Asker<'a> {
     pub session: &'a SessionId,
     /// Of a sub-agent: its name.
     pub agent: Option<&'a str>,
 }
 
-/// The user is told who wants to do it.
+/// Names the sub-agent that asks in the question.
 fn name_agent(params: &mut Value, agent: &str, in_words: bool) {
     for place in ["/toolCall/title", "/message"] {
         if let Some(Value::String(it)) = params.pointer_mut(place).filter(|_| in_words) {

@@ -32,7 +32,7 @@ pub fn reconnect_model(state: &mut State, id: &SessionId) {
     }
 }
 
-/// A session that has just begun learns what the others know of models that are out.
+/// Tells a new session which models are out, as other sessions found.
 pub fn send_outages(state: &mut State, id: &SessionId) {
     let known = state.models.outages.of(id);
     if !known.is_empty() {

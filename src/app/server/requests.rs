@@ -15,8 +15,8 @@ use crate::{
             flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
-            reply::{Reply, reply_now},
-            sessions,
+            reply::{self, Reply, reply_now},
+            session_state, sessions,
             state::State,
         },
         session::{agents::folder_agents, live_session::LiveSession, modes, place::load_ground},
@@ -36,6 +36,7 @@ use crate::{
             initialize,
             options::{self, SetOptionParams},
             session,
+            state::{StateParams, read_state},
             updates::SessionView,
         },
         jsonrpc::{
@@ -157,6 +158,10 @@ fn end_session(state: &mut State, id: &SessionId) {
     state.tasks.abort_session(id, state.now.unix_ms);
     state.tasks.mcp.release(id);
     state.tasks.traces.forget_turn(id);
+    // What still waits for it, as a change of its state may.
+    for ticket in state.prompts_of(id) {
+        reply::answer::<()>(state, ticket, Err(error::session_not_found(id.as_str())));
+    }
     if let Some(live) = state.sessions.remove(id) {
         state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
     }
@@ -165,6 +170,7 @@ fn end_session(state: &mut State, id: &SessionId) {
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, content) = read_message(&state.sessions, params)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
+    session_state::refresh(state, &id);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
@@ -189,6 +195,17 @@ fn read_message(
         return Err(error::invalid_params("prompt is empty; say something"));
     }
     Ok((id, content))
+}
+
+/// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
+pub fn state(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let StateParams { session, get, set } = read_state(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(&state.sessions, &session)?;
+    // Answered with the prompts, should the session be made anew.
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(session.clone()));
+    let order = step::StateOrder { prompt: PromptId(ticket.0), get, set };
+    state.step(&session, Input::State(Box::new(order)));
+    Ok(None)
 }
 
 pub fn set_mode(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

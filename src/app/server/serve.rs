@@ -26,6 +26,10 @@ const CONTROL_QUEUE: usize = 256;
 /// Answers of the world that wait: beyond that, models and tools are not read.
 const ANSWER_QUEUE: usize = 32;
 
+/// How long hooks may take to hear of the end of their sessions.
+const END_HOOKS_LIMIT: Duration = Duration::from_millis(1500);
+/// Debug builds take the limit from here, in milliseconds: a loaded machine needs longer to start a hook.
+const END_HOOKS_VARIABLE: &str = "CASTOR_DEBUG_END_HOOKS_MS";
 /// What the whole end may take, from the moment that the client is gone.
 const END: Duration = Duration::from_millis(950);
 
@@ -47,6 +51,7 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let (answers_tx, answers) = mpsc::channel(ANSWER_QUEUE);
     let stdout = stdio::write_stdout(stdio::take_stdout()?, control_tx.clone())?;
     let home = workspace::castor_home(&env).ok_or_else(|| std::io::Error::other(workspace::NO_HOME))?;
+    let hooks_limit = end_hooks_limit(&env);
     let groups = Groups::default();
     let tools = builtins(&groups);
     let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
@@ -54,7 +59,8 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let mut machine = Machine::new(options, env, tasks, seed());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stdin = runtime.block_on(async { Stdin::open() })?;
-    let end = runtime.block_on(event_loop::run(&mut machine, Inbox { stdin, control, answers }, &stdout))?;
+    let inbox = Inbox { stdin, control, answers };
+    let end = runtime.block_on(event_loop::run(&mut machine, inbox, &stdout, hooks_limit))?;
     // What says who holds a session goes with the holder.
     drop(machine);
     if let Some(it) = exporter {
@@ -63,6 +69,11 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     stdout.finish()?;
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
+}
+
+fn end_hooks_limit(env: &Env) -> Duration {
+    let ms = env.get(END_HOOKS_VARIABLE).filter(|_| cfg!(debug_assertions)).and_then(|it| it.parse().ok());
+    ms.map_or(END_HOOKS_LIMIT, Duration::from_millis)
 }
 
 /// Different for each process.

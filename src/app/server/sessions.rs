@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, mcp, reconnect, state::State, trust},
+        server::{agents, flush, mcp, reconnect, session_state, state::State, trust},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -23,6 +23,7 @@ use crate::{
         clock::Now,
         ids::{MessageId, SessionId},
         log::{Entry, Principal},
+        state::DEFAULT_USER,
         text,
     },
     engine::{
@@ -51,7 +52,7 @@ use crate::{
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorObjectOwned> {
-    let NewParams { folders, agent } = params;
+    let NewParams { folders, agent, state: first, user } = params;
     let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let agent = agent.as_ref().map(|it| agents::first_agent(&place, it)).transpose()?;
     let own_model = agent.as_ref().and_then(|it| it.model.clone());
@@ -65,6 +66,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     if let Some(it) = trouble {
         return Err(it);
     }
+    let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
     let SessionPlace { cwd, roots, ground, .. } = place;
@@ -77,9 +79,11 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         principal: Principal::Root,
         child_of: None,
         thread: None,
+        user: user.clone(),
     };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, spec, now, &mut out);
+    session.begin_state(outside, first.clone(), now, &mut out);
     if let Some(it) = agent {
         session.become_agent(it.name, now, &mut out);
     }
@@ -150,6 +154,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     if let Some(it) = leftovers {
         state.step(id, Input::Notice(it));
     }
+    session_state::refresh(state, id);
     reconnect::send_outages(state, id);
     trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
     mcp::connect(state, id, servers);

@@ -46,7 +46,7 @@ pub fn folder_agents(ground: &FolderConfig, settings: &Settings) -> (FolderAgent
     (FolderAgents { definitions, notes }, warnings)
 }
 
-/// What of the folder is not used, and why.
+/// Agent files of the folder that are not used, and why.
 pub fn notes(ground: &FolderConfig) -> Vec<String> {
     let FolderConfig { trust, project, folder, .. } = ground;
     let untrusted = (!trust.is_trusted()).then(|| format!("{folder} is not trusted: its own agents are not used."));

@@ -222,7 +222,7 @@ fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, setting
     Planning { folder: Some(folder), modes }
 }
 
-/// What it may start.
+/// The sub-agents that the session may start.
 fn session_agents(ground: &FolderConfig, settings: &Settings) -> FolderAgents {
     let (agents, warnings) = agents::folder_agents(ground, settings);
     for it in &warnings {

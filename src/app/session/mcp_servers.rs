@@ -29,7 +29,7 @@ pub struct Servers {
     n_started: u64,
 }
 
-/// Whose servers they are: a session's, or those of one agent in all of its runs there.
+/// The owner of servers: a session, or one agent in all of its runs there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerOwner {
     pub session: SessionId,

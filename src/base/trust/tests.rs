@@ -76,7 +76,7 @@ fn questions_name_what_was_found_and_nothing_hides_in_them() {
     let message = &doubt.form.message;
     assert!(message.contains("- .env\n- a\u{fffd}\u{fffd}b (cannot be read"), "{message}");
     assert!(message.ends_with("They would start or reach:\n- MCP server a: sh -c evil\ncastor does not watch what these start in turn, and does not ask when that changes.\n"), "{message}");
-    assert!(!doubt.notice.contains(".env") && doubt.notice.contains("policies, environment files"));
+    assert!(!doubt.notice.contains(".env") && doubt.notice.contains("policies and environment files"));
     let FieldKind::Choice { options } = &doubt.form.fields[0].kind else { panic!() };
     let values: Vec<&str> = options.iter().map(|it| it.value.as_str()).collect();
     assert_eq!(values, ["trust_folder", "trust_parent", "not_now", "never"]);

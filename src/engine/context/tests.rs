@@ -62,6 +62,7 @@ impl Talk {
             principal: Principal::Root,
             child_of: None,
             thread: None,
+            user: None,
         };
         Self { record: Record::new(origin), n: 0, compress_at: None, distill: None }
     }

@@ -1,13 +1,18 @@
 //! One hook's answer: parsed from its exit code and output.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::MAX_USER_TEXT;
 use crate::base::{
     ansi,
     hook::{Hook, HookEnd, HookEvent, HookReport},
+    state::StateDelta,
     text,
 };
+
+/// The member of `hookSpecificOutput` that all events have: new values of the session's state.
+pub(super) const STATE_DELTA: &str = "stateDelta";
 
 /// A hook's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -161,6 +166,9 @@ pub(super) fn drop_disallowed(event: HookEvent, said: &mut HookAnswer) -> Vec<St
         said.stops = false;
     }
     let known = |name: &str, it: &Value| {
+        if name == STATE_DELTA {
+            return StateDelta::deserialize(it).is_ok_and(|it| it.check().is_ok());
+        }
         let fits = match name {
             "additionalContext" => it.is_string(),
             "clearContext" => it.is_boolean(),

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{
     MAX_CONTEXT,
-    answer::{HookAnswer, HookDecision},
+    answer::{HookAnswer, HookDecision, STATE_DELTA},
 };
-use crate::base::{text, tool::TailCall};
+use crate::base::{state::StateDelta, text, tool::TailCall};
 
 /// The sum of a firing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +16,8 @@ pub struct HookOutcome {
     pub context: Option<String>,
     /// The rest of `hookSpecificOutput`, merged.
     pub change: Map<String, Value>,
+    /// What the state of the session takes.
+    pub state: StateDelta,
     /// For the user.
     pub notices: Vec<HookNotice>,
     /// Hooks that did not answer, and why: in words.
@@ -83,6 +85,7 @@ impl HookOutcome {
         for (name, value) in said.specific {
             match (name.as_str(), value) {
                 ("additionalContext", Value::String(more)) => join_text(&mut self.context, &more),
+                (STATE_DELTA, value) => self.state.extend(serde_json::from_value(value).unwrap_or_default()),
                 ("toolConfig", value) => choose_tools(&mut self.change, &value),
                 (_, value) => merge(&mut self.change, name, value),
             }

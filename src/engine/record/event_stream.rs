@@ -99,7 +99,7 @@ mod tests {
         let child_of = thread.map(|_| ChildLink { session: SessionId::from("p"), call: "c".into() });
         let thread = thread.map(ThreadId::from);
         let (roots, mode, model) = (vec![cwd.clone()], Mode::Default, String::new());
-        let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
+        let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
         let mut log = vec![Entry { at: 0, fact: origin.fact() }];
         let mut record = Record::replay(&log).unwrap();
         let (mut serial, mut out) = (SerialNumbers::default(), StepOutput::default());

@@ -71,7 +71,7 @@ fn message(entry: &Entry) -> Option<&MessageId> {
 /// What comes after a message and says something of it: what it took, and that it was the last of its turn.
 fn belongs_to_message(entry: &Entry) -> bool {
     match &entry.fact {
-        Fact::Worked { .. } => true,
+        Fact::Worked { .. } | Fact::State { .. } => true,
         Fact::Event { event } => {
             matches!(event.kind, EventKind::Usage { .. } | EventKind::SessionUpdate { .. } | EventKind::AgentEnd { .. })
         }
@@ -81,7 +81,10 @@ fn belongs_to_message(entry: &Entry) -> bool {
 
 /// The title comes after the prompt that it was made from.
 fn title_entry(record: &Record, title: String, at: u64) -> Entry {
-    let event = record.past.stream.event(at, EventKind::SessionUpdate { title: Some(title), model: None });
+    let event = record
+        .past
+        .stream
+        .event(at, EventKind::SessionUpdate { title: Some(title), model: None, state: Default::default() });
     Entry { at, fact: Fact::Event { event } }
 }
 

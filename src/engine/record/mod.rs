@@ -1,6 +1,7 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
+mod choices;
 mod discovered_memory;
 mod event_stream;
 mod fork;
@@ -8,6 +9,7 @@ mod history;
 mod meter;
 mod rewind;
 mod seen_files;
+mod session_state;
 mod spent_tokens;
 mod step_writer;
 mod token_scale;
@@ -19,13 +21,15 @@ pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
 pub use token_scale::TokenScale;
 
+use choices::SessionChoices;
 use event_stream::EventStream;
 use history::History;
 use meter::UsageMeter;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
+use session_state::SessionState;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     base::{
@@ -38,6 +42,7 @@ use crate::{
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
+        state::StateMap,
         tool::RUN_SHELL_COMMAND,
     },
     engine::hooks::Switches,
@@ -80,21 +85,7 @@ struct SessionPast {
     scale: TokenScale,
     commands: CommandExposure,
     choices: SessionChoices,
-}
-
-/// What was chosen in the session.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct SessionChoices {
-    /// The mode that plan mode took the place of.
-    before_plan: Option<Mode>,
-    /// How far it may go.
-    limits: Option<Limits>,
-    /// Whose the session is from the next prompt on; `None`: that was not chosen.
-    next_agent: Option<Principal>,
-    /// Agents that were switched on or off.
-    switched_agents: BTreeMap<String, bool>,
-    /// What runs of agents that are not castor's left to the next ones.
-    peer_memory: BTreeMap<String, String>,
+    state: SessionState,
 }
 
 /// What became of what was allowed for longer.
@@ -155,20 +146,24 @@ pub struct SessionOrigin {
     pub child_of: Option<ChildLink>,
     /// Of an agent's run.
     pub thread: Option<ThreadId>,
+    /// Whose `user:` keys its state has; `None`: the default user's.
+    pub user: Option<String>,
 }
 
 impl SessionOrigin {
     /// The first fact of the session's log.
     pub fn fact(self) -> Fact {
-        let Self { session, cwd, roots, mode, model, principal, child_of, thread } = self;
+        let Self { session, cwd, roots, mode, model, principal, child_of, thread, user } = self;
         let (version, castor) = (log::VERSION, env!("CARGO_PKG_VERSION").to_owned());
-        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent: None, child_of, thread }
+        let parent = None;
+        Fact::Created { version, castor, session, cwd, roots, mode, model, principal, parent, child_of, thread, user }
     }
 }
 
 impl Record {
     pub fn new(origin: SessionOrigin) -> Self {
-        let SessionOrigin { session, cwd, roots, mode, model, principal, thread, .. } = origin;
+        let SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user } = origin;
+        let state = SessionState { user, is_run: child_of.is_some(), values: StateMap::new() };
         let stream = EventStream::new(&principal, thread);
         Self {
             session,
@@ -182,17 +177,18 @@ impl Record {
             grants: Vec::new(),
             spent: SpentTokens::default(),
             switches: Switches::new(),
-            past: SessionPast { stream, ..SessionPast::default() },
+            past: SessionPast { stream, state, ..SessionPast::default() },
         }
     }
 
     /// The record that a log's first entry begins; `None` if it is another fact.
     pub fn begin(first: &Entry) -> Option<Self> {
-        let Fact::Created { session, cwd, roots, mode, model, principal, child_of, thread, .. } = first.fact.clone()
+        let Fact::Created { session, cwd, roots, mode, model, principal, child_of, thread, user, .. } =
+            first.fact.clone()
         else {
             return None;
         };
-        Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread }))
+        Some(Self::new(SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user }))
     }
 
     /// The session that a log describes; `None` if it does not begin with `Created`.
@@ -244,6 +240,20 @@ impl Record {
     /// How far it may go, if that was chosen in the session.
     pub fn limits(&self) -> Option<Limits> {
         self.past.choices.limits
+    }
+
+    /// The state's keys that no other session shares. Of a run: all that it changed; null is what it took away.
+    pub fn own_state(&self) -> &StateMap {
+        &self.past.state.values
+    }
+
+    pub fn is_run(&self) -> bool {
+        self.past.state.is_run
+    }
+
+    /// Whose `user:` keys it has.
+    pub fn user(&self) -> &str {
+        self.past.state.user()
     }
 
     /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
@@ -336,19 +346,18 @@ impl Record {
             }
             Fact::Model { model, window } => self.choose(model, *window),
             Fact::Tuning { tuning } => self.tuning = *tuning,
+            Fact::State { delta } => self.past.state.apply(delta),
             Fact::Limits { limits } => self.past.choices.limits = *limits,
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
             Fact::Cleared => self.clear_conversation(),
             Fact::Hooked { context, retracts, .. } => {
-                if *retracts {
-                    self.past.history.retract_prompt();
-                }
+                _ = retracts.then(|| self.past.history.retract_prompt());
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::Agent { agent } => self.choose_agent(agent.clone()),
             Fact::AgentSwitched { agent, enabled } => self.switch_agent(agent.clone(), *enabled),
-            Fact::PeerMemory { agent, memory } => self.keep_peer_memory(agent.clone(), memory.clone()),
+            Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent, memory),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -403,10 +412,6 @@ impl Record {
         self.past.history.clear();
         self.past.choices.peer_memory.clear();
         self.past.compressed_at = None;
-    }
-
-    fn keep_peer_memory(&mut self, agent: String, memory: String) {
-        self.past.choices.peer_memory.insert(agent, memory);
     }
 
     fn choose(&mut self, model: &str, window: u64) {

@@ -1,9 +1,9 @@
-//! Rewind of the record: the conversation returns to a prompt, everything else stays.
+//! Rewind of the record: conversation and state return to a prompt, everything else stays.
 
 use std::collections::BTreeMap;
 
 use super::{Record, history::History, seen_files::SeenFiles};
-use crate::base::{ids::MessageId, log::Entry, model::Usage, rewind};
+use crate::base::{ids::MessageId, log::Entry, model::Usage, rewind, state::StateMap};
 
 /// The conversation before a message of the user. Compressions and masks cannot be undone in a record, so it is made from
 /// the log.
@@ -22,6 +22,7 @@ struct Conversation {
     compressed_at: Option<u64>,
     title: Option<String>,
     filled: Usage,
+    state: StateMap,
 }
 
 impl RewindPoint {
@@ -50,6 +51,7 @@ impl Record {
             compressed_at: self.past.compressed_at,
             title: self.title.clone(),
             filled: self.spent.last.map(|(usage, _)| usage).unwrap_or_default(),
+            state: self.past.state.values.clone(),
         }
     }
 
@@ -58,9 +60,10 @@ impl Record {
     }
 
     fn go_back(&mut self, past: Conversation) {
-        let Conversation { history, seen, compressed_at, title, filled } = past;
+        let Conversation { history, seen, compressed_at, title, filled, state } = past;
         self.past.history.restore_from(history);
         (self.past.files.seen, self.past.compressed_at, self.title) = (seen, compressed_at, title);
+        self.past.state.values = state;
         // The window is that of the model that is chosen now.
         if let Some((usage, _)) = &mut self.spent.last {
             *usage = filled;

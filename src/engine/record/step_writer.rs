@@ -7,6 +7,7 @@ use crate::{
         hook::{HookEvent, HookRun, HookSwitch},
         ids::{EffectId, QuestionId, StreamId},
         log::{Entry, Fact},
+        state::StateDelta,
     },
     engine::{
         hooks::{
@@ -54,7 +55,12 @@ impl<'a> Step<'a> {
     /// Takes away a message of the user and all after it.
     pub fn rewind(&mut self, before: RewindPoint) {
         self.log(Fact::Rewound { to: before.to().clone() });
+        let state = self.record.own_state().clone();
         self.record.apply_rewind(before);
+        let state = StateDelta::between(&state, self.record.own_state());
+        if !state.is_empty() {
+            self.tell_state(state);
+        }
     }
 
     /// Tells something in the current stream.
@@ -66,7 +72,7 @@ impl<'a> Step<'a> {
         self.emit_event_of(kind, None, meta);
     }
 
-    /// `source`: whose word it is, if not that of the session's agent or user.
+    /// `source`: where it comes from, if not from the session's agent or user.
     fn emit_event_of(
         &mut self,
         kind: EventKind,
@@ -81,6 +87,23 @@ impl<'a> Step<'a> {
         event.source = source.unwrap_or(event.source);
         event.meta = meta;
         self.log(Fact::Event { event });
+    }
+
+    /// The state is to change at the end of the step, where the change is one that may be.
+    pub fn change_state(&mut self, delta: StateDelta) {
+        self.out.state_changes.push(delta);
+    }
+
+    /// The state has changed; keys of `temp:` have no place here.
+    pub fn log_state(&mut self, delta: StateDelta) {
+        if !delta.is_empty() {
+            self.log(Fact::State { delta: delta.clone() });
+            self.tell_state(delta);
+        }
+    }
+
+    fn tell_state(&mut self, state: StateDelta) {
+        self.emit_event(EventKind::SessionUpdate { title: None, model: None, state });
     }
 
     /// What is said beside the conversation.
@@ -102,6 +125,9 @@ impl<'a> Step<'a> {
                 change: outcome.change.clone(),
                 failed: outcome.failed.clone(),
             });
+        }
+        if !outcome.state.is_empty() {
+            self.change_state(outcome.state.clone());
         }
         for hook in &outcome.timed_out {
             self.log(Fact::HookSwitched { hook: hook.clone(), to: HookSwitch::Hung });

@@ -101,7 +101,7 @@ fn build() -> ToolSpec {
         name: NAME.into(),
         title: "AskUser".into(),
         description:
-            "Asks the user 1 to 4 questions, when the task cannot go on well without an answer that only they \
+            "Asks the user 1 to 4 questions, when the task cannot be settled without an answer that only they \
                       have. Returns {\"answers\": {index: answer}}. Never ask for passwords, keys or other secrets."
                 .into(),
         kind: ToolKind::Other,

@@ -11,6 +11,7 @@ use crate::{
         path::AbsPath,
         question::Form,
         sandbox::{Denial, SandboxGrant},
+        state::StateDelta,
         text,
         tool::{BaseHash, PolicyClass, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolTraits},
     },
@@ -59,6 +60,8 @@ pub struct Call {
     pub(super) auto_allowed: bool,
     /// Policy allowed it because it can be undone: where it cannot be, the user is asked.
     pub(super) needs_undo: bool,
+    /// What the state takes when this and all calls before it have ended.
+    pub(super) state_change: StateDelta,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -217,6 +220,7 @@ impl Call {
             hook_effects: CallHookEffects::default(),
             auto_allowed: false,
             needs_undo: false,
+            state_change: StateDelta::default(),
         }
     }
 

@@ -50,6 +50,11 @@ impl AgentTask {
         self.result == ResultForm::Answer
     }
 
+    /// Whether the result is a value in place of a text.
+    pub(in crate::engine) fn has_output(&self) -> bool {
+        self.output().is_some()
+    }
+
     /// What a submission has to look like, where it is not a text.
     pub(super) fn output(&self) -> Option<&AgentOutput> {
         match &self.result {

@@ -160,6 +160,7 @@ impl Scheduler {
     /// Moves as far as is possible now: begins the next wave, runs a settled one.
     pub fn advance(&mut self, cx: &mut CallContext<'_, '_>) -> BatchStatus {
         loop {
+            self.change_state(cx.step);
             if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
                 return self.completed.take().map_or(BatchStatus::Done, BatchStatus::TaskCompleted);
             }
@@ -170,6 +171,16 @@ impl Scheduler {
                 return BatchStatus::Open;
             }
             self.begin_wave(cx);
+        }
+    }
+
+    /// In the order of the calls, whichever of them ends first: the last one has the last word.
+    fn change_state(&mut self, step: &mut Step<'_>) {
+        for call in self.calls.iter_mut().take_while(|it| matches!(it.state, CallState::Done)) {
+            let change = std::mem::take(&mut call.state_change);
+            if !change.is_empty() {
+                step.change_state(change);
+            }
         }
     }
 
@@ -385,6 +396,7 @@ impl Scheduler {
         let Some((at, call)) = self.find(|it| *it == CallState::Running { effect }) else {
             return BatchStatus::Open;
         };
+        call.state_change.extend(std::mem::take(&mut output.state));
         if let Some(tail) = output.tail_call.take() {
             // The same call id, policy again: a tool must not be a way around the rules.
             call.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
@@ -435,6 +447,7 @@ impl Scheduler {
                 call.end(step, why.output());
             }
         }
+        self.change_state(step);
     }
 
     fn cancel_waiting(&mut self, step: &mut Step<'_>) {

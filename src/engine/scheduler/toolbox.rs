@@ -191,7 +191,7 @@ impl Toolbox {
         Self { tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, agents, task, ..self.clone() }
     }
 
-    /// The toolbox of a session that is this agent's, or castor's own. Whoever speaks to the user may ask and plan.
+    /// The toolbox of a session that is this agent's, or castor's own. An agent that speaks to the user may ask and plan.
     pub fn for_session(&self, agent: Option<&AgentDefinition>) -> Self {
         let talks = |it: &ToolSpec| {
             matches!(it.traits.class, PolicyClass::Question | PolicyClass::EnterPlan | PolicyClass::ExitPlan)

@@ -23,6 +23,7 @@ use crate::{
         ids::PromptId,
         limits::Limits,
         log::{Entry, Fact, Grant, Mode},
+        state::{StateDelta, StateMap, is_temp},
     },
     engine::{
         policy,
@@ -85,11 +86,26 @@ impl Session {
         res
     }
 
-    /// Of a sub-agent: what the user allowed in the session above holds here, too, and its roots are known.
-    pub fn inherit(&mut self, grants: Vec<Grant>, now: Now, out: &mut StepOutput) {
+    /// Of a sub-agent: what the user allowed in the session above holds here, too, its roots are known, and it begins with
+    /// the state there.
+    pub fn inherit(&mut self, grants: Vec<Grant>, mut state: StateMap, now: Now, out: &mut StepOutput) {
+        state.retain(|key, _| !is_temp(key));
+        self.scratch.state.set_outside(Arc::new(state));
         self.scratch.checkpoints.set_opened();
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         grants.into_iter().for_each(|grant| step.log(Fact::Granted { grant, lasting: false }));
+    }
+
+    /// The state of a new session: what its log does not have, and its first values.
+    pub fn begin_state(&mut self, outside: Arc<StateMap>, first: StateDelta, now: Now, out: &mut StepOutput) {
+        self.scratch.state.set_outside(outside);
+        let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+        self.scratch.state.seed(&mut step, first);
+    }
+
+    /// All values of its state now.
+    pub fn state(&self) -> StateMap {
+        self.scratch.state.values(&self.record)
     }
 
     /// A new session is this agent's.
@@ -135,6 +151,7 @@ impl Session {
         self.waiting.clear();
         self.clock = clock::Clock::default();
         self.stats = prompt_stats::StatsCounter::default();
+        self.scratch.state.start_over();
     }
 
     /// What the session is built from changed with what counts in its folder. Tools from outside come anew, and so does
@@ -232,6 +249,9 @@ impl Session {
             Input::CancelPrompt(prompt) => cancel_prompt(cx.step, turn.as_mut(), waiting, prompt),
             Input::SetOption(choice) => apply_choice(cx, choice),
             Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
+            it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {
+                cx.scratch.state.on_input(cx.step, it);
+            }
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             Input::Notice(text) => cx.scratch.preamble.notice(text),
             Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
@@ -246,12 +266,26 @@ impl Session {
                 }
             }
         }
+        self.finish_step(now, out, start);
+    }
+
+    /// What follows from what was taken, from `start` on.
+    fn finish_step(&mut self, now: Now, out: &mut StepOutput, start: usize) {
         self.log_work(now, out);
+        self.change_state(now, out);
         self.begin_next_prompt(now, out, start);
         self.check_time_limit(now, out, start);
+        self.change_state(now, out);
         self.track_checkpoints(now, out, start);
         let acts = out.acts.get_mut(start..).unwrap_or_default();
         self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
+    }
+
+    /// Changes that came up in this step.
+    fn change_state(&mut self, now: Now, out: &mut StepOutput) {
+        for delta in std::mem::take(&mut out.state_changes) {
+            self.scratch.state.add_change(&mut Step::new(&mut self.record, &mut self.serial, now, out), delta);
+        }
     }
 
     /// The tools from outside are others now: they hold from the next request on.
@@ -268,7 +302,7 @@ impl Session {
             Some(_) => self.record.principal.agent(),
             None => self.record.chosen_agent(),
         };
-        self.spec = Arc::new(session_spec(&self.folder, &self.record, agent, &now.date()));
+        self.spec = Arc::new(session_spec(&self.folder, &self.record, agent, &self.state(), &now.date()));
         self.is_outdated = false;
     }
 
@@ -300,6 +334,7 @@ impl Session {
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
             if let Some(turn) = &mut self.turn {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
+                self.scratch.state.end_turn();
             }
             client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
             let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
@@ -439,5 +474,7 @@ fn clear_outage(cx: &mut TurnContext<'_, '_>) {
 mod tests;
 #[cfg(test)]
 mod tests_given;
+#[cfg(test)]
+mod tests_state;
 #[cfg(test)]
 mod tests_undo;

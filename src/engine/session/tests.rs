@@ -77,7 +77,7 @@ pub(super) struct World {
     pub(super) session: Session,
     log: Vec<Entry>,
     /// Effects whose answer is still to come, wanted or not.
-    pending: Vec<(EffectId, Effect)>,
+    pub(super) pending: Vec<(EffectId, Effect)>,
     questions: Vec<QuestionId>,
     /// Of servers, without an answer.
     elicitations: BTreeSet<ElicitationId>,
@@ -129,6 +129,7 @@ impl World {
             9 => self.server(),
             5 if self.dice(4) == 0 => self.rewind(),
             5 if self.dice(3) == 0 => self.doubt(),
+            5 if self.dice(3) == 0 => self.state_order(),
             5 if self.dice(3) == 0 => {
                 let outage = Outage { cause: OutageCause::Quota, until_ms: Some(1_000 + self.dice(STEPS)) };
                 Input::Outages(BTreeMap::from([(["a", "b"][self.dice(2) as usize].to_owned(), outage)]))
@@ -241,7 +242,7 @@ impl World {
     }
 
     /// An answer to a pending effect: often good, sometimes not, sometimes only a part of it.
-    fn answer(&mut self, at: usize) -> Input {
+    pub(super) fn answer(&mut self, at: usize) -> Input {
         let (effect, what) = self.pending[at].clone();
         let partial = matches!(what, Effect::Generate { .. } | Effect::Run { .. }) && self.dice(3) > 0;
         if !partial {
@@ -300,16 +301,8 @@ impl World {
             }
             Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
-            Effect::AskUser(_)
-            | Effect::SaveGrant(_)
-            | Effect::UpdateGrant { .. }
-            | Effect::WriteScratch { .. }
-            | Effect::AnswerElicitation { .. }
-            | Effect::UpdateHealth { .. }
-            | Effect::WithdrawQuestion { .. }
-            | Effect::Abort { .. }
-            | Effect::AnswerRewind { .. }
-            | Effect::AnswerPrompt { .. } => unreachable!(),
+            Effect::SaveState { delta, .. } => self.saved(effect, &delta),
+            other => unreachable!("{other:?}"),
         }
     }
 
@@ -338,6 +331,7 @@ impl World {
             8 => specific(json!({"toolConfig": {"mode": "NONE"}})),
             9 => specific(json!({"clearContext": true})),
             10 => specific(json!({"tailToolCallRequest": {"name": "read"}})),
+            13 => specific(json!({"stateDelta": {"a": 1, "user:b": null}})),
             11 => return HookReport::from_end(HookEnd::TimedOut),
             12 => return HookReport::from_end(HookEnd::Exit(2)),
             _ => json!({}),
@@ -418,7 +412,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    pub(super) fn step(&mut self, input: Input) {
         self.n += 1;
         let now = Now { unix_ms: 1_000 + self.n, seed: self.seed.wrapping_mul(31).wrapping_add(self.n) };
         let mut out = StepOutput::default();
@@ -431,7 +425,12 @@ impl World {
         for act in out.acts {
             match act {
                 Act::Log(entry) => self.fact(entry),
-                Act::Do(_, Effect::AnswerPrompt { prompt, .. } | Effect::AnswerRewind { prompt, .. }) => {
+                Act::Do(
+                    _,
+                    Effect::AnswerPrompt { prompt, .. }
+                    | Effect::AnswerRewind { prompt, .. }
+                    | Effect::AnswerState { prompt, .. },
+                ) => {
                     assert!(self.open_prompts.remove(&prompt), "{prompt:?} was answered twice, or never asked");
                 }
                 Act::Do(_, Effect::AnswerElicitation { elicitation: it, .. }) => {
@@ -479,6 +478,7 @@ impl World {
             let log = self.answer(at);
             self.step(log);
         }
+        self.save_all();
         self.step(Input::Cancel);
         assert!(self.open_prompts.is_empty(), "seed {}: {:?} were never answered", self.seed, self.open_prompts);
         assert!(self.open_calls.is_empty() && !self.session.is_busy());

@@ -40,6 +40,7 @@ pub(super) fn origin() -> SessionOrigin {
         principal: Principal::Root,
         child_of: None,
         thread: None,
+        user: None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     endings::{self, Cause, TurnEnding},
     flow::{Flow, Station},
     messages::tell_model,
-    spec::TurnContext,
+    spec::{Spec, TurnContext},
     state::{Recovery, TurnState},
 };
 use crate::{
@@ -12,11 +12,15 @@ use crate::{
         agent::{AgentResult, TerminateMode},
         event::{EndReason, EventKind, PromptOutcome, Status},
         limits::{LimitKind, LimitSpan, ReachedLimit},
+        state::StateDelta,
     },
-    engine::scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
+    engine::{
+        record::Record,
+        scheduler::{CancelReason, complete_task::NO_RESULT, delegate::AgentTask},
+    },
 };
 
-/// So long an agent that ran out of its limits may still answer, in milliseconds.
+/// How long an agent that ran out of its limits may still answer, in milliseconds.
 const GRACE_PERIOD_MS: u64 = 60_000;
 
 /// `code` of the error event of an answer without calls.
@@ -30,6 +34,18 @@ const FINAL_CHANCE: &str = "You have one final chance to complete the task with 
 
 const OUT_OF_TIME: CancelReason =
     CancelReason::new("the agent reached a limit of its own", "Cancelled, because the agent reached its limit.");
+
+/// What a run leaves to the state of the session that started it: its own changes, and its result where its definition has
+/// a key for that.
+pub fn run_state(spec: &Spec, record: &Record, result: &AgentResult) -> StateDelta {
+    let mut res = StateDelta(record.own_state().clone());
+    let key = spec.role.as_ref().and_then(|it| it.output_key.as_deref());
+    if let Some(key) = key.filter(|_| result.terminate_reason == TerminateMode::Goal) {
+        let is_json = spec.toolbox.task.as_ref().is_some_and(|it| it.has_output());
+        res.extend(StateDelta::of_result(key, &result.result, is_json));
+    }
+    res
+}
 
 /// Whether the recovery has had its one request.
 pub(super) fn is_recovery_over(turn: &mut TurnState) -> Option<Cause> {

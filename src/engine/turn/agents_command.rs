@@ -116,7 +116,7 @@ fn switch(step: &mut Step<'_>, it: &AgentDefinition, enabled: bool) -> String {
     format!("It is {what} in this session.")
 }
 
-/// What a new look at the files found to be other than before.
+/// The changes that a new look at the files found, in words.
 fn changes(before: &FolderAgents, now: &FolderAgents) -> String {
     let (mut added, mut changed) = (Vec::new(), Vec::new());
     for it in now.definitions.iter() {

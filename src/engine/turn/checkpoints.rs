@@ -80,7 +80,7 @@ enum BackgroundCheckpoint {
 
 impl CheckpointState {
     /// `is_on`: whether what calls may change is held.
-    /// Somebody walked the roots before.
+    /// An earlier call walked the roots.
     pub fn set_opened(&mut self) {
         self.is_opened = true;
     }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::spec::{AgentRole, Choices, Spec, TurnBounds};
+use super::{
+    spec::{AgentRole, Choices, Spec, TurnBounds},
+    template::{FilledTemplate, fill_template},
+};
 use crate::{
     base::{
         agent::{AgentRun, FolderAgents, LocalAgent},
         limits::{Caps, LimitSpan, Limits},
         money::Money,
         peer_agent::PeerAgent,
+        state::StateMap,
     },
     engine::{
         record::Record,
@@ -48,13 +52,19 @@ impl ChildModel {
     }
 }
 
-/// What a sub-agent's session is made from. `today`: as people write a date.
+/// What a sub-agent's session is made from. `state`: that of the session above. `today`: as people write a date.
 ///
 /// # Errors
-/// For the model: a template that names arguments which are not there.
-pub fn child_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, today: &str) -> Result<ChildStart, String> {
+/// For the model: a template that names arguments or keys which are not there.
+pub fn child_spec(
+    parent: &Spec,
+    record: &Record,
+    what: &Delegation<'_>,
+    state: &StateMap,
+    today: &str,
+) -> Result<ChildStart, String> {
     match &what.agent.run {
-        AgentRun::Local(local) => local_start(parent, record, (what, local), today),
+        AgentRun::Local(local) => local_start(parent, record, (what, local), state, today),
         AgentRun::Composite(_) => Err(format!("{} is run as several agents", what.agent.descriptor.name)),
         AgentRun::Peer(peer) => Ok(peer_start(parent, record, what, peer)),
     }
@@ -64,13 +74,15 @@ fn local_start(
     parent: &Spec,
     record: &Record,
     (what, local): (&Delegation<'_>, &LocalAgent),
+    state: &StateMap,
     today: &str,
 ) -> Result<ChildStart, String> {
     let own = local.model.as_deref().filter(|it| *it != "inherit");
     let model = own.unwrap_or(&record.model).to_owned();
     let mut inputs = what.input.clone();
     add_facts(&mut inputs, &model, today);
-    let instructions = fill_template(&local.instructions, &inputs)?;
+    let state = local.takes_state.then_some(state);
+    let instructions = FilledTemplate::new(&local.instructions, &inputs, state).complete(&inputs)?;
     let prompt = match &local.query {
         Some(it) => fill_template(it, &inputs)?,
         None => query(&what.input),
@@ -93,9 +105,9 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()), memory };
     let base = base_spec(parent, record, what, ResultForm::Answer);
     let bounds = TurnBounds { compress_above: 0.0, distill: None, ..base.bounds };
-    let role = Some(Arc::new(AgentRole { agent, temperature: None }));
+    let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key: None }));
     let instructions = parent.instructions.for_agent("", "");
-    // Nobody stands in for it.
+    // Another model cannot answer in its place.
     let spec = Spec { instructions, role, bounds, chain: Chain::default(), ..base };
     ChildStart { spec, prompt: query(&what.input), model }
 }
@@ -122,7 +134,7 @@ pub(super) fn add_facts(inputs: &mut Map<String, Value>, model: &str, today: &st
 }
 
 pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
-    AgentRole { agent: agent.to_owned(), temperature: local.temperature }
+    AgentRole { agent: agent.to_owned(), temperature: local.temperature, output_key: local.output_key.clone() }
 }
 
 fn task(what: &Delegation<'_>, result: ResultForm, depth: usize) -> AgentTask {
@@ -169,62 +181,16 @@ fn rules(has_output: bool) -> String {
     format!(
         "# Rules of this run\n- Nobody can be asked: decide by yourself, and say what you assumed.\n- Work step by step \
          with your tools. Use absolute paths.\n- A refused call is an answer: think of another way, or say in your result \
-         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: who stops without it \
-         has failed."
+         that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: a run that stops \
+         without it has failed."
     )
-}
-
-/// Puts arguments in place of `${name}`.
-///
-/// # Errors
-/// Which are missing, and which there are.
-pub(super) fn fill_template(template: &str, inputs: &Map<String, Value>) -> Result<String, String> {
-    let (mut res, mut rest, mut missing) = (String::new(), template, Vec::new());
-    while let Some((before, after)) = rest.split_once("${") {
-        res.push_str(before);
-        let name = after.split_once('}').filter(|(name, _)| is_name(name));
-        let Some((name, behind)) = name else {
-            res.push_str("${");
-            rest = after;
-            continue;
-        };
-        match inputs.get(name) {
-            Some(Value::String(it)) => res.push_str(it),
-            Some(it) => res.push_str(&it.to_string()),
-            None => missing.push(name),
-        }
-        rest = behind;
-    }
-    res.push_str(rest);
-    if missing.is_empty() {
-        return Ok(res);
-    }
-    let there: Vec<&str> = inputs.keys().map(String::as_str).collect();
-    Err(format!("Missing required input parameters: {}. Available: {}.", missing.join(", "), there.join(", ")))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{fill_template, query};
-
-    #[test]
-    fn templates_take_arguments() {
-        let inputs = json!({ "query": "Why?", "n": 3 });
-        let inputs = inputs.as_object().unwrap();
-        for (template, filled) in [
-            ("${query} ${n}", Ok("Why? 3".to_owned())),
-            ("$query ${} ${a b} ${", Ok("$query ${} ${a b} ${".to_owned())),
-            ("${query} ${x}${y}", Err("Missing required input parameters: x, y. Available: query, n.".to_owned())),
-        ] {
-            assert_eq!(fill_template(template, inputs), filled, "{template}");
-        }
-    }
+    use super::query;
 
     #[test]
     fn the_prompt_is_the_only_text() {

@@ -17,6 +17,7 @@ mod failure_recovery;
 mod flow;
 mod inbox;
 mod limits;
+mod live_state;
 mod loop_detection;
 mod loop_recovery;
 mod memory_discovery;
@@ -37,6 +38,7 @@ pub mod session_agent;
 mod spec;
 mod state;
 pub mod steering;
+mod template;
 mod trust;
 mod turn_hooks;
 pub mod undo;
@@ -44,6 +46,7 @@ pub mod utility_call;
 mod utility_wait;
 pub mod windows;
 
+pub use agent_run::run_state;
 pub use child_spec::{ChildModel, ChildStart, child_spec};
 pub use command_turn::CommandTurn;
 pub use limits::limits;
@@ -277,7 +280,7 @@ fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc
     let found = route::first_model(cx);
     let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
     let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
-    cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()) });
+    cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()), state: Default::default() });
     if !is_fallback {
         return (model, None);
     }

@@ -118,7 +118,11 @@ impl AfterConsulting for Judging {
 
 fn take_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, route: ModelRoute) -> Flow {
     if *route.model != *turn.model {
-        cx.step.emit_event(EventKind::SessionUpdate { title: None, model: Some(route.model.to_string()) });
+        cx.step.emit_event(EventKind::SessionUpdate {
+            title: None,
+            model: Some(route.model.to_string()),
+            state: Default::default(),
+        });
         turn.model = route.model.clone();
         turn.attempts = Default::default();
     }

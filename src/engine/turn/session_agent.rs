@@ -5,19 +5,21 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    child_spec::{add_facts, fill_template, role_of},
+    child_spec::{add_facts, role_of},
     spec::{Choices, Spec, TurnBounds},
+    template::FilledTemplate,
 };
 use crate::{
     base::{
         agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
         limits::{Caps, Limits},
         money::Money,
+        state::StateMap,
     },
     engine::{record::Record, scheduler::delegate::agents_of},
 };
 
-/// What stands for an argument of the agent: the user says it in prompts.
+/// The value of each argument of the agent, as the user says in prompts what to do.
 const ARGUMENT: &str = "what the user asks for";
 
 /// Its agents as they were switched in the session.
@@ -44,8 +46,8 @@ pub fn find_session_agent<'a>(agents: &'a FolderAgents, name: &str) -> Option<(&
 }
 
 /// `folder`: as the session's folder has it, or a run's own. `agent`: whose turns they are; `None`: castor's own.
-/// `today`: as people write a date.
-pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: &str) -> Spec {
+/// `state`: all values. `today`: as people write a date.
+pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &StateMap, today: &str) -> Spec {
     let agents = switched_agents(&folder.choices.agents, record);
     if folder.toolbox.task.is_some() {
         let toolbox = folder.toolbox.clone().with_agents(agents.definitions);
@@ -57,7 +59,8 @@ pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: 
         return Spec { toolbox, choices, ..folder.clone() };
     };
     let starts = agents_of(&agents.definitions, definition, 1);
-    let instructions = folder.instructions.for_session_of(&instructions(definition, local, &record.model, today));
+    let instructions =
+        folder.instructions.for_session_of(&instructions((definition, local), &record.model, state, today));
     let limits = session_limits(folder.bounds.limits, definition);
     let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
     let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts);
@@ -66,13 +69,19 @@ pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, today: 
     Spec { toolbox, instructions, bounds, role, choices, ..folder.clone() }
 }
 
-fn instructions(definition: &AgentDefinition, local: &LocalAgent, model: &str, today: &str) -> String {
+fn instructions(
+    (definition, local): (&AgentDefinition, &LocalAgent),
+    model: &str,
+    state: &StateMap,
+    today: &str,
+) -> String {
     let schema = definition.descriptor.input();
     let names = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let mut inputs: Map<String, Value> = names.map(|it| (it.clone(), ARGUMENT.into())).collect();
     add_facts(&mut inputs, model, today);
-    // A name that nobody explains is told to the model as it stands.
-    fill_template(&local.instructions, &inputs).unwrap_or_else(|_| local.instructions.clone())
+    let state = local.takes_state.then_some(state);
+    // Instructions that name something without a value stay as they are.
+    FilledTemplate::new(&local.instructions, &inputs, state).text
 }
 
 /// How far a turn goes: as the settings say, and no farther than the definition says.

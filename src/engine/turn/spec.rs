@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{background_results::Completions, checkpoints::CheckpointState, preamble::Preamble};
+use super::{background_results::Completions, checkpoints::CheckpointState, live_state::LiveState, preamble::Preamble};
 use crate::{
     base::{agent::FolderAgents, fallback::Outage, limits::Limits, log::Mode, path::AbsPath},
     engine::{
@@ -63,6 +63,8 @@ pub struct Choices {
 pub struct AgentRole {
     pub agent: String,
     pub temperature: Option<f64>,
+    /// The key of the state that takes the result of its run.
+    pub output_key: Option<String>,
 }
 
 /// In which modes a session may be.
@@ -141,4 +143,5 @@ pub struct SessionScratch {
     pub memory_read: bool,
     /// Looking for those of sub-folders took too long once.
     pub discovery_off: bool,
+    pub state: LiveState,
 }

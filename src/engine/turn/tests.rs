@@ -1,5 +1,4 @@
 //! Turns as data, in `tests/*.txt`: inputs on the `>` lines, the session's outputs below.
-
 #![allow(clippy::disallowed_methods)]
 
 use std::{fs, path::Path, sync::Arc};
@@ -130,7 +129,7 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let principal = agent.map_or(Principal::Root, Principal::Agent);
     let (mode, model, child_of, thread) = (Mode::Default, "m".to_owned(), None, None);
     let (session, roots) = ("x".into(), vec![cwd.clone()]);
-    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread };
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
     let spec = super::tests_agents::spec(name, &origin, spec(name));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
@@ -450,6 +449,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
+            it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {

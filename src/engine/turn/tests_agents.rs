@@ -12,6 +12,7 @@ use crate::{
         ids::{CallId, EffectId, MessageId, StreamId},
         log::Mode,
         model::{Purpose, Usage},
+        state::StateMap,
         tool::ToolKind,
     },
     engine::{
@@ -64,9 +65,15 @@ pub(super) fn spec(name: &str, origin: &SessionOrigin, mut spec: Spec) -> Spec {
     spec.toolbox = spec.toolbox.with_agents(spec.choices.agents.definitions.clone());
     let args = json!({ "agent_name": "helper", "prompt": "x" });
     let what = delegation(&spec.toolbox.agents, "invoke_agent", &args).unwrap();
-    child_spec(&spec, &Record::new(SessionOrigin { mode: Mode::Default, ..origin.clone() }), &what, "today")
-        .unwrap()
-        .spec
+    child_spec(
+        &spec,
+        &Record::new(SessionOrigin { mode: Mode::Default, ..origin.clone() }),
+        &what,
+        &StateMap::new(),
+        "today",
+    )
+    .unwrap()
+    .spec
 }
 
 /// `child EFFECT thought|call|result|error|usage TEXT`: what a sub-agent did; `waits EFFECT`, `goes-on EFFECT`.

@@ -48,6 +48,7 @@ impl Talk {
             principal: Principal::Root,
             child_of: None,
             thread: None,
+            user: None,
         };
         let mut spec = spec("");
         spec.aliases = Arc::new(Aliases::new(BTreeMap::new(), Vec::new()).0);

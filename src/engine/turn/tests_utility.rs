@@ -49,6 +49,7 @@ fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<String, String>
         principal: Principal::Root,
         child_of: None,
         thread: None,
+        user: None,
     };
     let (mut record, mut serial, mut out) = (Record::new(origin), SerialNumbers::default(), StepOutput::default());
     let spec = spec("");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::base::{agent::AgentList, ids::SessionId, path::AbsPath};
 
-/// Whose agents are wanted.
+/// The place whose agents a client asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentsPlace {
     /// Those of an open session, as they were switched there.

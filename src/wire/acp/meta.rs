@@ -10,6 +10,7 @@ use crate::base::{
     money::Money,
     path::AbsPath,
     prompt_stats::PromptStats,
+    state::StateDelta,
 };
 
 /// One member for each place of the protocol; what stands in `_meta` there.
@@ -115,6 +116,12 @@ pub struct OwnSessionStartMeta {
     /// Of session/new: the agent whose session it is; without it castor's own.
     #[serde(default)]
     pub agent: Option<String>,
+    /// Of session/new: the first values of its state.
+    #[serde(default)]
+    pub state: StateDelta,
+    /// Of session/new: whose `user:` keys the state has; without it `local`.
+    #[serde(default, rename = "userId")]
+    pub user_id: Option<String>,
     /// Of session/fork.
     #[serde(default)]
     pub fork: Option<ForkPoint>,

@@ -15,6 +15,7 @@ pub mod permission_forms;
 mod replay;
 pub mod rewind;
 pub mod session;
+pub mod state;
 pub mod subagents;
 pub mod terminals;
 pub mod tool_calls;

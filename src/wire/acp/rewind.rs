@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::agents::AgentsMethod;
+use super::{agents::AgentsMethod, state::StateMethod};
 use crate::base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
     ids::{CheckpointId, MessageId, SessionId},
@@ -47,6 +47,8 @@ pub struct Methods {
     /// A notification to clients with `_meta.castor.rewind`.
     #[serde(rename = "_castor/session/rewound")]
     rewound: Option<RewoundNotice>,
+    #[serde(rename = "_castor/session/state")]
+    state: Option<StateMethod>,
 }
 
 #[derive(JsonSchema)]

@@ -19,9 +19,10 @@ use crate::{
         mcp::{McpLink, McpServerConfig, McpTransport},
         model::Usage,
         path::AbsPath,
+        state::{StateDelta, check_user},
     },
     wire::acp::{
-        meta::{PromptAnswerMeta, SessionStartMeta, StopDetail},
+        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
     },
 };
@@ -42,6 +43,10 @@ pub struct NewParams {
     pub folders: SessionFolders,
     /// Whose session it is to be; `None`: castor's own.
     pub agent: Option<String>,
+    /// The first values of its state.
+    pub state: StateDelta,
+    /// Whose `user:` keys the state has; `None`: the default user's.
+    pub user: Option<String>,
 }
 
 /// Reads session/new.
@@ -53,8 +58,11 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
     let meta = Value::Object(it.meta.unwrap_or_default());
     let meta: SessionStartMeta =
-        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.agent: {it}")))?;
-    Ok(NewParams { folders, agent: meta.castor.agent })
+        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))?;
+    let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta.castor;
+    state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
+    user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
+    Ok(NewParams { folders, agent, state, user })
 }
 
 /// Reads session/load.

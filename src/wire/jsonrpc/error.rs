@@ -32,6 +32,7 @@ pub const KINDS: &[&str] = &[
     "tool",
     "log",
     "restore",
+    "state",
     "internal",
     "shutdown",
 ];

@@ -7,12 +7,14 @@ mod read;
 mod remove;
 mod repair;
 mod session_lock;
+mod state;
 
 pub use details::{LogExtent, SessionDetails};
 pub use list::{ListCache, SessionSummary};
 pub use remove::{SessionRetention, SessionSweep};
 pub use repair::{DroppedLine, RepairReport};
 pub use session_lock::LockHolder;
+pub use state::{StateError, read_state, save_state};
 
 use std::{
     fs::{File, TryLockError},

@@ -170,6 +170,7 @@ fn rebuild_first_line(id: &SessionId, kept: &[(&[u8], Option<Entry>)]) -> Result
         parent: None,
         child_of: None,
         thread: None,
+        user: None,
     };
     serde_json::to_vec(&Entry { at, fact }).map_err(|it| io_error(id, it.into()))
 }

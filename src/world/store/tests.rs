@@ -47,6 +47,7 @@ fn created(id: &SessionId, cwd: &str) -> Entry {
         parent: None,
         child_of: None,
         thread: None,
+        user: None,
     };
     Entry { at: 1, fact }
 }
@@ -78,7 +79,7 @@ fn everything(id: &SessionId) -> Vec<Entry> {
     let update = |update| EventKind::ToolUpdate { request_id: call.clone(), update };
     let kinds = vec![
         EventKind::Initialize { session_id: id.clone(), workspace: path.clone() },
-        EventKind::SessionUpdate { title: Some("title".to_owned()), model: None },
+        EventKind::SessionUpdate { title: Some("title".to_owned()), model: None, state: Default::default() },
         EventKind::AgentStart {},
         EventKind::Message { role: Speaker::User, message_id: message_id.clone(), content, cuts: Vec::new() },
         EventKind::ToolRequest {
@@ -374,7 +375,7 @@ fn unchanged_logs_are_not_read_again() {
     assert_eq!(bed.store.list_cached(None, &mut cache).unwrap(), first);
     let other = AbsPath::new("/v").unwrap();
     assert!(bed.store.list_cached(Some(&other), &mut cache).unwrap().is_empty());
-    let said = EventKind::SessionUpdate { title: Some("New".to_owned()), model: None };
+    let said = EventKind::SessionUpdate { title: Some("New".to_owned()), model: None, state: Default::default() };
     log.append(&[event(1, said)]).unwrap();
     assert_eq!(bed.store.list_cached(None, &mut cache).unwrap()[0].title.as_deref(), Some("New"));
     drop(log);
@@ -415,7 +416,8 @@ fn lists_newest_first_and_by_folder() {
 #[test]
 fn list_shows_the_last_title_and_prompt_flag() {
     let bed = bed();
-    let title = |text: &str| EventKind::SessionUpdate { title: Some(text.to_owned()), model: None };
+    let title =
+        |text: &str| EventKind::SessionUpdate { title: Some(text.to_owned()), model: None, state: Default::default() };
     let said = |role, text: &str| EventKind::Message {
         role,
         message_id: MessageId::from("m"),

@@ -32,8 +32,9 @@ impl Aliases {
     pub fn new(workspace: &Path, home: &Path) -> Self {
         let place = |path: &Path, name| (path.display().to_string(), name);
         let own = (std::env::current_exe().unwrap_or_default().display().to_string(), "$IT");
+        let castor = (env!("CARGO_BIN_EXE_castor").to_owned(), "$BIN");
         let version = (env!("CARGO_PKG_VERSION").to_owned(), "$VERSION");
-        Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own] }
+        Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own, castor] }
     }
 
     /// `$WS`, `$HOME`, `$SID`, `$SID2`, `$MID1`, … as the agent knows them.

@@ -17,7 +17,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (3, "session/new"),
     (3, "session/load"),
     (3, "session/resume"),
-    (2, "session/fork"),
+    (3, "session/fork"),
     (2, "session/list"),
     (3, "session/close"),
     (2, "session/delete"),
@@ -25,6 +25,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/checkpoints"),
     (1, "_castor/agents/list"),
     (4, "_castor/session/rewind"),
+    (4, "_castor/session/state"),
     (1, "initialize"),
     (1, "authenticate"),
     (1, "logout"),
@@ -201,6 +202,9 @@ impl Client {
                 let session = session(dice, watch);
                 let what = dice.word(&["conversation", "conversation", "conversation", "nope"]);
                 return json!({"messageId": message(dice, watch, &session), "sessionId": session, "what": what});
+            }
+            "_castor/session/state" => {
+                json!({"set": {dice.word(&["a", "app:a", "user:a", "temp:a", "no key"]): dice.roll(9)}})
             }
             "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),

@@ -222,6 +222,11 @@ impl Life {
 
     fn chore(&mut self) {
         self.world.chores -= 1;
+        if let Some(save) = self.world.state_saves.pop_front() {
+            let session = save.session.clone();
+            self.take(Event::Engine { session, input: save.save() });
+            return self.take(Event::ChoreDone);
+        }
         let saves = self.world.saves > 0;
         self.world.saves -= usize::from(saves);
         self.take(if saves { Event::GrantSaved } else { Event::ChoreDone });

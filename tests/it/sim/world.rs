@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fs::File,
     io::{self, Write as _},
     rc::Rc,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use castor::{
-    app::server::machine::{EditorRequest, Event, Job, SessionSearch, Workers},
+    app::server::machine::{EditorRequest, Event, Job, SessionSearch, StateSave, Workers},
     base::{
         elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, SessionId},
@@ -107,6 +107,8 @@ pub struct World {
     pub chores: usize,
     /// Of these, what is written into the user's own files.
     pub saves: usize,
+    /// Of these, changes of what sessions share.
+    pub state_saves: VecDeque<StateSave>,
     /// Who waits for the editor.
     pub waiting: Vec<oneshot::Receiver<Result<Value, castor::wire::jsonrpc::message::RpcError>>>,
     /// Questions of servers without an answer.
@@ -162,6 +164,10 @@ impl World {
                 Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
                     self.chores += 1;
                     self.saves += 1;
+                }
+                Job::SaveState(it) => {
+                    self.chores += 1;
+                    self.state_saves.push_back(it);
                 }
                 Job::SessionEndHook { .. } | Job::Stash { .. } | Job::ReleaseCheckpoints { .. } => self.chores += 1,
             }

@@ -227,7 +227,7 @@ fn text(value: &Value) -> String {
 
 /// The type of an argument, in words.
 fn kind_of(schema: &Value) -> String {
-    if let Some(words) = schema["enum"].as_array() {
+    if let Some(words) = schema["enum"].as_array().filter(|it| !it.is_empty()) {
         return list(words.iter().filter_map(Value::as_str));
     }
     match schema["type"].as_str().unwrap_or_default() {

@@ -13,7 +13,11 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use crate::{app::cli::exits::EXIT_FAILED, base::path::AbsPath, world::secrets::Env};
+use crate::{
+    app::cli::{exits::EXIT_FAILED, output::wrap_lines},
+    base::path::AbsPath,
+    world::secrets::Env,
+};
 
 /// Sessions that are looked through for errors, newest first.
 const MAX_SESSIONS: usize = 20;
@@ -31,15 +35,15 @@ pub struct DoctorArgs {
     pub all: bool,
 }
 
-/// Prints what was found; 0 when all is well.
-pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
+/// Prints what was found, in lines of `width` columns; 0 when all is well.
+pub fn run(args: &DoctorArgs, env: &Env, cwd: &AbsPath, width: usize, out: &mut dyn Write) -> io::Result<u8> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
     let report =
         report::gather_report(env, cwd, &program, |servers| probe::run_handshake(&program, servers.then_some(cwd)));
     match args.json {
         true => writeln!(out, "{}", report.to_json())?,
-        false if args.all => out.write_all(report.to_text().as_bytes())?,
-        false => out.write_all(report.to_summary().as_bytes())?,
+        false if args.all => out.write_all(report.to_text(width).as_bytes())?,
+        false => out.write_all(wrap_lines(&report.to_summary(), width).as_bytes())?,
     }
     Ok(if report.todo.is_empty() { 0 } else { EXIT_FAILED })
 }

@@ -7,10 +7,24 @@ use super::{
     probe::{ProbeStep, SERVERS},
     report::{KeysReport, Report},
 };
-use crate::app::{cli::auth::LoginStatus, settings::options::DEMO};
+use crate::app::{
+    cli::{auth::LoginStatus, output::wrap_lines},
+    settings::options::DEMO,
+};
 
 impl Report {
-    pub fn to_text(&self) -> String {
+    /// The whole report. What is to be copied into the settings of editors is not wrapped.
+    pub fn to_text(&self, width: usize) -> String {
+        let mut out = wrap_lines(&self.facts(), width);
+        for (name, place, text) in editors::snippets(&self.program) {
+            section(&mut out, &format!("{name}: {place}"), text.lines().map(str::to_owned));
+        }
+        let mut end = "\n".to_owned();
+        self.write_todo(&mut end);
+        out + &wrap_lines(&end, width)
+    }
+
+    fn facts(&self) -> String {
         let mut out =
             format!("castor {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
         _ = writeln!(out, "  {}", self.program);
@@ -47,11 +61,6 @@ impl Report {
         let errors = self.history.errors.iter().map(|it| format!("{} {}: {}", it.at, it.session, it.message));
         section(&mut out, "Last errors of sessions", errors);
         section(&mut out, "Last request of the newest session", self.history.request.iter().cloned());
-        for (name, place, text) in editors::snippets(&self.program) {
-            section(&mut out, &format!("{name}: {place}"), text.lines().map(str::to_owned));
-        }
-        out.push('\n');
-        self.write_todo(&mut out);
         out
     }
 

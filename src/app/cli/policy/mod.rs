@@ -77,7 +77,7 @@ pub enum PolicyVerb {
         /// The folder of the session [default: the current one]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
-        /// As if nobody could be asked
+        /// As without a terminal, where castor cannot ask
         #[arg(long)]
         headless: bool,
     },

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::change_summary::ChangeSummary;
+use super::{change_summary::ChangeSummary, changed_files::EditChanges};
 
 /// Calls as they were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub struct CallTracker {
     unasked: u64,
     /// In files, all of them together.
     pub changed: ChangeSummary,
+    /// The same as edits show it, where the agent keeps no checkpoints.
+    pub edits: EditChanges,
 }
 
 impl CallTracker {
@@ -43,6 +45,9 @@ impl CallTracker {
             let is_unasked = update.pointer("/_meta/castor/unasked") == Some(&Value::Bool(true));
             self.unasked += u64::from(is_failed && is_unasked);
             *(if is_failed { &mut self.failed } else { &mut self.completed }) += 1;
+            if let Some(Value::Array(contents)) = call.get("content").filter(|_| !is_failed) {
+                self.edits.add(contents);
+            }
             // Contents may be large, and are of no use any more.
             call.retain(|key, _| matches!(key.as_str(), "title" | "status"));
         }

@@ -5,7 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::app::cli::terminal_text::clean;
+use crate::{
+    app::cli::terminal_text::clean,
+    base::{
+        event::{AgentEvent, EventKind, Status},
+        ids::StreamId,
+    },
+};
 
 /// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +63,7 @@ const EXITS: [(Exit, u8, &str, &str, &str); 12] = [
     (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit", "a limit"),
     (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
     (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "the folder is not trusted"),
-    (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "nobody could be asked for an approval"),
+    (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "an approval was needed, and castor could not ask"),
     (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
     (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
     (Exit::Unread, 0, "", "", ""),
@@ -102,6 +108,23 @@ impl Failure {
 
     pub fn to_error(&self) -> RunError {
         RunError { kind: self.exit.name().to_owned(), message: self.message.clone(), code: self.exit.code() }
+    }
+
+    /// The failure as an event of the run's own: the last line of `-o events`.
+    pub fn to_event_line(&self, now_ms: u64) -> String {
+        let status = match self.exit {
+            Exit::Auth => Status::Unauthenticated,
+            Exit::Input | Exit::Config => Status::InvalidArgument,
+            Exit::Untrusted | Exit::Unasked => Status::PermissionDenied,
+            Exit::TurnLimit => Status::ResourceExhausted,
+            Exit::Cancelled | Exit::Quit => Status::Cancelled,
+            Exit::Done | Exit::Failed | Exit::Tool | Exit::Unread => Status::Internal,
+        };
+        let kind = EventKind::Error { status, message: self.message.clone(), fatal: true };
+        let mut event = AgentEvent::of_main("run-0".to_owned(), StreamId::from("run"), now_ms, kind);
+        event.meta.insert("exitCode".to_owned(), self.exit.code().into());
+        // Nothing in it can fail to be written.
+        serde_json::to_string(&event).unwrap_or_default() + "\n"
     }
 
     fn from_agent(error: &ErrorObjectOwned) -> Self {

@@ -5,6 +5,7 @@ pub mod ask;
 mod attachments;
 pub mod calls;
 mod change_summary;
+mod changed_files;
 pub mod child;
 pub mod client;
 pub mod client_requests;
@@ -74,8 +75,8 @@ const QUEUE: usize = 16;
 const MAX_NOTE: usize = 600;
 /// How long the last words may take when the user wants to leave at once.
 const HURRY: Duration = Duration::from_millis(200);
-const DEMO_NOTE: &str = "no API key or endpoint configured; using the built-in demo model (set GEMINI_API_KEY …)";
-const NO_MODEL_NOTE: &str = "no model is chosen; using the built-in demo model";
+const DEMO_NOTE: &str = "no API key: the built-in demo model answers. For real work run castor auth login";
+const NO_MODEL_NOTE: &str = "no model is chosen: the built-in demo model answers";
 
 /// The surroundings of a run: environment, folders, streams.
 pub struct RunContext {

@@ -13,11 +13,12 @@ use serde_json::Value;
 use super::{
     calls::{CallCounts, CallTracker},
     change_summary::CheckpointList,
+    changed_files::{ChangedFiles, merge_change},
     failure::{Failure, RunError},
 };
 use crate::base::{
-    checkpoint::{ChangeKind, FileChange},
-    prompt_stats::{DecisionStats, PromptStats, TokenStats, ToolTally},
+    checkpoint::FileChange,
+    prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
 };
 
 /// What `castor run -o json` writes: one object.
@@ -164,17 +165,6 @@ pub struct ContextFill {
     pub size: u64,
 }
 
-#[derive(Debug, Default, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangedFiles {
-    pub added: u64,
-    pub removed: u64,
-    /// Sorted by path.
-    pub files: Vec<FileChange>,
-    /// Of the calls that changed them, oldest first: `castor undo` takes them back.
-    pub checkpoints: Vec<String>,
-}
-
 /// Facts for the report, as they come in.
 #[derive(Debug, Default)]
 pub struct RunReport {
@@ -259,11 +249,22 @@ impl RunReport {
         self.stats.as_ref().map(tokens)
     }
 
+    /// Without checkpoints the edits say what changed.
+    fn take_edits(&mut self, calls: &CallTracker) {
+        let has_checkpoints = self.changes.as_ref().is_some_and(|it| !it.checkpoints.is_empty());
+        let Some(edits) = calls.edits.list().filter(|_| !has_checkpoints) else { return };
+        if let Some(stats) = &mut self.stats {
+            stats.files = stats.files.or(Some(LineStats { added: edits.added, removed: edits.removed }));
+        }
+        self.changes = Some(edits);
+    }
+
     /// All of it; the changes go into it.
     pub fn finish(&mut self, end: &RunEnd<'_>, response: String, calls: &CallTracker) -> RunOutput {
         let failure = end.end.as_ref().err();
         let untouched = (!self.is_prompt_sent).then(PromptStats::default);
         self.stats = self.stats.take().or(untouched);
+        self.take_edits(calls);
         RunOutput {
             session_id: end.session.map(str::to_owned),
             response,
@@ -282,17 +283,6 @@ impl RunReport {
             },
         }
     }
-}
-
-/// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
-fn merge_change(earlier: &mut FileChange, later: &FileChange) {
-    earlier.added += later.added;
-    earlier.removed += later.removed;
-    earlier.change = match (earlier.change, later.change) {
-        (ChangeKind::Added, ChangeKind::Changed) => ChangeKind::Added,
-        (ChangeKind::Removed, ChangeKind::Added) => ChangeKind::Changed,
-        (_, later) => later,
-    };
 }
 
 impl From<&PromptStats> for Stats {

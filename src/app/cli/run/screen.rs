@@ -19,10 +19,13 @@ use super::{
     report::{RunEnd, RunReport},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
 };
-use crate::app::cli::{
-    args::OutputFormat,
-    render::{end_line::TurnEnd, text::Line},
-    terminal_text::clean_line,
+use crate::app::{
+    cli::{
+        args::OutputFormat,
+        render::{end_line::TurnEnd, text::Line},
+        terminal_text::clean_line,
+    },
+    server::event_loop::unix_ms,
 };
 
 /// Batches that may wait for a slow terminal or pipe; when it is full, nothing more is read from the agent.
@@ -57,7 +60,7 @@ impl Screen {
             let is_left = |it: &io::Error| it.kind() == io::ErrorKind::BrokenPipe;
             _ = done.send(if written.as_ref().is_err_and(is_left) { Ok(()) } else { written });
         });
-        Self {
+        let mut res = Self {
             output: TurnOutput::new(style),
             writer: Some(writer),
             written,
@@ -68,7 +71,11 @@ impl Screen {
             report: RunReport::default(),
             events: 0,
             end: TurnEnd::default(),
-        }
+        };
+        // What is noted before the first draw is wrapped, too.
+        let size = res.size();
+        res.output.set_size(size);
+        res
     }
 
     pub fn is_text(&self) -> bool {
@@ -222,18 +229,20 @@ impl Screen {
     /// The last words: the rest of the answer, the JSON object, the reason of a failure.
     pub fn conclude(&mut self, session: Option<&str>, end: &Result<String, Failure>, took: Duration) {
         self.output.end(self.started.elapsed());
-        match self.output.style.format {
-            OutputFormat::Events if self.events == 0 && end.is_ok() => {
+        match (self.output.style.format, end) {
+            (OutputFormat::Events, Ok(_)) if self.events == 0 => {
                 self.note("this agent sends no events: castor does");
             }
-            OutputFormat::Events if self.events > 0 => (),
-            // A program that reads events must learn why there are none.
-            OutputFormat::Events | OutputFormat::Json => {
+            // A program that reads events must learn how the run ended.
+            (OutputFormat::Events, Err(it)) if it.exit.code() > 0 => {
+                self.output.write_stdout(it.to_event_line(unix_ms()));
+            }
+            (OutputFormat::Json, _) => {
                 let answer = self.output.answer.take_all();
                 let object = self.report.finish(&RunEnd { session, end, took }, answer, &self.calls);
                 self.output.write_stdout(object.to_line());
             }
-            OutputFormat::Text => (),
+            _ => (),
         }
         let failure = end.as_ref().err().filter(|it| !it.message.is_empty());
         let hint = self.calls.approval_hint().filter(|it| failure.is_none_or(|failure| failure.message != *it));
@@ -250,7 +259,7 @@ impl Screen {
         if let Some(warning) = changed.as_ref().and_then(|it| it.warning.as_deref()) {
             self.note(warning);
         }
-        self.end.changes = changed.map(|it| it.words);
+        self.end.changes = changed.map(|it| it.words).or_else(|| self.calls.edits.in_words());
         self.end.took = took;
         // Only castor's own sessions are known to be there later.
         self.end.resume = session.filter(|_| self.output.answer.may_discard).map(resume_command);

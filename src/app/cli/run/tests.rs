@@ -40,7 +40,10 @@ use super::{
     session_start::SessionRequest,
     turn::{Driver, EventSources, UserSignal},
 };
-use crate::app::cli::args::{OutputFormat, RunArgs};
+use crate::{
+    app::cli::args::{OutputFormat, RunArgs},
+    base::event::{AgentEvent, EventKind},
+};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -379,6 +382,19 @@ fn events_are_lines() {
 }
 
 #[test]
+fn the_last_event_of_a_failed_run_says_why() {
+    let error = r#"{"code":-32603,"message":"no trust","data":{"kind":"untrusted"}}"#;
+    let opening = "> initialize {}\n< result {\"protocolVersion\":1}\n> session/new {}";
+    for (n, events) in ["", "\n< event {\"id\":\"0-0\",\"type\":\"initialize\"}"].iter().enumerate() {
+        let seen = check_whole(plain(OutputFormat::Events), &format!("{opening}{events}\n< error {error}"));
+        assert_eq!(seen.out.lines().count(), n + 1, "{}", seen.out);
+        let event: AgentEvent = serde_json::from_str(seen.out.lines().last().unwrap()).unwrap();
+        let EventKind::Error { message, fatal: true, .. } = &event.kind else { panic!("{event:?}") };
+        assert_eq!((message.as_str(), &event.meta["exitCode"]), ("no trust", &json!(55)));
+    }
+}
+
+#[test]
 fn errors_have_exit_codes() {
     for (error, exit) in [
         (r#"{"code":-32000,"message":"Authentication required"}"#, 41),
@@ -476,7 +492,7 @@ async fn keys_without_a_model_are_named() {
     assert_eq!(
         demo_notes(&keys, false).await,
         [
-            "no model is chosen; using the built-in demo model",
+            "no model is chosen: the built-in demo model answers",
             "OPENAI_API_KEY is set: --model openai/NAME uses it, `castor models openai` lists names",
         ]
     );

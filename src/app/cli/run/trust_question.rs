@@ -23,11 +23,11 @@ use crate::{
     },
 };
 
-/// Asks about a folder that nobody decided about, and saves a yes. After a no the agent refuses the mode, and says what
+/// Asks about a folder without a decision, and saves an approval. Without one the agent refuses the mode, and says what
 /// allows it. Gives warnings for the user.
 ///
 /// # Errors
-/// A yes that cannot be saved.
+/// An approval that cannot be saved.
 pub fn ask_for_mode(
     mode: Mode,
     env: &Env,

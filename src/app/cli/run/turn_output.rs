@@ -165,7 +165,7 @@ impl TurnOutput {
     /// A line of the agent's stderr.
     pub fn agent_log(&mut self, line: &str) {
         if self.style.stderr_is_terminal {
-            self.print_lines(&[Line::plain(&clean(line))]);
+            self.print_lines(&wrap(&Line::plain(&clean(line)), self.view.options.width, "  "));
         } else {
             self.write_stderr(format!("{line}\n"));
         }
@@ -308,7 +308,7 @@ impl TurnOutput {
         std::mem::take(&mut self.pieces)
     }
 
-    fn set_size(&mut self, (columns, _): TerminalSize) {
+    pub fn set_size(&mut self, (columns, _): TerminalSize) {
         if self.style.is_live || self.style.stdout_is_terminal {
             self.view.options.width = columns;
         }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{
+        panics,
         server::event::{ListParams, Listing},
         session::session_resources::SessionResources,
     },
@@ -18,14 +19,15 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
         path::AbsPath,
+        state::StateDelta,
         tool::ToolOutput,
     },
-    engine::step::Effect,
+    engine::step::{Effect, Input},
     wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
-        store::{ListCache, SessionStore},
+        store::{self, ListCache, SessionStore},
     },
 };
 
@@ -56,6 +58,30 @@ pub enum Job {
     SavePolicy { home: AbsPath, folder: AbsPath, lasting: PersistentGrant },
     /// Saves or revokes a permanent sandbox grant of a folder. As `SavePolicy`.
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
+    /// Changes what sessions share. Answered as its effect says; then a chore that is done.
+    SaveState(StateSave),
+}
+
+/// `Effect::SaveState` of a session.
+pub struct StateSave {
+    pub home: AbsPath,
+    pub session: SessionId,
+    pub effect: EffectId,
+    pub user: String,
+    pub delta: StateDelta,
+}
+
+impl StateSave {
+    /// Writes to the disk, and may wait for another process that does. Returns the answer.
+    pub fn save(self) -> Input {
+        let Self { home, effect, user, delta, .. } = self;
+        let saved = catch_unwind(AssertUnwindSafe(|| store::save_state(&home, &user, &delta)));
+        let result = match saved {
+            Ok(it) => it.map(Arc::new).map_err(|it| it.to_string()),
+            Err(panic) => Err(panics::panic_message(&*panic)),
+        };
+        Input::StateSaved { effect, result }
+    }
 }
 
 /// An effect of a session's engine.

@@ -21,6 +21,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
         path::AbsPath,
+        state::StateDelta,
         tool::{ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
@@ -33,7 +34,7 @@ use crate::{
         tools::{self, Builtin},
     },
 };
-use jobs::{EffectJob, Job, SessionSearch, Workers};
+use jobs::{EffectJob, Job, SessionSearch, StateSave, Workers};
 use pending_chores::PendingChores;
 
 /// Built-in tools with what the model is told of them, which is made once.
@@ -234,6 +235,12 @@ impl Tasks {
     pub fn save_sandbox_grant(&mut self, folder: AbsPath, grant: Grant, holds: bool) {
         self.chores.n_saves += 1;
         self.start_chore(Job::SaveSandboxGrant { home: self.store.home().clone(), folder, grant, holds });
+    }
+
+    /// Changes what sessions share.
+    pub fn save_state(&mut self, session: &SessionId, effect: EffectId, user: String, delta: StateDelta) {
+        let (home, session) = (self.store.home().clone(), session.clone());
+        self.start_chore(Job::SaveState(StateSave { home, session, effect, user, delta }));
     }
 
     /// Writes down what a model may read later.

@@ -116,6 +116,7 @@ impl OutputRedactor {
         it.error.iter_mut().for_each(|it| self.error(it));
         self.value(&mut it.data);
         it.tail_call.iter_mut().for_each(|it| self.value(&mut it.args));
+        it.state.0.values_mut().for_each(|it| self.value(it));
     }
 
     fn part(&self, it: &mut Part) {
@@ -173,6 +174,7 @@ mod tests {
         base::{
             content::Part,
             path::AbsPath,
+            state::StateDelta,
             tool::{Display, TailCall, ToolError, ToolOutput},
         },
         world::redaction::Secrets,
@@ -195,11 +197,12 @@ mod tests {
             error: Some(ToolError::new("k", text()).with_model_text(text())),
             data: json!({"a": [text(), 1], "b": {"c": text()}}),
             tail_call: Some(TailCall { name: "t".to_owned(), args: json!([text()]) }),
+            state: StateDelta([("k".to_owned(), json!([text()]))].into()),
             ..ToolOutput::default()
         };
         let diff = Display::Diff { path: path.clone(), before: Some(text().into()), after: text().into() };
         for (display, n) in
-            [(Display::Text { text: text() }, 10), (Display::Terminal { text: text(), exit: None }, 10), (diff, 11)]
+            [(Display::Text { text: text() }, 11), (Display::Terminal { text: text(), exit: None }, 11), (diff, 12)]
         {
             for (shown, is_shown) in [(Vec::new(), false), (vec![root.join(".env")], true)] {
                 let mut output = output(display.clone());
@@ -208,7 +211,7 @@ mod tests {
                 assert_eq!(said.matches("x [secret from .env] y").count(), if is_shown { 0 } else { n }, "{said}");
                 assert_eq!(said.matches("x canary-value y").count(), if is_shown { n } else { 0 }, "{said}");
                 let has_path = matches!(&output.display, Some(Display::Diff { path: it, .. }) if *it == path);
-                assert_eq!(has_path, n == 11);
+                assert_eq!(has_path, n == 12);
             }
         }
     }

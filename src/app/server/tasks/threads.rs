@@ -129,6 +129,8 @@ impl Threads {
             | Effect::UpdateHealth { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadAgents
+            | Effect::SaveState { .. }
+            | Effect::AnswerState { .. }
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }
@@ -218,6 +220,14 @@ impl Workers for Threads {
             }
             Job::SaveSandboxGrant { home, folder, grant, holds } => {
                 self.queue_save(Box::new(move || saved::save_grant(&home, &folder, &grant, holds)));
+            }
+            Job::SaveState(it) => {
+                let (events, session) = (self.control.clone(), it.session.clone());
+                self.spawn_chore(async move {
+                    // It fails only when castor ends.
+                    let Ok(input) = tokio::task::spawn_blocking(move || it.save()).await else { return };
+                    _ = events.send(Event::Engine { session, input }).await;
+                });
             }
             Job::List(search) => {
                 let events = self.control.clone();

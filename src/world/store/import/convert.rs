@@ -49,6 +49,7 @@ pub fn convert(it: &Transcript, defaults: ImportDefaults<'_>) -> ImportedConvers
         parent: None,
         child_of: None,
         thread: None,
+        user: None,
     });
     pen.initialize(EventKind::Initialize { session_id: id.clone(), workspace: cwd });
     for message in &it.messages {
@@ -57,7 +58,7 @@ pub fn convert(it: &Transcript, defaults: ImportDefaults<'_>) -> ImportedConvers
     }
     pen.end_stream();
     if let Some(title) = title(it) {
-        pen.event(EventKind::SessionUpdate { title: Some(title), model: None });
+        pen.event(EventKind::SessionUpdate { title: Some(title), model: None, state: Default::default() });
     }
     ImportedConversation { id, entries: pen.entries, n_bad: it.n_bad, is_folder_guessed }
 }

@@ -20,6 +20,7 @@ use crate::base::{
         CompositeAgent, LocalAgent, OnFailure,
     },
     mcp::{McpLink, McpServerConfig, McpTransport},
+    state::check_key,
 };
 
 /// Agents that one may name, each in one list.
@@ -57,6 +58,7 @@ const LOCAL: &[&str] = &[
     "query",
     "input",
     "output",
+    "output_key",
     "max_turns",
     "timeout_mins",
     "max_budget_usd",
@@ -85,6 +87,7 @@ struct ModelKeys {
     query: Option<Text>,
     input: Option<ObjectSchema>,
     output: Option<OutputKeys>,
+    output_key: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -113,7 +116,7 @@ struct CompositeKeys {
     description: Description,
     agents: Spanned<Vec<AgentName>>,
     max_iterations: Option<Spanned<NonZeroU32>>,
-    output_key: Option<Text>,
+    output_key: Option<Spanned<String>>,
     #[serde(default)]
     on_failure: OnFailure,
 }
@@ -265,6 +268,7 @@ fn local_run(
         .tools
         .map(|all| all.iter().filter_map(|it| tool(it, tools).map_err(|it| notes.push(it)).ok()).collect::<Vec<_>>());
     let output = |it: OutputKeys| AgentOutput { name: it.name.0, description: it.description, schema: it.schema };
+    let output_key = of_model.output_key.map(checked_key).transpose()?;
     let run = LocalAgent {
         instructions: body.to_owned(),
         query: of_model.query.map(|it| it.0),
@@ -273,6 +277,8 @@ fn local_run(
         tools: listed,
         mcp_servers,
         output: of_model.output.map(output),
+        output_key,
+        takes_state: false,
     };
     Ok((run, notes))
 }
@@ -300,10 +306,16 @@ fn composite(keys: CompositeKeys, kind: AgentKind) -> Result<Draft, FileFault> {
     let run = CompositeAgent {
         agents,
         max_iterations: keys.max_iterations.map_or(rounds, |it| it.value.get()),
-        output_key: keys.output_key.map(|it| it.0),
+        output_key: keys.output_key.map(checked_key).transpose()?,
         on_failure: keys.on_failure,
     };
     Ok(Draft { descriptor, run: AgentRun::Composite(run), notes: Vec::new() })
+}
+
+/// A key of the state, for the result.
+fn checked_key(key: Spanned<String>) -> Result<String, FileFault> {
+    check_key(&key.value).map_err(|it| FileFault::new(Some(place(&key)), it))?;
+    Ok(key.value)
 }
 
 /// Each name once.

@@ -71,6 +71,11 @@ pub fn format_of(file: &AbsPath) -> AgentFormat {
     FOLDERS.iter().find(is_of).map_or(AgentFormat::Castor, |it| it.1)
 }
 
+/// Files that Gemini CLI reads, too, have braces that mean nothing.
+fn is_of_gemini(file: &AbsPath) -> bool {
+    file.parent().is_some_and(|it| it.as_path().ends_with(".gemini/agents"))
+}
+
 /// The MCP servers that an agent file would start or reach, as settings would say it.
 pub fn servers(file: &AbsPath, bytes: &[u8]) -> Option<Value> {
     let (yaml, _) = front_matter::split(str::from_utf8(bytes).ok()?).ok()?;
@@ -98,6 +103,9 @@ pub fn parse(
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
     let mut definition = AgentDefinition { descriptor: draft.descriptor, origin, enabled: true, run: draft.run };
+    if let (Some(file), AgentRun::Local(it)) = (definition.origin.file(), &mut definition.run) {
+        it.takes_state = format == AgentFormat::Castor && !is_of_gemini(file);
+    }
     if let (AgentOrigin::Workspace(_), AgentRun::Local(it)) = (&definition.origin, &mut definition.run) {
         for server in &mut it.mcp_servers {
             // A repository must not answer its own question.

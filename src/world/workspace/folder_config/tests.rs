@@ -181,7 +181,7 @@ fn agents_count_under_trust_alone() {
         found.definitions.iter().filter(of_workspace).map(|it| it.descriptor.name.clone()).collect::<Vec<_>>().join(" ")
     };
     let notice = load(&disk.env, &disk.root.join("w")).doubt.unwrap().notice;
-    assert!(notice.starts_with("This folder is not trusted, so its own programs, agents are not used."), "{notice}");
+    assert!(notice.starts_with("This folder is not trusted, so its own programs and agents are not used."), "{notice}");
     let all = [".gemini/agents/b.md", ".claude/agents/a.md", "run (would run)", "MCP server s: ./run"];
     assert_eq!((disk.asked("w").0, own()), (all.map(str::to_owned).to_vec(), String::new()));
     disk.trust("w", TrustChoice::Folder);

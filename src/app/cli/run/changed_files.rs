@@ -1,0 +1,106 @@
+//! Changed files of a prompt, and those that its edits show where a session has no checkpoints.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    app::cli::render::{diff::diff, words::count},
+    base::checkpoint::{ChangeKind, FileChange},
+};
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedFiles {
+    pub added: u64,
+    pub removed: u64,
+    /// Sorted by path.
+    pub files: Vec<FileChange>,
+    /// Of the calls that changed them, oldest first: `castor undo` takes them back. Empty where checkpoints are off: then
+    /// `files` has what edits changed, and nothing of commands.
+    pub checkpoints: Vec<String>,
+}
+
+/// What the edits of a prompt changed. What commands change is not in it.
+#[derive(Debug, Default)]
+pub struct EditChanges {
+    files: BTreeMap<PathBuf, FileChange>,
+}
+
+impl EditChanges {
+    /// Takes the contents of a call that is done.
+    pub fn add(&mut self, contents: &[Value]) {
+        for change in contents.iter().filter_map(read_change) {
+            match self.files.get_mut(&change.path) {
+                Some(earlier) => merge_change(earlier, &change),
+                None => _ = self.files.insert(change.path.clone(), change),
+            }
+        }
+    }
+
+    /// `None`: there were no edits.
+    pub fn list(&self) -> Option<ChangedFiles> {
+        let files: Vec<FileChange> = self.files.values().cloned().collect();
+        let (added, removed) = files.iter().fold((0, 0), |all, it| (all.0 + it.added, all.1 + it.removed));
+        (!files.is_empty()).then_some(ChangedFiles { added, removed, files, checkpoints: Vec::new() })
+    }
+
+    /// For the end line.
+    pub fn in_words(&self) -> Option<String> {
+        let it = self.list()?;
+        Some(format!("{} +{} −{}", count(it.files.len() as u64, "file", "files"), it.added, it.removed))
+    }
+}
+
+fn read_change(content: &Value) -> Option<FileChange> {
+    let text = |name: &str| content.get(name).and_then(Value::as_str);
+    if text("type") != Some("diff") {
+        return None;
+    }
+    let (path, old) = (text("path")?, text("oldText"));
+    let counted = diff(path, old, text("newText").unwrap_or_default(), Some(0), usize::MAX);
+    Some(FileChange {
+        path: path.into(),
+        change: if old.is_none() { ChangeKind::Added } else { ChangeKind::Changed },
+        added: counted.added as u64,
+        removed: counted.removed as u64,
+    })
+}
+
+/// Two changes of one file are one: what was added and is gone again is removed, and what was there before is changed.
+pub fn merge_change(earlier: &mut FileChange, later: &FileChange) {
+    earlier.added += later.added;
+    earlier.removed += later.removed;
+    earlier.change = match (earlier.change, later.change) {
+        (ChangeKind::Added, ChangeKind::Changed) => ChangeKind::Added,
+        (ChangeKind::Removed, ChangeKind::Added) => ChangeKind::Changed,
+        (_, later) => later,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::EditChanges;
+
+    #[test]
+    fn edits_of_one_file_are_one_change() {
+        let mut edits = EditChanges::default();
+        assert!(edits.list().is_none() && edits.in_words().is_none());
+        edits.add(&[json!({"type": "diff", "path": "/w/a", "newText": "1\n2\n"}), json!({"type": "content"})]);
+        edits.add(&[json!({"type": "diff", "path": "/w/a", "oldText": "1\n2\n", "newText": "1\n3\n"})]);
+        edits.add(&[json!({"type": "diff", "path": "/w/b", "oldText": "x\n", "newText": ""})]);
+        let listed = serde_json::to_value(edits.list().unwrap()).unwrap();
+        assert_eq!(
+            listed,
+            json!({"added": 3, "removed": 2, "checkpoints": [], "files": [
+                {"path": "/w/a", "change": "added", "added": 3, "removed": 1},
+                {"path": "/w/b", "change": "changed", "added": 0, "removed": 1},
+            ]})
+        );
+        assert_eq!(edits.in_words().unwrap(), "2 files +3 −2");
+    }
+}

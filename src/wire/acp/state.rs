@@ -1,0 +1,58 @@
+//! The extension method `_castor/session/state`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::base::{
+    ids::SessionId,
+    state::{StateDelta, StateMap, check_key},
+};
+
+/// What is wanted of a session's state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateParams {
+    pub session: SessionId,
+    /// `None`: all keys.
+    pub get: Option<Vec<String>>,
+    pub set: StateDelta,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct StateMethod {
+    params: Option<Params>,
+    result: Option<StateValues>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "OfState")]
+struct Params {
+    session_id: SessionId,
+    /// The keys to answer with; without it all.
+    get: Option<Vec<String>>,
+    /// Changed before; null takes a key away.
+    #[serde(default)]
+    set: StateDelta,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StateValues {
+    /// Keys that are not there are left out.
+    pub state: StateMap,
+}
+
+/// Reads `_castor/session/state`.
+///
+/// # Errors
+/// See [`super::params`]; also for a key that is none, and a value that is too long.
+pub fn read_state(params: Option<&RawValue>) -> Result<StateParams, String> {
+    let it: Params = super::params(params)?;
+    it.get.iter().flatten().try_for_each(|it| check_key(it)).map_err(|it| format!("get: {it}"))?;
+    it.set.check().map_err(|it| format!("set: {it}"))?;
+    Ok(StateParams { session: it.session_id, get: it.get, set: it.set })
+}
