@@ -6,14 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::{mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent};
+use crate::base::{mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent, text};
 
 /// The tool that starts an agent with a text.
 pub const INVOKE_AGENT: &str = "invoke_agent";
 /// The tool with which an agent hands in its result.
 pub const COMPLETE_TASK: &str = "complete_task";
+/// The tool with which an agent in a loop ends the loop.
+pub const ESCALATE: &str = "escalate";
+/// The tool with which a session's agent hands the session over to another one.
+pub const TRANSFER_TO_AGENT: &str = "transfer_to_agent";
 /// Tools that sessions have for the sake of agents: no agent has such a name.
-pub const AGENT_TOOLS: &[&str] = &[COMPLETE_TASK, "escalate", INVOKE_AGENT, "transfer_to_agent"];
+pub const AGENT_TOOLS: &[&str] = &[COMPLETE_TASK, ESCALATE, INVOKE_AGENT, TRANSFER_TO_AGENT];
 
 /// Requests to the model in one run, unless its definition says otherwise.
 pub const MAX_TURNS: u32 = 30;
@@ -233,7 +237,7 @@ pub struct CompositeAgent {
     pub agents: Vec<String>,
     /// Of a loop: how often at most.
     pub max_iterations: u32,
-    /// The key of the session's state that takes each result, by agent.
+    /// The key of the session's state that takes the result.
     pub output_key: Option<String>,
     pub on_failure: OnFailure,
 }
@@ -278,6 +282,57 @@ pub struct AgentResult {
     /// For the agent that started it.
     pub result: String,
     pub terminate_reason: TerminateMode,
+    /// Why it ended the loop that it worked in.
+    #[serde(default, rename = "escalateReason", skip_serializing_if = "Option::is_none")]
+    pub escalate_reason: Option<String>,
+}
+
+/// What a run hands in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskResult {
+    pub text: String,
+    pub escalate_reason: Option<String>,
+}
+
+/// What stands before the parts of a result in words.
+const FINISHED: &str = " finished.\nTermination Reason: ";
+const ESCALATED: &str = "\nEscalate Reason: ";
+const RESULT: &str = "\nResult:\n";
+/// Longest reason for the end of a loop in words, in bytes.
+const MAX_REASON: usize = 1_000;
+
+impl AgentResult {
+    pub fn new(terminate_reason: TerminateMode, result: impl Into<String>) -> Self {
+        Self { result: result.into(), terminate_reason, escalate_reason: None }
+    }
+
+    /// As the agent above is told of it.
+    pub fn in_words(&self, agent: &str) -> String {
+        let reason = self.escalate_reason.as_ref().map(|it| format!("{ESCALATED}{}", text::first_line(it, MAX_REASON)));
+        let result = Some(&self.result).filter(|it| reason.is_none() || !it.is_empty());
+        let result = result.map(|it| format!("{RESULT}{it}"));
+        let mode = self.terminate_reason.as_str();
+        format!("Subagent '{agent}'{FINISHED}{mode}{}{}", reason.unwrap_or_default(), result.unwrap_or_default())
+    }
+
+    /// The same from these words. Others, such as those of a hook in their place, are a result.
+    pub fn from_words(words: &str) -> Self {
+        let Some((_, rest)) = words.split_once(FINISHED).filter(|_| words.starts_with("Subagent '")) else {
+            return Self::new(TerminateMode::Goal, words);
+        };
+        let (head, result) = rest.split_once(RESULT).unwrap_or((rest, ""));
+        let (mode, reason) = match head.split_once(ESCALATED) {
+            Some((mode, reason)) => (mode, Some(reason.to_owned())),
+            None => (head, None),
+        };
+        let mode = serde_json::from_value(mode.into()).unwrap_or(TerminateMode::Error);
+        Self { escalate_reason: reason, ..Self::new(mode, result) }
+    }
+}
+
+/// As an agent is told of one that it started and that failed.
+pub fn failure_in_words(agent: &str, why: &str) -> String {
+    format!("Subagent '{agent}' failed. Error: {why}")
 }
 
 /// What a session needs to start agents: their definitions by name.
@@ -321,5 +376,24 @@ impl AgentConstraints {
 
     pub fn minutes(&self) -> f64 {
         self.max_time_minutes.unwrap_or(f64::from(MAX_MINUTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentResult, TerminateMode};
+
+    #[test]
+    fn results_are_read_from_their_words() {
+        let escalated = |reason: &str| Some(reason.to_owned());
+        for (result, escalate_reason) in [("R", None), ("a\nResult:\nb", escalated("done")), ("", escalated("done"))] {
+            for terminate_reason in [TerminateMode::Goal, TerminateMode::ErrorNoCompleteTaskCall] {
+                let result = result.to_owned();
+                let it = AgentResult { result, terminate_reason, escalate_reason: escalate_reason.clone() };
+                assert_eq!(AgentResult::from_words(&it.in_words("a-1")), it);
+            }
+        }
+        let other = "A hook says\nResult:\nno";
+        assert_eq!(AgentResult::from_words(other), AgentResult::new(TerminateMode::Goal, other));
     }
 }

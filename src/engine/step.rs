@@ -41,6 +41,8 @@ pub enum Input {
         prompt: PromptId,
         content: Vec<Part>,
     },
+    /// Steering of the agent above, for a sub-agent at work.
+    Hint(Vec<Part>),
     /// Ends the running prompt and all queued ones.
     Cancel,
     /// Ends one prompt, running or queued.
@@ -83,6 +85,10 @@ pub enum Input {
     StateSaved {
         effect: EffectId,
         result: Result<Arc<StateMap>, String>,
+    },
+    /// The session is another agent's from its next stream on.
+    AgentChosen {
+        effect: EffectId,
     },
     /// All models that are out. Other sessions report them, too.
     Outages(BTreeMap<String, Outage>),
@@ -322,6 +328,8 @@ pub enum ServerStatus {
 pub enum Effect {
     /// Answered by `Chunks` and one `Generated`.
     Generate { purpose: Purpose, request: ModelRequest },
+    /// The session is to be this agent's, as if a client had chosen it. Answered by `AgentChosen`.
+    ChooseAgent { agent: String },
     /// Answered by `Resolved`.
     Resolve { call: ToolCall },
     /// Answered by `Checked`.
@@ -377,6 +385,8 @@ pub enum Effect {
     WithdrawQuestion { question: QuestionId },
     /// Answered by `TimerFired` at `at_ms` (Unix, milliseconds) or later.
     SetTimer { at_ms: u64 },
+    /// What the user says is for the sub-agents at work, too: each gets a `Hint`. Not answered.
+    HintAgents { content: Vec<Part> },
     /// Cancels the effect with that id; the engine does not wait for an answer.
     Abort { effect: EffectId },
     /// Writes a text to a file that the model may read later. Not answered.

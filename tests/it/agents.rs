@@ -1,8 +1,13 @@
-//! Agents whose files change while a session runs.
+//! Agents whose files change while a session runs, and what models see of sub-agents.
+
+use std::{io::Read, net::TcpListener, sync::mpsc, thread};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Sandbox};
+use crate::{
+    client::{Client, Sandbox, WATCHDOG},
+    model_server::{self, Asked, ModelServer, answers, calls, says},
+};
 
 /// Types a command: what castor says, and the agents that can be chosen then, if it told them.
 fn command(client: &mut Client, session: &str, text: &str) -> (String, Option<Vec<String>>) {
@@ -69,4 +74,82 @@ fn session_goes_on_without_an_agent_that_is_gone() {
     let said: String = messages.iter().map(Value::to_string).collect();
     assert!(said.contains("Castor's.") && said.contains("continues without its agent a"), "{said}");
     assert!(said.contains("\"currentValue\":\"default\""), "{said}");
+}
+
+/// A session with an agent `helper`, whose models are behind this address.
+fn with_helper(url: &str, settings: &Value) -> (Sandbox, Client, String) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/agents/helper.md", &file("helper", "You are the helper."));
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), url.to_owned()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    sandbox.args.extend(["--model", "gemini-2.5-pro"].map(Into::into));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    (sandbox, client, session)
+}
+
+fn invoke() -> String {
+    calls("invoke_agent", &json!({ "agent_name": "helper", "prompt": "Help." }))
+}
+
+fn is_of_helper(asked: &Asked) -> bool {
+    asked.body.contains("You are the helper.")
+}
+
+fn model(asked: &Asked) -> &str {
+    asked.head.split("/models/").nth(1).and_then(|it| it.split(':').next()).unwrap_or_default()
+}
+
+#[test]
+fn model_that_is_out_for_a_sub_agent_is_out_for_its_session() {
+    let server = ModelServer::answering(|asked| {
+        Some(match (is_of_helper(asked), model(asked)) {
+            (false, "gemini-2.5-pro") => invoke(),
+            (true, "gemini-2.5-pro") => {
+                let details = json!([{ "@type": "x", "retryDelay": "3600s" }]);
+                let status =
+                    json!({ "code": 429, "message": "No.", "status": "RESOURCE_EXHAUSTED", "details": details });
+                answers("429 Too Many Requests", &json!({ "error": status }).to_string())
+            }
+            (true, _) => calls("complete_task", &json!({ "result": "R" })),
+            (false, _) => says("Done."),
+        })
+    });
+    let fallback = json!({ "models": ["gemini-2.5-flash"], "action": "silent" });
+    let (_sandbox, mut client, session) = with_helper(&server.url, &json!({ "model": { "fallback": fallback } }));
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    assert_eq!(client.result("session/prompt", params).unwrap()["stopReason"], "end_turn");
+    let asked = server.asked();
+    let models: Vec<(bool, &str)> = asked.iter().map(|it| (is_of_helper(it), model(it))).collect();
+    let (pro, flash) = ("gemini-2.5-pro", "gemini-2.5-flash");
+    assert_eq!(models, [(false, pro), (true, pro), (true, flash), (false, flash)]);
+}
+
+#[test]
+fn cancel_closes_the_connection_of_a_sub_agent_to_its_model() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            if !is_of_helper(&model_server::read(&stream)) {
+                std::io::Write::write_all(&mut stream, invoke().as_bytes()).unwrap();
+                continue;
+            }
+            tell.send("asked").unwrap();
+            // Nothing is answered: there is nothing to read before the other side closes.
+            _ = stream.read(&mut [0; 1]);
+            tell.send("closed").unwrap();
+        }
+    });
+    let (_sandbox, mut client, session) = with_helper(&url, &json!({}));
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    client.request_as(json!("p"), "session/prompt", params);
+    assert_eq!(told.recv_timeout(WATCHDOG).unwrap(), "asked");
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(told.recv_timeout(WATCHDOG).unwrap(), "closed");
+    while client.next().unwrap().expect("the agent ended")["id"] != "p" {}
 }

@@ -10,25 +10,38 @@ const N_KILLS: u64 = 200;
 const N_THREADS: u64 = 2;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const N_CHUNKS: usize = 40;
+/// Calls of each sub-agent.
+const N_READS: usize = 10;
 /// About as many updates as a whole session shows.
 const N_MOMENTS: u64 = 100;
 
+/// What the clients of every second kill know.
+const ALL_CAPABILITIES: &str = r#"{"subagents": {}, "_meta": {"castor": {"events": true}}}"#;
+
 #[test]
 fn shown_updates_survive_kill_9() {
-    kill_often(N_KILLS, N_MOMENTS, &long_script());
+    kill_often(N_KILLS, &Killing { script: long_script(), first: "", n_moments: [N_MOMENTS, N_MOMENTS] });
 }
 
-/// Two agents run side by side, each with calls of its own.
+/// Two agents run side by side, each with calls of its own. Both are at work from the first moment on.
 #[test]
 fn sub_agents_survive_kill_9() {
-    kill_often(100, 30, &agents_script());
+    let first = r#""title":"two: Work.","locations""#;
+    kill_often(100, &Killing { script: agents_script(), first, n_moments: [40, 100] });
 }
 
-fn kill_often(n_kills: u64, n_moments: u64, script: &str) {
+/// When castor is killed: so many updates after the first with that text, without and with all capabilities.
+struct Killing {
+    script: String,
+    first: &'static str,
+    n_moments: [u64; 2],
+}
+
+fn kill_often(n_kills: u64, killing: &Killing) {
     thread::scope(|scope| {
         let workers = (0..N_THREADS).map(|first| {
             let mut numbers = (first..n_kills).step_by(N_THREADS as usize);
-            scope.spawn(move || numbers.all(|it| kill_and_load(it, n_moments, script)))
+            scope.spawn(move || numbers.all(|it| kill_and_load(it, killing)))
         });
         let workers: Vec<_> = workers.collect();
         let fine = workers.into_iter().all(|it| it.join().is_ok_and(|it| it));
@@ -36,45 +49,55 @@ fn kill_often(n_kills: u64, n_moments: u64, script: &str) {
     });
 }
 
-fn kill_and_load(number: u64, n_moments: u64, script: &str) -> bool {
-    let moment = 1 + random(number) % n_moments;
-    try_kill_and_load(moment, script)
-        .inspect_err(|why| println!("kill {number}, after {moment} updates: {why}"))
+fn kill_and_load(number: u64, killing: &Killing) -> bool {
+    let knows_all = number % 4 > 1;
+    let moment = 1 + random(number) % killing.n_moments[usize::from(knows_all)];
+    let capabilities = if knows_all { serde_json::from_str(ALL_CAPABILITIES).unwrap() } else { json!({}) };
+    try_kill_and_load(moment, &capabilities, killing)
+        .inspect_err(|why| println!("kill {number}, after {moment} updates, {capabilities}: {why}"))
         .is_ok()
 }
 
-fn try_kill_and_load(moment: u64, script: &str) -> Result<(), String> {
+fn try_kill_and_load(moment: u64, capabilities: &Value, killing: &Killing) -> Result<(), String> {
     let mut sandbox = Sandbox::new();
     sandbox.write("ws/notes.txt", "one\ntwo\n");
     sandbox.write("home/.castor/agents/one.md", "---\nname: one\ndescription: One.\n---\nYou are one.");
     sandbox.write("home/.castor/agents/two.md", "---\nname: two\ndescription: Two.\n---\nYou are two.");
-    let (killed, loaded) = (sandbox.write("killed.jsonl", script), sandbox.write("loaded.jsonl", &short_script()));
+    let killed = sandbox.write("killed.jsonl", &killing.script);
+    let loaded = sandbox.write("loaded.jsonl", &short_script());
     let acp = ["acp", "--approval-mode", "yolo", "--fake-responses"].map(Into::into);
     sandbox.args = [&acp[..], &[killed.into()]].concat();
-    let (session, shown) = show_and_kill(&sandbox, moment)?;
+    let mut client = Client::start(&sandbox);
+    client.initialize(capabilities)?;
+    let (session, shown) = show_and_kill(client, &sandbox, (moment, killing.first))?;
     sandbox.args = [&acp[..], &[loaded.into()]].concat();
-    load(&sandbox, &session, &shown)
+    let mut client = Client::start(&sandbox);
+    client.initialize(capabilities)?;
+    load(client, &sandbox, &session, &shown)
 }
 
-/// Returns the session and every update of its turn that was written before the end.
-fn show_and_kill(sandbox: &Sandbox, moment: u64) -> Result<(String, Vec<Value>), String> {
-    let mut client = Client::start(sandbox);
-    client.initialize(&json!({}))?;
+/// Returns the session and all that was written of its turn before the end.
+fn show_and_kill(
+    mut client: Client,
+    sandbox: &Sandbox,
+    (moment, first): (u64, &str),
+) -> Result<(String, Vec<Value>), String> {
     let session = client.new_session(&sandbox.workspace())?;
     client.request_as(json!(1), "session/prompt", prompt(&session, "work"));
     let mut shown = Vec::new();
-    let mut n_shown = 0;
+    let (mut n_shown, mut is_first) = (0, false);
     while n_shown < moment {
         let Some(message) = client.next()? else { return Err("the agent ended by itself".to_owned()) };
         let ended = message["id"] == 1 && message.get("method").is_none();
-        n_shown += u64::from(is_of_turn(&message));
+        is_first |= message.to_string().contains(first);
+        n_shown += u64::from(is_first && is_of_turn(&message));
         shown.push(message);
         if ended {
             break;
         }
     }
     shown.extend(client.kill()?);
-    Ok((session, updates(&shown)))
+    Ok((session, shown))
 }
 
 /// Not the commands, titles and such that a client is told at any time.
@@ -83,17 +106,18 @@ fn is_of_turn(message: &Value) -> bool {
     update.get("content").or_else(|| update.get("toolCallId")).is_some()
 }
 
-fn load(sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String> {
-    let mut client = Client::start(sandbox);
-    client.initialize(&json!({}))?;
+fn load(mut client: Client, sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String> {
     let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": []});
-    let (response, replayed) = client.call("session/load", params)?;
+    let (response, replay) = client.call("session/load", params)?;
     if response.get("result").is_none() {
         return Err(format!("session/load failed: {response}"));
     }
-    let replayed = updates(&replayed);
-    check_texts(shown, &replayed)?;
-    check_calls(shown, &replayed)?;
+    let replayed = updates(&replay);
+    check_texts(&updates(shown), &replayed)?;
+    check_calls(&updates(shown), &replayed)?;
+    check_children(shown, &replay)?;
+    let (events, _) = client.call("_castor/session/events", json!({ "sessionId": session }))?;
+    check_events(shown, events["result"]["events"].as_array().ok_or_else(|| events.to_string())?)?;
     let (response, live) = client.call("session/prompt", prompt(session, "go on"))?;
     if response["result"]["stopReason"] != "end_turn" {
         return Err(format!("the next prompt failed: {response}"));
@@ -104,6 +128,46 @@ fn load(sandbox: &Sandbox, session: &str, shown: &[Value]) -> Result<(), String>
     }
     // Titles and such may follow the response.
     client.end().map(|_| ())
+}
+
+/// Every sub-agent that was shown is shown again and has ended, in the way that was shown if one was.
+fn check_children(shown: &[Value], replay: &[Value]) -> Result<(), String> {
+    let replayed = children(replay);
+    for (id, state) in children(shown) {
+        let found = replayed.get(&id).ok_or_else(|| format!("{id} was not replayed"))?;
+        let is_over = |it: &Value| ["idle", "unknown"].iter().any(|state| it["state"] == *state);
+        if !is_over(found) || is_over(&state) && *found != state {
+            return Err(format!("{id} was {state}, replayed as {found}"));
+        }
+    }
+    Ok(())
+}
+
+/// The last state of each.
+fn children(messages: &[Value]) -> BTreeMap<String, Value> {
+    let updates = updates(messages);
+    let of_child = updates.iter().filter(|it| it["sessionUpdate"] == "subagent_update");
+    of_child.map(|it| (it["sessionId"].as_str().unwrap_or_default().to_owned(), it["state"].clone())).collect()
+}
+
+/// Every event that was told is in the trajectory, in its thread. Each thread starts once in a turn.
+fn check_events(shown: &[Value], all: &[Value]) -> Result<(), String> {
+    let told = shown.iter().filter(|it| it["method"] == "_castor/session/event").map(|it| &it["params"]["event"]);
+    let about = |it: &Value| ["type", "threadId", "streamId"].map(|key| it[key].clone());
+    for event in told {
+        let found = all.iter().find(|it| it["id"] == event["id"] && it["threadId"] == event["threadId"]);
+        if found.map(about) != Some(about(event)) {
+            return Err(format!("{event} was told, and is kept as {found:?}"));
+        }
+    }
+    let mut starts = BTreeMap::new();
+    for it in all.iter().filter(|it| it["type"] == "agent_start") {
+        *starts.entry(it["streamId"].to_string()).or_insert(0) += 1;
+    }
+    match starts.values().all(|it| *it == 1) {
+        true => Ok(()),
+        false => Err(format!("streams that start more than once: {starts:?}")),
+    }
 }
 
 /// Every message that was shown begins the message that is replayed under its name.
@@ -184,7 +248,8 @@ fn agents_script() -> String {
     let mut res = script(vec![vec![start("one"), start("two")], vec![chunk(json!({"text": "done"}))]]);
     for agent in ["You are one.", "You are two."] {
         let read = || vec![call("read_file", json!({"file_path": "notes.txt"}))];
-        let answers = vec![read(), read(), read(), vec![call("complete_task", json!({"result": "all read"}))]];
+        let mut answers: Vec<_> = (0..N_READS).map(|_| read()).collect();
+        answers.push(vec![call("complete_task", json!({"result": "all read"}))]);
         for line in script(answers).lines() {
             let mut line: Value = serde_json::from_str(line).unwrap();
             line["system"] = json!(agent);

@@ -8,6 +8,7 @@ mod auth;
 mod background;
 mod chosen;
 mod client;
+mod compositions;
 mod confined;
 mod connections;
 mod context;

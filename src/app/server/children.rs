@@ -24,7 +24,7 @@ use crate::{
         },
     },
     base::{
-        agent::{AgentResult, AgentRun, TerminateMode},
+        agent::{AgentResult, AgentRun, TerminateMode, failure_in_words},
         content::Part,
         event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
@@ -188,10 +188,10 @@ pub fn finish(
     let result = match outcome {
         PromptOutcome::Agent(it) => it,
         PromptOutcome::Failed { why, .. } | PromptOutcome::AuthRequired(why) => {
-            AgentResult { result: why, terminate_reason: TerminateMode::Error }
+            AgentResult::new(TerminateMode::Error, why)
         }
         PromptOutcome::Stop(_) | PromptOutcome::Steered(_) => {
-            AgentResult { result: "The agent was cancelled.".to_owned(), terminate_reason: TerminateMode::Aborted }
+            AgentResult::new(TerminateMode::Aborted, "The agent was cancelled.")
         }
     };
     let Some(LiveSession { session, log, parent, .. }) = remove(state, id, lines) else { return };
@@ -269,6 +269,7 @@ fn output(
     let mut data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason });
     if let (Some(stats), Some(members)) = (stats, data.as_object_mut()) {
         members.extend(spent(stats));
+        members.extend(it.escalate_reason.as_ref().map(|why| ("escalateReason".to_owned(), why.as_str().into())));
     }
     let output = match reason {
         TerminateMode::Error if is_foreign => {
@@ -280,9 +281,9 @@ fn output(
             ToolOutput::failed(ToolError::new("cancelled", format!("Subagent '{agent}' was cancelled.")))
         }
         _ => {
-            let text =
-                format!("Subagent '{agent}' finished.\nTermination Reason: {}\nResult:\n{}", reason.as_str(), marked());
-            ToolOutput { display: Some(Display::Text { text: it.result }), ..ToolOutput::text(text) }
+            let text = AgentResult { result: marked(), ..it.clone() }.in_words(agent);
+            let shown = it.escalate_reason.filter(|_| it.result.is_empty()).unwrap_or(it.result);
+            ToolOutput { display: Some(Display::Text { text: shown }), ..ToolOutput::text(text) }
         }
     };
     ToolOutput { data, ..output }
@@ -302,7 +303,7 @@ fn spent(stats: &PromptStats) -> Map<String, Value> {
 }
 
 fn failed(agent: &str, why: &str) -> ToolOutput {
-    ToolOutput::failed(ToolError::new("agent_failed", format!("Subagent '{agent}' failed. Error: {why}")))
+    ToolOutput::failed(ToolError::new("agent_failed", failure_in_words(agent, why)))
 }
 
 /// A call is no longer wanted: its sub-agent ends, and all below it. Whether there is one.
@@ -332,6 +333,13 @@ fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
 pub fn follow_mode(state: &mut State, parent: &SessionId, mode: Mode) {
     for id in children(&state.sessions, |it| it.session == *parent) {
         state.step(&id, Input::SetOption(OptionValue::Mode(mode)));
+    }
+}
+
+/// What the user said to a session is said to its sub-agents, too. Those that start later know it from their prompt.
+pub fn hint(state: &mut State, parent: &SessionId, content: &[Part]) {
+    for id in children(&state.sessions, |it| it.session == *parent && it.is_wanted) {
+        state.step(&id, Input::Hint(content.to_vec()));
     }
 }
 

@@ -148,10 +148,11 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         None => (),
         Some(ClientRequest::Question { session, question, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
-            state.step(&session, Input::Answered { question, answer });
+            // Before what comes of it, which may be the end of a sub-agent.
             let mut lines = Vec::new();
             children::note_waiting(state, &session, &mut lines);
             state.outbox.queue_lines(|it| it.append(&mut lines));
+            state.step(&session, Input::Answered { question, answer });
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.

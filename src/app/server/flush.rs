@@ -94,6 +94,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
             state.refold(&id, &log_error(&format!("{why}, so the turn was stopped")));
         }
     }
+    state.tasks.start_requests();
     lines
 }
 
@@ -203,6 +204,10 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
         Effect::SaveState { user, delta } => state.tasks.save_state(id, effect_id, user, delta),
         Effect::AnswerState { prompt, result } => session_state::answer(state, Ticket(prompt.0), result),
+        Effect::ChooseAgent { agent } => {
+            agents::choose(state, id, Some(agent));
+            state.step(id, Input::AgentChosen { effect: effect_id });
+        }
         Effect::ReadAgents => agents::read(state, id, effect_id),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
@@ -231,6 +236,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
         }
+        Effect::HintAgents { content } => children::hint(state, id, &content),
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other if is_delegation(state.sessions.get(id), &other) => children::start(state, id, effect_id, other),
         other => {

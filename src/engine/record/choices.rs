@@ -23,6 +23,10 @@ pub(super) struct SessionChoices {
 }
 
 impl SessionChoices {
+    pub fn switch_agent(&mut self, agent: &str, enabled: bool) {
+        self.switched_agents.insert(agent.to_owned(), enabled);
+    }
+
     pub fn keep_peer_memory(&mut self, agent: &str, memory: &str) {
         self.peer_memory.insert(agent.to_owned(), memory.to_owned());
     }

@@ -355,8 +355,10 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => self.choose_agent(agent.clone()),
-            Fact::AgentSwitched { agent, enabled } => self.switch_agent(agent.clone(), *enabled),
+            Fact::Agent { agent } => {
+                self.past.choices.next_agent = Some(agent.clone().map_or(Principal::Root, Principal::Agent));
+            }
+            Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent, *enabled),
             Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent, memory),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
@@ -399,14 +401,6 @@ impl Record {
         self.past.persisted_grants.revoked.retain(|it| it != grant);
     }
 
-    fn choose_agent(&mut self, agent: Option<String>) {
-        self.past.choices.next_agent = Some(agent.map_or(Principal::Root, Principal::Agent));
-    }
-
-    fn switch_agent(&mut self, agent: String, enabled: bool) {
-        self.past.choices.switched_agents.insert(agent, enabled);
-    }
-
     /// Agents that are not castor's begin anew, too.
     fn clear_conversation(&mut self) {
         self.past.history.clear();
@@ -445,7 +439,9 @@ impl Record {
             EventKind::AgentStart {} => {
                 history.close_open_calls();
                 self.past.left_model = None;
-                self.past.meter.begin_turn();
+                if !event.meta.contains_key(TRANSFER_META) {
+                    self.past.meter.begin_turn();
+                }
                 if let Some(it) = &self.past.choices.next_agent {
                     self.principal.clone_from(it);
                 }
@@ -486,6 +482,9 @@ impl Record {
 
 /// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
 pub const COMMAND_META: &str = "command";
+
+/// In `_meta` of the start of a stream that goes on with another one's prompt.
+pub const TRANSFER_META: &str = "transfer";
 
 /// In `_meta` of what the user said while a turn ran.
 pub const STEERING_META: &str = "steering";

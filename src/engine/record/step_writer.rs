@@ -14,7 +14,7 @@ use crate::{
             HookOutcome,
             plugins::{PluginMoment, PluginPoint, Plugins, Reply},
         },
-        record::{Record, RewindPoint},
+        record::{Record, RewindPoint, TRANSFER_META},
         step::{Act, Effect, StepOutput},
     },
 };
@@ -148,6 +148,13 @@ impl<'a> Step<'a> {
     pub fn begin_stream(&mut self, stream: StreamId) {
         self.record.past.stream.begin(stream);
         self.emit_event(EventKind::AgentStart {});
+    }
+
+    /// The same for a prompt that another stream began: what it spent counts on.
+    pub fn continue_in_stream(&mut self, stream: StreamId) {
+        self.record.past.stream.begin(stream);
+        let meta = serde_json::Map::from_iter([(TRANSFER_META.to_owned(), true.into())]);
+        self.emit_event_with(EventKind::AgentStart {}, meta);
     }
 
     pub fn start_effect(&mut self, effect: Effect) -> EffectId {

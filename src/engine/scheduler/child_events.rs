@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Scheduler, call::CallState, complete_task, delegate};
+use super::{Scheduler, call::CallState, complete_task, delegate, escalate};
 use crate::{
     base::{
         content::{Part, joined_text},
@@ -21,6 +21,12 @@ use crate::{
 const MAX_TEXT: usize = 1_000;
 
 impl Scheduler {
+    /// Whether a sub-agent of this turn is at work.
+    pub fn runs_agents(&self) -> bool {
+        let is_running = |it: &CallState| matches!(it, CallState::Running { .. });
+        self.calls.iter().any(|it| is_running(&it.state) && it.is_of(PolicyClass::Delegate))
+    }
+
     /// What the sub-agent of a call did.
     pub(super) fn on_child_event(&mut self, step: &mut Step<'_>, effect: EffectId, event: &AgentEvent) {
         let is_it =
@@ -56,7 +62,7 @@ fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
     let (kind, data) = match &event.kind {
         // Its result says the same.
         EventKind::ToolRequest { name, .. } | EventKind::ToolResponse { name, error: None, .. }
-            if name == complete_task::NAME =>
+            if [complete_task::NAME, escalate::NAME].contains(&name.as_str()) =>
         {
             return None;
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::complete_task;
+use super::{complete_task, escalate, transfer};
 use crate::base::{
-    agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, INVOKE_AGENT},
+    agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, CompositeAgent, INVOKE_AGENT},
     peer_agent::PeerAgent,
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
@@ -19,6 +19,8 @@ pub const INVOKE: &str = INVOKE_AGENT;
 pub(in crate::engine) const QUERY: &str = "query";
 /// Children that run at once; more wait for one of them.
 pub(super) const MAX_CHILDREN: usize = 8;
+/// So deep agents start agents.
+pub(in crate::engine) const MAX_DEPTH: usize = 3;
 
 /// What makes a session the run of a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +31,8 @@ pub struct AgentTask {
     pub minutes: f64,
     /// How many agents are above it; the agent that the user speaks to is one.
     pub depth: usize,
+    /// Whether it is one of those that a loop runs, which it may end.
+    pub in_loop: bool,
 }
 
 /// How a run hands in its result.
@@ -38,6 +42,15 @@ pub enum ResultForm {
     Submission(Option<AgentOutput>),
     /// As the text of an answer without calls.
     Answer,
+    /// Other agents hand in theirs: no model is asked.
+    Members(Composition),
+}
+
+/// Agents that are run as one, and in which way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composition {
+    pub kind: AgentKind,
+    pub composite: CompositeAgent,
 }
 
 impl AgentTask {
@@ -59,8 +72,22 @@ impl AgentTask {
     pub(super) fn output(&self) -> Option<&AgentOutput> {
         match &self.result {
             ResultForm::Submission(output) => output.as_ref(),
-            ResultForm::Answer => None,
+            ResultForm::Answer | ResultForm::Members(_) => None,
         }
+    }
+
+    /// The agents that it runs in place of asking a model.
+    pub(in crate::engine) fn composition(&self) -> Option<&Composition> {
+        match &self.result {
+            ResultForm::Members(it) => Some(it),
+            ResultForm::Submission(_) | ResultForm::Answer => None,
+        }
+    }
+
+    /// The tools with which it ends its run.
+    pub(super) fn exit_tools(&self) -> Vec<ToolSpec> {
+        let ResultForm::Submission(output) = &self.result else { return Vec::new() };
+        [complete_task::spec(output.as_ref())].into_iter().chain(self.in_loop.then(escalate::spec)).collect()
     }
 }
 
@@ -71,8 +98,9 @@ pub struct Delegation<'a> {
     pub input: Map<String, Value>,
 }
 
-/// The tools with which these agents are started; none for no agents.
-pub fn agent_tools(agents: &Agents) -> Vec<ToolSpec> {
+/// The tools with which these agents are started; none for no agents. `by_text`: all of them with a text.
+pub fn agent_tools(agents: &Agents, by_text: bool) -> Vec<ToolSpec> {
+    let is_own_tool = |it: &&AgentDefinition| !by_text && is_own_tool(it);
     let enabled = || agents.iter().filter(|it| it.enabled);
     let by_text: Vec<&AgentDefinition> = enabled().filter(|it| !is_own_tool(it)).collect();
     let own = enabled().filter(|it| is_own_tool(it)).map(|it| {
@@ -85,8 +113,9 @@ pub fn agent_tools(agents: &Agents) -> Vec<ToolSpec> {
 }
 
 /// What sessions have only with agents, or as a sub-agent's.
-pub fn tools_of_agents() -> [ToolSpec; 2] {
-    [tool(INVOKE, &invoke_description(&[]), invoke_parameters(&[])), complete_task::spec(None)]
+pub fn tools_of_agents() -> [ToolSpec; 4] {
+    let invoke = tool(INVOKE, &invoke_description(&[]), invoke_parameters(&[]));
+    [invoke, complete_task::spec(None), escalate::spec(), transfer::spec(&[])]
 }
 
 /// An agent with arguments of its own is a tool of its own, but for a single text.
@@ -234,9 +263,8 @@ pub(super) fn unauthorized(name: &str) -> ToolOutput {
     ToolOutput::failed(ToolError::new("tool_not_registered", why))
 }
 
-/// Which agents an agent may start itself: those that its definition names, three deep at most.
+/// Which agents an agent may start itself: those that its definition names, down to the greatest depth.
 pub fn agents_of(agents: &Agents, agent: &AgentDefinition, depth: usize) -> Agents {
-    const MAX_DEPTH: usize = 3;
     let named = |it: &&AgentDefinition| agent.descriptor.sub_agents.iter().any(|sub| sub.name == it.descriptor.name);
     match depth < MAX_DEPTH {
         true => agents.iter().filter(named).cloned().collect(),

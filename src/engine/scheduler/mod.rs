@@ -13,6 +13,7 @@ mod delegation;
 mod denials;
 mod display;
 pub mod elicitation;
+mod escalate;
 mod history;
 pub mod plan;
 mod plan_review;
@@ -21,6 +22,7 @@ mod session_tools;
 mod todos;
 mod toolbox;
 mod topic;
+mod transfer;
 mod unknown_tool;
 mod wave;
 
@@ -33,6 +35,7 @@ pub use toolbox::{CallContext, Toolbox};
 
 use crate::{
     base::{
+        agent::TaskResult,
         check::CheckFinding,
         event::{EventKind, ToolProgress},
         ids::{EffectId, QuestionId},
@@ -48,7 +51,7 @@ use crate::{
         scheduler::{
             call::{Call, CallState},
             decide::decide,
-            session_tools::{SessionToolResult, is_session_tool, run_session_tool},
+            session_tools::{AgentExit, SessionToolResult, is_session_tool, run_session_tool},
         },
         step::{Effect, Input},
     },
@@ -62,8 +65,7 @@ pub struct Scheduler {
     elicitations: Vec<elicitation::OpenElicitation>,
     /// Hooks that were told of a question.
     notification_hooks: Vec<Firing>,
-    /// What a sub-agent handed in.
-    completed: Option<String>,
+    exit: AgentExit,
 }
 
 /// Where the batch stands after an input.
@@ -74,7 +76,9 @@ pub enum BatchStatus {
     /// Every call has ended: the model can be asked again.
     Done,
     /// The same, and one of them handed in the result of the sub-agent.
-    TaskCompleted(String),
+    TaskCompleted(TaskResult),
+    /// The same, and this agent goes on in the session.
+    Transferred(String),
     /// The user ended the turn at a question.
     TurnCancelled,
     /// A hook ended the turn: why.
@@ -93,7 +97,7 @@ impl Scheduler {
     /// The calls are over; who was told beside them may still answer.
     pub fn clear(&mut self) {
         self.calls.clear();
-        self.completed = None;
+        self.exit = AgentExit::default();
     }
 
     /// Where in the session's folders calls were that ran.
@@ -162,7 +166,9 @@ impl Scheduler {
         loop {
             self.change_state(cx.step);
             if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
-                return self.completed.take().map_or(BatchStatus::Done, BatchStatus::TaskCompleted);
+                let transfer = self.exit.take_successor().map(BatchStatus::Transferred);
+                let result = self.exit.take_result().map(BatchStatus::TaskCompleted);
+                return result.or(transfer).unwrap_or(BatchStatus::Done);
             }
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return BatchStatus::Open;
@@ -217,10 +223,7 @@ impl Scheduler {
                 }
                 n_children += 1;
             }
-            if call.call.name == complete_task::NAME {
-                let args = call.call.args.as_object().cloned().unwrap_or_default();
-                let output = cx.tools.task.as_ref().and_then(|it| it.output());
-                let output = complete_task::run(output, &args, &mut self.completed);
+            if let Some(output) = self.exit.run(cx.tools, &call.call) {
                 call.run_after_hooks(cx, output);
                 continue;
             }

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{ask_user, complete_task, plan, todos, topic};
+use super::{Toolbox, ask_user, complete_task, escalate, plan, todos, topic, transfer};
 use crate::{
     base::{
+        agent::TaskResult,
         question::Form,
         tool::{ToolCall, ToolOutput, ToolSpec},
     },
@@ -38,7 +39,8 @@ pub fn own_tools(builtins: impl IntoIterator<Item = ToolSpec>) -> Vec<ToolSpec> 
 }
 
 pub fn is_session_tool(name: &str) -> bool {
-    SESSION_TOOLS.iter().any(|(it, ..)| *it == name) || name == complete_task::NAME
+    SESSION_TOOLS.iter().any(|(it, ..)| *it == name)
+        || [complete_task::NAME, escalate::NAME, transfer::NAME].contains(&name)
 }
 
 pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {
@@ -46,5 +48,41 @@ pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResu
     match (run, call.args.as_object()) {
         (Some(run), Some(args)) => run(step, args),
         _ => SessionToolResult::Output(Box::default()),
+    }
+}
+
+/// What the agent said of its own end, in the calls of one answer.
+#[derive(Debug, Default)]
+pub(super) struct AgentExit {
+    /// What it handed in.
+    completed: Option<String>,
+    /// Why it ends the loop that it works in.
+    escalated: Option<String>,
+    /// Who goes on in the session.
+    transfer: Option<String>,
+}
+
+impl AgentExit {
+    /// Runs a call that speaks of it; `None`: the call is of another tool.
+    pub fn run(&mut self, tools: &Toolbox, call: &ToolCall) -> Option<ToolOutput> {
+        let args = || call.args.as_object().cloned().unwrap_or_default();
+        let output = tools.task.as_ref().and_then(|it| it.output());
+        match call.name.as_str() {
+            complete_task::NAME => Some(complete_task::run(output, &args(), &mut self.completed)),
+            escalate::NAME => Some(escalate::run(&args(), &mut self.escalated)),
+            transfer::NAME => Some(transfer::run(&tools.successors, &args(), &mut self.transfer)),
+            _ => None,
+        }
+    }
+
+    /// The result of the run, if it is over.
+    pub fn take_result(&mut self) -> Option<TaskResult> {
+        let (text, escalate_reason) = (self.completed.take(), self.escalated.take());
+        let is_over = text.is_some() || escalate_reason.is_some();
+        is_over.then(|| TaskResult { text: text.unwrap_or_default(), escalate_reason })
+    }
+
+    pub fn take_successor(&mut self) -> Option<String> {
+        self.transfer.take()
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    complete_task,
-    delegate::{AgentTask, ResultForm, agent_tools, fits_tool, remote_rules, unauthorized},
+    delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
     plan::Planning,
+    transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentRun, Agents},
+        agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
         log::{Grant, Mode, PersistentGrant},
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
@@ -60,6 +60,8 @@ pub struct Toolbox {
     pub checkpoints: bool,
     /// What it may start.
     pub agents: Agents,
+    /// Who may take over the session: names and descriptions.
+    pub(super) successors: Arc<[(String, String)]>,
     /// Of a sub-agent: what it is.
     pub task: Option<Arc<AgentTask>>,
 }
@@ -117,6 +119,7 @@ impl Toolbox {
             sandbox: SandboxSummary::default(),
             checkpoints: false,
             agents: Arc::default(),
+            successors: Arc::default(),
             task: None,
         }
     }
@@ -143,7 +146,21 @@ impl Toolbox {
 
     /// The same that may start these agents. A name that a tool has stays the tool's.
     pub fn with_agents(self, agents: Agents) -> Self {
-        let mut more = agent_tools(&agents);
+        let composes = self.task.as_ref().is_some_and(|it| it.composition().is_some());
+        let tools = agent_tools(&agents, composes);
+        let asks = remote_rules(&agents);
+        let rules = if asks.is_empty() { self.rules } else { Arc::new((*self.rules).clone().with(asks)) };
+        Self { agents, rules, ..self }.with_more(tools)
+    }
+
+    /// The same whose agent may hand the session over to these, named and described.
+    pub fn with_successors(self, agents: Vec<(String, String)>) -> Self {
+        let tool = (!agents.is_empty()).then(|| transfer::spec(&agents));
+        Self { successors: agents.into(), ..self }.with_more(tool.into_iter().collect())
+    }
+
+    /// The same with more of castor's own tools.
+    fn with_more(self, mut more: Vec<ToolSpec>) -> Self {
         more.retain(|it| !self.known_tools.iter().any(|own| own.name == it.name));
         let known_tools = self.known_tools.iter().chain(&more).cloned().collect();
         let mut hidden = self.hidden.to_vec();
@@ -151,9 +168,7 @@ impl Toolbox {
             keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&self.rules, it, None, self.interactive))
         });
         let (own_tools, tools) = (sorted(&self.own_tools, &more), sorted(&self.tools, &more));
-        let asks = remote_rules(&agents);
-        let rules = if asks.is_empty() { self.rules } else { Arc::new((*self.rules).clone().with(asks)) };
-        Self { agents, known_tools, own_tools, tools, rules, hidden: hidden.into(), ..self }
+        Self { known_tools, own_tools, tools, hidden: hidden.into(), ..self }
     }
 
     /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
@@ -172,7 +187,7 @@ impl Toolbox {
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 
-    /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and the one that ends its run.
+    /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and those that end its run.
     pub fn for_agent(&self, agent: &AgentDefinition, task: AgentTask) -> Self {
         let tools: Arc<[ToolSpec]> = self.tools_of_agent(agent).into();
         let is_its = |name: &str| tools.iter().any(|it| it.name == name);
@@ -180,15 +195,17 @@ impl Toolbox {
             self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
         let own_tools: Vec<ToolSpec> =
             tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
-        let complete: Vec<ToolSpec> = match &task.result {
-            ResultForm::Submission(output) => vec![complete_task::spec(output.as_ref())],
-            ResultForm::Answer => Vec::new(),
-        };
-        let known_tools = sorted(&self.known_tools, &complete);
-        let tools = sorted(&tools, &complete);
-        let (own_tools, hooks) = (sorted(&own_tools, &complete), self.hooks.for_agent());
+        let exits = task.exit_tools();
+        // What the session above has for its own agents and its own end.
+        let is_above = |it: &ToolSpec| it.traits.class == PolicyClass::Delegate || AGENT_TOOLS.contains(&&*it.name);
+        let known_tools: Vec<ToolSpec> = self.known_tools.iter().filter(|it| !is_above(it)).cloned().collect();
+        let known_tools = sorted(&known_tools, &exits);
+        let tools = sorted(&tools, &exits);
+        let (own_tools, hooks) = (sorted(&own_tools, &exits), self.hooks.for_agent());
         let (inherited_tools, agents, task) = (foreign_tools.clone(), Arc::default(), Some(Arc::new(task)));
-        Self { tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, agents, task, ..self.clone() }
+        let successors = Arc::default();
+        let more = Self { tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, ..self.clone() };
+        Self { agents, successors, task, ..more }
     }
 
     /// The toolbox of a session that is this agent's, or castor's own. An agent that speaks to the user may ask and plan.

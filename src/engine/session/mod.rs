@@ -332,6 +332,15 @@ impl Session {
         // Another one was chosen since.
         _ = self.ordered_model.take_if(|it| it.model != self.record.model);
         while self.turn.as_ref().is_none_or(Turn::is_finished) {
+            if let Some(before) = self.turn.take_if(|it| it.is_transferred()) {
+                self.leave_lost_agent(now, out);
+                self.renew_spec(now);
+                let step = Step::new(&mut self.record, &mut self.serial, now, out);
+                let mut step = step.with_plugins(&self.spec.toolbox.hooks.plugins);
+                let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
+                self.turn = Some(Turn::take_over(cx, before));
+                continue;
+            }
             if let Some(turn) = &mut self.turn {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
                 self.scratch.state.end_turn();

@@ -12,7 +12,7 @@ use crate::{
         prompt_stats::{LineStats, PromptStats, ToolTally},
     },
     engine::{
-        record::COMMAND_META,
+        record::{COMMAND_META, TRANSFER_META},
         step::{Act, Effect, Input},
     },
 };
@@ -86,7 +86,7 @@ impl StatsCounter {
 
     fn observe_event(&mut self, event: &AgentEvent, counts_lines: bool) {
         match &event.kind {
-            EventKind::AgentStart {} => {
+            EventKind::AgentStart {} if !event.meta.contains_key(TRANSFER_META) => {
                 self.stats = PromptStats { files: counts_lines.then(LineStats::default), ..PromptStats::default() };
                 self.calls.clear();
             }

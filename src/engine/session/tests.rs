@@ -260,8 +260,7 @@ impl World {
             Effect::Resolve { .. } => Input::Resolved { effect, result: self.targets() },
             Effect::Check(_) => Input::Checked { effect, finding: self.finding() },
             Effect::Preview { .. } => {
-                let base = Some(BaseHash(None));
-                let failed = ToolError::new("file_not_found", "gone");
+                let (base, failed) = (Some(BaseHash(None)), ToolError::new("file_not_found", "gone"));
                 let result = if self.dice(5) == 0 { Err(failed) } else { Ok(Preview { display: None, base }) };
                 Input::Previewed { effect, result }
             }
@@ -299,6 +298,7 @@ impl World {
                     [Ok(vec![]), Ok(vec![file("a")]), Ok(vec![file("b")]), Err("no".to_owned())];
                 Input::MemoryRead { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
             }
+            Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
             Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
             Effect::SaveState { delta, .. } => self.saved(effect, &delta),

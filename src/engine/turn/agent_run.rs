@@ -124,14 +124,19 @@ pub(super) fn ending(task: &AgentTask, cause: &Cause) -> TurnEnding {
         TerminateMode::Error => endings::ending(cause).error,
         _ => None,
     };
-    let outcome = PromptOutcome::Agent(AgentResult { result: result_text(task, cause), terminate_reason });
+    let escalate_reason = match cause {
+        Cause::TaskCompleted(it) => it.escalate_reason.clone(),
+        _ => None,
+    };
+    let outcome =
+        PromptOutcome::Agent(AgentResult { result: result_text(task, cause), terminate_reason, escalate_reason });
     TurnEnding { reason, outcome, text: None, aside: false, error }
 }
 
 fn result_text(task: &AgentTask, cause: &Cause) -> String {
     match (mode_of(cause), cause) {
-        (_, Cause::TaskCompleted(it)) if it.is_empty() => NO_RESULT.to_owned(),
-        (_, Cause::TaskCompleted(it)) => it.clone(),
+        (_, Cause::TaskCompleted(it)) if it.text.is_empty() && it.escalate_reason.is_none() => NO_RESULT.to_owned(),
+        (_, Cause::TaskCompleted(it)) => it.text.clone(),
         (TerminateMode::Timeout, _) => format!("Agent timed out after {} minutes.", task.minutes),
         (TerminateMode::MaxTurns, _) => format!("Agent reached max turns limit ({}).", task.turns),
         (TerminateMode::ErrorNoCompleteTaskCall, _) => {

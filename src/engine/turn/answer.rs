@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     base::{
+        agent::TaskResult,
         hook::HookEvent,
         log::Fact,
         model::{Chunk, Failure, Finish, ModelRequest},
@@ -129,12 +130,13 @@ pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mu
         AnswerKind::Answer(_) if !turn.steering.is_empty() => Flow::Go(Station::Limits),
         AnswerKind::Answer(Cause::Completed | Cause::MaxTokens) if turn.tools.task.is_some() => {
             let submits = turn.tools.task.as_ref().is_some_and(|it| it.submits());
-            Flow::End(if submits { Cause::NoCompleteTask } else { Cause::TaskCompleted(response.text().to_owned()) })
+            let result = || TaskResult { text: response.text().to_owned(), ..TaskResult::default() };
+            Flow::End(if submits { Cause::NoCompleteTask } else { Cause::TaskCompleted(result()) })
         }
         AnswerKind::Answer(cause) => {
             turn.ending = cause;
             Flow::Go(Station::NextSpeaker)
         }
-        _ => limits::check_calls(turn, cx).map_or(Flow::Go(Station::Calls), Flow::End),
+        _ => limits::check_spent(turn, cx).map_or(Flow::Go(Station::Calls), Flow::End),
     }
 }

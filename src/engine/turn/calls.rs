@@ -1,11 +1,13 @@
 //! Running the tool calls of an answer: the turn waits until the scheduler has ended all of them.
 
 use super::{
+    composing,
     endings::Cause,
-    flow::{Flow, Phase},
+    flow::{Flow, Phase, Station},
     limits,
     spec::TurnContext,
     state::TurnState,
+    transfer,
 };
 use crate::engine::{record::Step, scheduler::BatchStatus, step::Input};
 
@@ -14,7 +16,8 @@ struct RunningCalls;
 
 pub(super) fn run_calls(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     let (scheduler, mut calls) = turn.calls(cx.step);
-    flow_of(scheduler.advance(&mut calls))
+    let status = scheduler.advance(&mut calls);
+    flow_of(cx.step, status)
 }
 
 impl Phase for RunningCalls {
@@ -22,19 +25,24 @@ impl Phase for RunningCalls {
         let is_of_child = matches!(input, Input::ChildEvent { .. });
         let (scheduler, mut calls) = turn.calls(cx.step);
         let status = scheduler.on_input(&mut calls, input);
+        if status == BatchStatus::Open && composing::gives_up(turn, cx) {
+            turn.drop_calls(cx.step, composing::OTHER_FAILED);
+            return Flow::Go(Station::Limits);
+        }
         // What a sub-agent spends counts here, too.
-        let spent = if is_of_child { limits::check_calls(turn, cx) } else { None };
-        spent.map_or_else(|| flow_of(status), Flow::End)
+        let spent = if is_of_child { limits::check_spent(turn, cx) } else { None };
+        spent.map_or_else(|| flow_of(cx.step, status), Flow::End)
     }
 
     fn leave(&mut self, _: &mut Step<'_>) {}
 }
 
-fn flow_of(status: BatchStatus) -> Flow {
+fn flow_of(step: &mut Step<'_>, status: BatchStatus) -> Flow {
     match status {
         BatchStatus::Open => Flow::wait(RunningCalls),
         BatchStatus::Done => Flow::Next,
         BatchStatus::TaskCompleted(result) => Flow::End(Cause::TaskCompleted(result)),
+        BatchStatus::Transferred(agent) => transfer::hand_over(step, agent),
         BatchStatus::AskedInText(question) => Flow::End(Cause::AskedInText(question)),
         BatchStatus::TurnCancelled => Flow::End(Cause::Cancelled),
         BatchStatus::HookStopped(why) => Flow::End(Cause::HookStop(why)),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    spec::{AgentRole, Choices, Spec, TurnBounds},
+    spec::{AgentRole, Spec, TurnBounds},
     template::{FilledTemplate, fill_template},
 };
 use crate::{
     base::{
-        agent::{AgentRun, FolderAgents, LocalAgent},
+        agent::{AgentKind, AgentRun, CompositeAgent, LocalAgent},
         limits::{Caps, LimitSpan, Limits},
         money::Money,
         peer_agent::PeerAgent,
@@ -19,12 +19,14 @@ use crate::{
     engine::{
         record::Record,
         routing::Chain,
-        scheduler::delegate::{AgentTask, Delegation, ResultForm, agents_of},
+        scheduler::delegate::{AgentTask, Composition, Delegation, MAX_DEPTH, ResultForm, agents_of},
     },
 };
 
 /// The prompt of an agent that was given no arguments.
 const DEFAULT_QUERY: &str = "Get Started!";
+const LOOP_RULE: &str = "\n- Agents work in a loop here, and you are one of them. When its goal is reached, call `escalate`: that ends \
+                         the loop.";
 
 /// What a sub-agent begins with.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ pub fn child_spec(
 ) -> Result<ChildStart, String> {
     match &what.agent.run {
         AgentRun::Local(local) => local_start(parent, record, (what, local), state, today),
-        AgentRun::Composite(_) => Err(format!("{} is run as several agents", what.agent.descriptor.name)),
+        AgentRun::Composite(it) => composite_start(parent, record, what, it),
         AgentRun::Peer(peer) => Ok(peer_start(parent, record, what, peer)),
     }
 }
@@ -87,9 +89,9 @@ fn local_start(
         Some(it) => fill_template(it, &inputs)?,
         None => query(&what.input),
     };
-    let rules = rules(local.output.is_some());
     let result = ResultForm::Submission(local.output.clone());
     let base = base_spec(parent, record, what, result);
+    let rules = rules(local.output.is_some(), base.toolbox.task.as_ref().is_some_and(|it| it.in_loop));
     let spec = Spec {
         instructions: parent.instructions.for_agent(&instructions, &rules),
         role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
@@ -112,16 +114,41 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     ChildStart { spec, prompt: query(&what.input), model }
 }
 
+/// It asks no model: what it has of the session above is for its agents.
+fn composite_start(
+    parent: &Spec,
+    record: &Record,
+    what: &Delegation<'_>,
+    composite: &CompositeAgent,
+) -> Result<ChildStart, String> {
+    let kind = what.agent.descriptor.executor;
+    let result = ResultForm::Members(Composition { kind, composite: composite.clone() });
+    let spec = base_spec(parent, record, what, result);
+    let depth = spec.toolbox.task.as_ref().map_or(0, |it| it.depth);
+    let members = agents_of(&spec.choices.agents.definitions, what.agent, depth);
+    let is_there = |name: &&String| members.iter().any(|it| it.enabled && it.descriptor.name == **name);
+    match composite.agents.iter().find(|it| !is_there(it)) {
+        Some(_) if depth >= MAX_DEPTH => {
+            Err(format!("agents start agents {MAX_DEPTH} deep at most, and it is the last"))
+        }
+        Some(name) => Err(format!("its agent {name} is not there, or it is off")),
+        None => {
+            let agent = what.agent.descriptor.name.clone();
+            let output_key = composite.output_key.clone();
+            let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key }));
+            let (prompt, model) = (query(&what.input), ChildModel::Named(record.model.clone()));
+            Ok(ChildStart { spec: Spec { role, ..spec }, prompt, model })
+        }
+    }
+}
+
 /// What all kinds of sub-agents have from the session above them.
 fn base_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, result: ResultForm) -> Spec {
-    let task = task(what, result, parent.toolbox.task.as_ref().map_or(1, |it| it.depth + 1));
+    let task = task(parent, what, result);
     let limits = limits(parent, record, what);
-    let agents = agents_of(&parent.toolbox.agents, what.agent, task.depth);
-    let agents = FolderAgents { definitions: agents, ..FolderAgents::default() };
     Spec {
         toolbox: parent.toolbox.for_agent(what.agent, task),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
-        choices: Choices { agents, ..parent.choices.clone() },
         ..parent.clone()
     }
 }
@@ -137,9 +164,17 @@ pub(super) fn role_of(agent: &str, local: &LocalAgent) -> AgentRole {
     AgentRole { agent: agent.to_owned(), temperature: local.temperature, output_key: local.output_key.clone() }
 }
 
-fn task(what: &Delegation<'_>, result: ResultForm, depth: usize) -> AgentTask {
+fn task(parent: &Spec, what: &Delegation<'_>, result: ResultForm) -> AgentTask {
     let constraints = &what.agent.descriptor.constraints;
-    AgentTask { result, turns: constraints.turns(), minutes: constraints.minutes(), depth }
+    let above = parent.toolbox.task.as_deref();
+    let runs_in_loop = |it: &AgentTask| it.composition().is_some_and(|its| its.kind == AgentKind::Loop || it.in_loop);
+    AgentTask {
+        result,
+        turns: constraints.turns(),
+        minutes: constraints.minutes(),
+        depth: above.map_or(1, |it| it.depth + 1),
+        in_loop: above.is_some_and(runs_in_loop),
+    }
 }
 
 /// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.
@@ -151,9 +186,12 @@ fn limits(parent: &Spec, record: &Record, what: &Delegation<'_>) -> Limits {
         above.caps(span).cost.map(|it| it.minus(used))
     });
     let own = constraints.max_budget_usd.map(Money::dollars);
+    // A composite takes as long as its agents may, unless it says how long.
+    let has_default = !matches!(what.agent.run, AgentRun::Composite(_));
+    let minutes = constraints.max_time_minutes.or_else(|| has_default.then(|| constraints.minutes()));
     let turn = Caps {
         requests: Some(u64::from(constraints.turns())),
-        seconds: Some((constraints.minutes() * 60.0).ceil().max(1.0) as u64),
+        seconds: minutes.map(|it| (it * 60.0).ceil().max(1.0) as u64),
         cost: left.chain(own).min(),
         tokens: None,
     };
@@ -170,7 +208,7 @@ fn query(input: &Map<String, Value>) -> String {
     }
 }
 
-fn rules(has_output: bool) -> String {
+fn rules(has_output: bool, in_loop: bool) -> String {
     let result = match has_output {
         true => "- When the task is done, call `complete_task` with your structured output.",
         false => {
@@ -182,7 +220,8 @@ fn rules(has_output: bool) -> String {
         "# Rules of this run\n- Nobody can be asked: decide by yourself, and say what you assumed.\n- Work step by step \
          with your tools. Use absolute paths.\n- A refused call is an answer: think of another way, or say in your result \
          that you could not.\n{result}\n- Call `complete_task` alone. It is the only way to finish: a run that stops \
-         without it has failed."
+         without it has failed.{}",
+        if in_loop { LOOP_RULE } else { "" }
     )
 }
 

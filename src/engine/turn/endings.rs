@@ -2,6 +2,7 @@
 
 use crate::{
     base::{
+        agent::TaskResult,
         event::{EndReason, PromptOutcome, Status, StopKind},
         limits::{LimitKind, LimitSpan, ReachedLimit},
         model::{Details, Failure, FailureKind},
@@ -15,9 +16,13 @@ use crate::{
 pub enum Cause {
     Completed,
     /// Of a sub-agent: what it handed in.
-    TaskCompleted(String),
+    TaskCompleted(TaskResult),
     /// Of a sub-agent: it answered without a call.
     NoCompleteTask,
+    /// Of a composite: what failed, with what there is.
+    MemberFailed(String),
+    /// This agent goes on in the session, with the same prompt.
+    Transferred(String),
     /// The client shows no such questions: this is asked in a message, and the next prompt is the answer.
     AskedInText(String),
     MaxTokens,
@@ -145,6 +150,8 @@ impl Cause {
             Self::Completed
             | Self::TaskCompleted(_)
             | Self::NoCompleteTask
+            | Self::MemberFailed(_)
+            | Self::Transferred(_)
             | Self::MaxTokens
             | Self::Safety(_)
             | Self::Empty(_) => "Cancelled, because the turn is over.",
@@ -169,6 +176,8 @@ impl Cause {
                 "the turn is over"
             }
             Self::NoCompleteTask => "the agent stopped calling tools",
+            Self::MemberFailed(_) => "another agent failed",
+            Self::Transferred(_) => "another agent took over",
             Self::ModelError { .. } => "the model failed",
             Self::Deferred { .. } => "the user tries again later",
             Self::TooLong { .. } => "the conversation is too long for the model",
@@ -202,7 +211,10 @@ pub fn ending(cause: &Cause) -> TurnEnding {
     let by_hook =
         |text: String| TurnEnding { text: Some(text), aside: true, ..stop(EndReason::Aborted, StopKind::EndTurn) };
     match cause {
-        Cause::Completed | Cause::TaskCompleted(_) => stop(EndReason::Completed, StopKind::EndTurn),
+        Cause::Completed | Cause::TaskCompleted(_) | Cause::Transferred(_) => {
+            stop(EndReason::Completed, StopKind::EndTurn)
+        }
+        Cause::MemberFailed(why) => failed("agent", why, Status::Aborted, "AGENT_FAILED"),
         Cause::NoCompleteTask => stop(EndReason::Failed, StopKind::EndTurn),
         Cause::AskedInText(question) => {
             TurnEnding { text: Some(question.clone()), ..stop(EndReason::Completed, StopKind::EndTurn) }

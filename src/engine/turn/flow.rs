@@ -24,6 +24,8 @@ pub(super) enum Station {
     Limits,
     /// What came up since the last request.
     Inbox,
+    /// A composite runs the next of its agents, and goes from here to the calls.
+    Compose,
     Model,
     Build,
     /// A classifier chooses the model, in auto mode.

@@ -8,7 +8,7 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::limits::{LimitKind, LimitSpan, Limits},
+    base::limits::{LimitSpan, Limits, ReachedLimit},
     engine::record::Record,
 };
 
@@ -24,7 +24,7 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     let record = &*cx.step.record;
     let limits = turn.granted(limits(record, cx.spec));
-    if limits.has_cost() && cx.spec.prices.of(&turn.model).is_none() {
+    if limits.has_cost() && turn.composition().is_none() && cx.spec.prices.of(&turn.model).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }
     limits
@@ -48,13 +48,28 @@ pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     if let Some(cause) = exhausted_limit(turn, cx) {
         return Flow::End(cause);
     }
-    turn.n_samples += 1;
+    // A composite asks no model: its own rounds bound it.
+    turn.n_samples += u32::from(turn.composition().is_none());
     turn.draft.attempt = 1;
     Flow::Next
 }
 
-/// Why the calls of an answer are not made any more. Who may ask a model no more may still do what the model said.
-pub(super) fn check_calls(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
-    let is_broke = |it: &Cause| matches!(it, Cause::Limit(it) if it.what != LimitKind::Requests);
-    exhausted_limit(turn, cx).filter(is_broke)
+/// Why nothing more is done for what the model said, and no model is asked about it. Who may ask a model no more may still
+/// do what the model said.
+pub(super) fn check_spent(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
+    reached(turn.granted(limits(cx.step.record, cx.spec)), cx).map(Cause::Limit)
+}
+
+/// Whether castor asks models nothing of its own accord any more.
+pub(super) fn has_spent_all(cx: &TurnContext<'_, '_>) -> bool {
+    let mut limits = limits(cx.step.record, cx.spec);
+    (limits.turn.seconds, limits.session.seconds) = (None, None);
+    reached(limits, cx).is_some()
+}
+
+/// What is used up beside requests.
+fn reached(mut limits: Limits, cx: &TurnContext<'_, '_>) -> Option<ReachedLimit> {
+    (limits.turn.requests, limits.session.requests) = (None, None);
+    let used = |span| cx.step.record.limit_usage(span);
+    limits.first_reached(&used(LimitSpan::Turn), &used(LimitSpan::Session))
 }

@@ -10,6 +10,8 @@ mod calls;
 pub mod checkpoints;
 mod child_spec;
 mod command_turn;
+mod composing;
+mod composition;
 mod compressing;
 mod distilling;
 pub mod endings;
@@ -39,6 +41,7 @@ mod spec;
 mod state;
 pub mod steering;
 mod template;
+mod transfer;
 mod trust;
 mod turn_hooks;
 pub mod undo;
@@ -92,6 +95,8 @@ pub struct Turn {
     station: Station,
     /// What it waits for; `None`: it is over.
     phase: Option<Box<dyn Phase>>,
+    /// It is over, and its prompt is another agent's now.
+    is_transferred: bool,
 }
 
 impl Turn {
@@ -109,9 +114,27 @@ impl Turn {
         // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
         cx.scratch.health.begin_turn();
         let (model, instead) = begin_with_model(cx, title);
-        let mut state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        let state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        Self::walk_from_first(cx, prompt, state)
+    }
+
+    /// Goes on with the prompt of a turn that ended with a transfer: limits, and words that wait, are the prompt's.
+    pub fn take_over(cx: &mut TurnContext<'_, '_>, before: Self) -> Self {
+        let stream = StreamId::from(cx.step.fresh_id("s"));
+        cx.step.continue_in_stream(stream);
+        let (model, instead) = begin_with_model(cx, None);
+        let prompt_text = before.state.transcript.prompt_text;
+        let state = TurnState {
+            n_samples: before.state.n_samples,
+            steering: before.state.steering,
+            ..TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text)
+        };
+        Self::walk_from_first(cx, before.prompt, state)
+    }
+
+    fn walk_from_first(cx: &mut TurnContext<'_, '_>, prompt: PromptId, mut state: TurnState) -> Self {
         note_standing(&mut state, cx);
-        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
         res.walk(cx, Flow::Go(Station::FIRST));
         res
     }
@@ -128,7 +151,7 @@ impl Turn {
         send_command_message(cx.step, Speaker::User, content);
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
-        let mut res = Self { prompt, state, station: Station::FIRST, phase: None };
+        let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
         let flow = command.begin(&mut res.state, cx);
         res.walk(cx, flow);
         res
@@ -142,8 +165,16 @@ impl Turn {
         self.phase.is_none()
     }
 
+    /// Whether another agent is to go on with its prompt.
+    pub fn is_transferred(&self) -> bool {
+        self.is_finished() && self.is_transferred
+    }
+
     /// Takes one thing that happened. Whatever is not waited for is late, and ignored.
     pub fn step(&mut self, cx: &mut TurnContext<'_, '_>, input: Input) {
+        if let Input::Hint(content) = input {
+            return self.hint(cx.step, content);
+        }
         if let Some(phase) = self.phase.take() {
             let flow = phase.step(&mut self.state, cx, input);
             self.walk(cx, flow);
@@ -206,9 +237,25 @@ impl Turn {
         self.state.granted(limits(record, spec))
     }
 
-    /// Words of the user that come while it runs: they enter with the next request.
+    /// Words of the user that come while it runs: they enter with the next request, and sub-agents at work hear them, too.
     pub fn steer(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
-        self.state.steering.add(step, prompt, content);
+        if self.state.steering.add(step, prompt, content.clone()) {
+            self.hint_agents(step, content);
+        }
+    }
+
+    /// Such words came to the agent above. What only answers once has no use for them.
+    fn hint(&mut self, step: &mut Step<'_>, content: Vec<Part>) {
+        if self.state.tools.task.as_ref().is_some_and(|it| it.submits()) {
+            self.state.steering.add_hint(content.clone());
+        }
+        self.hint_agents(step, content);
+    }
+
+    fn hint_agents(&self, step: &mut Step<'_>, content: Vec<Part>) {
+        if self.state.scheduler.runs_agents() {
+            step.start_effect(Effect::HintAgents { content });
+        }
     }
 
     /// They are not wanted any more. Whether they were waiting here.
@@ -250,6 +297,11 @@ impl Turn {
             PromptOutcome::Agent(it) => serde_json::to_value(it).ok(),
             _ => error.map(|(_, code)| serde_json::json!({ "code": code })),
         };
+        if let Cause::Transferred(agent) = cause {
+            self.is_transferred = true;
+            let data = Some(serde_json::json!({ "transferToAgent": agent }));
+            return step.emit_event(EventKind::AgentEnd { reason, data });
+        }
         self.settle(step, EventKind::AgentEnd { reason, data }, outcome);
         _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
     }
@@ -277,7 +329,9 @@ impl Turn {
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
 fn begin_with_model(cx: &mut TurnContext<'_, '_>, title: Option<String>) -> (Arc<str>, Option<(String, String)>) {
     let configured = cx.spec.aliases.model_of(&cx.step.record.model);
-    let found = route::first_model(cx);
+    // A composite asks none: what its agents find out is theirs to tell.
+    let composes = cx.spec.toolbox.task.as_ref().is_some_and(|it| it.composition().is_some());
+    let found = if composes { None } else { route::first_model(cx) };
     let is_fallback = found.as_ref().is_some_and(|it| it.by == "fallback");
     let (model, why) = found.map_or((configured.as_str().into(), String::new()), |it| (it.model, it.why));
     cx.step.emit_event(EventKind::SessionUpdate { title, model: Some(model.to_string()), state: Default::default() });

@@ -1,7 +1,7 @@
 //! The recipe of a turn: every station from the prompt to the end, in order, with its function.
 
 use super::{
-    agent_hooks, build, calls,
+    agent_hooks, build, calls, composing,
     flow::{Flow, Station},
     inbox, limits, loop_recovery, memory_discovery, memory_reading, model_checks, request_hooks, route, sampling,
     server_wait,
@@ -26,6 +26,7 @@ const RECIPE: &[(Station, Enter)] = &[
     // For each request to the model. Another attempt begins at the inbox, the same one made anew at the model.
     (Station::Limits, limits::begin_sample),
     (Station::Inbox, inbox::take_inbox),
+    (Station::Compose, composing::run_members),
     (Station::Model, route::select_model),
     (Station::Build, build::build_draft),
     (Station::Route, route::find_model),

@@ -4,7 +4,7 @@ use super::{
     answer::{self, BufferedAnswer},
     failure_recovery::{self, FailedAttempt},
     flow::{Flow, Phase, Station},
-    loop_recovery,
+    limits, loop_recovery,
     response::Response,
     spec::TurnContext,
     state::TurnState,
@@ -37,6 +37,10 @@ struct Sampling {
 
 pub(super) fn send_request(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     let Some(request) = turn.draft.request.take() else { return Flow::Go(Station::Model) };
+    // What prepared it may have taken what was left.
+    if let Some(cause) = limits::check_spent(turn, cx) {
+        return Flow::End(cause);
+    }
     let (model, buffered) = (request.model.clone(), BufferedAnswer::of(cx, &request));
     let (attempt, why) = (turn.draft.attempt, std::mem::take(&mut turn.draft.why));
     let tokens = tokens::of_request(&request);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
+        agent::{AgentDefinition, AgentDescriptor, AgentRun, FolderAgents, LocalAgent},
         limits::{Caps, Limits},
         money::Money,
         state::StateMap,
@@ -49,9 +49,10 @@ pub fn find_session_agent<'a>(agents: &'a FolderAgents, name: &str) -> Option<(&
 /// `state`: all values. `today`: as people write a date.
 pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &StateMap, today: &str) -> Spec {
     let agents = switched_agents(&folder.choices.agents, record);
-    if folder.toolbox.task.is_some() {
-        let toolbox = folder.toolbox.clone().with_agents(agents.definitions);
-        return Spec { toolbox, ..folder.clone() };
+    if let Some(task) = &folder.toolbox.task {
+        let own = record.principal.agent().and_then(|it| agents.find(it));
+        let starts = own.map(|it| agents_of(&agents.definitions, it, task.depth)).unwrap_or_default();
+        return Spec { toolbox: folder.toolbox.clone().with_agents(starts), ..folder.clone() };
     }
     let Some((definition, local)) = agent.and_then(|it| find_session_agent(&agents, it)) else {
         let toolbox = folder.toolbox.for_session(None).with_agents(agents.definitions.clone());
@@ -63,10 +64,21 @@ pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: 
         folder.instructions.for_session_of(&instructions((definition, local), &record.model, state, today));
     let limits = session_limits(folder.bounds.limits, definition);
     let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
-    let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts);
+    let successors = successors(&agents, definition);
+    let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts).with_successors(successors);
     let bounds = TurnBounds { limits, ..folder.bounds };
     let choices = Choices { agents, ..folder.choices.clone() };
     Spec { toolbox, instructions, bounds, role, choices, ..folder.clone() }
+}
+
+/// Who may take over the session of an agent: the agents that it names, and those that name it.
+fn successors(agents: &FolderAgents, agent: &AgentDefinition) -> Vec<(String, String)> {
+    let names = |one: &AgentDescriptor, other: &str| one.sub_agents.iter().any(|it| it.name == other);
+    let own = &agent.descriptor;
+    let related = session_agents(agents)
+        .map(|(it, _)| &it.descriptor)
+        .filter(|it| it.name != own.name && (names(own, &it.name) || names(it, &own.name)));
+    related.map(|it| (it.name.clone(), it.description.clone())).collect()
 }
 
 fn instructions(

@@ -9,7 +9,7 @@ use crate::{
         context::RetryAdvice,
         record::Step,
         routing::failure::AttemptCounts,
-        scheduler::{CallContext, CancelReason, Scheduler, Toolbox},
+        scheduler::{CallContext, CancelReason, Scheduler, Toolbox, delegate::Composition},
     },
 };
 
@@ -101,6 +101,11 @@ impl TurnState {
             recovery: None,
             ending: Cause::Completed,
         }
+    }
+
+    /// The agents that it runs in place of asking a model.
+    pub fn composition(&self) -> Option<&Composition> {
+        self.tools.task.as_ref()?.composition()
     }
 
     /// The calls, and what they are made with.

@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 16;
 /// What has not reached the model yet.
 #[derive(Debug, Default)]
 pub(super) struct Steering {
-    waiting: Vec<(PromptId, Vec<Part>)>,
+    waiting: Vec<(Option<PromptId>, Vec<Part>)>,
 }
 
 /// Answers the steering prompt.
@@ -40,20 +40,29 @@ impl Steering {
         self.waiting.is_empty()
     }
 
-    /// It enters with the next request.
-    pub fn add(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) {
-        match self.waiting.len() < MAX_WAITING {
-            true => self.waiting.push((prompt, content)),
+    /// It enters with the next request. Whether there was room for it.
+    pub fn add(&mut self, step: &mut Step<'_>, prompt: PromptId, content: Vec<Part>) -> bool {
+        let has_room = self.waiting.len() < MAX_WAITING;
+        match has_room {
+            true => self.waiting.push((Some(prompt), content)),
             false => {
                 let why = format!("{MAX_WAITING} such texts wait for the model already; wait for its next request");
                 answer(step, prompt, SteerOutcome::Failed(why));
             }
         }
+        has_room
+    }
+
+    /// What the agent above was told, which answers for it.
+    pub fn add_hint(&mut self, content: Vec<Part>) {
+        if self.waiting.len() < MAX_WAITING {
+            self.waiting.push((None, content));
+        }
     }
 
     /// It is not wanted any more. Whether it was waiting here.
     pub fn cancel(&mut self, step: &mut Step<'_>, prompt: PromptId) -> bool {
-        let Some(at) = self.waiting.iter().position(|(it, _)| *it == prompt) else { return false };
+        let Some(at) = self.waiting.iter().position(|(it, _)| *it == Some(prompt)) else { return false };
         self.waiting.remove(at);
         answer(step, prompt, SteerOutcome::Failed("it was cancelled".to_owned()));
         true
@@ -65,14 +74,16 @@ impl Steering {
         let is_told = !waiting.is_empty();
         for (prompt, content) in waiting {
             send_message(step, Speaker::User, content, &[STEERING_META]);
-            answer(step, prompt, SteerOutcome::Injected);
+            if let Some(prompt) = prompt {
+                answer(step, prompt, SteerOutcome::Injected);
+            }
         }
         is_told
     }
 
     /// The turn is over: nothing is lost.
     pub fn reject(&mut self, step: &mut Step<'_>) {
-        for (prompt, _) in std::mem::take(&mut self.waiting) {
+        for prompt in std::mem::take(&mut self.waiting).into_iter().filter_map(|(it, _)| it) {
             let why = "the turn ended before the model could be told; send it as a prompt".to_owned();
             answer(step, prompt, SteerOutcome::PromptRequired(why));
         }

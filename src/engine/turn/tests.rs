@@ -13,7 +13,7 @@ use crate::{
         check::CheckFinding,
         checkpoint::{ChangeKind, Changes, CheckpointResult, Conflict, FileChange, OnConflict, RestoreResult, Rewinds},
         clock::Now,
-        content::Part,
+        content::{Part, joined_text},
         elicitation::ElicitationRequest,
         event::{EventKind, ToolProgress},
         hook::{HookEnd, HookReport},
@@ -414,8 +414,7 @@ fn shown(act: &Act) -> Option<String> {
             }
             Effect::Preview { call, .. } => format!("#{} Preview {}", id.0, call.id),
             Effect::Run { call, durable, hold, .. } => {
-                let hold = hold.as_ref().map_or("", |_| ", held");
-                format!("#{} Run {} durable: {durable}{hold}", id.0, call.id)
+                format!("#{} Run {} durable: {durable}{}", id.0, call.id, hold.as_ref().map_or("", |_| ", held"))
             }
             Effect::OpenCheckpoints => format!("#{} OpenCheckpoints", id.0),
             Effect::Checkpoint { scope, .. } => format!("#{} Checkpoint of {scope:?}", id.0),
@@ -447,9 +446,11 @@ fn shown(act: &Act) -> Option<String> {
             Effect::AnswerElicitation { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
             Effect::UpdateHealth { model, outage } => format!("health of {model}: {outage:?}"),
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
+            Effect::HintAgents { content } => format!("Hint {}", joined_text(content)),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
+            Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {
@@ -489,8 +490,7 @@ fn event_line(kind: &EventKind) -> Option<String> {
             _ => format!("{request_id} {update:?}"),
         },
         EventKind::ToolResponse { request_id, content, error, .. } => {
-            let text = crate::base::content::joined_text(content);
-            format!("{request_id} {}: {text}", error.as_ref().map_or("done", |it| &it.kind))
+            format!("{request_id} {}: {}", error.as_ref().map_or("done", |it| &it.kind), joined_text(content))
         }
         EventKind::Error { status, message, .. } => format!("error {status:?} {message}"),
         EventKind::Usage { usage, .. } => format!("usage {}", usage.total),

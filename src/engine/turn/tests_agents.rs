@@ -76,11 +76,13 @@ pub(super) fn spec(name: &str, origin: &SessionOrigin, mut spec: Spec) -> Spec {
     .spec
 }
 
-/// `child EFFECT thought|call|result|error|usage TEXT`: what a sub-agent did; `waits EFFECT`, `goes-on EFFECT`.
+/// `child EFFECT thought|call|result|error|usage TEXT`: what a sub-agent did; `waits EFFECT`, `goes-on EFFECT`;
+/// `hint 0 TEXT`: what the agent above was told.
 pub(super) fn input(verb: &str, effect: EffectId, rest: &str) -> Input {
     let (word, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let kind = match (verb, word) {
         ("waits", _) => return Input::ChildWaits { effect, waits: true },
+        ("hint", _) => return Input::Hint(vec![Part::text(rest)]),
         ("goes-on", _) => return Input::ChildWaits { effect, waits: false },
         ("child", "thought") => EventKind::Message {
             role: Speaker::Agent,

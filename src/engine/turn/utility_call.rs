@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{spec::TurnContext, windows};
+use super::{limits::has_spent_all, spec::TurnContext, windows};
 use crate::{
     base::{
         content::Part,
@@ -78,6 +78,8 @@ pub enum UtilityProgress {
 /// Why a question got no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UtilityError {
+    #[error("a limit of yours is used up")]
+    Spent,
     #[error("{model} is known not to answer now ({cause})")]
     Unavailable { model: String, cause: &'static str },
     #[error("about {size} tokens are more than the {window} that {model} reads at once")]
@@ -110,6 +112,9 @@ impl UtilityCall {
     pub fn ask(cx: &mut TurnContext<'_, '_>, helper: UtilityModel, wish: UtilityRequest) -> Result<Self, UtilityError> {
         let UtilityModel { purpose, model, params } = helper;
         let UtilityRequest { system, contents, params: needed, limits } = wish;
+        if has_spent_all(cx) {
+            return Err(UtilityError::Spent);
+        }
         if let Availability::Unavailable(cause) = cx.scratch.health.availability(&model, cx.step.now.unix_ms) {
             return Err(UtilityError::Unavailable { model, cause: cause.as_str() });
         }

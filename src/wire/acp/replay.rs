@@ -18,6 +18,8 @@ use crate::base::{
 struct Child {
     id: SessionId,
     parent: SessionId,
+    /// Agents above it, without that of the session.
+    n_above: usize,
     agent: String,
     task: String,
     view: SessionView,
@@ -30,17 +32,21 @@ impl SessionView {
     pub fn replay(&mut self, entries: &[Entry], children: &[Vec<Entry>], lines: &mut Vec<u8>) {
         let own: Vec<&Entry> = rewind::remaining_entries(entries).collect();
         let mut calls: BTreeSet<&CallId> = own.iter().filter_map(|it| requested_call(it)).collect();
-        let mut all: Vec<(Option<usize>, &Entry)> = own.iter().map(|it| (None, *it)).collect();
+        let mut all: Vec<(Option<usize>, usize, &Entry)> = own.iter().map(|it| (None, 0, *it)).collect();
         let mut found: Vec<Child> = Vec::new();
         for log in children {
-            let Some(child) = self.child_of(log, &calls) else { continue };
+            let Some(mut child) = self.child_of(log, &calls) else { continue };
+            child.n_above = found.iter().find(|it| it.id == child.parent).map_or(0, |it| it.n_above + 1);
             calls.extend(log.iter().filter_map(requested_call));
-            all.extend(log.iter().map(|it| (Some(found.len()), it)));
+            // A cancel ends all at one time: what is below ends first.
+            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - child.n_above);
+            let order = |n: usize| if n < n_before { 0 } else { at_end };
+            all.extend(log.iter().enumerate().map(|(n, it)| (Some(found.len()), order(n), it)));
             found.push(child);
         }
         // Each log is in order already.
-        all.sort_by_key(|(_, it)| it.at);
-        for (child, entry) in all {
+        all.sort_by_key(|(_, order, it)| (it.at, *order));
+        for (child, _, entry) in all {
             match child.and_then(|it| found.get_mut(it)) {
                 None => self.push_fact(&entry.fact, Playback::Replay, lines),
                 Some(child) => child.replay(&entry.fact, self.profile.features.subagents, lines),
@@ -64,7 +70,8 @@ impl SessionView {
             false => Self::of_child(self.session.clone(), agent.clone(), profile, chosen),
         };
         let task = log.iter().find_map(prompt_text).unwrap_or_default();
-        Some(Child { id, parent: link.session.clone(), agent, task, view, end: None })
+        let (parent, n_above) = (link.session.clone(), 0);
+        Some(Child { id, parent, n_above, agent, task, view, end: None })
     }
 }
 
@@ -109,6 +116,10 @@ fn requested_call(entry: &Entry) -> Option<&CallId> {
         },
         _ => None,
     }
+}
+
+fn is_end(entry: &Entry) -> bool {
+    matches!(&entry.fact, Fact::Event { event } if matches!(event.kind, EventKind::AgentEnd { .. }))
 }
 
 fn prompt_text(entry: &Entry) -> Option<String> {

@@ -38,6 +38,9 @@ struct ScriptLine {
     /// Fails unless the conversation, or the name of a tool on offer, has each of these.
     #[serde(default)]
     wants: Vec<String>,
+    /// Fails if one of these is there.
+    #[serde(default)]
+    lacks: Vec<String>,
 }
 
 impl Script {
@@ -66,6 +69,9 @@ impl Script {
         let line = line.ok_or_else(|| failure(format!("No more mock responses for {STREAM}")))?;
         if let Some(it) = line.wants.iter().find(|it| !has(request, it)) {
             return Err(failure(format!("The request does not have {it:?}")));
+        }
+        if let Some(it) = line.lacks.iter().find(|it| has(request, it)) {
+            return Err(failure(format!("The request has {it:?}")));
         }
         if line.method != STREAM {
             let method = &line.method;

@@ -5,18 +5,19 @@ use serde_json::{Deserializer, Value, json};
 use super::file::{parse_json, split};
 
 /// One answer of the model, as a line of a fake-responses file: `thought "hm" + text "a" + call NAME {…} + usage 10 5`.
-/// `for "text"` before it: only for requests whose system text has that; `wants "text"`: the request must have it.
+/// `for "text"` before it: only for requests whose system text has that; `wants "text"`: the request must have it;
+/// `lacks "text"`: it must not.
 pub fn response(text: &str) -> Result<Value, String> {
     let (word, more) = split(text);
-    if word == "for" || word == "wants" {
+    if ["for", "wants", "lacks"].contains(&word) {
         let mut values = Deserializer::from_str(more).into_iter::<Value>();
         let value = values.next().ok_or("a text is missing")?.map_err(|it| it.to_string())?;
         let mut line = response(&more[values.byte_offset()..])?;
         match word {
             "for" => line["system"] = value,
-            _ => match line["wants"].as_array_mut() {
+            _ => match line[word].as_array_mut() {
                 Some(it) => it.push(value),
-                None => line["wants"] = json!([value]),
+                None => line[word] = json!([value]),
             },
         }
         return Ok(line);

@@ -135,7 +135,12 @@ impl Client {
             return answer(dice, &question);
         }
         match dice.roll(12) {
-            0 => notification("session/cancel", &json!({"sessionId": session(dice, watch)})),
+            0 => {
+                let at_work = watch.children.iter().filter(|(_, it)| !it.ended).map(|(id, _)| id.clone());
+                let child = dice.pick(&at_work.collect::<Vec<_>>()).cloned().filter(|_| dice.one_in(2));
+                let session = child.unwrap_or_else(|| session(dice, watch));
+                notification("session/cancel", &json!({ "sessionId": session }))
+            }
             1 => notification("$/cancel_request", &json!({"requestId": self.some_id(dice)})),
             _ => {
                 let method = method(dice, watch);

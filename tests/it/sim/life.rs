@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::File,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -11,25 +11,26 @@ use castor::{
     app::server::machine::{Event, Machine, OpenResources, Options, Tasks as Doors, builtins},
     base::{
         event::EventKind,
-        hook::HookEvent,
-        ids::SessionId,
+        ids::{EffectId, SessionId},
+        limits::LimitSpan,
         log::{Entry, Fact},
         path::AbsPath,
     },
-    engine::record::Record,
+    engine::{record::Record, step::Input},
     world::{
         process::Groups,
         secrets::Env,
         store::{SessionStore, SessionSummary},
     },
 };
-use serde_json::{Map, json};
 use tempfile::TempDir;
 
 use super::{
+    home,
     moves::{Disk, End, Line, Move},
     sabotage::Sabotage,
     watch::{Known, Watch},
+    words,
     world::{self, World},
 };
 use crate::ledger::Ledger;
@@ -57,15 +58,19 @@ pub struct Life {
     home: TempDir,
     /// Locks of another process.
     held: Vec<File>,
-    /// A log may have no end after a full disk or a panic.
-    has_faults: bool,
+    /// Their logs may have no end, after a full disk or a panic.
+    faulty: BTreeSet<SessionId>,
+    /// The next write to a log stops.
+    is_disk_full: bool,
+    /// Tokens of a turn and of all below it; `None`: any.
+    budget: Option<u64>,
+    /// castor's own code breaks at a word.
+    breaks: bool,
+    /// Requests of sub-agents of sub-agents.
+    pub n_deep: usize,
     sabotage: Option<Sabotage>,
     story: Story,
 }
-
-/// In some lives somebody else is heard on calls.
-const CHECKER: &str = "[[safety_checker]]\ntoolName = '*'\nmodes = ['default', 'yolo']\n\
-                       checker = { type = 'external', name = '/check', timeout = 1000 }\n";
 
 /// What went in and came out, and what is wrong with it.
 #[derive(Default)]
@@ -78,29 +83,15 @@ impl Life {
     pub fn new(seed: u64, sabotage: Option<Sabotage>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().display().to_string();
-        if seed.is_multiple_of(3) {
-            std::fs::create_dir(home.path().join("policies")).unwrap();
-            std::fs::write(home.path().join("policies/check.toml"), CHECKER).unwrap();
-        }
+        let breaks = seed % 7 == 4;
         let env = [("HOME", path.as_str()), ("CASTOR_HOME", &path), ("GEMINI_API_KEY", "k")];
-        let env = Env::from_pairs(env.into_iter().chain([("CASTOR_TRUST_WORKSPACE", "true")]));
-        // Who takes over is the default's matter in some lives; in others nobody is asked about it.
-        if seed.is_multiple_of(3) {
-            let settings = r#"{"model":{"compressionThreshold":0.0001,"fallback":{"models":["gemini-2.5-flash","ollama/m"],"action":"silent"}}}"#;
-            std::fs::write(home.path().join("settings.json"), settings).unwrap();
-        }
+        let fault = breaks.then_some(("CASTOR_DEBUG_PANIC", words::BOOM));
+        let env = Env::from_pairs(env.into_iter().chain([("CASTOR_TRUST_WORKSPACE", "true")]).chain(fault));
+        home::furnish(home.path(), seed);
         let (world, groups) = (World::default(), Groups::default());
         let store = SessionStore::with_append(AbsPath::new(home.path()).unwrap(), world::write);
         let doors = Doors::new(store, groups.clone(), builtins(&groups), Box::new(world.queue.clone()));
         world::fill_disk(None);
-        // Every other life has hooks at every point.
-        if seed.is_multiple_of(2) {
-            let hook =
-                [json!({"hooks": [{"type": "command", "command": "one"}, {"type": "command", "command": "two"}]})];
-            let events = HookEvent::ALL.iter().map(|it| (it.as_str().to_owned(), json!(hook)));
-            let settings = json!({ "hooks": Map::from_iter(events) });
-            fs::write(home.path().join("settings.json"), settings.to_string()).unwrap();
-        }
         Self {
             machine: Machine::new(Options::default(), env, doors, seed),
             world,
@@ -112,7 +103,11 @@ impl Life {
             n_moves: 0,
             home,
             held: Vec::new(),
-            has_faults: false,
+            faulty: BTreeSet::new(),
+            is_disk_full: false,
+            budget: home::budget(seed),
+            breaks,
+            n_deep: 0,
             sabotage,
             story: Story { text: format!("# seed {seed}\n"), problems: Vec::new() },
         }
@@ -136,7 +131,7 @@ impl Life {
     }
 
     fn happen(&mut self, what: &Move) {
-        self.has_faults |= matches!(what, Move::Disk(Disk::Full(_)));
+        self.is_disk_full |= matches!(what, Move::Disk(Disk::Full(_)));
         match what {
             Move::Bytes(bytes) => {
                 self.ledger.sent(bytes);
@@ -196,7 +191,12 @@ impl Life {
     }
 
     fn answer(&mut self, session: &str, effect: u64, words: &str) {
-        let input = World::answer(effect, words);
+        if self.breaks && words.contains(words::BOOM) {
+            self.note_fault();
+        }
+        let output = self.world.output(session, effect).filter(|_| World::is_last(words));
+        let of_child = |output| Input::RunEnded { effect: EffectId(effect), output, changes: None };
+        let input = output.map(of_child).or_else(|| World::answer(effect, words));
         let event = input.map(|input| Event::Engine { session: SessionId::from(session), input });
         self.take_some(event, words);
         let task = self.world.tasks.iter_mut().find(|it| it.session == session && it.effect == effect);
@@ -255,9 +255,16 @@ impl Life {
     }
 
     fn end_turn(&mut self) {
+        let before: Vec<SessionId> =
+            if self.is_disk_full { self.machine.sessions().cloned().collect() } else { Vec::new() };
         let lines = self.machine.flush();
         self.say(&lines);
         self.machine.sync_logs();
+        if self.is_disk_full {
+            self.faulty.extend(before);
+            self.note_fault();
+            self.is_disk_full = world::is_disk_full();
+        }
         if self.n_moves.is_multiple_of(LOOK) {
             self.check_logs();
         }
@@ -270,9 +277,47 @@ impl Life {
         }
     }
 
+    /// A log of an open session, or of what is below it, may have no end from now on.
+    fn note_fault(&mut self) {
+        let store = SessionStore::new(AbsPath::new(self.home.path()).unwrap());
+        let made = self.watch.made.iter().map(|it| SessionId::from(it.as_str()));
+        self.faulty.extend(made.flat_map(|it| store.children(&it)));
+        self.faulty.extend(self.machine.sessions().cloned());
+    }
+
+    /// Who has used up what a turn may take, with all below it, asks no model any more. So only what was asked before goes
+    /// beyond it.
+    fn check_budget(&mut self, mut begun: Vec<SessionId>) {
+        if let Some(it) = &mut self.sabotage {
+            it.requests(&mut begun, self.machine.sessions());
+        }
+        let is_deep = |it: &&SessionId| {
+            let thread = self.machine.record(it).and_then(Record::thread);
+            thread.is_some_and(|it| it.as_str().contains('.'))
+        };
+        self.n_deep += begun.iter().filter(is_deep).count();
+        for id in begun {
+            let used = self.machine.record(&id.root()).map(|it| it.limit_usage(LimitSpan::Turn).tokens);
+            if self.budget.zip(used).is_some_and(|(budget, used)| used >= budget) {
+                self.story.problems.push(format!("{id} asks a model, and {used:?} tokens are used up"));
+            }
+        }
+    }
+
+    /// A sub-agent has a session above it that waits for it.
+    fn check_orphans(&mut self) {
+        for id in self.machine.sessions().filter(|it| it.is_child()) {
+            let root = id.root();
+            if self.machine.record(&root).is_none() || !self.watch.is_busy(root.as_str()) {
+                self.story.problems.push(format!("{id} works for nobody"));
+            }
+        }
+    }
+
     /// The client gets lines, and holds them against the promises.
     fn say(&mut self, lines: &[u8]) {
-        self.world.take_jobs();
+        let begun = self.world.take_jobs();
+        self.check_budget(begun);
         self.unread += lines.len();
         let mut lines: Vec<Vec<u8>> = lines.split(|it| *it == b'\n').map(<[u8]>::to_vec).collect();
         if lines.pop().is_some_and(|it| !it.is_empty()) {
@@ -286,8 +331,7 @@ impl Life {
         for line in lines {
             let text = String::from_utf8_lossy(&line).replace(&home, "$HOME");
             self.story.text.push_str(&format!("< {text}\n"));
-            if text.contains(PANICKED) {
-                self.has_faults = true;
+            if text.contains(PANICKED) && !self.breaks {
                 self.problem("a step panicked");
             }
             if let Some(message) = self.ledger.received(&line) {
@@ -295,6 +339,7 @@ impl Life {
             }
         }
         self.watch.check(self.now_ms);
+        self.check_orphans();
     }
 
     fn end(&mut self) {
@@ -392,10 +437,8 @@ impl Life {
         }
         for id in self.watch.sessions.iter().map(|it| SessionId::from(it.as_str())) {
             let over = store.children(&id).into_iter().filter(|it| self.machine.record(it).is_none());
+            let over = over.filter(|it| !self.faulty.contains(it));
             wrong.extend(over.filter_map(|it| unended(&it, &store.read(&it).unwrap_or_default())));
-        }
-        if self.has_faults {
-            wrong.retain(|it| !it.starts_with(UNENDED));
         }
         self.story.problems.extend(wrong);
     }
@@ -418,21 +461,19 @@ impl Life {
     }
 }
 
-const UNENDED: &str = "a sub-agent that is gone";
-
 /// What is wrong with the log of a sub-agent that is gone: its run has one start and one end, and every call its result.
 fn unended(id: &SessionId, entries: &[Entry]) -> Option<String> {
     let count = |is_it: fn(&EventKind) -> bool| {
-        let events =
-            entries.iter().filter_map(|it| if let Fact::Event { event } = &it.fact { Some(event) } else { None });
-        events.filter(|it| is_it(&it.kind)).count()
+        entries.iter().filter(|it| matches!(&it.fact, Fact::Event { event } if is_it(&event.kind))).count()
     };
     let starts = count(|it| matches!(it, EventKind::AgentStart {}));
     let ends = count(|it| matches!(it, EventKind::AgentEnd { .. }));
     let calls = count(|it| matches!(it, EventKind::ToolRequest { .. }));
     let results = count(|it| matches!(it, EventKind::ToolResponse { .. }));
     let is_well = (starts, ends) == (1, 1) && calls == results;
-    (!is_well).then(|| format!("{UNENDED} has {starts} starts, {ends} ends, {calls} calls, {results} results: {id}"))
+    (!is_well).then(|| {
+        format!("a sub-agent that is gone has {starts} starts, {ends} ends, {calls} calls, {results} results: {id}")
+    })
 }
 
 fn event_id(entry: &Entry) -> Option<&str> {

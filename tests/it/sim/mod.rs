@@ -5,6 +5,7 @@ mod client;
 mod dice;
 mod driver;
 mod found;
+mod home;
 mod life;
 mod moves;
 mod sabotage;
@@ -34,7 +35,7 @@ use self::{
 };
 
 /// Prompts that are answered where nobody says how many.
-const TURNS: usize = 300;
+const TURNS: usize = 1_000;
 /// Moves of a life that is not about what becomes of it.
 const SHORT: usize = 600;
 
@@ -59,6 +60,7 @@ fn lives_keep_every_promise() {
     for method in ["session/fork", "_castor/session/rewind"] {
         assert!(sum.answers[method].0 > 0, "{method} never did anything");
     }
+    assert!(sum.agents.0 > 0 && sum.agents.1 > 0, "no trees of agents: {:?}", sum.agents);
     assert!(sum.fallbacks > 0, "nobody was asked about another model");
     for stop in ["end_turn", "cancelled", "error"] {
         assert!(sum.stops.contains_key(stop), "no turn ended with {stop}");
@@ -79,6 +81,8 @@ struct Sum {
     stops: BTreeMap<String, usize>,
     /// Questions of servers, and those that a user answered.
     asked: (u64, usize),
+    /// Sub-agents that were shown as sessions, and requests of those below them.
+    agents: (usize, usize),
     failures: Vec<String>,
 }
 
@@ -89,6 +93,7 @@ impl Sum {
         self.turns += life.watch.n_turns();
         self.calls += life.ledger.n_calls();
         self.asked = (self.asked.0 + life.world.n_asked, self.asked.1 + life.world.n_replies);
+        self.agents = (self.agents.0 + life.watch.children.len(), self.agents.1 + life.n_deep);
         self.fallbacks += life.text().matches("does not answer").count();
         for (method, (results, errors)) in &life.watch.answers {
             let count = self.answers.entry(method.clone()).or_default();
@@ -147,6 +152,9 @@ fn a_broken_promise_is_found() {
         (How::LeakTask, "goes on though nobody wants it"),
         (How::ForgetFact, "is not the session"),
         (How::SaySomethingElse, "is not valid under any of the schemas"),
+        (How::EndChildTwice, "announced twice, or not at all"),
+        (How::LoseChildEnd, "never ended"),
+        (How::Overspend, "tokens are used up"),
     ] {
         let problems = |seed| live(seed, SHORT, Some(Sabotage::new(how))).problems();
         let found = (0..100).any(|seed| problems(seed).iter().any(|it| it.contains(expected)));

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use castor::base::ids::SessionId;
 use tokio_util::sync::CancellationToken;
 
 use super::{watch::Watch, world::Task};
@@ -22,6 +23,12 @@ pub enum How {
     ForgetFact,
     /// A message that is not in the protocol.
     SaySomethingElse,
+    /// The end of a sub-agent is told twice.
+    EndChildTwice,
+    /// The end of a sub-agent is never told.
+    LoseChildEnd,
+    /// Models are asked whatever was used up.
+    Overspend,
 }
 
 /// Breaks something once.
@@ -46,13 +53,14 @@ impl Sabotage {
             How::AnswerTwice | How::LoseAnswer => b"\"stopReason\"",
             How::EndCallTwice => b"\"status\":\"completed\"",
             How::SaySomethingElse => b"\"agent_message_chunk\"",
-            How::CancelLate | How::LeakTask | How::ForgetFact => return,
+            How::EndChildTwice | How::LoseChildEnd => b"\"state\":\"idle\"",
+            How::CancelLate | How::LeakTask | How::ForgetFact | How::Overspend => return,
         };
         let found = lines.iter().position(|it| it.windows(wanted.len()).any(|it| it == wanted));
         let Some(at) = found.filter(|_| !self.done) else { return };
         self.done = true;
         match self.how {
-            How::LoseAnswer => _ = lines.remove(at),
+            How::LoseAnswer | How::LoseChildEnd => _ = lines.remove(at),
             How::SaySomethingElse => {
                 let text = String::from_utf8_lossy(&lines[at]).replace("agent_message_chunk", "agent_shout");
                 lines[at] = text.into_bytes();
@@ -70,6 +78,13 @@ impl Sabotage {
         if now_ms >= self.since_ms + 1_000 || self.since_ms == 0 {
             self.since_ms = 0;
             lines.append(&mut self.kept);
+        }
+    }
+
+    /// Who begins to ask a model.
+    pub fn requests<'a>(&self, begun: &mut Vec<SessionId>, all: impl Iterator<Item = &'a SessionId>) {
+        if self.how == How::Overspend {
+            begun.extend(all.cloned());
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Watch {
     pub sessions: Vec<String>,
     /// Of each session, the mode that it was last told, and the folders that it was opened with.
     pub known: BTreeMap<String, Known>,
+    /// Sub-agents that were shown as sessions.
+    pub children: BTreeMap<String, ChildSeen>,
     /// Closed ones, which can be loaded.
     pub gone: Vec<String>,
     /// Of each session, the ids of what the user said, as a load told them.
@@ -43,6 +45,15 @@ pub struct Watch {
 pub struct Known {
     pub mode: String,
     pub roots: Vec<String>,
+}
+
+/// A sub-agent, as the client was told of it.
+#[derive(Clone, Debug, Default)]
+pub struct ChildSeen {
+    parent: String,
+    pub ended: bool,
+    /// It was cancelled, and must have ended by then.
+    due_ms: Option<u64>,
 }
 
 pub struct Open {
@@ -89,7 +100,12 @@ impl Watch {
                 });
             }
             (Some(id), None) => self.questions.retain(|it| it["id"] != id),
-            (None, Some("session/cancel")) => self.cancelled(due_ms, |it| it.session == session),
+            (None, Some("session/cancel")) => {
+                self.cancelled(due_ms, |it| it.session == session);
+                if let Some(it) = self.children.get_mut(&session).filter(|it| !it.ended) {
+                    it.due_ms = it.due_ms.or(due_ms);
+                }
+            }
             (None, Some("$/cancel_request")) => {
                 let id = &message["params"]["requestId"];
                 self.cancelled(due_ms, |it| it.id == *id);
@@ -118,6 +134,7 @@ impl Watch {
             (Some(id), None) => self.answered(id, message),
             (None, Some("session/update")) => {
                 let update = &message["params"]["update"];
+                self.of_child(&text(&message["params"]["sessionId"]), update);
                 if update["sessionUpdate"] == "user_message_chunk" {
                     let said = self.said.entry(text(&message["params"]["sessionId"])).or_default();
                     said.push(text(&update["messageId"]));
@@ -127,6 +144,36 @@ impl Watch {
                 }
             }
             _ => (),
+        }
+    }
+
+    /// A sub-agent is announced before anything else of it, ends once, and says nothing after that.
+    fn of_child(&mut self, session: &str, update: &Value) {
+        let wrong = |what: &str, id: &str| Some(format!("{what}: {id} {update}"));
+        let is_over = |it: &str| session.contains('/') && self.children.get(it).is_none_or(|it| it.ended);
+        let problem = if is_over(session) { wrong("of a sub-agent that is not at work", session) } else { None };
+        self.problems.extend(problem);
+        if update["sessionUpdate"] != "subagent_update" {
+            return;
+        }
+        let id = text(&update["sessionId"]);
+        let is_at_work = self.children.get(&id).is_some_and(|it| !it.ended);
+        let is_announced = update.get("title").is_some();
+        if is_announced == is_at_work {
+            self.problems.extend(wrong("announced twice, or not at all", &id));
+        }
+        if is_announced {
+            self.children.insert(id.clone(), ChildSeen { parent: session.to_owned(), ..ChildSeen::default() });
+        }
+        if ["idle", "unknown"].iter().any(|it| update["state"]["state"] == *it)
+            && let Some(it) = self.children.get_mut(&id)
+        {
+            (it.ended, it.due_ms) = (true, None);
+        }
+        if self.children.iter().any(|(_, it)| it.parent == id && !it.ended)
+            && self.children.get(&id).is_some_and(|it| it.ended)
+        {
+            self.problems.extend(wrong("ended before what is below it", &id));
         }
     }
 
@@ -191,18 +238,26 @@ impl Watch {
             it.due_ms = None;
             self.problems.push(format!("the prompt {} was cancelled more than {CANCEL_MS} ms ago", it.id));
         }
-        let busy = |session: &Value| {
-            // Sub-agents work in turns of the session above them.
-            let root = session.as_str().and_then(|it| it.split('/').next()).unwrap_or_default();
-            let is_its = |it: &Open| it.method == "session/prompt" && it.session == root;
-            self.open.iter().any(is_its)
-        };
         for it in &self.questions {
             let method = it["method"].as_str().unwrap_or_default();
-            if !ANY_TIME.contains(&method) && !busy(&it["params"]["sessionId"]) {
+            if !ANY_TIME.contains(&method) && !self.is_busy(&text(&it["params"]["sessionId"])) {
                 self.problems.push(format!("{method} (id {}) outlives its turn", it["id"]));
             }
         }
+        for (id, it) in self.children.iter().filter(|(_, it)| !it.ended) {
+            if !self.is_busy(id) {
+                self.problems.push(format!("the sub-agent {id} never ended"));
+            }
+            if it.due_ms.is_some_and(|due| due < now_ms) {
+                self.problems.push(format!("the sub-agent {id} was cancelled more than {CANCEL_MS} ms ago"));
+            }
+        }
+    }
+
+    /// Whether a prompt is under way. Sub-agents work in turns of the session above them.
+    pub fn is_busy(&self, session: &str) -> bool {
+        let root = session.split('/').next().unwrap_or_default();
+        self.open.iter().any(|it| it.method == "session/prompt" && it.session == root)
     }
 
     pub fn problems(&self) -> &[String] {

@@ -81,10 +81,13 @@ pub const FAILURES: &[&str] = &[
     "panic",
 ];
 
+/// In some lives castor's own code breaks at this word.
+pub const BOOM: &str = "boom!";
+
 pub fn chunk_word(dice: &mut Dice) -> &'static str {
     const USUAL: &[&str] = &[
-        "text", "text", "thought", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask", "agent",
-        "complete",
+        "text", "text", "thought", "usage", "usage", "usage", "stop", "read", "write", "shell", "tool", "tool", "ask",
+        "agent", "agent", "planner", "planner", "worker", "worker", "row", "both", "rounds", "complete",
     ];
     const RARE: &[&str] = &[
         "long",
@@ -106,7 +109,12 @@ pub fn chunk_word(dice: &mut Dice) -> &'static str {
         "unknown",
         "odd",
         "agent-unknown",
+        "reporter",
+        "report",
+        "escalate",
+        "transfer",
         "complete-badly",
+        BOOM,
     ];
     if dice.roll(3) > 0 { dice.word(USUAL) } else { dice.word(RARE) }
 }
@@ -119,12 +127,14 @@ pub fn chunk(word: &str) -> Option<Chunk> {
         args,
         signature: None,
     };
+    let agent = |name: &str| call(None, "invoke_agent", json!({"agent_name": name, "prompt": "go"}));
     let question = json!({"question": "Sure?", "type": "yesno"});
     let text_question = json!({"question": "Which?", "type": "text"});
     let file = json!({"file_path": "/usr/a", "content": "new"});
     Some(match word {
         "text" => text("text "),
         "long" => text(&"l".repeat(LONG)),
+        BOOM => text(BOOM),
         "signed" => Chunk::Text { text: "signed".to_owned(), signature: Some("sig".into()) },
         "thought" => Chunk::Thought { text: "hm ".to_owned(), signature: None },
         "media" => Chunk::Media { mime: "image/png".to_owned(), data: "AAAA".into() },
@@ -145,9 +155,13 @@ pub fn chunk(word: &str) -> Option<Chunk> {
         "shell" => call(None, "run_shell_command", json!({"command": "git push origin main"})),
         "shell-bad" => call(None, "run_shell_command", json!({"command": "rm -rf ~ && ("})),
         "tool" => call(None, "mcp_sim_look", json!({"at": 1})),
-        "agent" => call(None, "invoke_agent", json!({"agent_name": "generalist", "prompt": "go"})),
+        "agent" => agent("generalist"),
+        "planner" | "worker" | "reporter" | "row" | "both" | "rounds" => agent(word),
         "agent-unknown" => call(None, "invoke_agent", json!({"agent_name": "nobody", "prompt": "go"})),
         "complete" => call(None, "complete_task", json!({"result": "done"})),
+        "report" => call(None, "complete_task", json!({"report": {"n": 1}})),
+        "escalate" => call(None, "escalate", json!({"reason": "enough"})),
+        "transfer" => call(None, "transfer_to_agent", json!({"agent_name": "planner"})),
         "complete-badly" => call(None, "complete_task", json!({})),
         "todos" => call(None, "write_todos", json!({"todos": [{"description": "a", "status": "in_progress"}]})),
         "ask" => call(None, "ask_user", json!({"questions": [question]})),

@@ -16,6 +16,7 @@ use castor::{
         ids::{EffectId, SessionId},
         question::{Field, FieldKind, Form},
         terminal::Screen,
+        tool::ToolOutput,
         trust::{TrustedFile, TrustedFileKind, folder_doubt},
     },
     engine::step::{Effect, Input, TrustPrompt},
@@ -53,6 +54,13 @@ pub fn fill_disk(at: Option<usize>) {
     FULL.set(at);
 }
 
+/// Whether the next write will stop.
+pub fn is_disk_full() -> bool {
+    let at = FULL.take();
+    FULL.set(at);
+    at.is_some()
+}
+
 /// Where the loop's jobs go.
 #[derive(Clone, Default)]
 pub struct Queue(Rc<RefCell<Vec<Job>>>);
@@ -87,6 +95,8 @@ pub struct Task {
     pub cancel: CancellationToken,
     /// Its one answer was given: another one meets nobody.
     pub answered: bool,
+    /// Of a call whose sub-agent has ended: what it comes to.
+    pub output: Option<Box<ToolOutput>>,
     /// A server's tool: the server may ask the user.
     pub is_outside: bool,
 }
@@ -125,9 +135,10 @@ pub struct Asked {
 }
 
 impl World {
-    /// Takes what the loop wants done.
-    pub fn take_jobs(&mut self) {
+    /// Takes what the loop wants done. Returns the sessions that begin to ask a model.
+    pub fn take_jobs(&mut self) -> Vec<SessionId> {
         let jobs: Vec<Job> = self.queue.0.borrow_mut().drain(..).collect();
+        let mut begun = Vec::new();
         for job in jobs {
             match job {
                 Job::Effect(it) => {
@@ -135,6 +146,7 @@ impl World {
                     let kind = match it.effect {
                         Effect::Generate { request, .. } => {
                             assert!(!request.contents.is_empty(), "a model is asked nothing");
+                            begun.push(it.resources.session.clone());
                             Kind::Generate
                         }
                         Effect::Resolve { .. } => Kind::Resolve,
@@ -153,7 +165,8 @@ impl World {
                         other => panic!("no job for the world: {other:?}"),
                     };
                     let (session, effect) = (it.resources.session.to_string(), it.id.0);
-                    self.tasks.push(Task { session, effect, kind, cancel: it.cancel, answered: false, is_outside });
+                    let (cancel, output) = (it.cancel, it.output);
+                    self.tasks.push(Task { session, effect, kind, cancel, answered: false, output, is_outside });
                 }
                 Job::Server { server, stop, .. } => {
                     self.servers.insert(server, Server { stop, ready: false });
@@ -180,6 +193,12 @@ impl World {
             }
             Err(it) => it == oneshot::error::TryRecvError::Empty,
         });
+        begun
+    }
+
+    /// What the sub-agent of a call came to.
+    pub fn output(&self, session: &str, effect: u64) -> Option<Box<ToolOutput>> {
+        self.tasks.iter().find(|it| it.session == session && it.effect == effect)?.output.clone()
     }
 
     /// Tasks that go on though nobody wants them to.

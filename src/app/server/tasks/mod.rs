@@ -12,6 +12,7 @@ pub mod worker;
 use std::{collections::BTreeMap, fs::File, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::{event::ListParams, traces::Traces};
 use crate::{
@@ -72,6 +73,8 @@ struct RunningEffect {
     cancel: CancellationToken,
     /// The MCP server that it calls.
     server: Option<u64>,
+    /// A request to a model that starts at the end of the loop turn, in this span.
+    request: Option<Box<(EffectJob, Span)>>,
 }
 
 impl Tasks {
@@ -92,7 +95,7 @@ impl Tasks {
         }
     }
 
-    /// Starts what a session's engine wants done by the world.
+    /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
     pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
         let called = match &effect {
@@ -100,15 +103,24 @@ impl Tasks {
             _ => None,
         };
         let server = called.map(|it| it.server);
-        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server });
-        self.workers.start(Job::Effect(EffectJob {
-            resources: resources.clone(),
-            id,
-            effect,
-            cancel,
-            log,
-            output: None,
-        }));
+        let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
+        let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
+        let request = match is_request {
+            true => Some(Box::new((job, Span::current()))),
+            false => {
+                self.workers.start(Job::Effect(job));
+                None
+            }
+        };
+        self.running.insert(key, RunningEffect { cancel, server, request });
+    }
+
+    /// All that was spent is known above by now: who has nothing left asks no model any more.
+    pub fn start_requests(&mut self) {
+        for (job, span) in self.running.values_mut().filter_map(|it| it.request.take()).map(|it| *it) {
+            let _in_span = span.enter();
+            self.workers.start(Job::Effect(job));
+        }
     }
 
     /// The sub-agent of a call has ended: its output goes the way of all outputs.
@@ -120,14 +132,19 @@ impl Tasks {
         output: ToolOutput,
     ) {
         let cancel = CancellationToken::new();
-        self.running.insert((resources.session.clone(), id), RunningEffect { cancel: cancel.clone(), server: None });
+        self.running.insert(
+            (resources.session.clone(), id),
+            RunningEffect { cancel: cancel.clone(), server: None, request: None },
+        );
         let (resources, output) = (resources.clone(), Some(Box::new(output)));
         self.workers.start(Job::Effect(EffectJob { resources, id, effect: run, cancel, log: None, output }));
     }
 
     /// What was asked for under that id is no longer wanted.
     pub fn abort_effect(&mut self, session: &SessionId, effect: EffectId, now_ms: u64) {
-        let Some(RunningEffect { cancel, server }) = self.running.remove(&(session.clone(), effect)) else { return };
+        let Some(RunningEffect { cancel, server, .. }) = self.running.remove(&(session.clone(), effect)) else {
+            return;
+        };
         cancel.cancel();
         if let Some(server) = server {
             self.server_questions.give_up(server, session, now_ms);

@@ -123,6 +123,7 @@ impl Threads {
             | Effect::WithdrawQuestion { .. }
             | Effect::SetTimer { .. }
             | Effect::Abort { .. }
+            | Effect::HintAgents { .. }
             | Effect::SaveGrant(_)
             | Effect::UpdateGrant { .. }
             | Effect::WriteScratch { .. }
@@ -131,6 +132,7 @@ impl Threads {
             | Effect::ReadAgents
             | Effect::SaveState { .. }
             | Effect::AnswerState { .. }
+            | Effect::ChooseAgent { .. }
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }

@@ -53,6 +53,8 @@ pub fn split(text: &str) -> Result<(&str, &str), FileFault> {
 pub fn read<T: DeserializeOwned>(yaml: &str) -> Result<T, FileFault> {
     // A few lines can repeat each other a million times by their anchors.
     let options = serde_saphyr::options! {
+        // As in YAML 1.2: `n` and `yes` are texts.
+        strict_booleans: true,
         budget: serde_saphyr::budget! { max_nodes: 50_000, max_aliases: 100 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 50_000 },
     };
