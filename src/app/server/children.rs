@@ -91,15 +91,16 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
-    let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
-    let origin = SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread };
+    let thread = Some(ThreadId::from(thread));
+    let origin =
+        SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of: Some(child_of.clone()), thread };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
     session.inherit(grants, now, &mut out);
     let view = match profile.features.subagents {
         true => {
             let about = (agent.as_str(), prompt.as_str());
-            state.outbox.queue_lines(|lines| subagents::announce(&link.session, &id, about, lines));
+            state.outbox.queue_lines(|lines| subagents::announce(&child_of, &id, about, lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),

@@ -10,14 +10,14 @@ use crate::base::{
     content::joined_text,
     event::{EndReason, EventKind, Speaker},
     ids::{CallId, SessionId},
-    log::{Decision, Entry, Fact},
+    log::{ChildLink, Decision, Entry, Fact},
     rewind,
 };
 
 /// A sub-agent of which the log is replayed.
 struct Child {
     id: SessionId,
-    parent: SessionId,
+    from: ChildLink,
     agent: String,
     task: String,
     view: SessionView,
@@ -64,7 +64,7 @@ impl SessionView {
             false => Self::of_child(self.session.clone(), agent.clone(), profile, chosen),
         };
         let task = log.iter().find_map(prompt_text).unwrap_or_default();
-        Some(Child { id, parent: link.session.clone(), agent, task, view, end: None })
+        Some(Child { id, from: link.clone(), agent, task, view, end: None })
     }
 }
 
@@ -77,14 +77,14 @@ impl Child {
             return self.view.show_of_child(fact, Playback::Replay, lines);
         }
         if let Fact::Created { .. } = fact {
-            subagents::announce(&self.parent, &self.id, (&self.agent, &self.task), lines);
+            subagents::announce(&self.from, &self.id, (&self.agent, &self.task), lines);
         }
         self.view.push_fact(fact, Playback::Replay, lines);
         if let Fact::Event { event } = fact
             && let EventKind::AgentEnd { reason, .. } = &event.kind
         {
             self.end = Some(*reason);
-            subagents::show_state(&self.parent, &self.id, ChildState::Ended(*reason), lines);
+            subagents::show_state(&self.from.session, &self.id, ChildState::Ended(*reason), lines);
         }
     }
 
@@ -94,7 +94,7 @@ impl Child {
             false => self.view.interrupt(INTERRUPTED, lines),
             true if self.end.is_none() => {
                 self.view.interrupt(INTERRUPTED, lines);
-                subagents::show_state(&self.parent, &self.id, ChildState::CutOff, lines);
+                subagents::show_state(&self.from.session, &self.id, ChildState::CutOff, lines);
             }
             true => (),
         }
