@@ -1,4 +1,4 @@
-//! What was chosen in a session: its limits, its agent, and the agents that are switched on or off.
+//! Choices of a session: its limits, its agent, and the agents that are switched on or off.
 
 use std::collections::BTreeMap;
 
