@@ -8,6 +8,7 @@ mod history;
 mod meter;
 mod rewind;
 mod seen_files;
+mod session_choices;
 mod session_state;
 mod spent_tokens;
 mod step_writer;
@@ -25,9 +26,10 @@ use history::History;
 use meter::UsageMeter;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
+use session_choices::SessionChoices;
 use session_state::SessionState;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     base::{
@@ -84,19 +86,6 @@ struct SessionPast {
     commands: CommandExposure,
     choices: SessionChoices,
     state: SessionState,
-}
-
-/// What was chosen in the session.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct SessionChoices {
-    /// The mode that plan mode took the place of.
-    before_plan: Option<Mode>,
-    /// How far it may go.
-    limits: Option<Limits>,
-    /// Whose the session is from the next prompt on; `None`: that was not chosen.
-    next_agent: Option<Principal>,
-    /// Agents that were switched on or off.
-    switched_agents: BTreeMap<String, bool>,
 }
 
 /// What became of what was allowed for longer.
@@ -364,12 +353,8 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => {
-                self.past.choices.next_agent = Some(agent.clone().map_or(Principal::Root, Principal::Agent));
-            }
-            Fact::AgentSwitched { agent, enabled } => {
-                self.past.choices.switched_agents.insert(agent.clone(), *enabled);
-            }
+            Fact::Agent { agent } => self.past.choices.choose_agent(agent.clone()),
+            Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
