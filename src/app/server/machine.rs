@@ -138,7 +138,8 @@ impl Machine {
     pub fn cancel_prompts(&mut self) {
         // They are answered with all who still wait.
         self.state.tasks.chores.waiting.clear();
-        let ids: Vec<SessionId> = self.state.sessions.keys().cloned().collect();
+        // Sub-agents end with the calls that started them, those below first.
+        let ids: Vec<SessionId> = self.state.sessions.keys().filter(|it| !it.is_child()).cloned().collect();
         for id in ids {
             self.state.step(&id, Input::Cancel);
         }

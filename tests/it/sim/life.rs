@@ -199,8 +199,7 @@ impl Life {
         let input = output.map(of_child).or_else(|| World::answer(effect, words));
         let event = input.map(|input| Event::Engine { session: SessionId::from(session), input });
         self.take_some(event, words);
-        let task = self.world.tasks.iter_mut().find(|it| it.session == session && it.effect == effect);
-        if let Some(task) = task.filter(|_| World::is_last(words)) {
+        if let Some(task) = self.world.open_task(session, effect).filter(|_| World::is_last(words)) {
             task.answered = true;
         }
     }

@@ -183,8 +183,9 @@ fn folder() -> PathBuf {
 }
 
 fn first_difference(a: &str, b: &str) -> String {
-    let differs = a.lines().zip(b.lines()).find(|(a, b)| a != b);
-    differs.map_or_else(|| "one is longer".to_owned(), |(a, b)| format!("{a}\n{b}"))
+    let Some(at) = a.lines().zip(b.lines()).position(|(a, b)| a != b) else { return "one is longer".to_owned() };
+    let around = |text: &str| text.lines().skip(at.saturating_sub(5)).take(6).collect::<Vec<_>>().join("\n");
+    format!("{}\n-- and\n{}", around(a), around(b))
 }
 
 fn number(name: &str) -> Option<usize> {

@@ -196,9 +196,15 @@ impl World {
         begun
     }
 
+    /// The newest that has no answer: a session that is opened again counts its effects anew.
+    pub fn open_task(&mut self, session: &str, effect: u64) -> Option<&mut Task> {
+        let is_it = |it: &&mut Task| it.session == session && it.effect == effect && !it.answered;
+        self.tasks.iter_mut().rev().find(is_it)
+    }
+
     /// What the sub-agent of a call came to.
-    pub fn output(&self, session: &str, effect: u64) -> Option<Box<ToolOutput>> {
-        self.tasks.iter().find(|it| it.session == session && it.effect == effect)?.output.clone()
+    pub fn output(&mut self, session: &str, effect: u64) -> Option<Box<ToolOutput>> {
+        self.open_task(session, effect)?.output.clone()
     }
 
     /// Tasks that go on though nobody wants them to.
