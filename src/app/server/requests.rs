@@ -201,7 +201,7 @@ fn read_message(
 pub fn state(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let StateParams { session, get, set } = read_state(params).map_err(|it| error::invalid_params(&it))?;
     check_open(&state.sessions, &session)?;
-    // Answered with the prompts, should the session be made anew.
+    // Answered with the prompts, should the session end before.
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(session.clone()));
     let order = step::StateOrder { prompt: PromptId(ticket.0), get, set };
     state.step(&session, Input::State(Box::new(order)));

@@ -118,6 +118,10 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
     }
+    // A change that is being saved belongs to the session as it is.
+    if !state.prompts_of(id).is_empty() {
+        return Err(error::busy("the session's state is being changed", "Send it again when that is answered."));
+    }
     let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
