@@ -7,12 +7,13 @@ use agent_client_protocol_schema::v1::SessionUpdate;
 use super::{
     options::ChosenOptions,
     tool_calls,
-    updates::{ChildFilter, ClientProfile, Playback, SessionView},
+    updates::{ChildFilter, ClientProfile, Playback, SessionView, drawn_call},
 };
 use crate::base::{
     event::EventKind,
     ids::{CallId, SessionId},
     log::Fact,
+    terminal::Screen,
 };
 
 impl SessionView {
@@ -27,7 +28,11 @@ impl SessionView {
     pub fn announce(&mut self, call: &CallId, lines: &mut Vec<u8>) {
         let Some(child) = &mut self.child else { return };
         let Some(shown) = self.calls.get(call).filter(|_| child.asked.insert(call.clone())) else { return };
-        let Some(mut told) = shown.call.clone() else { return };
+        let Some(told) = shown.call.clone() else { return };
+        let mut told = match &shown.screen {
+            Some(Screen::Drawn { cwd }) => drawn_call(told, call, cwd),
+            _ => told,
+        };
         told.title = format!("{}: {}", child.agent, told.title);
         told.content.extend(shown.proposed.as_ref().map(tool_calls::display_content));
         self.push_update(SessionUpdate::ToolCall(told), lines);

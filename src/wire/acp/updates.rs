@@ -82,7 +82,7 @@ pub(super) struct CallView {
     /// As it was told, whole.
     pub(super) call: Option<ToolCall>,
     /// The client's terminal that shows its output.
-    screen: Option<Screen>,
+    pub(super) screen: Option<Screen>,
 }
 
 impl CallView {
@@ -309,13 +309,14 @@ impl SessionView {
             // A terminal that the client does not have would make it refuse the whole update.
             ToolProgress::Attached { .. } if way == Playback::Replay => return,
             ToolProgress::Attached { screen } => {
-                shown.screen = Some(screen.clone());
+                let before = shown.screen.replace(screen.clone());
                 match screen {
                     Screen::Client { terminal } => {
                         fields.status(ToolCallStatus::InProgress).content(vec![terminals::terminal_content(terminal)])
                     }
                     Screen::Drawn { cwd } => {
-                        let call = shown.call.take().map(|it| drawn_call(it, id, cwd));
+                        let is_drawn = matches!(before, Some(Screen::Drawn { .. }));
+                        let call = shown.call.clone().filter(|_| !is_drawn).map(|it| drawn_call(it, id, cwd));
                         call.into_iter().for_each(|it| self.push_update(SessionUpdate::ToolCall(it), lines));
                         return;
                     }
@@ -436,7 +437,7 @@ fn with_display(fields: ToolCallUpdateFields, display: &ToolDisplay) -> ToolCall
 }
 
 /// The call again, whole and with a terminal: only a `tool_call` can begin one.
-fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall {
+pub(super) fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall {
     call.status(ToolCallStatus::InProgress)
         .content(vec![terminals::terminal_content(id.as_str())])
         .meta(terminals::info_meta(id, cwd))
