@@ -8,7 +8,7 @@ use super::{
 };
 use crate::base::{
     content::joined_text,
-    event::{EndReason, EventKind, Speaker},
+    event::{EventKind, Speaker},
     ids::{CallId, SessionId},
     log::{Decision, Entry, Fact},
     rewind,
@@ -23,7 +23,7 @@ struct Child {
     agent: String,
     task: String,
     view: SessionView,
-    end: Option<EndReason>,
+    is_over: bool,
 }
 
 impl SessionView {
@@ -47,6 +47,9 @@ impl SessionView {
         // Each log is in order already.
         all.sort_by_key(|(_, order, it)| (it.at, *order));
         for (child, _, entry) in all {
+            if let Some(at) = child.filter(|_| is_end(entry)) {
+                cut_off_below(&mut found, at, self.profile.features.subagents, lines);
+            }
             match child.and_then(|it| found.get_mut(it)) {
                 None => self.push_fact(&entry.fact, Playback::Replay, lines),
                 Some(child) => child.replay(&entry.fact, self.profile.features.subagents, lines),
@@ -71,7 +74,7 @@ impl SessionView {
         };
         let task = log.iter().find_map(prompt_text).unwrap_or_default();
         let (parent, n_above) = (link.session.clone(), 0);
-        Some(Child { id, parent, n_above, agent, task, view, end: None })
+        Some(Child { id, parent, n_above, agent, task, view, is_over: false })
     }
 }
 
@@ -90,22 +93,33 @@ impl Child {
         if let Fact::Event { event } = fact
             && let EventKind::AgentEnd { reason, .. } = &event.kind
         {
-            self.end = Some(*reason);
+            self.is_over = true;
             subagents::show_state(&self.parent, &self.id, ChildState::Ended(*reason), lines);
         }
     }
 
-    /// castor ended before it did.
+    /// Its log has no end: castor ended before it did, or could not write it.
     fn cut_off(&mut self, is_session: bool, lines: &mut Vec<u8>) {
-        match is_session {
-            false => self.view.interrupt(INTERRUPTED, lines),
-            true if self.end.is_none() => {
-                self.view.interrupt(INTERRUPTED, lines);
-                subagents::show_state(&self.parent, &self.id, ChildState::CutOff, lines);
-            }
-            true => (),
+        if std::mem::replace(&mut self.is_over, true) && is_session {
+            return;
+        }
+        self.view.interrupt(INTERRUPTED, lines);
+        if is_session {
+            subagents::show_state(&self.parent, &self.id, ChildState::CutOff, lines);
         }
     }
+}
+
+/// An agent ends: what is below it, and has no end of its own, ends first.
+fn cut_off_below(found: &mut [Child], at: usize, is_session: bool, lines: &mut Vec<u8>) {
+    let mut ids: BTreeSet<SessionId> = found.get(at).map(|it| it.id.clone()).into_iter().collect();
+    for it in &*found {
+        if ids.contains(&it.parent) {
+            ids.insert(it.id.clone());
+        }
+    }
+    let below = found.iter_mut().rev().filter(|it| ids.contains(&it.parent) && !it.is_over);
+    below.for_each(|it| it.cut_off(is_session, lines));
 }
 
 fn requested_call(entry: &Entry) -> Option<&CallId> {
