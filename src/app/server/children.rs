@@ -338,7 +338,9 @@ pub fn note_waiting(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
     };
     let is_told = |it: &&ParentLink| it.session == *id && it.is_told_to_wait;
     let waits = asks(id) || !children(&state.sessions, is_told).is_empty();
-    let Some(link) = state.sessions.get_mut(id).and_then(|it| it.parent.as_mut()) else { return };
+    // One that is over, and whose end is still to be said, does not go back to work.
+    let at_work = state.sessions.get_mut(id).filter(|it| it.session.is_busy());
+    let Some(link) = at_work.and_then(|it| it.parent.as_mut()) else { return };
     if std::mem::replace(&mut link.is_told_to_wait, waits) != waits {
         let (parent, effect) = (link.session.clone(), link.effect);
         if shows_sessions(state.client.as_ref()) {
