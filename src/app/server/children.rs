@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     mcp,
+    outbox::OutboxItem,
     pending_requests::{self, ClientRequest},
     reconnect,
     state::State,
@@ -105,7 +106,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let view = match profile.features.subagents {
         true => {
             let about = (agent.as_str(), prompt.as_str());
-            state.outbox.queue_lines(|lines| subagents::announce(&link.session, &id, about, lines));
+            let mut lines = Vec::new();
+            subagents::announce(&link.session, &id, about, &mut lines);
+            state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),

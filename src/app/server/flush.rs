@@ -63,8 +63,10 @@ impl Round {
     fn end_children_first(&mut self, id: &SessionId, cancelled: Self, rest: Vec<Act>) {
         self.broken.extend(cancelled.broken);
         let root = id.root();
-        let is_of_child =
-            |it: &OutboxItem| matches!(it, OutboxItem::Acts(of, _) if of.is_child() && of.root() == root && of != id);
+        let is_of_child = |it: &OutboxItem| match it {
+            OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => of.is_child() && of.root() == root && of != id,
+            OutboxItem::Lines(_) | OutboxItem::Answer { .. } | OutboxItem::Editor(_) => false,
+        };
         let (children, others): (Vec<_>, Vec<_>) = self.items.drain(..).partition(is_of_child);
         let rest = OutboxItem::Acts(id.clone(), rest);
         self.items = children.into_iter().chain(cancelled.items).chain([rest]).chain(others).collect();
@@ -79,7 +81,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
         let mut round = Round::begin(&mut state.outbox, &mut state.sessions);
         while let Some(it) = round.items.pop_front() {
             match it {
-                OutboxItem::Lines(more) => lines.extend_from_slice(&more),
+                OutboxItem::Lines(more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
                 OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, &mut lines),
                 OutboxItem::Answer { session, request, lines: answer } => match round.broken.get(&session) {
                     None => lines.extend_from_slice(&answer),

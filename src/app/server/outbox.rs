@@ -40,6 +40,8 @@ impl Outbox {
 pub enum OutboxItem {
     /// Ready lines.
     Lines(Vec<u8>),
+    /// Lines that begin a sub-agent: they go before all that it says.
+    Announcement(SessionId, Vec<u8>),
     /// Acts of a session; facts are logged first.
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.
