@@ -347,6 +347,8 @@ impl Life {
         }
         self.machine.end_sessions();
         self.world.take_jobs();
+        // What is being saved is saved, and nobody is told of it any more.
+        self.world.state_saves.drain(..).for_each(|it| _ = it.save());
         while self.world.chores > 0 {
             self.chore();
         }
