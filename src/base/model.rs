@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{history::Turn, tool::ToolSpec};
+use crate::base::{history::Turn, peer_agent::PeerReport, tool::ToolSpec};
 
 /// One request to a model. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug)]
@@ -66,6 +66,8 @@ pub enum Chunk {
     /// Replaces earlier usage of the same answer.
     Usage(Usage),
     Finish(Finish),
+    /// Of an agent that answers in a model's place: what it tells of its own work.
+    Report(PeerReport),
 }
 
 /// Tokens of one model call, as the provider counts them.

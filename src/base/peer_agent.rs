@@ -1,5 +1,18 @@
 //! Agents that are not castor's: a server that speaks A2A, or a program that speaks ACP.
 
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::{
+    money::Money,
+    path::AbsPath,
+    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
+    trust::ScriptHashes,
+};
+
 /// What castor drives as an agent of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PeerAgent {
@@ -22,7 +35,7 @@ pub enum CardSource {
 }
 
 /// A program that speaks ACP on its stdin and stdout.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ProgramAgent {
     pub command: String,
     pub args: Vec<String>,
@@ -30,8 +43,83 @@ pub struct ProgramAgent {
     pub env: Vec<(String, String)>,
     /// Whether it has the network.
     pub network: bool,
-    /// Paths outside the roots that it may read.
+    /// Credentials that it may read: absolute, or below `~/`.
     pub readable: Vec<String>,
+    /// Files of the workspace that it runs, as they were trusted.
+    pub scripts: ScriptHashes,
+}
+
+/// Values of variables may be keys: they are not shown.
+impl fmt::Debug for ProgramAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.env.iter().map(|it| it.0.as_str()).collect();
+        let mut res = f.debug_struct("ProgramAgent");
+        res.field("line", &self.line()).field("env", &names).field("network", &self.network);
+        res.field("readable", &self.readable).finish()
+    }
+}
+
+impl ProgramAgent {
+    /// Command and arguments, for people.
+    pub fn line(&self) -> String {
+        let words = std::iter::once(&self.command).chain(&self.args).map(String::as_str);
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The tool by which an agent asks whether it may do something by itself: rules see the tool of castor's that would do it.
+pub const REQUEST_PERMISSION: &str = "request_permission";
+
+/// Tools that a program may call through castor: what ACP has for files and terminals.
+const PROGRAM_TOOLS: &[&str] = &[READ_FILE, WRITE_FILE, RUN_SHELL_COMMAND];
+
+/// The kind of a custom event about a call that another agent makes by itself: a [`ReportedCall`].
+pub const REPORTED_CALL: &str = "reported_call";
+
+/// What another agent tells of itself while it works. castor decided and ran none of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PeerReport {
+    Call(ReportedCall),
+    Notice(String),
+    /// Entries of a plan, as the protocol has them.
+    Plan(Value),
+    /// What it spent since it said so before, and how much its model reads at once.
+    Spent {
+        cost: Money,
+        window: Option<u64>,
+    },
+}
+
+/// A call that another agent makes by itself, as it reports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedCall {
+    /// The agent's own id of it, behind the agent's name.
+    pub id: String,
+    pub title: String,
+    pub kind: ToolKind,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<AbsPath>,
+    pub state: ReportedState,
+    /// What it said of its result, cut short.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportedState {
+    #[default]
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl ReportedState {
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
 }
 
 impl PeerAgent {
@@ -46,7 +134,8 @@ impl PeerAgent {
     /// Tools of the session above that it may call through castor.
     pub fn tools(&self) -> &'static [&'static str] {
         match self {
-            Self::Remote(_) | Self::Program(_) => &[],
+            Self::Remote(_) => &[],
+            Self::Program(_) => PROGRAM_TOOLS,
         }
     }
 }

@@ -31,6 +31,9 @@ impl ToolKind {
     }
 }
 
+/// The tools for whole files, which other agents have through castor.
+pub const READ_FILE: &str = "read_file";
+pub const WRITE_FILE: &str = "write_file";
 /// The tool that runs commands: policies speak of what it runs.
 pub const RUN_SHELL_COMMAND: &str = "run_shell_command";
 /// The tool whose result says that the user accepted a plan.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
+mod acp_agent;
 mod agents;
 mod aliases;
 mod auth;
@@ -45,6 +46,7 @@ mod memory;
 mod model_server;
 mod outgrown;
 mod pages;
+mod peers;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]

@@ -31,7 +31,7 @@ use crate::{
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
-        peer_agent::PeerAgent,
+        peer_agent::{PeerAgent, REPORTED_CALL},
         prompt_stats::PromptStats,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
@@ -163,7 +163,7 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
         EventKind::ToolUpdate { update, .. } => {
             matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { display: Some(_) })
         }
-        EventKind::Custom { kind, .. } => kind == NOTICE,
+        EventKind::Custom { kind, .. } => kind == NOTICE || kind == REPORTED_CALL,
         EventKind::ToolRequest { .. }
         | EventKind::ToolResponse { .. }
         | EventKind::Usage { .. }
@@ -201,12 +201,11 @@ pub fn finish(
         subagents::show_state(&link.session, id, ended, lines);
     }
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
-    if is_wanted {
-        let agent = session.record().principal.agent().unwrap_or_default();
-        let changes = run_state(session.spec(), session.record(), &result);
-        let output = ToolOutput { state: changes, ..output(agent, id, result, stats) };
-        end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
-    }
+    // Also where nobody waits for it any more: what it changed is found out on that way.
+    let agent = session.record().principal.agent().unwrap_or_default();
+    let changes = if is_wanted { run_state(session.spec(), session.record(), &result) } else { Default::default() };
+    let output = ToolOutput { state: changes, ..output(agent, id, result, stats) };
+    end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
 }
 

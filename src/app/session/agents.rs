@@ -1,17 +1,20 @@
 //! Agents of a session: definitions from files and castor's own, as the settings change them.
 
+use serde_json::Value;
+
 use crate::{
     app::{
         session::policies::own_tools,
         settings::{self, AgentOverride, McpSettings, Settings, Sources},
     },
     base::{
-        agent::{AgentDefinition, AgentRun, Agents, FolderAgents, LocalAgent},
+        agent::{AgentDefinition, AgentKind, AgentOrigin, AgentRun, Agents, FolderAgents, LocalAgent},
         mcp::merge_servers,
+        peer_agent::PeerAgent,
         trust::TrustedFileKind,
     },
     engine::{policy::current_name, routing::aliases::Aliases},
-    world::workspace::{Warning, agents::FoundAgents, folder_config::FolderConfig},
+    world::workspace::{Warning, agents::FoundAgents, folder_config::FolderConfig, settings as settings_files},
 };
 
 /// Words of Claude Code for models. They mean something only where an alias says what.
@@ -30,6 +33,9 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
         if let Some(change) = wanted.overrides.get(&it.descriptor.name) {
             apply(change, it);
         }
+        // As servers: the folder could put a program in their way.
+        it.enabled &= ground.trust.is_trusted() || it.descriptor.executor != AgentKind::Acp;
+        bind_program(it, ground);
         if let AgentRun::Local(run) = &mut it.run {
             run.model = run.model.take().filter(|it| has_meaning(it, &settings.models.aliases));
             bind_servers(run, ground, &settings.mcp);
@@ -49,7 +55,8 @@ pub fn folder_agents(ground: &FolderConfig, settings: &Settings) -> (FolderAgent
 /// Agent files of the folder that are not used, and why.
 pub fn notes(ground: &FolderConfig) -> Vec<String> {
     let FolderConfig { trust, project, folder, .. } = ground;
-    let untrusted = (!trust.is_trusted()).then(|| format!("{folder} is not trusted: its own agents are not used."));
+    let untrusted = (!trust.is_trusted())
+        .then(|| format!("{folder} is not trusted: its own agents are not used, nor those that are programs."));
     let changes = project.changes(TrustedFileKind::Agent);
     let changes = changes.into_iter().map(|it| format!("{it}; `castor trust` trusts its current content."));
     untrusted.into_iter().chain(changes).collect()
@@ -83,6 +90,24 @@ fn apply(change: &AgentOverride, it: &mut AgentDefinition) {
     if !change.mcp_servers.is_empty() {
         run.mcp_servers = merge_servers(change.mcp_servers.clone(), std::mem::take(&mut run.mcp_servers));
         it.descriptor.own_tools = run.mcp_servers.iter().map(|it| format!("mcp_{}_*", it.name)).collect();
+    }
+}
+
+/// A program gets the variables that its file names, and what a workspace runs is bound to what was trusted.
+fn bind_program(it: &mut AgentDefinition, ground: &FolderConfig) {
+    let AgentRun::Peer(run) = &mut it.run else { return };
+    let PeerAgent::Program(program) = &mut **run else { return };
+    let expand = match it.origin {
+        AgentOrigin::Workspace(_) => {
+            *program = ground.bind_program(&it.descriptor.name, program);
+            settings_files::expand_workspace_vars
+        }
+        AgentOrigin::BuiltIn | AgentOrigin::User(_) => settings_files::expand_user_vars,
+    };
+    for (_, value) in &mut program.env {
+        let mut text = Value::from(value.as_str());
+        expand(&mut text, &ground.env);
+        *value = text.as_str().unwrap_or_default().to_owned();
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     engine::policy,
     world::{
         disk,
-        process::sandbox,
+        process::{sandbox, surroundings},
         secrets::Env,
         workspace::{self, folder_config::FolderConfig, saved},
     },
@@ -168,7 +168,8 @@ pub fn ignored_paths(settings: &Settings, home: Option<&AbsPath>) -> Vec<String>
 pub fn notice(env: &Env, harmless: bool, settings: &Settings) -> Option<String> {
     let odd = settings.children.sandbox.invalid.iter().map(|it| text::end_sentence(it));
     let left = ignored_folders(env, harmless, settings);
-    let notices: Vec<String> = odd.chain(left).collect();
+    let inside = surroundings::is_inside().then(|| text::end_sentence(surroundings::INSIDE));
+    let notices: Vec<String> = odd.chain(left).chain(inside).collect();
     (!notices.is_empty()).then(|| notices.join(" "))
 }
 
@@ -219,6 +220,8 @@ pub fn saved_grants(home: &AbsPath, folder: &AbsPath, harmless: bool, settings: 
 /// stays also where the system cannot: then commands fail, with the reason.
 fn sandbox_level(settings: &SandboxSettings, harmless: bool, available: bool) -> SandboxLevel {
     match settings.level {
+        // Another castor's holds: what is asked for here would only fail.
+        _ if surroundings::is_inside() => SandboxLevel::Off,
         _ if !harmless && available => SandboxLevel::ReadOnly,
         Some(it) => it,
         None if available => SandboxLevel::WorkspaceWrite,
@@ -230,7 +233,7 @@ fn is_there(it: &AbsPath) -> bool {
     it.as_path().symlink_metadata().is_ok()
 }
 
-fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
+pub(super) fn folder_of(written: &str, home: Option<&AbsPath>) -> Option<AbsPath> {
     match (written.strip_prefix('~'), home) {
         (Some(""), Some(home)) => Some(home.clone()),
         (Some(rest), Some(home)) => rest.strip_prefix('/').map(|it| home.join(it)),

@@ -12,6 +12,7 @@ use crate::base::tool::ToolSpec;
 const SHIPPED: &[(&str, &str)] = &[
     ("default/plan.toml", include_str!("shipped/plan.toml")),
     ("default/read-only.toml", include_str!("shipped/read-only.toml")),
+    ("default/peers.toml", include_str!("shipped/peers.toml")),
     ("default/write.toml", include_str!("shipped/write.toml")),
     ("default/auto.toml", include_str!("shipped/auto.toml")),
     ("default/yolo.toml", include_str!("shipped/yolo.toml")),

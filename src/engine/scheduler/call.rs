@@ -9,6 +9,7 @@ use crate::{
         ids::{CheckpointId, EffectId, QuestionId},
         log::{Fact, Grant, Mode},
         path::AbsPath,
+        peer_agent::REQUEST_PERMISSION,
         question::Form,
         sandbox::{Denial, SandboxGrant},
         state::StateDelta,
@@ -21,6 +22,7 @@ use crate::{
         record::Step,
         scheduler::{
             display::{TITLE, first_display},
+            peer_permission,
             toolbox::Toolbox,
         },
     },
@@ -33,6 +35,8 @@ pub struct Call {
     pub(super) traits: ToolTraits,
     /// As the model asked for it; a tail call does not change what is answered.
     pub(super) original_name: String,
+    /// Another agent does it by itself, once it may.
+    pub(super) asks_only: bool,
     pub display: ToolDisplay,
     /// The display changed since it was last shown.
     pub(super) display_dirty: bool,
@@ -200,9 +204,12 @@ impl CallState {
 
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
+        let (original_name, asks_only) = (call.name.clone(), call.name == REQUEST_PERMISSION);
+        let call = peer_permission::asked_call(&call).unwrap_or(call);
         let display = first_display(tools, &call, cwd);
         Self {
-            original_name: call.name.clone(),
+            original_name,
+            asks_only,
             traits: tools.traits(&call.name),
             call,
             display,

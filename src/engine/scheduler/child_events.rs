@@ -9,6 +9,7 @@ use crate::{
         event::{Activity, ActivityKind, AgentEvent, EventKind, NOTICE, ToolProgress},
         ids::EffectId,
         model::Purpose,
+        peer_agent::{REPORTED_CALL, ReportedCall, ReportedState},
         text,
         tool::PolicyClass,
     },
@@ -85,12 +86,34 @@ fn activity(event: &AgentEvent) -> Option<(ActivityKind, Map<String, Value>)> {
         EventKind::Error { message, .. } => {
             (ActivityKind::Error, json!({ "error": short(message), "context": context(event) }))
         }
+        EventKind::Custom { kind, data } if kind == REPORTED_CALL => {
+            return serde_json::from_value(data.clone()).ok().map(reported);
+        }
         EventKind::Custom { kind, data } if kind == NOTICE => {
             (ActivityKind::ThoughtChunk, json!({ "text": short(data.get("text")?.as_str()?) }))
         }
         _ => return None,
     };
     Some((kind, data.as_object().cloned().unwrap_or_default()))
+}
+
+/// A call that the agent made by itself: said to be its own word.
+fn reported(it: ReportedCall) -> (ActivityKind, Map<String, Value>) {
+    let (title, id) = (format!("reported: {}", short(&it.title)), it.id);
+    let (kind, data) = match it.state {
+        ReportedState::Pending | ReportedState::InProgress => {
+            let data = json!({ "name": "", "displayName": title, "description": title, "args": "", "callId": id });
+            (ActivityKind::ToolCallStart, data)
+        }
+        ReportedState::Completed => {
+            (ActivityKind::ToolCallEnd, json!({ "name": title, "id": id, "output": short(&it.text) }))
+        }
+        ReportedState::Failed => {
+            let error = if it.text.is_empty() { "it failed".to_owned() } else { short(&it.text) };
+            (ActivityKind::Error, json!({ "error": error, "context": REPORTED_CALL, "name": title, "callId": id }))
+        }
+    };
+    (kind, data.as_object().cloned().unwrap_or_default())
 }
 
 /// Where it went wrong.

@@ -26,7 +26,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
     let grants = cx.tools.grants(&cx.step.record.grants);
     let outside = cx.tools.foreign_tool(&call.call.name);
     let digest = outside.map(|it| it.digest());
-    let (tool, args) = delegate::as_rules_see(&call.call, call.traits.class);
+    let (tool, args) = delegate::as_rules_see(&cx.tools.agents, &call.call, call.traits.class);
     let query = policy::Query {
         tool: &tool,
         kind: call.display.kind,
@@ -75,7 +75,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
         }
         // Its question is the asking.
         Decision::Ask if call.is_of(PolicyClass::Question) => call.allow(),
-        Decision::Ask if is_session_tool(&call.call.name) => call.ask(cx, verdict.grant),
+        Decision::Ask if is_session_tool(&call.call.name) => call.ask(cx, verdict.grant.filter(|_| !call.asks_only)),
         Decision::Ask => {
             call.ask_reason = in_lines(verdict.reason.into_iter().chain(call.hook_effects.ask_reason.take()));
             call.ask(cx, verdict.grant);

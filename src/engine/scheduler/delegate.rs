@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{complete_task, escalate, transfer};
 use crate::base::{
-    agent::{AgentDefinition, AgentKind, AgentOutput, Agents, CompositeAgent, INVOKE_AGENT},
+    agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, CompositeAgent, INVOKE_AGENT},
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
@@ -157,13 +157,18 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
 }
 
 /// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.
-pub(super) fn as_rules_see(call: &ToolCall, class: PolicyClass) -> (String, Value) {
+/// `kind` tells those that are not castor's.
+pub(super) fn as_rules_see(agents: &[AgentDefinition], call: &ToolCall, class: PolicyClass) -> (String, Value) {
     let ToolCall { name, args, .. } = call.clone();
     if class != PolicyClass::Delegate {
         return (name, args);
     }
     let mut args = args.as_object().cloned().unwrap_or_default();
     args.entry("agent_name").or_insert_with(|| name.into());
+    let peer = find(agents, agent_name(call)).filter(|it| matches!(it.run, AgentRun::Peer(_)));
+    if let Some(it) = peer {
+        args.insert("kind".to_owned(), json!(it.descriptor.executor));
+    }
     (INVOKE.to_owned(), args.into())
 }
 

@@ -1,4 +1,4 @@
-//! The decision about a call that starts a sub-agent.
+//! The decision about a call that starts a sub-agent, and about what another agent does by itself.
 
 use super::{
     call::Call,
@@ -7,8 +7,9 @@ use super::{
     toolbox::CallContext,
 };
 use crate::base::{
-    agent::{AgentDefinition, AgentKind},
-    tool::{PolicyClass, Targets, ToolKind, ToolOutput},
+    agent::{AgentDefinition, AgentKind, AgentRun},
+    peer_agent::PeerAgent,
+    tool::{PolicyClass, Targets, ToolError, ToolKind, ToolOutput},
 };
 
 impl Call {
@@ -16,7 +17,8 @@ impl Call {
     pub(super) fn resolve_delegation(&mut self, cx: &mut CallContext<'_, '_>) {
         match delegation(&cx.tools.agents, &self.call.name, &self.call.args) {
             Ok(it) => {
-                let targets = Targets { title: delegation_title(&self.call), ..Targets::default() };
+                let title = delegation_title(&self.call) + &starts(it.agent);
+                let targets = Targets { title, ..Targets::default() };
                 self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
@@ -24,6 +26,31 @@ impl Call {
             }
             Err(error) => self.end(cx.step, ToolOutput::failed(error)),
         }
+    }
+
+    /// It may be done: the agent does it.
+    pub(super) fn give_permission(&mut self, cx: &mut CallContext<'_, '_>) {
+        let changed = std::mem::take(&mut self.hook_effects.changed_args);
+        let output = match changed.is_empty() {
+            true => ToolOutput::text("Allowed."),
+            false => {
+                let why =
+                    format!("A hook wants other arguments ({}), which the agent cannot be given.", changed.join(", "));
+                ToolOutput::failed(ToolError::new("blocked_by_hook", why))
+            }
+        };
+        self.end(cx.step, output);
+    }
+}
+
+/// Which program it starts, where it is one.
+fn starts(agent: &AgentDefinition) -> String {
+    match &agent.run {
+        AgentRun::Peer(it) => match &**it {
+            PeerAgent::Program(it) => format!(" (starts {})", it.line()),
+            PeerAgent::Remote(_) => String::new(),
+        },
+        AgentRun::Local(_) | AgentRun::Composite(_) => String::new(),
     }
 }
 

@@ -7,10 +7,11 @@ use crate::{
         event::{Location, ToolDisplay},
         log::Grant,
         path::AbsPath,
+        peer_agent::REQUEST_PERMISSION,
         text,
         tool::{PolicyClass, ToolCall, ToolKind},
     },
-    engine::scheduler::{delegate::delegation_title, toolbox::Toolbox},
+    engine::scheduler::{delegate::delegation_title, peer_permission, toolbox::Toolbox},
 };
 
 /// Longest title, in characters.
@@ -24,6 +25,7 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
     let title = match (spec, said("command"), &path, said("pattern")) {
         (None, ..) => call.name.clone(),
         (Some(it), ..) if it.traits.class == PolicyClass::Delegate => delegation_title(call),
+        (Some(_), ..) if call.name == REQUEST_PERMISSION => peer_permission::title(call),
         // Arguments of tools from outside mean what their makers want.
         (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
         (_, Some(command), ..) => command.to_owned(),

@@ -15,6 +15,7 @@ mod display;
 pub mod elicitation;
 mod escalate;
 mod history;
+mod peer_permission;
 pub mod plan;
 mod plan_review;
 mod sandbox_denial;
@@ -113,11 +114,12 @@ impl Scheduler {
 
     /// Takes a call in as it streams from the model, and shows it.
     pub fn propose(&mut self, cx: &mut CallContext<'_, '_>, call: ToolCall, signature: Option<&str>) {
+        let args = call.args.clone();
         let call = Call::new(cx.tools, call, &cx.step.record.cwd);
         cx.step.emit_event(EventKind::ToolRequest {
             request_id: call.call.id.clone(),
-            name: call.call.name.clone(),
-            args: call.call.args.clone(),
+            name: call.original_name.clone(),
+            args,
             display: call.display.clone(),
             signature: signature.map(str::to_owned),
         });
@@ -215,6 +217,10 @@ impl Scheduler {
         let mut n_children = self.calls.iter().filter(|it| it.is_child_under_way()).count();
         for call in &mut self.calls {
             if !matches!(call.state, CallState::Allowed { .. }) {
+                continue;
+            }
+            if call.asks_only {
+                call.give_permission(cx);
                 continue;
             }
             if call.is_of(PolicyClass::Delegate) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     delegate::{AgentTask, agent_tools, fits_tool, unauthorized},
+    peer_permission,
     plan::Planning,
     transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
@@ -12,6 +13,7 @@ use crate::{
     base::{
         agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
         log::{Grant, Mode, PersistentGrant},
+        peer_agent::PeerAgent,
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
     },
     engine::{
@@ -87,6 +89,11 @@ fn is_listed(agent: &AgentDefinition, tool: &str) -> bool {
         AgentRun::Composite(_) => true,
         AgentRun::Peer(it) => it.tools().contains(&tool),
     }
+}
+
+/// Whether the agent does things by itself, and asks before.
+fn asks(agent: &AgentDefinition) -> bool {
+    matches!(&agent.run, AgentRun::Peer(it) if matches!(**it, PeerAgent::Program(_)))
 }
 
 impl Toolbox {
@@ -192,7 +199,8 @@ impl Toolbox {
             self.foreign_tools.iter().filter(|it| is_its(&it.spec.name)).cloned().collect();
         let own_tools: Vec<ToolSpec> =
             tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
-        let exits = task.exit_tools();
+        let mut exits = task.exit_tools();
+        exits.extend(asks(agent).then(peer_permission::spec));
         // What the session above has for its own agents and its own end.
         let is_above = |it: &ToolSpec| it.traits.class == PolicyClass::Delegate || AGENT_TOOLS.contains(&&*it.name);
         let known_tools: Vec<ToolSpec> = self.known_tools.iter().filter(|it| !is_above(it)).cloned().collect();

@@ -130,7 +130,9 @@ pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mu
         AnswerKind::Answer(_) if !turn.steering.is_empty() => Flow::Go(Station::Limits),
         AnswerKind::Answer(Cause::Completed | Cause::MaxTokens) if turn.tools.task.is_some() => {
             let submits = turn.tools.task.as_ref().is_some_and(|it| it.submits());
-            let result = || TaskResult { text: response.text().to_owned(), ..TaskResult::default() };
+            // Its last words, or all of them where it has no last ones.
+            let said = Some(response.text()).filter(|it| !it.trim().is_empty()).unwrap_or(&turn.transcript.answer_text);
+            let result = || TaskResult { text: said.to_owned(), ..TaskResult::default() };
             Flow::End(if submits { Cause::NoCompleteTask } else { Cause::TaskCompleted(result()) })
         }
         AnswerKind::Answer(cause) => {

@@ -104,7 +104,9 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     let agent = what.agent.descriptor.name.clone();
     let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()) };
     let base = base_spec(parent, record, what, ResultForm::Answer);
-    let bounds = TurnBounds { compress_above: 0.0, distill: None, ..base.bounds };
+    let turn = Caps { requests: None, ..base.bounds.limits.turn };
+    let limits = Limits { turn, ..base.bounds.limits };
+    let bounds = TurnBounds { limits, compress_above: 0.0, distill: None, ..base.bounds };
     let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key: None }));
     let instructions = parent.instructions.for_agent("", "");
     // Another model cannot answer in its place.

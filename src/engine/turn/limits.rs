@@ -24,12 +24,19 @@ pub fn limits(record: &Record, spec: &Spec) -> Limits {
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     let record = &*cx.step.record;
     let limits = turn.granted(limits(record, cx.spec));
-    if limits.has_cost() && turn.composition().is_none() && cx.spec.prices.of(&turn.model).is_none() {
+    // An agent that answers in a model's place says by itself what it spent; a composition asks no model.
+    let has_prices = is_peer(turn) || turn.composition().is_some();
+    if limits.has_cost() && !has_prices && cx.spec.prices.of(&turn.model).is_none() {
         return Some(Cause::NoPrice(turn.model.to_string()));
     }
     limits
         .first_reached(&record.limit_usage(LimitSpan::Turn), &record.limit_usage(LimitSpan::Session))
         .map(Cause::Limit)
+}
+
+/// Whether something else than a model answers: for it, each result of a call is a request.
+fn is_peer(turn: &TurnState) -> bool {
+    turn.tools.task.as_ref().is_some_and(|it| !it.submits())
 }
 
 /// Before anything else is done for a prompt.
@@ -42,7 +49,7 @@ pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     if let Some(cause) = agent_run::is_recovery_over(turn) {
         return Flow::End(cause);
     }
-    if turn.n_samples >= MAX_SAMPLES && turn.recovery.is_none() {
+    if turn.n_samples >= MAX_SAMPLES && turn.recovery.is_none() && !is_peer(turn) {
         return Flow::End(Cause::MaxSamples(turn.n_samples));
     }
     if let Some(cause) = exhausted_limit(turn, cx) {

@@ -8,10 +8,12 @@ use crate::{
         event::{EventKind, Speaker},
         ids::{CallId, MessageId},
         model::{Chunk, Finish, Purpose, Usage},
+        money::Money,
+        peer_agent::{PeerReport, REPORTED_CALL},
         tool::ToolCall,
     },
     engine::{
-        record::{Record, Step},
+        record::{PLAN_EVENT, Record, Step},
         routing::prices::Price,
         turn::{
             endings::{Cause, EmptyAnswer},
@@ -120,7 +122,30 @@ impl Response {
             }
             Chunk::Usage(usage) => self.usage = Some(usage),
             Chunk::Finish(finish) => self.finish = Some(finish),
+            Chunk::Report(it) => self.report(step, it),
         }
+    }
+
+    /// What another agent tells of its own work, as its word.
+    fn report(&mut self, step: &mut Step<'_>, report: PeerReport) {
+        match report {
+            PeerReport::Call(call) => {
+                let data = serde_json::to_value(call).unwrap_or_default();
+                step.emit_event(EventKind::Custom { kind: REPORTED_CALL.to_owned(), data });
+            }
+            PeerReport::Notice(text) => step.emit_notice(&text),
+            PeerReport::Plan(data) => step.emit_event(EventKind::Custom { kind: PLAN_EVENT.to_owned(), data }),
+            PeerReport::Spent { cost, window } => {
+                self.window = window.unwrap_or(self.window);
+                self.emit_usage(step, Usage::default(), Some(cost));
+            }
+        }
+    }
+
+    fn emit_usage(&self, step: &mut Step<'_>, usage: Usage, cost: Option<Money>) {
+        let session_cost = step.record.spent.cost_with(cost);
+        let (model, size, purpose) = (self.model.to_string(), self.window, Purpose::Agent);
+        step.emit_event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
     }
 
     fn extend(&mut self, step: &mut Step<'_>, run: &mut Option<TextRun>, thought: bool, text: String) {
@@ -175,10 +200,7 @@ impl Response {
     /// The answer is over, well or not: what it cost is told.
     pub fn close(&mut self, step: &mut Step<'_>) {
         if let Some(usage) = self.usage.take() {
-            let cost = self.price.map(|it| it.cost(&usage));
-            let session_cost = step.record.spent.cost_with(cost);
-            let (model, size, purpose) = (self.model.to_string(), self.window, Purpose::Agent);
-            step.emit_event(EventKind::Usage { model, usage, size, purpose, cost, session_cost });
+            self.emit_usage(step, usage, self.price.map(|it| it.cost(&usage)));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::{
         ids::EffectId,
         log::Fact,
         model::{Chunk, Failure, Purpose},
+        peer_agent::PeerReport,
     },
     engine::{
         context::tokens,
@@ -76,8 +77,13 @@ impl Sampling {
             buffered.extend(chunks);
             return Flow::Wait(self);
         }
+        let spent = chunks.iter().any(|it| matches!(it, Chunk::Report(PeerReport::Spent { .. })));
         let from = self.response.text().len();
         self.response.take_chunks(turn, cx.step, chunks);
+        if let Some(cause) = spent.then(|| limits::check_calls(turn, cx)).flatten() {
+            self.leave(cx.step);
+            return Flow::End(cause);
+        }
         let delta = self.response.text().get(from..).unwrap_or_default();
         let found = turn.loops.repeated.record_text(delta);
         let Some(found) = found.filter(|_| cx.spec.bounds.watches_loops) else { return Flow::Wait(self) };

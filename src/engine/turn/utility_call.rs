@@ -201,7 +201,7 @@ impl UtilityCall {
             Chunk::Usage(usage) => self.usage = Some(*usage),
             Chunk::Finish(finish) => self.finish = Some(finish.clone()),
             // Nobody reads thoughts of this; there are no tools to call.
-            Chunk::Thought { .. } | Chunk::Call { .. } | Chunk::Media { .. } => (),
+            Chunk::Thought { .. } | Chunk::Call { .. } | Chunk::Media { .. } | Chunk::Report(_) => (),
         }
     }
 

@@ -269,10 +269,14 @@ pub struct CallMeta {
     pub castor: Option<OwnCallMeta>,
 }
 
-#[derive(JsonSchema, Serialize)]
+#[derive(Default, JsonSchema, Serialize)]
 pub struct OwnCallMeta {
     /// The call failed, as it needs an approval and nobody can be asked.
-    pub unasked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unasked: Option<bool>,
+    /// Another agent made the call by itself, and says so: castor neither decided nor ran it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<bool>,
 }
 
 /// Begins a terminal.

@@ -19,6 +19,7 @@ use crate::{
         log::Fact,
         money::Money,
         path::AbsPath,
+        peer_agent::REPORTED_CALL,
         terminal::Screen,
         text,
         tool::{Display, ToolError, UNASKED},
@@ -212,6 +213,7 @@ impl SessionView {
                 Playback::Live => self.compaction(&event.id, data, lines),
                 Playback::Replay => self.past_compaction(data, lines),
             },
+            EventKind::Custom { kind, data } if kind == REPORTED_CALL => self.reported_call(data, lines),
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
                     self.push_update(SessionUpdate::Plan(plan), lines);
@@ -421,7 +423,8 @@ fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
 }
 
 fn unasked_meta() -> Map<String, Value> {
-    CallMeta { castor: Some(OwnCallMeta { unasked: true }), ..CallMeta::default() }.into_map()
+    CallMeta { castor: Some(OwnCallMeta { unasked: Some(true), ..OwnCallMeta::default() }), ..CallMeta::default() }
+        .into_map()
 }
 
 /// The name once more, where clients look that are older than the field for it.

@@ -17,8 +17,11 @@ use rmcp::{
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::{elicitation_call::ServerAsker, error::StartError, server_process::ServerProcess};
-use crate::base::{terminal::ObeyedFindings, text};
+use super::{elicitation_call::ServerAsker, error::StartError};
+use crate::{
+    base::{terminal::ObeyedFindings, text},
+    world::process::server_process::ServerProcess,
+};
 
 /// Queued progress reports; older ones are dropped.
 const PROGRESS_QUEUE: usize = 64;

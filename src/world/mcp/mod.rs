@@ -11,7 +11,6 @@ mod names;
 mod output;
 mod sandbox_findings;
 mod server;
-mod server_process;
 mod sse;
 mod stdio;
 mod web;

@@ -23,10 +23,9 @@ use super::{
     error::StartError,
     output::result_json,
     sandbox_findings::PendingFindings,
-    server_process::ServerProcess,
     stdio, web,
 };
-use crate::base::mcp::McpLink;
+use crate::{base::mcp::McpLink, world::process::server_process::ServerProcess};
 
 /// Pages of one listing: a server that never comes to an end is cut off.
 const MAX_PAGES: usize = 100;

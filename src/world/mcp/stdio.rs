@@ -9,13 +9,12 @@ use super::{
     ServerIdentity,
     client::{Listener, OpenConnection},
     error::StartError,
-    server_process::ServerProcess,
 };
 use crate::{
     base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
     world::{
         disk,
-        process::{Groups, PipedProcess, Spawn, Stdin},
+        process::{Groups, PipedProcess, Spawn, Stdin, server_process::ServerProcess},
         secrets::{name_looks_secret, value_looks_secret},
     },
 };

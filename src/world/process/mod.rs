@@ -6,6 +6,8 @@ mod decode;
 mod groups;
 mod pipes;
 pub mod sandbox;
+pub mod server_process;
+pub mod surroundings;
 mod table;
 mod terminal;
 
@@ -161,7 +163,10 @@ impl Spawn<'_> {
                 (res, door.rest, door.life)
             }
         };
-        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark);
+        res.current_dir(self.cwd).env(table::MARK_VARIABLE, mark).env_remove(surroundings::VARIABLE);
+        if self.confined.is_some() || surroundings::is_inside() {
+            res.env(surroundings::VARIABLE, "1");
+        }
         // SAFETY: runs between fork and exec; `leave` makes system calls only and touches no memory of ours.
         unsafe { res.pre_exec(move || prepare_child(life.as_ref())) };
         Ok((res, rest))

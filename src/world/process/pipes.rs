@@ -60,6 +60,20 @@ impl ProcessGuard {
         Exit { code: status.and_then(|it| it.code()), signal, left_running: left, findings }
     }
 
+    /// Ends it with all its children, and waits until the last is gone. Its exit, unless that was waited for before.
+    pub async fn end(&mut self) -> Option<Exit> {
+        if self.over {
+            return None;
+        }
+        self.groups.end(self.pid);
+        let exit = self.wait().await;
+        if !self.over {
+            self.groups.release_group(self.pid).await;
+            self.over = true;
+        }
+        Some(exit)
+    }
+
     /// What is found when the last of it is gone, beside what was told by then.
     pub fn final_findings(&self) -> impl Future<Output = ObeyedFindings> + Send + use<> {
         self.quarantine.clone().final_findings()

@@ -9,7 +9,7 @@ use crate::{
     base::{
         content::Part,
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{Access, BaseHash, READ_FILE, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
         disk::DiskFs,
@@ -91,7 +91,7 @@ impl Call {
 impl Builtin for ReadFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read_file".into(),
+            name: READ_FILE.into(),
             title: "ReadFile".into(),
             description: "Reads a text file (2000 lines at most; use start_line and end_line for more), image, PDF, \
                           audio or video file."

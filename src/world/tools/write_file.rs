@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{Access, BaseHash, Preview, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits, WRITE_FILE},
     },
     world::tools::{
         Builtin, Task, ToolContext,
@@ -41,7 +41,7 @@ impl<'a> Call<'a> {
 impl Builtin for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write_file".into(),
+            name: WRITE_FILE.into(),
             title: "WriteFile".into(),
             description: "Writes the complete content of a file; creates it and its folders when missing. Use replace \
                           for small changes."

@@ -9,6 +9,7 @@ use crate::{
         hook::Hook,
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
+        peer_agent::ProgramAgent,
         trust::{
             Trust, TrustChoice, TrustDoubt, TrustLevel, TrustedFile, TrustedHashes, change_doubt, folder_doubt,
             is_wide, split_covered, trusted_hashes,
@@ -111,6 +112,13 @@ impl FolderConfig {
         }
         let settings = json!({ "mcpServers": { &it.name: server } });
         McpServerConfig { scripts: self.project.programs(&settings, &self.folder), ..it.clone() }
+    }
+
+    /// A program that the workspace names as an agent, with what it runs.
+    pub fn bind_program(&self, name: &str, it: &ProgramAgent) -> ProgramAgent {
+        let program = json!({ "command": it.command, "args": it.args, "env": object(&it.env) });
+        let settings = json!({ "agents": { name: program } });
+        ProgramAgent { scripts: self.project.programs(&settings, &self.folder), ..it.clone() }
     }
 
     /// The settings that count.

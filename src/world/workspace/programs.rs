@@ -21,13 +21,14 @@ const WORD_ENDS: &[char] =
 /// What settings would start or reach, in words.
 pub fn describe_programs(settings: &Value) -> Vec<String> {
     let mut res = Vec::new();
-    let servers = settings.get("mcpServers").and_then(Value::as_object);
-    for (name, it) in servers.into_iter().flatten() {
+    let members = |key: &str| settings.get(key).and_then(Value::as_object).into_iter().flatten();
+    let servers = members("mcpServers").map(|it| ("MCP server", it));
+    for (what, (name, it)) in servers.chain(members("agents").filter(is_program).map(|it| ("agent", it))) {
         let text = |key: &str| it.get(key).and_then(Value::as_str);
         let place = ["httpUrl", "url"].into_iter().find_map(text).map(str::to_owned);
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let command = || Some(text("command").into_iter().chain(args).collect::<Vec<_>>().join(" "));
-        res.push(format!("MCP server {name}: {}{}", variables(it), place.or_else(command).unwrap_or_default()));
+        res.push(format!("{what} {name}: {}{}", variables(it), place.or_else(command).unwrap_or_default()));
     }
     for key in ["discoveryCommand", "callCommand"] {
         let command = settings.get("tools").and_then(|it| it.get(key)).and_then(Value::as_str);
@@ -39,6 +40,11 @@ pub fn describe_programs(settings: &Value) -> Vec<String> {
     }
     res.extend(commands.iter().map(|(command, set)| format!("hook: {set}{command}")));
     res
+}
+
+/// Settings have other keys under this name.
+fn is_program((_, it): &(&String, &Value)) -> bool {
+    it.get("command").is_some_and(Value::is_string)
 }
 
 /// `NAME=value ` of what it brings along: `BASH_ENV=./x` runs, too. Keys are not shown.
@@ -71,8 +77,8 @@ fn hook_commands(value: &Value, depth: usize, out: &mut Vec<(String, String)>) {
 /// What `make` or `npm run` would run from there is not among them: the sandbox holds it.
 pub fn named_files(settings: &Value, root: &AbsPath) -> Option<BTreeSet<AbsPath>> {
     let mut words = BTreeSet::new();
-    let servers = settings.get("mcpServers").and_then(Value::as_object);
-    for (_, it) in servers.into_iter().flatten() {
+    let members = |key: &str| settings.get(key).and_then(Value::as_object).into_iter().flatten();
+    for (_, it) in members("mcpServers").chain(members("agents").filter(is_program)) {
         let args = it.get("args").and_then(Value::as_array).into_iter().flatten();
         // `NODE_OPTIONS` and its kind name files that run, too.
         let env = it.get("env").and_then(Value::as_object).into_iter().flatten().map(|(_, it)| it);

@@ -155,6 +155,11 @@ pub fn expand_workspace_vars(value: &mut Value, env: &Env) {
     VariableFilling { env, by_workspace: true, refused: BTreeSet::new() }.expand_value(value);
 }
 
+/// The same of a file of the user's.
+pub fn expand_user_vars(value: &mut Value, env: &Env) {
+    VariableFilling { env, by_workspace: false, refused: BTreeSet::new() }.expand_value(value);
+}
+
 /// Puts variables into what a file says. What a repository says ends in arguments, addresses and headers of servers
 /// that it names itself: it gets none of the user's secrets by naming them, trusted or not.
 struct VariableFilling<'a> {

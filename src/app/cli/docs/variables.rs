@@ -10,6 +10,7 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("CASTOR_LOG_FILE", "path", "stderr", "Where the log goes. The file is made for its owner alone, and appended to."),
     ("CASTOR_SYSTEM_SETTINGS_PATH", "path", "`/etc/castor/settings.json`", "An administrator's settings, above all others."),
     ("CASTOR_SYSTEM_DEFAULTS_PATH", "path", "`/etc/castor/system-defaults.json`", "An administrator's settings, below all others."),
+    ("CASTOR_SANDBOXED", "`1`", "", "castor sets it for what it confines. A castor that finds it, and is confined indeed, starts no sandbox of its own."),
     ("GEMINI_API_KEY", "text", "", "The key of Gemini's models."),
     ("GOOGLE_API_KEY", "text", "", "The same, where `GEMINI_API_KEY` is not set; for Vertex AI: the key of its express mode."),
     ("GEMINI_MODEL", "text", "", "The same as `CASTOR_MODEL`, and weaker."),

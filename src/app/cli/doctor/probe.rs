@@ -11,10 +11,10 @@ use tokio::{sync::mpsc, time::timeout};
 use crate::{
     app::cli::run::{
         child::{self, AgentCommand, StderrTail},
-        client::{Incoming, Peer},
         failure,
     },
     base::path::AbsPath,
+    world::acp_agent::connection::{Incoming, Peer},
 };
 
 /// One step of an editor may take this long.

@@ -7,7 +7,6 @@ pub mod calls;
 mod change_summary;
 mod changed_files;
 pub mod child;
-pub mod client;
 pub mod client_requests;
 pub mod earlier_session;
 pub mod failure;
@@ -50,7 +49,6 @@ use self::{
     ask::{Keyboard, TerminalAsker},
     attachments::AttachmentFolder,
     child::{Agent, AgentCommand, Pipes},
-    client::Peer,
     client_requests::RequestHandlers,
     failure::{Exit, Failure},
     prompt::Prompt,
@@ -66,7 +64,7 @@ use super::{
 use crate::{
     app::{session::confinement, settings::options::DEMO},
     base::path::AbsPath,
-    world::secrets::Env,
+    world::{acp_agent::connection::Peer, secrets::Env},
 };
 
 /// Questions and signals that may wait.

@@ -6,8 +6,7 @@ use jsonrpsee::core::client::Error;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time};
 
-use super::client::Peer;
-use crate::app::cli::terminal_text::clean_line;
+use crate::{app::cli::terminal_text::clean_line, world::acp_agent::connection::Peer};
 
 /// Longest reason that is shown.
 const MAX_WHY: usize = 300;

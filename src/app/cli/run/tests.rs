@@ -30,7 +30,6 @@ use tokio::{
 use super::{
     ModelReach,
     ask::{Keyboard, TerminalAsker},
-    client::Peer,
     client_requests::RequestHandlers,
     conclude, converse, demo_notes,
     failure::Exit,
@@ -43,6 +42,7 @@ use super::{
 use crate::{
     app::cli::args::{OutputFormat, RunArgs},
     base::event::{AgentEvent, EventKind},
+    world::acp_agent::connection::Peer,
 };
 
 #[derive(Clone, Default)]

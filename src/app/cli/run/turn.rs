@@ -12,12 +12,12 @@ use tokio::{sync::mpsc, task::JoinSet, time};
 use super::{
     ask::{TerminalAsker, Typed},
     child::StderrTail,
-    client::{Incoming, Peer},
     client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
     failure::{self, Exit, Failure},
     screen::Screen,
     steering::Steering,
 };
+use crate::world::acp_agent::connection::{Incoming, Peer};
 
 /// Requests of the agent that may be open at once; when that many are, nothing more is read.
 const MAX_HANDLERS: usize = 64;

@@ -360,7 +360,7 @@ fn a_rule_that_names_it_allows_it() {
 #[test]
 fn shipped_rules_keep_their_examples() {
     let rules = RuleSet::shipped(own_tools());
-    assert_eq!(rules.iter().count(), 19);
+    assert_eq!(rules.iter().count(), 22);
     // Of files of plans an example cannot speak: their folder is the session's.
     for rule in rules.iter().filter(|it| !it.is_for_plans()) {
         assert!(!rule.examples.matches.is_empty(), "{} has no example", rule.name("x"));

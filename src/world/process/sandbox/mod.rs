@@ -116,7 +116,7 @@ pub(super) type AfterSpawn<'c> = Box<dyn FnOnce() -> io::Result<Placeholders> + 
 /// Whether this system can confine at all. Cheap: asked for every session.
 pub fn is_available() -> bool {
     #[cfg(target_os = "linux")]
-    return *AVAILABLE.get_or_init(helper::has_landlock);
+    return *AVAILABLE.get_or_init(|| helper::has_landlock() && !super::surroundings::is_inside());
     #[cfg(not(target_os = "linux"))]
     return cfg!(target_os = "macos") && *AVAILABLE.get_or_init(|| Path::new("/usr/bin/sandbox-exec").exists());
 }
@@ -133,6 +133,7 @@ pub fn has_mounts() -> bool {
 pub fn state() -> (&'static str, Option<&'static str>) {
     #[cfg(target_os = "linux")]
     return match helper::namespaces() {
+        _ if super::surroundings::is_inside() => ("nothing of its own", Some(super::surroundings::INSIDE)),
         _ if !is_available() => ("nothing", Some("the kernel has no Landlock, or it is switched off")),
         Namespaces::Helper => ("namespaces, Landlock and seccomp", None),
         Namespaces::Bubblewrap(_) => ("bubblewrap's namespaces, Landlock and seccomp", None),

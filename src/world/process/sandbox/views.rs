@@ -152,7 +152,10 @@ fn visible_paths(it: &Confinement, around: &GuardContext<'_>) -> Vec<PathBuf> {
         .map(Path::new)
         .filter(|it| it.is_absolute() && it.exists());
     let programs = words.filter_map(Path::parent).filter(|it| it.starts_with(home) && *it != home).map(Path::to_owned);
-    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned());
+    // A private `/tmp` would hide a program that lies there.
+    let is_hidden = |it: &&Path| SHARED.iter().any(|at| it.starts_with(at) && *it != Path::new(at));
+    let own = Path::new(around.program).parent().filter(is_hidden).map(Path::to_owned);
+    let allowed = it.grant.credentials.iter().map(|it| it.as_path().to_owned()).chain(own);
     let cwd = Some(around.cwd.as_path()).filter(|it| *it != home).map(Path::to_owned);
     tools.chain(on_path).chain(programs).chain(allowed).chain(cwd).filter(|it| it.symlink_metadata().is_ok()).collect()
 }

@@ -181,16 +181,20 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
     }
 }
 
-/// The MCP servers that a file would start or reach, as settings would say it.
+/// The MCP servers that a local agent's file would start or reach, as settings would say it.
 pub fn servers(yaml: &str) -> Option<Value> {
-    let keys: ToolKeys = kind(yaml).is_ok_and(|it| it == AgentKind::Local).then(|| front_matter::read(yaml).ok())??;
+    let keys: ToolKeys = front_matter::read(yaml).ok()?;
     let server = |it: &ServerKeys| json!({ "command": it.command, "args": it.args, "env": it.env, "cwd": it.cwd, "url": it.url, "httpUrl": it.http_url });
     let servers: serde_json::Map<String, Value> =
         keys.mcp_servers.iter().map(|(name, it)| (name.clone(), server(&it.value))).collect();
     Some(json!({ "mcpServers": servers }))
 }
 
-fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
+/// What kind of agent a file defines.
+///
+/// # Errors
+/// No kind of castor's.
+pub fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
     let not_yet = |at, what: &str| Err(FileFault::new(Some(at), format!("{what} are not supported yet")));
     let first = yaml.lines().enumerate().skip(1).find(|(_, it)| !it.trim().is_empty());
     if let Some((n, _)) = first.filter(|(_, it)| it.starts_with("- ")) {
@@ -206,8 +210,9 @@ fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
         "sequential" => Ok(AgentKind::Sequential),
         "parallel" => Ok(AgentKind::Parallel),
         "loop" => Ok(AgentKind::Loop),
-        it @ ("remote" | "acp") => not_yet(place(&kind), &format!("agents of the kind {it}")),
-        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, sequential, parallel or loop")),
+        "acp" => Ok(AgentKind::Acp),
+        "remote" => not_yet(place(&kind), "agents of the kind remote"),
+        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, acp, sequential, parallel or loop")),
     }
 }
 

@@ -3,6 +3,7 @@
 mod claude;
 mod front_matter;
 mod keys;
+mod program_keys;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ pub use front_matter::FileFault;
 
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentDescriptor, AgentOrigin, AgentRun},
+        agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun},
         path::AbsPath,
     },
     world::{
@@ -75,10 +76,14 @@ fn is_of_gemini(file: &AbsPath) -> bool {
     file.parent().is_some_and(|it| it.as_path().ends_with(".gemini/agents"))
 }
 
-/// The MCP servers that an agent file would start or reach, as settings would say it.
+/// The programs that an agent file would start, and the servers that it would reach, as settings would say it.
 pub fn servers(file: &AbsPath, bytes: &[u8]) -> Option<Value> {
     let (yaml, _) = front_matter::split(str::from_utf8(bytes).ok()?).ok()?;
-    (format_of(file) == AgentFormat::Castor).then(|| keys::servers(yaml))?
+    match (format_of(file), keys::kind(yaml).ok()?) {
+        (AgentFormat::Castor, AgentKind::Local) => keys::servers(yaml),
+        (AgentFormat::Castor, AgentKind::Acp) => program_keys::program(yaml),
+        _ => None,
+    }
 }
 
 /// Reads one file.
@@ -97,6 +102,7 @@ pub fn parse(
     let text = str::from_utf8(bytes).map_err(|_| FileFault::new(None, "is not UTF-8"))?;
     let (yaml, body) = front_matter::split(text)?;
     let draft = match format {
+        AgentFormat::Castor if keys::kind(yaml)? == AgentKind::Acp => program_keys::read(yaml, body, tools)?,
         AgentFormat::Castor => keys::read(yaml, body, tools)?,
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };

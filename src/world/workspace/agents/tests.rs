@@ -134,9 +134,13 @@ fn files_of_castor_and_gemini_cli() {
             "---\nname: a\ndescription: d\ninput: {type: string}\n---\nT",
             "4:8: should be a JSON schema with type: object and properties",
         ),
-        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, sequential, parallel or loop"),
+        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, acp, sequential, parallel or loop"),
         ("---\nkind: remote\nname: a\n---\n", "2:7: agents of the kind remote are not supported yet"),
-        ("---\nkind: acp\nname: a\n---\n", "2:7: agents of the kind acp are not supported yet"),
+        ("---\nkind: acp\nname: a\ndescription: d\n---\n", "4:1: missing field `command`"),
+        (
+            "---\nkind: acp\nname: a\ndescription: d\ncommand: x\nargs: [y]\nenv: {K: v}\nreadable: [~/z]\n---\n",
+            "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], network: true, readable: [\"~/z\"] })",
+        ),
         ("---\nname: a\nagent_card_url: http://x\n---\n", "3:17: remote agents are not supported yet"),
         ("---\n\n- name: a\n- name: b\n---\n", "3:1: lists of remote agents are not supported yet"),
         ("---\nkind: loop\nname: a\ndescription: d\nagents: []\n---\n", "5:9: agents should name 1 to 50 agents"),
@@ -151,6 +155,8 @@ fn files_of_castor_and_gemini_cli() {
     assert!(unknown.starts_with("4:1: unknown field `max_turn`, expected one of "), "{unknown}");
     let odd = outcome("---\nkind: loop\nname: a\ntools: []\n---\n", AgentFormat::Castor);
     assert!(odd.starts_with("4:1: unknown field `tools`"), "{odd}");
+    let program = outcome("---\nkind: acp\nname: a\ndescription: d\ncommand: x\ntools: []\n---\n", AgentFormat::Castor);
+    assert!(program.starts_with("6:1: unknown field `tools`"), "{program}");
     let large = format!("---\nname: a\ndescription: d\n---\n{}", "x".repeat(super::MAX_BYTES));
     assert_eq!(outcome(&large, AgentFormat::Castor), "is over 1 MiB");
 }

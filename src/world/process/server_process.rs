@@ -1,4 +1,4 @@
-//! The process of an MCP server: its end, and what it logged about that.
+//! The process of an MCP server or another agent: its end, and what it logged about that.
 
 use std::time::Duration;
 
@@ -9,12 +9,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::{Exit, ObeyedFindings, ProcessGuard};
 use crate::{
     base::{path::AbsPath, text},
-    world::{
-        disk,
-        process::{Exit, ObeyedFindings, ProcessGuard},
-    },
+    world::disk,
 };
 
 /// How long a server that closed the connection may take to exit and say why.
@@ -27,7 +25,7 @@ const MAX_ERRORS: usize = 2;
 const MAX_SHOWN: usize = 300;
 
 /// The process of a server. Dropping it ends all its processes.
-pub(super) struct ServerProcess {
+pub struct ServerProcess {
     life: ProcessGuard,
     exit: Option<Exit>,
     /// Ends with stderr.
@@ -35,25 +33,37 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
-    pub(super) fn new(life: ProcessGuard, stderr: ChildStderr, secrets: Vec<String>) -> Self {
+    pub fn new(life: ProcessGuard, stderr: ChildStderr, secrets: Vec<String>) -> Self {
         Self { life, exit: None, log: tokio::spawn(log(stderr, secrets)) }
     }
 
     /// New configuration from its start is quarantined; what appears between its calls may be the user's.
-    pub(super) fn startup_findings(&self) -> ObeyedFindings {
+    pub fn startup_findings(&self) -> ObeyedFindings {
         self.life.settle()
     }
 
     /// Waits for its end, and for what it said before. A child of its may hold its stdout open: that says nothing more.
-    pub(super) async fn wait_for_exit(&mut self) {
+    pub async fn wait_for_exit(&mut self) {
         if self.exit.is_none() {
             self.exit = Some(self.life.wait().await);
         }
         sleep(FAREWELL).await;
     }
 
+    /// Ends it with all its children, and waits until the last is gone.
+    pub async fn end(&mut self) {
+        if let Some(it) = self.life.end().await {
+            self.exit.get_or_insert(it);
+        }
+    }
+
+    /// What is found when it is gone.
+    pub async fn final_findings(&self) -> ObeyedFindings {
+        self.life.final_findings().await
+    }
+
     /// Why it is gone, as far as it said so.
-    pub(super) async fn exit_reason(mut self) -> String {
+    pub async fn exit_reason(mut self) -> String {
         if self.exit.is_none() {
             self.exit = timeout(FAREWELL, self.life.wait()).await.ok();
         }
@@ -122,7 +132,7 @@ async fn log(stderr: ChildStderr, secrets: Vec<String>) -> LogDigest {
         let text =
             secrets.iter().fold(String::from_utf8_lossy(&line).into_owned(), |it, secret| it.replace(secret, "***"));
         if !text.trim().is_empty() {
-            tracing::debug!(target: "castor::mcp::stderr", "{}", text.trim_end());
+            tracing::debug!(target: "castor::server::stderr", "{}", text.trim_end());
             digest.add(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! The ACP connection of `castor run`: jsonrpsee sends our requests; the agent's messages arrive as [`Incoming`], in
+//! The client's side of an ACP connection: jsonrpsee sends our requests; the agent's messages arrive as [`Incoming`], in
 //! order.
 //!
 //! Traps: jsonrpsee's client ends for ever on a response whose id it does not know, on a string id for a number and
@@ -91,6 +91,11 @@ impl Peer {
 
     /// Closes the agent's stdin, whatever still waits: every request is answered or given up by now.
     pub fn close(self) {
+        self.close_input();
+    }
+
+    /// The same while its answers are still read.
+    pub fn close_input(&self) {
         self.writer.abort();
     }
 }

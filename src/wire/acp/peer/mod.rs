@@ -1,0 +1,92 @@
+//! The client's side of ACP, as values: what castor says to another agent, and what that answers.
+
+mod peer_call;
+mod permission;
+mod requests;
+mod terminal_line;
+mod updates;
+
+pub use peer_call::{PeerCall, Refusal};
+pub use requests::{AnswerForm, PeerRequest, Terminals, last_results};
+pub use updates::PeerUpdates;
+
+use serde_json::{Value, json};
+
+use crate::base::{path::AbsPath, text};
+
+/// The version of ACP that castor speaks.
+const VERSION: u64 = 1;
+/// The code of an agent's error that wants the user to sign in.
+pub const AUTH_REQUIRED: i64 = -32000;
+
+/// What castor offers to another agent: files and terminals, under castor's policy.
+pub fn initialize() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "clientInfo": { "name": "castor", "title": "castor", "version": env!("CARGO_PKG_VERSION") },
+        "clientCapabilities": { "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true },
+    })
+}
+
+pub fn new_session(cwd: &AbsPath) -> Value {
+    json!({ "cwd": cwd, "mcpServers": [] })
+}
+
+pub fn prompt(session: &str, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
+}
+
+pub fn cancel(session: &str) -> Value {
+    json!({ "sessionId": session })
+}
+
+/// Another agent, as its answer to `initialize` says.
+#[derive(Debug, Default, PartialEq)]
+pub struct PeerFacts {
+    /// `name version`; empty where it says neither.
+    pub name: String,
+    /// The ways to sign in.
+    pub sign_in: Vec<String>,
+}
+
+impl PeerFacts {
+    /// # Errors
+    /// It speaks another version.
+    pub fn read(answer: &Value) -> Result<Self, String> {
+        match answer.get("protocolVersion").and_then(Value::as_u64) {
+            Some(VERSION) => (),
+            Some(other) => return Err(format!("it speaks version {other} of ACP, and castor speaks {VERSION}")),
+            None => return Err("it did not say which version of ACP it speaks".to_owned()),
+        }
+        let said = |key: &str| answer.pointer(&format!("/agentInfo/{key}")).and_then(Value::as_str);
+        let name = said("title").or(said("name")).into_iter().chain(said("version")).collect::<Vec<_>>().join(" ");
+        let methods = answer.get("authMethods").and_then(Value::as_array).into_iter().flatten();
+        let sign_in = methods.filter_map(|it| it.get("name").and_then(Value::as_str)).take(5);
+        Ok(Self { name: text::first_line(&name, 100), sign_in: sign_in.map(|it| text::first_line(it, 100)).collect() })
+    }
+}
+
+/// A new session's id.
+///
+/// # Errors
+/// There is none.
+pub fn session_id(answer: &Value) -> Result<String, String> {
+    let id = answer.get("sessionId").and_then(Value::as_str).filter(|it| !it.is_empty());
+    id.map(str::to_owned).ok_or_else(|| "its answer to session/new has no sessionId".to_owned())
+}
+
+/// What is chosen in a new session, for people: mode and model.
+pub fn choices(answer: &Value) -> Vec<String> {
+    let said = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str);
+    let option = |category: &str| {
+        let all = answer.get("configOptions").and_then(Value::as_array)?;
+        let it = all.iter().find(|it| it.get("category").and_then(Value::as_str) == Some(category))?;
+        it.get("currentValue").and_then(Value::as_str)
+    };
+    let model = said("/models/currentModelId").or_else(|| option("model")).map(|it| format!("model {it}"));
+    let mode = said("/modes/currentModeId").or_else(|| option("mode")).map(|it| format!("mode {it}"));
+    model.into_iter().chain(mode).map(|it| text::first_line(&it, 100)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Keys of an agent file of the kind `acp`: a program that speaks ACP.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
+use serde_saphyr::Spanned;
+
+use super::{
+    ToolLookup,
+    front_matter::{self, FileFault},
+    keys::{Draft, checked_name},
+    values::{AgentName, Amount, Description, Text},
+};
+use crate::base::{
+    agent::{AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentRun},
+    peer_agent::{PeerAgent, ProgramAgent},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramKeys {
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+    name: Spanned<AgentName>,
+    display_name: Option<Text>,
+    description: Description,
+    command: Text,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default = "yes")]
+    network: bool,
+    #[serde(default)]
+    readable: Vec<String>,
+    timeout_mins: Option<Amount>,
+    max_budget_usd: Option<Amount>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// # Errors
+/// The first fault.
+pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
+    let keys: ProgramKeys = front_matter::read(yaml)?;
+    let notes = match body.is_empty() {
+        true => Vec::new(),
+        false => {
+            vec![FileFault::new(None, "the program has instructions of its own: the text below the keys is not used")]
+        }
+    };
+    let descriptor = AgentDescriptor {
+        name: checked_name(&keys.name, tools)?,
+        display_name: keys.display_name.map(|it| it.0),
+        description: keys.description.0,
+        executor: AgentKind::Acp,
+        capabilities: vec![AgentCapability::Streaming, AgentCapability::HostToolExecution],
+        constraints: AgentConstraints {
+            max_turns: None,
+            max_time_minutes: keys.timeout_mins.map(|it| it.0),
+            max_budget_usd: keys.max_budget_usd.map(|it| it.0),
+        },
+        ..AgentDescriptor::default()
+    };
+    let program = ProgramAgent {
+        command: keys.command.0,
+        args: keys.args,
+        env: keys.env.into_iter().collect(),
+        network: keys.network,
+        readable: keys.readable,
+        scripts: Vec::new(),
+    };
+    Ok(Draft { descriptor, run: AgentRun::Peer(Box::new(PeerAgent::Program(program))), notes })
+}
+
+/// The program that a file would start, as settings would say it.
+pub fn program(yaml: &str) -> Option<Value> {
+    let keys: ProgramKeys = front_matter::read(yaml).ok()?;
+    let program = json!({ "command": keys.command.0, "args": keys.args, "env": keys.env });
+    Some(json!({ "agents": { keys.name.value.0: program } }))
+}
