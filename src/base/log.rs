@@ -146,6 +146,11 @@ pub enum Fact {
         agent: String,
         enabled: bool,
     },
+    /// What the next run of an agent that is not castor's begins with.
+    PeerMemory {
+        agent: String,
+        memory: String,
+    },
     /// The state has these values from now on; null: the key is gone. Keys of `temp:` are never logged.
     State {
         delta: StateDelta,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::base::{
     money::Money,
     path::AbsPath,
-    tool::{READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
+    tool::{ASK_USER, READ_FILE, RUN_SHELL_COMMAND, ToolKind, WRITE_FILE},
     trust::ScriptHashes,
 };
 
@@ -23,7 +23,78 @@ pub enum PeerAgent {
 /// A server that speaks A2A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteAgent {
+    pub name: String,
     pub card: CardSource,
+    pub auth: Option<RemoteAuth>,
+}
+
+/// What castor proves itself with to a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RemoteAuth {
+    /// A header with a key.
+    ApiKey { header: String, key: KeySource },
+    /// `Authorization: SCHEME CREDENTIALS`.
+    Http { scheme: String, credentials: KeySource },
+    /// `Authorization: Basic`, with both encoded.
+    Basic { username: KeySource, password: KeySource },
+    /// An access token of Google's, for the user's own credentials.
+    Google,
+}
+
+impl RemoteAuth {
+    /// Its word in agent files.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ApiKey { .. } => "apiKey",
+            Self::Http { .. } | Self::Basic { .. } => "http",
+            Self::Google => "google-credentials",
+        }
+    }
+
+    /// Where its secrets come from.
+    pub fn sources(&self) -> Vec<&KeySource> {
+        match self {
+            Self::ApiKey { key: it, .. } | Self::Http { credentials: it, .. } => vec![it],
+            Self::Basic { username, password } => vec![username, password],
+            Self::Google => Vec::new(),
+        }
+    }
+}
+
+/// Where a secret comes from.
+#[derive(Clone, PartialEq)]
+pub enum KeySource {
+    /// The file has the secret itself.
+    Literal(String),
+    Variable(String),
+    /// What a command prints.
+    Command(String),
+}
+
+impl KeySource {
+    /// `$NAME`, `${NAME}` and `!command`; `$$` and `!!` begin a text with one of them.
+    pub fn parse(text: &str) -> Self {
+        if text.starts_with("$$") || text.starts_with("!!") {
+            return Self::Literal(text.get(1..).unwrap_or_default().to_owned());
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return Self::Command(command.trim().to_owned());
+        }
+        let name =
+            text.strip_prefix('$').map(|it| it.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or(it));
+        name.map_or_else(|| Self::Literal(text.to_owned()), |it| Self::Variable(it.to_owned()))
+    }
+}
+
+/// A secret is not shown.
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(_) => f.write_str("Literal"),
+            Self::Variable(it) => write!(f, "${it}"),
+            Self::Command(it) => write!(f, "!{it}"),
+        }
+    }
 }
 
 /// Where the card of a remote agent is.
@@ -32,6 +103,16 @@ pub enum CardSource {
     Url(String),
     /// The card itself.
     Json(String),
+}
+
+impl CardSource {
+    /// For people: a query may hold keys.
+    pub fn place(&self) -> &str {
+        match self {
+            Self::Url(it) => it.split(['?', '#']).next().unwrap_or_default(),
+            Self::Json(_) => "the address in its card",
+        }
+    }
 }
 
 /// A program that speaks ACP on its stdin and stdout.
@@ -88,6 +169,8 @@ pub enum PeerReport {
         cost: Money,
         window: Option<u64>,
     },
+    /// What its next run in the same session begins with: nobody else reads it.
+    Memory(String),
 }
 
 /// A call that another agent makes by itself, as it reports it.
@@ -122,6 +205,9 @@ impl ReportedState {
     }
 }
 
+/// The kind of a custom event with what a run of another agent leaves to the next one: `{"memory": …}`.
+pub const PEER_MEMORY: &str = "peer_memory";
+
 impl PeerAgent {
     /// What stands in place of a model's name in its session.
     pub fn model(&self, agent: &str) -> String {
@@ -134,7 +220,8 @@ impl PeerAgent {
     /// Tools of the session above that it may call through castor.
     pub fn tools(&self) -> &'static [&'static str] {
         match self {
-            Self::Remote(_) => &[],
+            // A question of its own goes to the user.
+            Self::Remote(_) => &[ASK_USER],
             Self::Program(_) => PROGRAM_TOOLS,
         }
     }

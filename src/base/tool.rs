@@ -36,6 +36,8 @@ pub const READ_FILE: &str = "read_file";
 pub const WRITE_FILE: &str = "write_file";
 /// The tool that runs commands: policies speak of what it runs.
 pub const RUN_SHELL_COMMAND: &str = "run_shell_command";
+/// The tool that asks the user.
+pub const ASK_USER: &str = "ask_user";
 /// The tool whose result says that the user accepted a plan.
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 

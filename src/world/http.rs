@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod link;
+pub mod public;
 
 use std::{error::Error, net::Ipv4Addr, sync::OnceLock, time::Duration};
 
@@ -21,12 +22,13 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Http {
     link: HttpLink,
     client: OnceLock<Result<Client, LinkError>>,
+    public: OnceLock<Result<Client, LinkError>>,
 }
 
 impl Http {
     /// Builds nothing yet.
     pub fn new(link: HttpLink) -> Self {
-        Self { link, client: OnceLock::new() }
+        Self { link, ..Self::default() }
     }
 
     /// How its connections are made.
@@ -36,18 +38,31 @@ impl Http {
 
     /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
     pub fn client(&self) -> Result<&Client, Failure> {
-        self.client
-            .get_or_init(|| self.link.client())
-            .as_ref()
-            .map_err(|it| Failure::new(FailureKind::Auth, format!("The HTTP client could not be set up: {it}")))
+        usable(self.client.get_or_init(|| self.link.client()))
+    }
+
+    /// One for addresses that somebody else named: names lead to public addresses only. Behind a proxy the proxy looks
+    /// names up, and decides.
+    pub fn public_client(&self) -> Result<&Client, Failure> {
+        usable(self.public.get_or_init(|| self.link.public_client()))
     }
 
     /// Sends a request for `url`; fails with `Connect` when no answer begins in time, in one line for people.
     pub async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Response, Failure> {
-        match timeout(self.link.idle, request.send()).await {
+        self.send_within(request, url, self.link.idle).await
+    }
+
+    /// The same for a server that may work for so long before it answers.
+    pub async fn send_within(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        silence: Duration,
+    ) -> Result<Response, Failure> {
+        match timeout(silence, request.send()).await {
             Ok(sent) => sent.map_err(|it| connect_failure(&it, url)),
             Err(_) => {
-                let (host, idle) = (safe_host(url), format_duration(self.link.idle));
+                let (host, idle) = (safe_host(url), format_duration(silence));
                 let text = format!("{host} took the request but sent nothing for {idle}.");
                 Err(Failure::new(FailureKind::Connect, text))
             }
@@ -65,6 +80,11 @@ impl Http {
             }
         }
     }
+}
+
+fn usable(client: &Result<Client, LinkError>) -> Result<&Client, Failure> {
+    let why = |it: &LinkError| Failure::new(FailureKind::Auth, format!("The HTTP client could not be set up: {it}"));
+    client.as_ref().map_err(why)
 }
 
 /// Whether a server listens on that port of this machine.

@@ -1,6 +1,7 @@
-//! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each other, but for
-//! `acp_agent`: it answers in a model's place.
+//! world acts: linear async leaves. Rooms use the hands (disk, process, http, secrets) and never each
+//! other, but for who answers in a model's place.
 
+pub mod a2a;
 pub mod acp_agent;
 pub mod checkers;
 #[cfg(unix)]

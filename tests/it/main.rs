@@ -52,6 +52,8 @@ mod questions;
 #[cfg(target_os = "linux")]
 mod recorded;
 mod redaction;
+mod remote;
+mod remote_server;
 mod repositories;
 mod resume;
 mod rewind;

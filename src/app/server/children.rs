@@ -19,7 +19,7 @@ use crate::{
         model::{model_factory::ModelContext, reachability},
         session::{
             live_session::{LiveSession, ParentLink},
-            peers::peer_generator,
+            peers::{PeerHands, peer_generator},
             place::load_ground,
             session_resources::{ChildProcesses, SessionClosed, SessionResources},
         },
@@ -31,8 +31,9 @@ use crate::{
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
-        peer_agent::{PeerAgent, REPORTED_CALL},
+        peer_agent::{PEER_MEMORY, PeerAgent, REPORTED_CALL},
         prompt_stats::PromptStats,
+        text::wrap_untrusted,
         tool::{Display, ToolCall, ToolError, ToolOutput},
     },
     engine::{
@@ -92,7 +93,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
             resources
         }
         ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned())?,
-        ChildModel::Peer { peer, .. } => with_peer(resources, peer)?,
+        ChildModel::Peer { peer, memory, .. } => with_peer(state, resources, peer, memory.as_deref())?,
     };
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
@@ -148,8 +149,15 @@ fn with_model(
 
 /// # Errors
 /// For the model: the peer cannot be driven.
-fn with_peer(resources: SessionResources, peer: &PeerAgent) -> Result<SessionResources, String> {
-    let generator = peer_generator(peer, &resources)?;
+fn with_peer(
+    state: &State,
+    resources: SessionResources,
+    peer: &PeerAgent,
+    memory: Option<&str>,
+) -> Result<SessionResources, String> {
+    let (ground, _) = load_ground(&state.options, &state.env, &resources.cwd);
+    let hands = PeerHands { http: state.models.http(), env: ground.env.clone() };
+    let generator = peer_generator(peer, memory, &resources, hands)?;
     Ok(SessionResources { generator, ..resources })
 }
 
@@ -163,7 +171,7 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
         EventKind::ToolUpdate { update, .. } => {
             matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { display: Some(_) })
         }
-        EventKind::Custom { kind, .. } => kind == NOTICE || kind == REPORTED_CALL,
+        EventKind::Custom { kind, .. } => [NOTICE, REPORTED_CALL, PEER_MEMORY].contains(&kind.as_str()),
         EventKind::ToolRequest { .. }
         | EventKind::ToolResponse { .. }
         | EventKind::Usage { .. }
@@ -204,7 +212,8 @@ pub fn finish(
     // Also where nobody waits for it any more: what it changed is found out on that way.
     let agent = session.record().principal.agent().unwrap_or_default();
     let changes = if is_wanted { run_state(session.spec(), session.record(), &result) } else { Default::default() };
-    let output = ToolOutput { state: changes, ..output(agent, id, result, stats) };
+    let is_foreign = session.spec().toolbox.task.as_ref().is_some_and(|it| it.is_of_peer());
+    let output = ToolOutput { state: changes, ..output((agent, is_foreign), id, result, stats) };
     end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
 }
@@ -250,8 +259,17 @@ fn end_call(tasks: &mut Tasks, parent: Option<&LiveSession>, (effect, run): (Eff
     }
 }
 
-/// What the call returns.
-fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptStats>) -> ToolOutput {
+/// What the call returns. The words of a foreign agent are no orders.
+fn output(
+    (agent, is_foreign): (&str, bool),
+    id: &SessionId,
+    it: AgentResult,
+    stats: Option<&PromptStats>,
+) -> ToolOutput {
+    let marked = || match is_foreign {
+        true => wrap_untrusted(&it.result).unwrap_or_default(),
+        false => it.result.clone(),
+    };
     let reason = it.terminate_reason;
     let mut data = json!({ "agent": agent, "sessionId": id, "terminateReason": reason });
     if let (Some(stats), Some(members)) = (stats, data.as_object_mut()) {
@@ -259,12 +277,16 @@ fn output(agent: &str, id: &SessionId, it: AgentResult, stats: Option<&PromptSta
         members.extend(it.escalate_reason.as_ref().map(|why| ("escalateReason".to_owned(), why.as_str().into())));
     }
     let output = match reason {
+        TerminateMode::Error if is_foreign => {
+            let content = vec![Part::text(format!("Subagent '{agent}' failed. Error:\n{}", marked()))];
+            ToolOutput { content, ..failed(agent, &it.result) }
+        }
         TerminateMode::Error => failed(agent, &it.result),
         TerminateMode::Aborted => {
             ToolOutput::failed(ToolError::new("cancelled", format!("Subagent '{agent}' was cancelled.")))
         }
         _ => {
-            let text = it.in_words(agent);
+            let text = AgentResult { result: marked(), ..it.clone() }.in_words(agent);
             let shown = it.escalate_reason.filter(|_| it.result.is_empty()).unwrap_or(it.result);
             ToolOutput { display: Some(Display::Text { text: shown }), ..ToolOutput::text(text) }
         }

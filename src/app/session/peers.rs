@@ -10,19 +10,40 @@ use crate::{
         sandbox::{Confinement, SandboxGrant},
     },
     world::{
+        a2a::{KeyCommands, RemoteHands, RemotePeer},
         acp_agent::{AcpAgent, AgentLaunch},
         disk,
+        http::Http,
         models::Generator,
+        secrets::Env,
     },
 };
 
-/// What answers the requests of a peer's session.
+/// The hands that peers are reached with.
+pub struct PeerHands {
+    pub http: Arc<Http>,
+    /// With what the folder's `.env` files say.
+    pub env: Env,
+}
+
+/// What answers the requests of a peer's session. `memory`: what its last run left.
 ///
 /// # Errors
 /// For the model: why the peer cannot be driven.
-pub fn peer_generator(peer: &PeerAgent, resources: &SessionResources) -> Result<Arc<dyn Generator>, String> {
+pub fn peer_generator(
+    peer: &PeerAgent,
+    memory: Option<&str>,
+    resources: &SessionResources,
+    hands: PeerHands,
+) -> Result<Arc<dyn Generator>, String> {
     match peer {
-        PeerAgent::Remote(_) => Err("remote agents cannot be driven".to_owned()),
+        PeerAgent::Remote(it) => {
+            let (children, PeerHands { http, env }) = (&resources.children, hands);
+            let hooks = &children.hooks;
+            let (groups, cwd, confined) = (hooks.groups.clone(), hooks.cwd.clone(), hooks.confined.clone());
+            let commands = KeyCommands { groups, cwd, env: children.env.clone(), confined };
+            Ok(Arc::new(RemotePeer::new(it.clone(), RemoteHands { http, env, commands }, memory)))
+        }
         PeerAgent::Program(it) => Ok(Arc::new(AcpAgent::new(launch(it, resources)?))),
     }
 }

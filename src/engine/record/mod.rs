@@ -266,6 +266,11 @@ impl Record {
         self.past.choices.switched_agents.get(agent).copied()
     }
 
+    /// What the last run of an agent that is not castor's left to the next one.
+    pub fn peer_memory(&self, agent: &str) -> Option<&str> {
+        self.past.choices.peer_memory.get(agent).map(String::as_str)
+    }
+
     /// What was used up of what may be limited.
     pub fn limit_usage(&self, span: LimitSpan) -> LimitUsage {
         self.past.meter.limit_usage(span)
@@ -344,10 +349,7 @@ impl Record {
             Fact::State { delta } => self.past.state.apply(delta),
             Fact::Limits { limits } => self.past.choices.limits = *limits,
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
-            Fact::Cleared => {
-                self.past.history.clear();
-                self.past.compressed_at = None;
-            }
+            Fact::Cleared => self.clear_conversation(),
             Fact::Hooked { context, retracts, .. } => {
                 _ = retracts.then(|| self.past.history.retract_prompt());
                 context.iter().for_each(|it| self.past.history.push_context(it));
@@ -355,6 +357,7 @@ impl Record {
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::Agent { agent } => self.past.choices.choose_agent(agent.clone()),
             Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
+            Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent.clone(), memory.clone()),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
             Fact::Discovered { files } => self.past.history.push_memory(files, self.past.files.memory.size()),
@@ -394,6 +397,13 @@ impl Record {
         self.grants.push(grant.clone());
         self.past.persisted_grants.saved.extend(lasting.then(|| grant.clone()));
         self.past.persisted_grants.revoked.retain(|it| it != grant);
+    }
+
+    /// Agents that are not castor's begin anew, too.
+    fn clear_conversation(&mut self) {
+        self.past.history.clear();
+        self.past.choices.peer_memory.clear();
+        self.past.compressed_at = None;
     }
 
     fn choose(&mut self, model: &str, window: u64) {

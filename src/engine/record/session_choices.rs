@@ -1,4 +1,4 @@
-//! Choices of a session: its limits, its agent, and the agents that are switched on or off.
+//! Choices of a session: its limits, its agent, the agents that are switched on or off, and what they left for later.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(super) struct SessionChoices {
     pub next_agent: Option<Principal>,
     /// Agents that were switched on or off.
     pub switched_agents: BTreeMap<String, bool>,
+    /// What runs of agents that are not castor's left to the next ones.
+    pub peer_memory: BTreeMap<String, String>,
 }
 
 impl SessionChoices {
@@ -26,5 +28,9 @@ impl SessionChoices {
 
     pub fn switch_agent(&mut self, agent: String, enabled: bool) {
         self.switched_agents.insert(agent, enabled);
+    }
+
+    pub fn keep_peer_memory(&mut self, agent: String, memory: String) {
+        self.peer_memory.insert(agent, memory);
     }
 }

@@ -113,6 +113,9 @@ impl Call {
     pub(super) fn question_title(&self) -> String {
         match self.call.args.get("command").and_then(Value::as_str) {
             Some(command) if self.display.kind == ToolKind::Execute => command.to_owned(),
+            _ if self.is_of(PolicyClass::Delegate) && self.display.kind == ToolKind::Fetch => {
+                format!("Call Remote Agent: {}", self.display.title)
+            }
             _ => self.display.title.clone(),
         }
     }

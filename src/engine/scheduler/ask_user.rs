@@ -10,10 +10,10 @@ use crate::base::{
     elicitation::asks_for_secret,
     log::Answer,
     question::{Choice, Field, FieldKind, Form},
-    tool::{ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+    tool::{ASK_USER, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
 
-pub const NAME: &str = "ask_user";
+pub const NAME: &str = ASK_USER;
 
 /// Questions of one call, and options of one question.
 const MAX_QUESTIONS: usize = 4;
@@ -120,7 +120,7 @@ fn build() -> ToolSpec {
 /// # Errors
 /// For the model: what is wrong with its call.
 pub fn form(args: &Map<String, Value>) -> Result<Form, ToolError> {
-    read(args).map_err(|why| ToolError::new("invalid_tool_params", format!("ask_user: {why}.")))
+    read(args).map_err(|why| ToolError::new("invalid_tool_params", format!("{NAME}: {why}.")))
 }
 
 fn read(args: &Map<String, Value>) -> Result<Form, CallError> {

@@ -8,8 +8,9 @@ use crate::{
         content::{Part, joined_text},
         event::{Activity, ActivityKind, AgentEvent, EventKind, NOTICE, ToolProgress},
         ids::EffectId,
+        log::Fact,
         model::Purpose,
-        peer_agent::{REPORTED_CALL, ReportedCall, ReportedState},
+        peer_agent::{PEER_MEMORY, REPORTED_CALL, ReportedCall, ReportedState},
         text,
         tool::PolicyClass,
     },
@@ -42,6 +43,12 @@ impl Scheduler {
                 cost,
                 session_cost,
             });
+        }
+        if let EventKind::Custom { kind, data } = &event.kind
+            && kind == PEER_MEMORY
+        {
+            let memory = data.get("memory").and_then(Value::as_str).unwrap_or_default().to_owned();
+            return step.log(Fact::PeerMemory { agent: delegate::agent_name(&call.call).to_owned(), memory });
         }
         let Some((kind, data)) = activity(event) else { return };
         let agent_name = delegate::agent_name(&call.call).to_owned();

@@ -53,7 +53,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, h
     let verdict = policy::decide(&cx.tools.rules, &query);
     call.grant_if_allowed = verdict.sandbox_grant();
     call.offers_auto = verdict.offers_auto && cx.tools.offers_auto(cx.step.record);
-    call.policy_reason = verdict.why.clone();
+    call.policy_reason = delegate::remote_reason(&cx.tools.agents, &call.call).or(verdict.why.clone());
     call.auto_allowed = cx.step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
     call.needs_undo = call.auto_allowed && verdict.by_mode;
     cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule.clone() });

@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 use super::{complete_task, escalate, transfer};
 use crate::base::{
     agent::{AgentDefinition, AgentKind, AgentOutput, AgentRun, Agents, CompositeAgent, INVOKE_AGENT},
+    peer_agent::PeerAgent,
     text,
     tool::{PolicyClass, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
 };
+use crate::engine::policy::{Rule, RuleSet, Tier};
 
 /// Starts any agent with a text.
 pub const INVOKE: &str = INVOKE_AGENT;
@@ -54,6 +56,11 @@ pub struct Composition {
 impl AgentTask {
     pub(in crate::engine) fn submits(&self) -> bool {
         matches!(self.result, ResultForm::Submission(_))
+    }
+
+    /// Whether something else than a model answers in its session.
+    pub fn is_of_peer(&self) -> bool {
+        self.result == ResultForm::Answer
     }
 
     /// Whether the result is a value in place of a text.
@@ -154,6 +161,27 @@ fn invoke_parameters(agents: &[&AgentDefinition]) -> Value {
         },
         "required": ["agent_name", "prompt"]
     })
+}
+
+/// Each call of a remote agent is asked about, as Gemini CLI does: its prompt leaves this machine. Above what all agents
+/// may, below the mode that asks nothing and below what people write.
+pub(super) fn remote_rules(agents: &Agents) -> Vec<Rule> {
+    let names = agents.iter().filter(|it| it.enabled && it.descriptor.executor == AgentKind::Remote);
+    let rule = |it: &AgentDefinition| {
+        // A name has nothing that patterns or TOML would read in another way.
+        let pattern = format!(r#"\x00"agent_name":"{}"\x00"#, it.descriptor.name);
+        let head = format!("[[rule]]\ntoolName = \"{INVOKE}\"\ndecision = \"ask_user\"\npriority = 60\n");
+        let text = format!("{head}argsPattern = '{pattern}'\n");
+        RuleSet::load(&text, Tier::Default, "default/remote-agents").0.rules
+    };
+    names.flat_map(rule).collect()
+}
+
+/// Why a call of such an agent is asked about.
+pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Option<String> {
+    let AgentRun::Peer(peer) = &find(agents, agent_name(call))?.run else { return None };
+    let PeerAgent::Remote(it) = &**peer else { return None };
+    Some(format!("the prompt goes to the remote agent {} at {}", it.name, it.card.place()))
 }
 
 /// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.

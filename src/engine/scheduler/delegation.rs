@@ -19,7 +19,12 @@ impl Call {
             Ok(it) => {
                 let title = delegation_title(&self.call) + &starts(it.agent);
                 let targets = Targets { title, ..Targets::default() };
-                self.display.kind = if looks_only(cx, it.agent) { ToolKind::Think } else { ToolKind::Other };
+                self.display.kind = match it.agent.descriptor.executor {
+                    // It touches no file here.
+                    AgentKind::Remote => ToolKind::Fetch,
+                    _ if looks_only(cx, it.agent) => ToolKind::Think,
+                    _ => ToolKind::Other,
+                };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
                 decide(self, cx, targets, Vec::new());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    delegate::{AgentTask, agent_tools, fits_tool, unauthorized},
+    delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
     peer_permission,
     plan::Planning,
     transfer,
@@ -155,7 +155,9 @@ impl Toolbox {
     pub fn with_agents(self, agents: Agents) -> Self {
         let composes = self.task.as_ref().is_some_and(|it| it.composition().is_some());
         let tools = agent_tools(&agents, composes);
-        Self { agents, ..self }.with_more(tools)
+        let asks = remote_rules(&agents);
+        let rules = if asks.is_empty() { self.rules } else { Arc::new((*self.rules).clone().with(asks)) };
+        Self { agents, rules, ..self }.with_more(tools)
     }
 
     /// The same whose agent may hand the session over to these, named and described.
@@ -187,7 +189,8 @@ impl Toolbox {
             | PolicyClass::ExitPlan => false,
         };
         let is_shared = |it: &&ToolSpec| self.owner(&it.name).is_none();
-        let its = self.tools.iter().filter(is_for_agents).filter(is_shared);
+        let asks = |it: &&ToolSpec| matches!(agent.run, AgentRun::Peer(_)) && it.traits.class == PolicyClass::Question;
+        let its = self.tools.iter().filter(|it| is_for_agents(it) || asks(it)).filter(is_shared);
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 

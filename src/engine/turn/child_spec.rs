@@ -42,7 +42,8 @@ pub enum ChildModel {
     /// As the definition or the session above names it.
     Named(String),
     /// An agent that is not castor's, under this name.
-    Peer { name: String, peer: Box<PeerAgent> },
+    /// With what its last run in this session left to it.
+    Peer { name: String, peer: Box<PeerAgent>, memory: Option<String> },
 }
 
 impl ChildModel {
@@ -102,7 +103,8 @@ fn local_start(
 /// It has instructions of its own: it gets the prompt alone, and its answer is the result.
 fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &PeerAgent) -> ChildStart {
     let agent = what.agent.descriptor.name.clone();
-    let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()) };
+    let memory = record.peer_memory(&agent).map(str::to_owned);
+    let model = ChildModel::Peer { name: peer.model(&agent), peer: Box::new(peer.clone()), memory };
     let base = base_spec(parent, record, what, ResultForm::Answer);
     let turn = Caps { requests: None, ..base.bounds.limits.turn };
     let limits = Limits { turn, ..base.bounds.limits };

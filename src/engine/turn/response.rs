@@ -9,7 +9,7 @@ use crate::{
         ids::{CallId, MessageId},
         model::{Chunk, Finish, Purpose, Usage},
         money::Money,
-        peer_agent::{PeerReport, REPORTED_CALL},
+        peer_agent::{PEER_MEMORY, PeerReport, REPORTED_CALL},
         tool::ToolCall,
     },
     engine::{
@@ -138,6 +138,10 @@ impl Response {
             PeerReport::Spent { cost, window } => {
                 self.window = window.unwrap_or(self.window);
                 self.emit_usage(step, Usage::default(), Some(cost));
+            }
+            PeerReport::Memory(it) => {
+                let data = serde_json::json!({ "memory": it });
+                step.emit_event(EventKind::Custom { kind: PEER_MEMORY.to_owned(), data });
             }
         }
     }

@@ -1,10 +1,10 @@
 //! HTTP connections: proxies, certificate authorities and time limits.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use reqwest::{Certificate, Client, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
 
-use super::root_cause;
+use super::{public::PublicNames, root_cause};
 use crate::{base::path::AbsPath, world::disk};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,6 +56,19 @@ impl HttpLink {
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
     pub(super) fn client(&self) -> Result<Client, LinkError> {
+        self.builder()?.build().map_err(|it| LinkError::Client(root_cause(&it)))
+    }
+
+    /// A proxy of a company's is at a private address itself, and looks names up for us.
+    pub(super) fn public_client(&self) -> Result<Client, LinkError> {
+        let builder = match self.proxies == Proxies::default() {
+            true => self.builder()?.dns_resolver(Arc::new(PublicNames)),
+            false => self.builder()?,
+        };
+        builder.build().map_err(|it| LinkError::Client(root_cause(&it)))
+    }
+
+    fn builder(&self) -> Result<ClientBuilder, LinkError> {
         // Without a provider the builder panics; a second installation is refused, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -77,7 +90,7 @@ impl HttpLink {
         for file in &self.ca_files {
             builder = builder.tls_certs_merge(certificates(file)?);
         }
-        builder.build().map_err(|it| LinkError::Client(root_cause(&it)))
+        Ok(builder)
     }
 }
 

@@ -63,6 +63,8 @@ fn line(chunks: &[Chunk]) -> String {
     for chunk in chunks {
         match chunk {
             Chunk::Usage(it) => usage = Some(it),
+            // No model says such things.
+            Chunk::Report(_) => (),
             Chunk::Finish(it) => {
                 let finished = json!({ "finishReason": finish_word(it), "index": 0 });
                 response.push(event(Some(finished), usage.take()));

@@ -6,7 +6,7 @@ use crate::{
     app::cli::terminal_text::escape_line,
     base::{
         agent::{AgentDefinition, AgentRun, LocalAgent, OnFailure},
-        peer_agent::{CardSource, PeerAgent},
+        peer_agent::{CardSource, PeerAgent, RemoteAuth},
     },
 };
 
@@ -64,10 +64,13 @@ fn local(run: &LocalAgent, add: &mut dyn FnMut(&str, &str)) {
 
 fn peer(run: &PeerAgent, add: &mut dyn FnMut(&str, &str)) {
     match run {
-        PeerAgent::Remote(it) => match &it.card {
-            CardSource::Url(url) => add("card", url),
-            CardSource::Json(_) => add("card", "in its file"),
-        },
+        PeerAgent::Remote(it) => {
+            match &it.card {
+                CardSource::Url(_) => add("card", it.card.place()),
+                CardSource::Json(_) => add("card", "in its file"),
+            }
+            add("auth", it.auth.as_ref().map_or("none", RemoteAuth::kind));
+        }
         PeerAgent::Program(it) => {
             let words = std::iter::once(it.command.as_str()).chain(it.args.iter().map(String::as_str));
             add("command", &words.collect::<Vec<_>>().join(" "));

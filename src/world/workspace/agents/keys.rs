@@ -40,8 +40,8 @@ pub struct Draft {
 #[derive(Deserialize)]
 struct Head {
     kind: Option<Spanned<String>>,
-    agent_card_url: Option<Spanned<IgnoredAny>>,
-    agent_card_json: Option<Spanned<IgnoredAny>>,
+    agent_card_url: Option<IgnoredAny>,
+    agent_card_json: Option<IgnoredAny>,
 }
 
 /// Keys of a local agent. Each struct below has a part of them.
@@ -201,22 +201,23 @@ pub fn kind(yaml: &str) -> Result<AgentKind, FileFault> {
         return not_yet((n + 1, 1), "lists of remote agents");
     }
     let head: Head = front_matter::read(yaml)?;
-    if let Some(it) = head.agent_card_url.or(head.agent_card_json).filter(|_| head.kind.is_none()) {
-        return not_yet(place(&it), "remote agents");
-    }
-    let Some(kind) = head.kind else { return Ok(AgentKind::Local) };
+    let has_card = head.agent_card_url.is_some() || head.agent_card_json.is_some();
+    let Some(kind) = head.kind else { return Ok(if has_card { AgentKind::Remote } else { AgentKind::Local }) };
     match kind.value.as_str() {
         "local" => Ok(AgentKind::Local),
         "sequential" => Ok(AgentKind::Sequential),
         "parallel" => Ok(AgentKind::Parallel),
         "loop" => Ok(AgentKind::Loop),
+        "remote" => Ok(AgentKind::Remote),
         "acp" => Ok(AgentKind::Acp),
-        "remote" => not_yet(place(&kind), "agents of the kind remote"),
-        _ => Err(FileFault::new(Some(place(&kind)), "kind should be local, acp, sequential, parallel or loop")),
+        _ => {
+            let why = "kind should be local, remote, acp, sequential, parallel or loop";
+            Err(FileFault::new(Some(place(&kind)), why))
+        }
     }
 }
 
-fn place<T>(it: &Spanned<T>) -> (usize, usize) {
+pub(super) fn place<T>(it: &Spanned<T>) -> (usize, usize) {
     (it.referenced.line() as usize, it.referenced.column() as usize)
 }
 

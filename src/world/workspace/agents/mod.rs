@@ -4,6 +4,7 @@ mod claude;
 mod front_matter;
 mod keys;
 mod program_keys;
+mod remote_keys;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,8 +103,11 @@ pub fn parse(
     let text = str::from_utf8(bytes).map_err(|_| FileFault::new(None, "is not UTF-8"))?;
     let (yaml, body) = front_matter::split(text)?;
     let draft = match format {
-        AgentFormat::Castor if keys::kind(yaml)? == AgentKind::Acp => program_keys::read(yaml, body, tools)?,
-        AgentFormat::Castor => keys::read(yaml, body, tools)?,
+        AgentFormat::Castor => match keys::kind(yaml)? {
+            AgentKind::Acp => program_keys::read(yaml, body, tools)?,
+            AgentKind::Remote => remote_keys::read(yaml, tools)?,
+            _ => keys::read(yaml, body, tools)?,
+        },
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
     let mut definition = AgentDefinition { descriptor: draft.descriptor, origin, enabled: true, run: draft.run };
@@ -115,6 +119,9 @@ pub fn parse(
             // A repository must not answer its own question.
             (server.trust, server.confined, server.of_project) = (false, true, true);
         }
+    }
+    if let (AgentOrigin::Workspace(_), AgentRun::Peer(it)) = (&definition.origin, &definition.run) {
+        remote_keys::check_workspace(it)?;
     }
     Ok((definition, draft.notes))
 }

@@ -134,14 +134,45 @@ fn files_of_castor_and_gemini_cli() {
             "---\nname: a\ndescription: d\ninput: {type: string}\n---\nT",
             "4:8: should be a JSON schema with type: object and properties",
         ),
-        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, acp, sequential, parallel or loop"),
-        ("---\nkind: remote\nname: a\n---\n", "2:7: agents of the kind remote are not supported yet"),
         ("---\nkind: acp\nname: a\ndescription: d\n---\n", "4:1: missing field `command`"),
         (
             "---\nkind: acp\nname: a\ndescription: d\ncommand: x\nargs: [y]\nenv: {K: v}\nreadable: [~/z]\n---\n",
             "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], network: true, readable: [\"~/z\"] })",
         ),
-        ("---\nname: a\nagent_card_url: http://x\n---\n", "3:17: remote agents are not supported yet"),
+        ("---\nkind: queue\nname: a\n---\nT", "2:7: kind should be local, remote, acp, sequential, parallel or loop"),
+        ("---\nkind: remote\nname: a\n---\n", "a remote agent should have one of agent_card_url and agent_card_json"),
+        (
+            "---\nname: a\nagent_card_url: https://h/c?key=1\nauth: {type: apiKey, key: CANARY}\ntimeout_mins: 5\n---\n",
+            "Remote a (The remote agent at https://h/c.) minutes=5 peer=Remote(RemoteAgent { name: \"a\", card: Url(\"https://h/c?key=1\"), auth: Some(ApiKey { header: \"X-API-Key\", key: Literal }) })",
+        ),
+        (
+            "---\nkind: remote\nname: a\ndescription: d\nagent_card_json: '{}'\nauth: {type: http, scheme: Basic, username: $U, password: '!pass'}\n---\n",
+            "auth takes the variable U, which a workspace's file cannot; put the file in ~/.castor/agents",
+        ),
+        (
+            "---\nname: a\nagent_card_url: ftp://h\n---\n",
+            "3:17: agent_card_url should be an http(s) address, without a user name; secrets go into auth",
+        ),
+        (
+            "---\nname: a\nagent_card_url: http://h\nagent_card_json: '{}'\n---\n",
+            "4:18: a remote agent should have one of agent_card_url and agent_card_json",
+        ),
+        (
+            "---\nname: a\nagent_card_url: http://h\nauth: {type: apiKey, key: k, token: t}\n---\n",
+            "4:30: unknown field `token`, expected one of type, key, name",
+        ),
+        (
+            "---\nname: a\nagent_card_url: http://h\nauth: {type: oauth, client_id: x}\n---\n",
+            "4:14: auth of the type oauth is not supported yet; use http with a token",
+        ),
+        (
+            "---\nname: a\nagent_card_url: http://h\nauth: {type: http, scheme: Bearer}\n---\n",
+            "4:7: auth should have a token for Bearer, a username and a password for Basic, or else a value",
+        ),
+        (
+            "---\nname: a\nagent_card_url: http://h\nauth: {type: google-credentials}\n---\n",
+            "auth takes your Google credentials, which a workspace's file cannot; put the file in ~/.castor/agents",
+        ),
         ("---\n\n- name: a\n- name: b\n---\n", "3:1: lists of remote agents are not supported yet"),
         ("---\nkind: loop\nname: a\ndescription: d\nagents: []\n---\n", "5:9: agents should name 1 to 50 agents"),
         (

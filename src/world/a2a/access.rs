@@ -1,0 +1,221 @@
+//! Access to a remote agent's server: which addresses may be asked, and what castor proves itself with there.
+
+use std::{io, sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use reqwest::{
+    Client, RequestBuilder, Url,
+    header::{HeaderName, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::OnceCell,
+    time::timeout,
+};
+
+use super::RemoteHands;
+use crate::{
+    base::{
+        model::{Failure, FailureKind},
+        path::AbsPath,
+        peer_agent::{CardSource, KeySource, RemoteAuth},
+        sandbox::Confinement,
+    },
+    world::{
+        http::{Http, public, safe_host},
+        models::google::Tokens,
+        process::{Groups, Spawn, Stdin, sandbox},
+        secrets::{Env, google},
+    },
+};
+
+/// A command for a key may ask its user something.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const MAX_KEY: u64 = 64 << 10;
+/// Shorter texts are no secrets, and hiding them would garble what is said.
+const MIN_SECRET: usize = 6;
+/// Where access tokens of Google's may go.
+const GOOGLE_HOSTS: &str = ".googleapis.com";
+
+/// Where and how commands of the user's run that print keys.
+#[derive(Clone)]
+pub struct KeyCommands {
+    pub groups: Groups,
+    pub cwd: AbsPath,
+    pub env: Arc<Vec<(String, String)>>,
+    pub confined: Option<Arc<Confinement>>,
+}
+
+/// Addresses that may be asked. Those of the user's own configuration may be anywhere; what a card or a redirect names
+/// is to be public, or the host that the user named.
+pub struct Access {
+    pub http: Arc<Http>,
+    /// The card's address, as the user wrote it. `None`: the user wrote the card itself.
+    configured: Option<Url>,
+    pub credentials: Arc<RemoteCredentials>,
+}
+
+impl Access {
+    pub fn new(http: Arc<Http>, card: &CardSource, credentials: RemoteCredentials) -> Self {
+        let configured = match card {
+            CardSource::Url(it) => Url::parse(it).ok(),
+            CardSource::Json(_) => None,
+        };
+        Self { http, configured, credentials: Arc::new(credentials) }
+    }
+
+    /// The client that may ask `url`.
+    ///
+    /// # Errors
+    /// The address is not to be asked.
+    pub fn client(&self, url: &Url) -> Result<&Client, Failure> {
+        let refuse = |why: &str| Err(Failure::new(FailureKind::Auth, format!("{} {why}", safe_host(url))));
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return refuse("is no http(s) address");
+        }
+        let named = self.configured.as_ref().is_none_or(|it| it.host() == url.host());
+        if named {
+            return self.http.client();
+        }
+        if public::has_private_address(url) {
+            return refuse("is an address of this machine or its network, which the card's own address is not");
+        }
+        self.http.public_client()
+    }
+
+    /// The request with what proves it.
+    ///
+    /// # Errors
+    /// A secret that is not there, or would travel in the open.
+    pub async fn prove(&self, request: RequestBuilder, url: &Url) -> Result<RequestBuilder, Failure> {
+        let Some((name, value)) = self.credentials.header(url).await? else { return Ok(request) };
+        let is_open = url.scheme() == "http";
+        let as_named = self.configured.as_ref().is_none_or(|it| it.scheme() == "http" && it.host() == url.host());
+        if is_open && !as_named {
+            let why = format!("{}: castor sends no key over http; the card should name https", safe_host(url));
+            return Err(Failure::new(FailureKind::Auth, why));
+        }
+        Ok(request.header(name, value))
+    }
+}
+
+/// The secrets of one agent, looked up once.
+pub struct RemoteCredentials {
+    auth: Option<RemoteAuth>,
+    env: Env,
+    commands: KeyCommands,
+    /// Of each source, in order.
+    secrets: OnceCell<Vec<SecretString>>,
+    tokens: Option<Result<Tokens, String>>,
+}
+
+impl RemoteCredentials {
+    pub fn new(auth: Option<&RemoteAuth>, hands: &RemoteHands) -> Self {
+        let tokens = (auth == Some(&RemoteAuth::Google)).then(|| {
+            let found = google::find(&hands.env).map_err(|it| it.to_string());
+            found.map(|it| Tokens::new(it, hands.http.clone()))
+        });
+        Self {
+            auth: auth.cloned(),
+            env: hands.env.clone(),
+            commands: hands.commands.clone(),
+            secrets: OnceCell::new(),
+            tokens,
+        }
+    }
+
+    pub fn is_some(&self) -> bool {
+        self.auth.is_some()
+    }
+
+    /// The text without the secrets: servers like to repeat them.
+    pub fn hide(&self, text: &str) -> String {
+        let all = self.secrets.get().into_iter().flatten().map(SecretString::expose_secret);
+        all.filter(|it| it.len() >= MIN_SECRET).fold(text.to_owned(), |res, it| res.replace(it, "[hidden]"))
+    }
+
+    async fn header(&self, url: &Url) -> Result<Option<(HeaderName, HeaderValue)>, Failure> {
+        let Some(auth) = &self.auth else { return Ok(None) };
+        let secrets = self.secrets.get_or_try_init(|| self.look_up(auth)).await?;
+        let mut all = secrets.iter().map(SecretString::expose_secret);
+        let mut next = || all.next().unwrap_or_default();
+        let (name, value) = match auth {
+            RemoteAuth::ApiKey { header, .. } => (header.as_str(), next().to_owned()),
+            RemoteAuth::Http { scheme, .. } => ("authorization", format!("{scheme} {}", next())),
+            RemoteAuth::Basic { .. } => {
+                let pair = format!("{}:{}", next(), next());
+                ("authorization", format!("Basic {}", STANDARD.encode(pair)))
+            }
+            RemoteAuth::Google => {
+                ("authorization", format!("Bearer {}", self.google_token(url).await?.expose_secret()))
+            }
+        };
+        let pair = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(&value).ok());
+        let (name, mut value) = pair.ok_or_else(|| missing("auth: the secret has characters that cannot be sent"))?;
+        value.set_sensitive(true);
+        Ok(Some((name, value)))
+    }
+
+    async fn google_token(&self, url: &Url) -> Result<SecretString, Failure> {
+        if url.scheme() != "https" || !url.host_str().is_some_and(|it| it.ends_with(GOOGLE_HOSTS)) {
+            let why = format!("auth: google-credentials go to https://*{GOOGLE_HOSTS} only, not to {}", safe_host(url));
+            return Err(missing(&why));
+        }
+        match &self.tokens {
+            Some(Ok(it)) => it.get().await,
+            Some(Err(why)) => Err(missing(why)),
+            None => Err(missing("auth: there are no Google credentials")),
+        }
+    }
+
+    async fn look_up(&self, auth: &RemoteAuth) -> Result<Vec<SecretString>, Failure> {
+        let mut res = Vec::new();
+        for it in auth.sources() {
+            res.push(match it {
+                KeySource::Literal(it) => it.clone().into(),
+                KeySource::Variable(name) => match self.env.get(name).filter(|it| !it.is_empty()) {
+                    Some(it) => it.to_owned().into(),
+                    None => return Err(missing(&format!("auth: the variable {name} is not set"))),
+                },
+                KeySource::Command(line) => self.run_command(line).await?,
+            });
+        }
+        Ok(res)
+    }
+
+    /// What it prints may be a secret: nothing of it is shown.
+    async fn run_command(&self, line: &str) -> Result<SecretString, Failure> {
+        let failed = |why: &str| missing(&format!("auth: the command for the key {why}"));
+        let KeyCommands { groups, cwd, env, confined } = &self.commands;
+        let confined = confined.as_deref().map(sandbox::current_confinement);
+        let args = ["-c", line];
+        let (env, confined) = (env.as_slice(), confined.as_ref());
+        let spawn = Spawn { program: "bash", args: &args, cwd, env, stdin: Stdin::Null, confined };
+        let mut process = spawn.start_piped(groups).map_err(|it| failed(&format!("did not start: {it}")))?;
+        drop(process.stdin);
+        let (stdout, stderr) = (process.stdout, process.stderr);
+        let ended = timeout(COMMAND_LIMIT, async {
+            let (printed, _, exit) = tokio::join!(read(stdout), read(stderr), process.life.wait());
+            (printed, exit)
+        });
+        let (printed, exit) = ended.await.map_err(|_| failed("took more than 60 s"))?;
+        if exit.code != Some(0) {
+            return Err(failed("failed"));
+        }
+        let printed = printed.map_err(|it| failed(&it.to_string()))?;
+        match printed.trim() {
+            "" => Err(failed("printed nothing")),
+            it => Ok(it.to_owned().into()),
+        }
+    }
+}
+
+async fn read(from: impl AsyncRead + Unpin) -> io::Result<String> {
+    let mut res = String::new();
+    from.take(MAX_KEY).read_to_string(&mut res).await.map(|_| res)
+}
+
+fn missing(why: &str) -> Failure {
+    Failure::new(FailureKind::Auth, why)
+}
