@@ -106,6 +106,8 @@ pub struct AgentDefinition {
     pub origin: AgentOrigin,
     /// Settings may switch it off.
     pub enabled: bool,
+    /// Folders of the workspace that a run has, the first as its working directory; none: all of the session above.
+    pub folders: Vec<String>,
     pub run: AgentRun,
 }
 

@@ -1,6 +1,6 @@
 //! Sub-agents: starts the session of a call, tells the session above of it, and ends both together.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,7 @@ use crate::{
         errors::store_error,
         model::{model_factory::ModelContext, reachability},
         session::{
+            agent_folders::narrow,
             live_session::{LiveSession, ParentLink},
             peers::{PeerHands, peer_generator},
             place::load_ground,
@@ -73,28 +74,29 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         delegation(&parent.session.spec().toolbox.agents, &call.name, &call.args).map_err(|it| it.message)?;
     let agent = delegation.agent.descriptor.name.clone();
     let above = parent.session.state();
-    let ChildStart { spec, prompt, model } =
-        child_spec(parent.session.spec(), record, &delegation, &above, &now.date())?;
     let name = now.id(&format!("{agent}-"), 1);
     let id = link.session.child(&name);
+    let folders = &delegation.agent.folders;
+    let resources = narrow(resources(&parent.resources, &id, &link.run), folders)?;
+    let spec = match folders.is_empty() {
+        true => Cow::Borrowed(parent.session.spec()),
+        false => Cow::Owned(parent.session.spec().in_folders(&resources.cwd, &resources.roots)),
+    };
+    let ChildStart { spec, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
     let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
-    let (cwd, roots, mode, grants) = (record.cwd.clone(), record.roots.clone(), record.mode, record.grants.clone());
+    let (cwd, roots) = (resources.cwd.clone(), resources.roots.clone());
+    let (mode, grants) = (record.mode, record.grants.clone());
     let is_same_model = model.name() == record.model;
     let servers = match &delegation.agent.run {
         AgentRun::Local(it) => it.mcp_servers.clone(),
         AgentRun::Composite(_) | AgentRun::Peer(_) => Vec::new(),
     };
-    let resources = resources(&parent.resources, &id, &link.run);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
-    let resources = match &model {
-        ChildModel::Named(_) if is_same_model => {
-            state.models.outages.share_places(&link.session, &id);
-            resources
-        }
-        ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned())?,
-        ChildModel::Peer { peer, memory, .. } => with_peer(state, resources, peer, memory.as_deref())?,
-    };
+    let resources = if is_same_model { resources } else { with_other_model(state, resources, &model)? };
+    if is_same_model {
+        state.models.outages.share_places(&link.session, &id);
+    }
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
@@ -135,13 +137,26 @@ fn resources(parent: &SessionResources, id: &SessionId, run: &Effect) -> Session
 }
 
 /// # Errors
+/// For the model: what it is to be cannot be reached.
+fn with_other_model(
+    state: &mut State,
+    resources: SessionResources,
+    it: &ChildModel,
+) -> Result<SessionResources, String> {
+    match it {
+        ChildModel::Named(it) => with_model(state, resources, it).map_err(|it| it.message().to_owned()),
+        ChildModel::Peer { peer, memory, .. } => with_peer(state, resources, peer, memory.as_deref()),
+    }
+}
+
+/// # Errors
 /// For the client: the model cannot be reached.
 fn with_model(
     state: &mut State,
     resources: SessionResources,
     model: &str,
 ) -> Result<SessionResources, ErrorObjectOwned> {
-    let (ground, settings) = load_ground(&state.options, &state.env, &resources.cwd);
+    let (ground, settings) = load_ground(&state.options, &state.env, &resources.children.hooks.project);
     let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };
     let (generator, reached) = reachability::reach_models(&mut state.models, context, &resources.session, model);
     reached.trouble.map_or(Ok(SessionResources { generator, ..resources }), Err)
@@ -155,7 +170,7 @@ fn with_peer(
     peer: &PeerAgent,
     memory: Option<&str>,
 ) -> Result<SessionResources, String> {
-    let (ground, _) = load_ground(&state.options, &state.env, &resources.cwd);
+    let (ground, _) = load_ground(&state.options, &state.env, &resources.children.hooks.project);
     let hands = PeerHands { http: state.models.http(), env: ground.env.clone() };
     let generator = peer_generator(peer, memory, &resources, hands)?;
     Ok(SessionResources { generator, ..resources })

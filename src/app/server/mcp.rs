@@ -46,7 +46,7 @@ pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, server
     if servers.is_empty() {
         return;
     }
-    let (_, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let (_, settings) = load_ground(&state.options, &state.env, &live.resources.children.hooks.project);
     let request = agent_server_request(servers, settings.mcp.start_budget_ms, &live.resources);
     let owner = ServerOwner::agent(session, agent);
     start_servers(state, &owner, request);

@@ -23,7 +23,7 @@ pub fn reconnect_models(state: &mut State) {
 /// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
 pub fn reconnect_model(state: &mut State, id: &SessionId) {
     let Some(live) = state.sessions.get(id) else { return };
-    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.children.hooks.project);
     let model = live.session.record().model.clone();
     let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };
     let (generator, _) = reachability::reach_models(&mut state.models, context, id, &model);

@@ -254,12 +254,13 @@ fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
 fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> HookResources {
     let SessionPlace { cwd, roots, ground, settings } = place;
     let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
+    let project = cwd.clone();
     let (cwd, confined) = match ground.trust.is_trusted() {
         true => (cwd.clone(), None),
         false => (home(), confinement::for_session(host, id, false, roots, settings).map(Arc::new)),
     };
     let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
-    HookResources { groups: host.groups.clone(), cwd, confined, transcript }
+    HookResources { groups: host.groups.clone(), project, cwd, confined, transcript }
 }
 
 /// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.

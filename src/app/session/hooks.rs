@@ -27,22 +27,22 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
 
 /// The run with what belongs to the session, and where it happens.
 pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (HookRun, HookPlace) {
-    let HookResources { cwd, confined, transcript, .. } = &resources.children.hooks;
+    let HookResources { project, cwd, confined, transcript, .. } = &resources.children.hooks;
     let mut input = Map::from_iter([
         ("session_id".to_owned(), Value::from(resources.session.as_str())),
         ("transcript_path".to_owned(), transcript.as_str().into()),
-        ("cwd".to_owned(), resources.cwd.to_string().into()),
+        ("cwd".to_owned(), project.to_string().into()),
         ("hook_event_name".to_owned(), run.hook.event.as_str().into()),
         ("timestamp".to_owned(), iso_time(unix_ms).into()),
     ]);
     input.extend(run.input);
-    let folder = resources.cwd.to_string();
+    let folder = project.to_string();
     let mut env = resources.children.env.to_vec();
     env.extend(PROJECT.iter().map(|name| ((*name).to_owned(), folder.clone())));
     env.extend(["CASTOR_SESSION_ID", "GEMINI_SESSION_ID"].map(|it| (it.to_owned(), resources.session.to_string())));
     env.extend(["CASTOR", "GEMINI_CLI"].map(|it| (it.to_owned(), "1".to_owned())));
     let (cwd, confined) = match run.hook.of_project {
-        true => (&resources.cwd, &resources.children.confined),
+        true => (project, &resources.children.confined),
         false => (cwd, confined),
     };
     let place = HookPlace { cwd: cwd.clone(), env, confinement: confined.as_deref().cloned() };

@@ -1,5 +1,6 @@
 //! Parts of a session: trust, confinement, policies, hooks, MCP servers, terminals, and the builder that joins them.
 
+pub mod agent_folders;
 pub mod agents;
 pub mod build_session;
 pub mod confinement;

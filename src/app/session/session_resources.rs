@@ -58,6 +58,8 @@ pub struct ChildProcesses {
 #[derive(Clone)]
 pub struct HookResources {
     pub groups: Groups,
+    /// The folder whose settings and hooks count. A sub-agent may work in a part of it.
+    pub project: AbsPath,
     /// Where the user's hooks run: in a folder that nobody trusts it is the home folder.
     pub cwd: AbsPath,
     /// As the user's hooks are confined.
@@ -93,6 +95,7 @@ pub struct ModelInput {
 #[derive(Clone)]
 pub struct SessionResources {
     pub session: SessionId,
+    /// Where calls run.
     pub cwd: AbsPath,
     /// Canonical, `cwd` first.
     pub roots: Vec<AbsPath>,

@@ -28,15 +28,17 @@ pub struct SessionEnvironment {
 
 impl Instructions {
     pub fn new(around: &SessionEnvironment) -> Self {
-        let mut place = String::new();
-        if !around.interactive {
-            place += NOBODY;
-        }
-        place += &format!("\n\n# Where you are\n- Platform: {}\n- Working directory: {}", around.platform, around.cwd);
-        for root in around.roots.iter().filter(|it| **it != around.cwd) {
-            place += &format!("\n- Also in the workspace: {root}");
-        }
+        let head = if around.interactive { "" } else { NOBODY };
+        let folders = folder_lines(&around.cwd, &around.roots);
+        let place = format!("{head}\n\n# Where you are\n- Platform: {}{folders}", around.platform);
         Self { place, agent: None }
+    }
+
+    /// The same for who works in these folders.
+    #[must_use]
+    pub fn in_folders(&self, cwd: &AbsPath, roots: &[AbsPath]) -> Self {
+        let place = self.place.split(CWD_LINE).next().unwrap_or_default();
+        Self { place: format!("{place}{}", folder_lines(cwd, roots)), agent: self.agent.clone() }
     }
 
     /// The same place for a sub-agent: its role, and the rules of its run.
@@ -61,6 +63,14 @@ impl Instructions {
         let work: String = work.chain(of_tools).map(|it| format!("\n- {it}")).collect();
         format!("{WHO}{work}\n\n{ANSWER}{}", self.place).into()
     }
+}
+
+/// What comes before the working directory.
+const CWD_LINE: &str = "\n- Working directory: ";
+
+fn folder_lines(cwd: &AbsPath, roots: &[AbsPath]) -> String {
+    let others = roots.iter().filter(|it| *it != cwd).map(|it| format!("\n- Also in the workspace: {it}"));
+    format!("{CWD_LINE}{cwd}{}", others.collect::<String>())
 }
 
 /// How the model works, and the tools that it is about: one of each group. What is about one tool stands in its spec.

@@ -49,6 +49,14 @@ pub struct Spec {
     pub role: Option<Arc<AgentRole>>,
 }
 
+impl Spec {
+    /// The same for who works in these folders.
+    #[must_use]
+    pub fn in_folders(&self, cwd: &AbsPath, roots: &[AbsPath]) -> Self {
+        Self { instructions: self.instructions.in_folders(cwd, roots), ..self.clone() }
+    }
+}
+
 /// What can be chosen in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {

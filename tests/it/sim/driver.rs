@@ -245,6 +245,8 @@ impl Driver {
             Kind::Hold => Some("held ok"),
             Kind::Compare => Some("compared nothing"),
             Kind::Restore => Some("restored a"),
+            // What a sub-agent changed is found out, also for a call that is over.
+            Kind::Run if it.output.is_some() => Some("ran text"),
             _ => None,
         };
         let told = life.world.tasks.iter().find_map(|it| Some((it, beside(it)?)));

@@ -26,6 +26,9 @@ pub fn page(it: &AgentDefinition) -> String {
     if !own.sub_agents.is_empty() && matches!(it.run, AgentRun::Local(_)) {
         add("sub-agents", &names(own.sub_agents.iter().map(|it| it.name.as_str())));
     }
+    if !it.folders.is_empty() {
+        add("folders", &names(it.folders.iter().map(String::as_str)));
+    }
     match &it.run {
         AgentRun::Local(run) => {
             let limits = own.constraints;

@@ -32,6 +32,7 @@ const MAX_ITERATIONS: u32 = 10;
 pub struct Draft {
     pub descriptor: AgentDescriptor,
     pub run: AgentRun,
+    pub folders: Vec<String>,
     /// What of it does not count.
     pub notes: Vec<FileFault>,
 }
@@ -62,6 +63,7 @@ const LOCAL: &[&str] = &[
     "max_turns",
     "timeout_mins",
     "max_budget_usd",
+    "workspace_directories",
 ];
 
 #[derive(Deserialize)]
@@ -78,6 +80,8 @@ struct ToolKeys {
     mcp_servers: BTreeMap<String, Spanned<ServerKeys>>,
     #[serde(default)]
     sub_agents: Vec<AgentName>,
+    #[serde(default)]
+    workspace_directories: Vec<Text>,
 }
 
 #[derive(Deserialize)]
@@ -235,6 +239,7 @@ fn local(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFau
         return Err(FileFault::new(None, "has no instructions: write them below the front matter"));
     }
     let sub_agents = stubs(of_tools.sub_agents.iter().map(|it| it.0.as_str()));
+    let folders = of_tools.workspace_directories.iter().map(|it| it.0.clone()).collect();
     let (run, notes) = local_run(of_tools, of_model, body, tools)?;
     let mut capabilities = vec![AgentCapability::Elicitation, AgentCapability::Streaming];
     capabilities.extend((!sub_agents.is_empty()).then_some(AgentCapability::Composition));
@@ -256,7 +261,7 @@ fn local(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFau
         },
         ..AgentDescriptor::default()
     };
-    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), notes })
+    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders, notes })
 }
 
 fn local_run(
@@ -312,7 +317,7 @@ fn composite(keys: CompositeKeys, kind: AgentKind) -> Result<Draft, FileFault> {
         output_key: keys.output_key.map(checked_key).transpose()?,
         on_failure: keys.on_failure,
     };
-    Ok(Draft { descriptor, run: AgentRun::Composite(run), notes: Vec::new() })
+    Ok(Draft { descriptor, run: AgentRun::Composite(run), folders: Vec::new(), notes: Vec::new() })
 }
 
 /// A key of the state, for the result.

@@ -110,7 +110,8 @@ pub fn parse(
         },
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
-    let mut definition = AgentDefinition { descriptor: draft.descriptor, origin, enabled: true, run: draft.run };
+    let keys::Draft { descriptor, run, folders, .. } = draft;
+    let mut definition = AgentDefinition { descriptor, origin, enabled: true, folders, run };
     if let (Some(file), AgentRun::Local(it)) = (definition.origin.file(), &mut definition.run) {
         it.takes_state = format == AgentFormat::Castor && !is_of_gemini(file);
     }

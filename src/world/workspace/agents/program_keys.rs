@@ -34,6 +34,8 @@ struct ProgramKeys {
     network: bool,
     #[serde(default)]
     readable: Vec<String>,
+    #[serde(default)]
+    workspace_directories: Vec<Text>,
     timeout_mins: Option<Amount>,
     max_budget_usd: Option<Amount>,
 }
@@ -73,7 +75,8 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
         readable: keys.readable,
         scripts: Vec::new(),
     };
-    Ok(Draft { descriptor, run: AgentRun::Peer(Box::new(PeerAgent::Program(program))), notes })
+    let folders = keys.workspace_directories.into_iter().map(|it| it.0).collect();
+    Ok(Draft { descriptor, run: AgentRun::Peer(Box::new(PeerAgent::Program(program))), folders, notes })
 }
 
 /// The program that a file would start, as settings would say it.
