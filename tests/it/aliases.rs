@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
-    model_server::{ModelServer, says, stream},
+    model_server::{ModelServer, calls, says, stream},
 };
 
 const CLAUDE: &str = r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Claude."}}
@@ -104,4 +104,27 @@ fn parameters_reach_the_request_in_each_dialect() {
     let warned = std::fs::read_to_string(sandbox.stderr()).unwrap();
     let parts = ["modelConfigs.circle", "in a circle", "customAliases.odd", "a number from 0 to 2"];
     assert!(parts.iter().all(|it| warned.contains(it)), "{warned}");
+}
+
+/// Parameters for one agent, by its name: the session's own requests have none of them.
+#[test]
+fn an_override_can_be_for_one_agent() {
+    let start = calls("invoke_agent", &json!({"agent_name": "helper", "prompt": "Help."}));
+    let server = ModelServer::start(vec![start, calls("complete_task", &json!({"result": "one"})), says("Done.")]);
+    let helper = json!({"match": {"overrideScope": "helper"},
+        "modelConfig": {"generateContentConfig": {"temperature": 0.3}}});
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/settings.json", &json!({"modelConfigs": {"customOverrides": [helper]}}).to_string());
+    sandbox.write("home/.castor/agents/helper.md", "---\nname: helper\ndescription: Helps.\n---\nYou help.");
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    let (answer, _) = client.call("session/prompt", params).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let temperatures: Vec<Value> =
+        (0..3).map(|at| body(&server, at)["generationConfig"]["temperature"].clone()).collect();
+    assert_eq!(temperatures[1], 0.3);
+    assert!(temperatures[0] != 0.3 && temperatures[2] != 0.3, "{temperatures:?}");
 }

@@ -190,7 +190,7 @@ pub fn tell_parent(state: &mut State, id: &SessionId, event: &AgentEvent) {
         EventKind::ToolRequest { .. }
         | EventKind::ToolResponse { .. }
         | EventKind::Usage { .. }
-        | EventKind::Error { fatal: false, .. } => true,
+        | EventKind::Error { .. } => true,
         _ => false,
     };
     if is_told {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use serde_saphyr::Spanned;
 
 use super::{
@@ -64,6 +64,7 @@ const LOCAL: &[&str] = &[
     "timeout_mins",
     "max_budget_usd",
     "workspace_directories",
+    "metadata",
 ];
 
 #[derive(Deserialize)]
@@ -71,6 +72,8 @@ struct NameKeys {
     name: Spanned<AgentName>,
     display_name: Option<Text>,
     description: Description,
+    #[serde(default)]
+    metadata: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -123,6 +126,8 @@ struct CompositeKeys {
     output_key: Option<Spanned<String>>,
     #[serde(default)]
     on_failure: OnFailure,
+    #[serde(default)]
+    metadata: Map<String, Value>,
 }
 
 const SERVER: &[&str] = &[
@@ -189,7 +194,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
 pub fn servers(yaml: &str) -> Option<Value> {
     let keys: ToolKeys = front_matter::read(yaml).ok()?;
     let server = |it: &ServerKeys| json!({ "command": it.command, "args": it.args, "env": it.env, "cwd": it.cwd, "url": it.url, "httpUrl": it.http_url });
-    let servers: serde_json::Map<String, Value> =
+    let servers: Map<String, Value> =
         keys.mcp_servers.iter().map(|(name, it)| (name.clone(), server(&it.value))).collect();
     Some(json!({ "mcpServers": servers }))
 }
@@ -259,7 +264,7 @@ fn local(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFau
             max_time_minutes: limits.timeout_mins.map(|it| it.0),
             max_budget_usd: limits.max_budget_usd.map(|it| it.0),
         },
-        ..AgentDescriptor::default()
+        metadata: own.metadata,
     };
     Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders, notes })
 }
@@ -308,6 +313,7 @@ fn composite(keys: CompositeKeys, kind: AgentKind) -> Result<Draft, FileFault> {
         executor: kind,
         capabilities: vec![AgentCapability::Elicitation, AgentCapability::Streaming, AgentCapability::Composition],
         sub_agents: stubs(agents.iter().map(String::as_str)),
+        metadata: keys.metadata,
         ..AgentDescriptor::default()
     };
     let rounds = if kind == AgentKind::Loop { MAX_ITERATIONS } else { 1 };

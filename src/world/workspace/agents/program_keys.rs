@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use serde_saphyr::Spanned;
 
 use super::{
@@ -36,6 +36,8 @@ struct ProgramKeys {
     readable: Vec<String>,
     #[serde(default)]
     workspace_directories: Vec<Text>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
     timeout_mins: Option<Amount>,
     max_budget_usd: Option<Amount>,
 }
@@ -65,6 +67,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
             max_time_minutes: keys.timeout_mins.map(|it| it.0),
             max_budget_usd: keys.max_budget_usd.map(|it| it.0),
         },
+        metadata: keys.metadata,
         ..AgentDescriptor::default()
     };
     let program = ProgramAgent {

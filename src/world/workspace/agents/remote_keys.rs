@@ -34,6 +34,8 @@ struct RemoteKeys {
     agent_card_json: Option<Spanned<String>>,
     auth: Option<Spanned<AuthKeys>>,
     timeout_mins: Option<Amount>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +89,7 @@ pub(super) fn read(yaml: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault
             max_time_minutes: Some(keys.timeout_mins.map_or(MAX_MINUTES, |it| it.0)),
             ..AgentConstraints::default()
         },
+        metadata: keys.metadata,
         ..AgentDescriptor::default()
     };
     let run = AgentRun::Peer(Box::new(PeerAgent::Remote(RemoteAgent { name, card, auth })));

@@ -135,10 +135,7 @@ fn files_of_castor_and_gemini_cli() {
             "4:8: should be a JSON schema with type: object and properties",
         ),
         ("---\nkind: acp\nname: a\ndescription: d\n---\n", "4:1: missing field `command`"),
-        (
-            "---\nname: a\ndescription: d\nworkspace_directories: src\n---\nT",
-            "4:24: invalid type: string \"src\", expected a sequence",
-        ),
+        ("---\nname: a\ndescription: d\nworkspace_directories: src\n---\nT", "4:24: expected sequence start"),
         (
             "---\nkind: acp\nname: a\ndescription: d\ncommand: x\nargs: [y]\nenv: {K: v}\nreadable: [~/z]\n---\n",
             "Acp a (d) peer=Program(ProgramAgent { line: \"x y\", env: [\"K\"], network: true, readable: [\"~/z\"] })",
