@@ -68,12 +68,12 @@ const LOCAL: &[&str] = &[
 ];
 
 #[derive(Deserialize)]
-struct NameKeys {
-    name: Spanned<AgentName>,
-    display_name: Option<Text>,
-    description: Description,
+pub(super) struct NameKeys {
+    pub name: Spanned<AgentName>,
+    pub display_name: Option<Text>,
+    pub description: Description,
     #[serde(default)]
-    metadata: Map<String, Value>,
+    pub metadata: Map<String, Value>,
 }
 
 #[derive(Deserialize)]

@@ -2,29 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Map, Value, json};
-use serde_saphyr::Spanned;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{
     ToolLookup,
-    front_matter::{self, FileFault},
-    keys::{Draft, checked_name},
-    values::{AgentName, Amount, Description, Text},
+    front_matter::{self, FileFault, KeyNames},
+    keys::{Draft, NameKeys, checked_name},
+    values::{Amount, Text},
 };
 use crate::base::{
     agent::{AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentRun},
     peer_agent::{PeerAgent, ProgramAgent},
 };
 
+/// Keys of such an agent: [`NameKeys`] and [`ProgramKeys`] have them.
+const PROGRAM: &[&str] = &[
+    "kind",
+    "name",
+    "display_name",
+    "description",
+    "command",
+    "args",
+    "env",
+    "network",
+    "readable",
+    "timeout_mins",
+    "max_budget_usd",
+    "workspace_directories",
+    "metadata",
+];
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ProgramKeys {
-    #[serde(rename = "kind")]
-    _kind: IgnoredAny,
-    name: Spanned<AgentName>,
-    display_name: Option<Text>,
-    description: Description,
     command: Text,
     #[serde(default)]
     args: Vec<String>,
@@ -36,8 +46,6 @@ struct ProgramKeys {
     readable: Vec<String>,
     #[serde(default)]
     workspace_directories: Vec<Text>,
-    #[serde(default)]
-    metadata: Map<String, Value>,
     timeout_mins: Option<Amount>,
     max_budget_usd: Option<Amount>,
 }
@@ -49,6 +57,8 @@ fn yes() -> bool {
 /// # Errors
 /// The first fault.
 pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault> {
+    front_matter::read::<KeyNames>(yaml)?.check(PROGRAM)?;
+    let own: NameKeys = front_matter::read(yaml)?;
     let keys: ProgramKeys = front_matter::read(yaml)?;
     let notes = match body.is_empty() {
         true => Vec::new(),
@@ -57,9 +67,9 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
         }
     };
     let descriptor = AgentDescriptor {
-        name: checked_name(&keys.name, tools)?,
-        display_name: keys.display_name.map(|it| it.0),
-        description: keys.description.0,
+        name: checked_name(&own.name, tools)?,
+        display_name: own.display_name.map(|it| it.0),
+        description: own.description.0,
         executor: AgentKind::Acp,
         capabilities: vec![AgentCapability::Streaming, AgentCapability::HostToolExecution],
         constraints: AgentConstraints {
@@ -67,7 +77,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
             max_time_minutes: keys.timeout_mins.map(|it| it.0),
             max_budget_usd: keys.max_budget_usd.map(|it| it.0),
         },
-        metadata: keys.metadata,
+        metadata: own.metadata,
         ..AgentDescriptor::default()
     };
     let program = ProgramAgent {
@@ -84,7 +94,8 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
 
 /// The program that a file would start, as settings would say it.
 pub fn program(yaml: &str) -> Option<Value> {
+    let own: NameKeys = front_matter::read(yaml).ok()?;
     let keys: ProgramKeys = front_matter::read(yaml).ok()?;
     let program = json!({ "command": keys.command.0, "args": keys.args, "env": keys.env });
-    Some(json!({ "agents": { keys.name.value.0: program } }))
+    Some(json!({ "agents": { own.name.value.0: program } }))
 }
