@@ -80,7 +80,7 @@ impl Sampling {
         let spent = chunks.iter().any(|it| matches!(it, Chunk::Report(PeerReport::Spent { .. })));
         let from = self.response.text().len();
         self.response.take_chunks(turn, cx.step, chunks);
-        if let Some(cause) = spent.then(|| limits::check_calls(turn, cx)).flatten() {
+        if let Some(cause) = spent.then(|| limits::check_spent(turn, cx)).flatten() {
             self.leave(cx.step);
             return Flow::End(cause);
         }

@@ -78,8 +78,6 @@ fn line(chunks: &[Chunk]) -> String {
                 set(&mut call, "id", id.as_deref());
                 response.push(part(json!({ "functionCall": call }), signature.as_deref()));
             }
-            // Only models are recorded.
-            Chunk::Report(_) => (),
             Chunk::Media { mime, data } => {
                 response.push(part(json!({ "inlineData": { "mimeType": mime, "data": data } }), None));
             }
