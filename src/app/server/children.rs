@@ -27,7 +27,7 @@ use crate::{
     base::{
         agent::{AgentResult, AgentRun, TerminateMode, failure_in_words},
         content::Part,
-        event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
+        event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
@@ -213,7 +213,7 @@ pub fn finish(
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);
     }
-    let ended = ChildState::Ended(end_reason(result.terminate_reason));
+    let ended = ChildState::Ended(result.terminate_reason.into());
     if let Some(link) = parent.as_ref().filter(|_| shows_sessions(state.client.as_ref())) {
         subagents::show_state(&link.session, id, ended, lines);
     }
@@ -225,16 +225,6 @@ pub fn finish(
     let output = ToolOutput { state: changes, ..output((agent, is_foreign), id, result, stats) };
     end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
-}
-
-fn end_reason(mode: TerminateMode) -> EndReason {
-    match mode {
-        TerminateMode::Goal => EndReason::Completed,
-        TerminateMode::Timeout => EndReason::MaxTime,
-        TerminateMode::MaxTurns => EndReason::MaxTurns,
-        TerminateMode::Aborted => EndReason::Aborted,
-        TerminateMode::Error | TerminateMode::ErrorNoCompleteTaskCall => EndReason::Failed,
-    }
 }
 
 fn shows_sessions(client: Option<&Client>) -> bool {

@@ -6,9 +6,11 @@ use jiff::tz::TimeZone;
 
 use super::{
     super::time,
+    agent_story::AgentStory,
     answer::{embed, longest_run},
+    call::{self, Call, CallContent, EndedCall},
     spending::Spending,
-    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker, Turn},
+    story::{self, Story, StoryItem, StorySpeaker, Turn},
     title::plain_title,
 };
 use crate::base::content::Part;
@@ -138,10 +140,13 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
         EndedCall::Exit(code) => format!("exit code {code}"),
         EndedCall::Failed(_) => "failed".to_owned(),
     };
-    let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
+    let answer = it.answer.as_ref().map(|it| format!(", {}", call::answer(it))).unwrap_or_default();
     let took = it.took_ms.filter(|it| *it >= 100).map(|it| format!(", {}", time::duration(it))).unwrap_or_default();
     let title: String = it.about().chars().take(MAX_TITLE).collect();
     line(out, format_args!("\n**Tool** {}: {} *({end}{answer}{took})*{mark}\n", span(it.name), span(&title)));
+    if let Some(agent) = &it.agent {
+        write_agent(agent, out);
+    }
     // Of a refused call the log has only words for the model.
     let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diff { .. }));
     match &it.content {
@@ -164,11 +169,32 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
     }
 }
 
+/// The story of a sub-agent, as a quotation within that of its call.
+fn write_agent(it: &AgentStory<'_>, out: &mut String) {
+    let mut inner = format!("**Agent** {} *({})*\n", span(it.name), it.facts().join(", "));
+    if let Some(story) = &it.story {
+        for (at, item) in story.items.iter().enumerate() {
+            write_item(item, story.mark(at), &mut inner);
+        }
+    }
+    if let Some(flaw) = it.flaw() {
+        line(&mut inner, format_args!("\n*{flaw}*"));
+    }
+    for it in inner.lines() {
+        line(out, format_args!("{}", format!("> {it}").trim_end()));
+    }
+    out.push('\n');
+}
+
 /// The arguments, and what came of them.
 fn write_result(it: &Call<'_>, text: &str, out: &mut String) {
-    fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+    // An agent's story begins with what it was asked.
+    let has_story = it.agent.as_ref().is_some_and(|it| it.story.is_some());
+    if !has_story {
+        fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+    }
     if !text.is_empty() {
-        out.push('\n');
+        out.push_str(if has_story { "" } else { "\n" });
         fence("", text, out);
     }
 }

@@ -1,5 +1,6 @@
 //! Session export as one HTML page. All text is escaped, no script can run in it, and it needs no other file.
 
+mod agent;
 mod call;
 mod code;
 mod diff;
@@ -178,7 +179,10 @@ impl Page<'_> {
         match item {
             StoryItem::Message { who, parts, .. } => write_message(*who, away, parts, out),
             StoryItem::Call(it) if it.is_plan() => (),
-            StoryItem::Call(it) => write_call(it, is_away, self.story.head.cwd, out),
+            StoryItem::Call(it) => match &it.agent {
+                Some(agent) => self.write_agent(it, agent, away, out),
+                None => write_call(it, is_away, self.story.head.cwd, out),
+            },
             StoryItem::Plan(tasks) => write_plan(tasks, away, out),
             StoryItem::Error(it) => put(out, format_args!("<p class=\"bad text{away}\">{}</p>\n", Text(it))),
             StoryItem::Note(it) => put(out, format_args!("<p class=\"note text{away}\">{}</p>\n", Text(it))),
