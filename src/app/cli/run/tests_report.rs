@@ -31,7 +31,7 @@ fn json_is_one_object() {
                 "tokens": null, "cost": null, "session_cost": null,
                 "context": {"used": 12, "size": 100},
                 "tool_calls": {"total": 1, "completed": 1, "failed": 0, "unasked": 0},
-                "changes": null,
+                "agents": [], "changes": null,
             },
         })
     );

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use unicode_width::UnicodeWidthStr;
+
 use super::{
     ViewOptions,
     agents::{AgentRun, AgentState, AgentTree},
@@ -19,6 +21,8 @@ const MIN_WORDS: usize = 18;
 /// A task in fewer columns says nothing.
 const MIN_TASK: usize = 12;
 const MAX_TASK: usize = 60;
+/// Columns before an activity, and before figures.
+const GAP: usize = 2;
 
 /// What a line needs beside the agent.
 pub struct AgentPlace<'a> {
@@ -30,7 +34,7 @@ pub struct AgentPlace<'a> {
 
 /// The agent's line, and below it those of all below it.
 pub fn tree(agents: &AgentTree, agent: &AgentRun, depth: usize, place: &AgentPlace<'_>) -> Vec<Line> {
-    let mut res = vec![line(agent, &agent.name, depth, place)];
+    let mut res = vec![line(agents, agent, &agent.name, depth, place)];
     for it in agents.below(&agent.session) {
         res.extend(tree(agents, it, depth + 1, place));
     }
@@ -57,7 +61,7 @@ pub fn ended(agents: &AgentTree, agent: &AgentRun, place: &AgentPlace<'_>) -> Ve
     }
     if !agent.is_told {
         let (path, depth) = place_in(agents, agent);
-        res.push((agent.session.clone(), line(agent, &path, depth, place)));
+        res.push((agent.session.clone(), line(agents, agent, &path, depth, place)));
     }
     res
 }
@@ -68,7 +72,7 @@ fn place_in(agents: &AgentTree, agent: &AgentRun) -> (String, usize) {
     (path, depth)
 }
 
-fn line(agent: &AgentRun, name: &str, depth: usize, place: &AgentPlace<'_>) -> Line {
+fn line(agents: &AgentTree, agent: &AgentRun, name: &str, depth: usize, place: &AgentPlace<'_>) -> Line {
     let (mark, color, state) = match agent.state {
         AgentState::Running => (place.spinner, Color::Cyan, ""),
         AgentState::Waiting => ("?", Color::Yellow, "waiting for you"),
@@ -79,6 +83,8 @@ fn line(agent: &AgentRun, name: &str, depth: usize, place: &AgentPlace<'_>) -> L
         AgentState::CutOff => ("✗", Color::Red, "interrupted"),
     };
     let words = match agent.state {
+        // The lines below say it.
+        AgentState::Running if agents.below(&agent.session).any(|it| !it.state.is_over()) => String::new(),
         AgentState::Running | AgentState::Waiting => agent.activity(&place.options.cwd),
         AgentState::Cancelled | AgentState::CutOff => String::new(),
         _ => agent.result.clone(),
@@ -88,10 +94,10 @@ fn line(agent: &AgentRun, name: &str, depth: usize, place: &AgentPlace<'_>) -> L
     line.push(name, Style::PLAIN);
     let figures = figures(agent, place.now, place.width.saturating_sub(line.width()));
     let room = place.width.saturating_sub(line.width() + figures.width());
-    let task = match state.is_empty() && words.is_empty() {
-        true => room,
-        false => room / 3,
-    };
+    let said = [state, words.as_str()].into_iter().filter(|it| !it.is_empty());
+    let said: usize = said.map(|it| GAP + it.width()).sum();
+    // A long activity or result leaves it a third.
+    let task = room.saturating_sub(said + GAP).max(room / 3);
     if !agent.task.is_empty() && task >= MIN_TASK {
         let task = clip(&Line::plain(&format!(": {}", agent.task)), task.min(MAX_TASK));
         line.spans.extend(task.spans);

@@ -313,10 +313,11 @@ impl AgentRun {
         self.terminate_reason = reason.map(|it| clean_line(it, MAX_NAME)).or(self.terminate_reason.take());
     }
 
-    /// castor's words around a failure are for the model above.
+    /// castor's words around a failure are for the model above; the mark of a heading is no word.
     fn set_result(&mut self, text: &str) {
         let frame = format!("Subagent '{}' failed. Error: ", self.name);
-        self.result = clean_line(&text::first_line(text.strip_prefix(&frame).unwrap_or(text), MAX_RESULT), MAX_RESULT);
+        let words = text.strip_prefix(&frame).unwrap_or(text).trim_start_matches(['#', ' ']);
+        self.result = clean_line(&text::first_line(words, MAX_RESULT), MAX_RESULT);
     }
 
     fn set_state(&mut self, state: AgentState, now: Duration) {
