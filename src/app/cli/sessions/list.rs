@@ -12,7 +12,7 @@ use super::{
     export::{AgentLogs, plain_title},
     ids::ShortIds,
     time,
-    tree::{self, AgentOutput},
+    tree::{self, ListedAgent},
 };
 use crate::{
     app::cli::{
@@ -76,7 +76,7 @@ struct SessionOutput<'a> {
     turns_are_all: bool,
     /// Its sub-agents, with `--tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    agents: Option<Vec<AgentOutput<'a>>>,
+    agents: Option<Vec<ListedAgent<'a>>>,
 }
 
 /// A session with what the table says of it.

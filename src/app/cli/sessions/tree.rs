@@ -22,7 +22,7 @@ const MAX_TASK: usize = 400;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AgentOutput<'a> {
+pub struct ListedAgent<'a> {
     session_id: &'a SessionId,
     agent: &'a str,
     task: Option<String>,
@@ -36,12 +36,12 @@ pub struct AgentOutput<'a> {
     cost: Option<Money>,
     /// Those that it started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    agents: Vec<AgentOutput<'a>>,
+    agents: Vec<ListedAgent<'a>>,
 }
 
 /// The agents that a session started, with those below them.
-pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId) -> Vec<AgentOutput<'a>> {
-    let output = |(id, it): (&'a SessionId, AgentStory<'a>)| AgentOutput {
+pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId) -> Vec<ListedAgent<'a>> {
+    let output = |(id, it): (&'a SessionId, AgentStory<'a>)| ListedAgent {
         session_id: id,
         agent: it.name,
         task: task(&it),

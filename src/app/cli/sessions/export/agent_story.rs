@@ -10,7 +10,7 @@ use super::{
 use crate::{
     base::{
         agent::TerminateMode,
-        event::EndReason,
+        event::{AgentEvent, EndReason, EventKind},
         ids::{CallId, SessionId},
         log::{Entry, Fact},
         money::Money,
@@ -20,6 +20,8 @@ use crate::{
 
 /// Stories within stories; castor's agents go less deep.
 const MAX_DEPTH: usize = 8;
+/// Shorter times are not worth saying.
+const MIN_MS: u64 = 100;
 const LOST: &str = "The log of the agent is missing or cannot be read.";
 const CUT_OFF: &str = "The log of the agent ends before its work does.";
 
@@ -123,6 +125,7 @@ impl<'a> AgentStory<'a> {
 
     fn set_log(&mut self, log: &[Entry], story: Option<Story<'a>>) {
         self.worked_ms = log.iter().map(|it| if let Fact::Worked { ms } = it.fact { ms } else { 0 }).sum();
+        self.has_escalated |= log.iter().any(has_escalated);
         self.end = story.as_ref().and_then(|it| it.end).or(self.end);
         self.story = story;
     }
@@ -150,7 +153,7 @@ impl<'a> AgentStory<'a> {
         let facts = [
             Some(self.end.map_or("no end is known", end_in_words).to_owned()),
             self.has_escalated.then(|| "ended the loop".to_owned()),
-            self.took_ms().map(time::duration),
+            self.took_ms().filter(|it| *it >= MIN_MS).map(time::duration),
             tokens,
             cost,
         ];
@@ -162,5 +165,14 @@ impl<'a> AgentStory<'a> {
         let turns = &self.story.as_ref()?.turns;
         let last: u64 = turns.iter().filter_map(|it| Some(it.ended_ms?.saturating_sub(it.at_ms))).sum();
         Some(if self.worked_ms > 0 { self.worked_ms } else { last }).filter(|it| *it > 0)
+    }
+}
+
+fn has_escalated(entry: &Entry) -> bool {
+    match &entry.fact {
+        Fact::Event { event: AgentEvent { kind: EventKind::AgentEnd { data: Some(data), .. }, .. } } => {
+            data.get("escalateReason").is_some()
+        }
+        _ => false,
     }
 }

@@ -98,7 +98,8 @@ fn team() -> Bed {
     main.write(&bed);
     let mut boss = log("session-team/boss-1", 1_100, Some(("boss", "session-team", "c1")));
     boss.asked("Plan.").spends(1_200, 0.125).starts("c9", "worker", "Do *it*.").hears("c9", "worker", "worked");
-    boss.spends(800, 0.125).ends("completed", json!({"result": "planned", "terminate_reason": "GOAL"})).worked(4_200);
+    let end = json!({"result": "planned", "terminate_reason": "GOAL", "escalateReason": "It is good."});
+    boss.spends(800, 0.125).ends("completed", end).worked(4_200);
     boss.write(&bed);
     let mut worker = log("session-team/worker-1", 1_200, Some(("worker", "session-team/boss-1", "c9")));
     worker.asked("Do *it*.").says("# Done\n\nIt is <i>done</i>.").ends("max_turns", Value::Null).write(&bed);
@@ -180,27 +181,27 @@ fn the_list_has_agents_as_a_tree() {
         --- 40
         ID      WHEN        TITLE
         n-team  just now    (no title)
-          ✓ boss  done · 4.2 s · 2.0k in, 20 ou…
+          ✓ boss  done · ended the loop · 4.2 s…
             ✗ worker  limit of model calls · 0.…
           ? scribe  no end is known  Write <scr…
         ion-a   2020-09-13  Greeting
         --- 80
         ID      WHEN         COST  MODEL  TURNS  TITLE
         n-team  just now    $0.50  m          1  (no title)
-          ✓ boss  done · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
+          ✓ boss  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
             ✗ worker  limit of model calls · 0.3 s  Do it.
           ? scribe  no end is known  Write <script>alert(1)</script> and </details>
         ion-a   2020-09-13      -  m          1  Greeting
         --- 120
         ID      WHEN         COST  MODEL  TURNS  TITLE
         n-team  just now    $0.50  m          1  (no title)
-          ✓ boss  done · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
+          ✓ boss  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25  Plan.
             ✗ worker  limit of model calls · 0.3 s  Do it.
           ? scribe  no end is known  Write <script>alert(1)</script> and </details>
         ion-a   2020-09-13      -  m          1  Greeting
         ^[1mID^[0m      ^[1mWHEN^[0m       ^[1mCOST^[0m  ^[1mMODEL^[0m  ^[1mTURNS^[0m  ^[1mTITLE^[0m
         ^[36mn-team^[0m  ^[2mjust now^[0m  $0.50  ^[2mm^[0m          1  ^[2m(no title)^[0m
-        ^[32m  ✓ ^[0mboss^[2m  done · 4.2 s · 2.0k in, 20 out · $0.25^[0m  Plan.
+        ^[32m  ✓ ^[0mboss^[2m  done · ended the loop · 4.2 s · 2.0k in, 20 out · $0.25^[0m  Plan.
         ^[31m    ✗ ^[0mworker^[2m  limit of model calls · 0.3 s^[0m  Do it.
         ^[33m  ? ^[0mscribe^[2m  no end is known^[0m  Write <script>alert(1)</script> and </details>
         ^[2m… 1 more: -n 0 shows all^[0m
