@@ -98,18 +98,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
-    let thread = Some(ThreadId::from(thread));
-    let origin = SessionOrigin {
-        session: id.clone(),
-        cwd,
-        roots,
-        mode,
-        model,
-        principal,
-        child_of: Some(child_of.clone()),
-        thread,
-        user: None,
-    };
+    let (link_above, thread) = (child_of.clone(), Some(ThreadId::from(thread)));
+    let (session, child_of) = (id.clone(), Some(child_of));
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
     session.inherit(grants, above, now, &mut out);
@@ -117,7 +108,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         true => {
             let about = (agent.as_str(), prompt.as_str());
             let mut lines = Vec::new();
-            subagents::announce(&child_of, &id, about, &mut lines);
+            subagents::announce(&link_above, &id, about, &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }

@@ -189,7 +189,7 @@ impl From<&AgentRun> for AgentOutput {
             name: it.name.clone(),
             session_id: it.session.clone(),
             parent: it.parent.clone(),
-            terminate_reason: it.terminate_reason.clone().or_else(|| usual.map(str::to_owned)),
+            terminate_reason: it.outcome.reason.clone().or_else(|| usual.map(str::to_owned)),
             requests: it.spent.requests,
             tokens: it.spent.tokens,
             cost: it.spent.cost.map(|amount| Cost { amount, currency: "USD".to_owned() }),

@@ -87,7 +87,7 @@ fn line(agents: &AgentTree, agent: &AgentRun, name: &str, depth: usize, place: &
         AgentState::Running if agents.below(&agent.session).any(|it| !it.state.is_over()) => String::new(),
         AgentState::Running | AgentState::Waiting => agent.activity(&place.options.cwd),
         AgentState::Cancelled | AgentState::CutOff => String::new(),
-        _ => agent.result.clone(),
+        _ => agent.outcome.result.clone(),
     };
     let indent = " ".repeat(depth * INDENT);
     let mut line = Line::new(&format!("{indent}{mark} "), Style::color(color));

@@ -8,7 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{call::CallView, text_block, thought::ThoughtView};
-use crate::{app::cli::terminal_text::clean_line, base::text};
+use crate::{
+    app::cli::terminal_text::clean_line,
+    base::{agent::COMPLETE_TASK, text},
+};
 
 const MAX_NAME: usize = 60;
 const MAX_TASK: usize = 200;
@@ -16,8 +19,6 @@ const MAX_TASK: usize = 200;
 const MAX_RESULT: usize = 200;
 /// Between the names of agents that are below each other.
 const BELOW: &str = " › ";
-/// The tool by which castor's agents end.
-const COMPLETE_TASK: &str = "complete_task";
 
 #[derive(Debug, Default)]
 pub struct AgentTree {
@@ -37,19 +38,30 @@ pub struct AgentRun {
     pub task: String,
     pub state: AgentState,
     pub spent: AgentSpending,
-    /// In the words of the agent above: `GOAL`, `TIMEOUT`, …
-    pub terminate_reason: Option<String>,
-    /// The first line of what came of it.
-    pub result: String,
+    pub outcome: AgentOutcome,
     /// Its end was written, where lines only grow.
     pub is_told: bool,
     activity: Activity,
+    clock: RunClock,
+    /// Context and cost as they were told last: the same figures again are no request.
+    last_usage: Value,
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct AgentOutcome {
+    /// In the words of the agent above: `GOAL`, `TIMEOUT`, …
+    pub reason: Option<String>,
+    /// Its first line.
+    pub result: String,
+}
+
+#[derive(Debug, Default)]
+struct RunClock {
     started: Duration,
     ended: Option<Duration>,
     waits_since: Option<Duration>,
     waited: Duration,
-    /// Context and cost as they were told last: the same figures again are no request.
-    last_usage: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,14 +226,10 @@ impl AgentRun {
             task: String::new(),
             state: AgentState::Running,
             spent: AgentSpending::default(),
-            terminate_reason: None,
-            result: String::new(),
+            outcome: AgentOutcome::default(),
             is_told: false,
             activity: Activity::Nothing,
-            started: now,
-            ended: None,
-            waits_since: None,
-            waited: Duration::ZERO,
+            clock: RunClock { started: now, ..RunClock::default() },
             last_usage: Value::Null,
         }
     }
@@ -240,9 +248,10 @@ impl AgentRun {
 
     /// How long it worked: the time in which the user was asked is none of its own.
     pub fn took(&self, now: Duration) -> Duration {
-        let now = self.ended.unwrap_or(now);
-        let waits = self.waits_since.map_or(Duration::ZERO, |it| now.saturating_sub(it));
-        now.saturating_sub(self.started + self.waited + waits)
+        let RunClock { started, ended, waits_since, waited } = self.clock;
+        let now = ended.unwrap_or(now);
+        let waits = waits_since.map_or(Duration::ZERO, |it| now.saturating_sub(it));
+        now.saturating_sub(started + waited + waits)
     }
 
     /// What it does, in words; empty before it did anything.
@@ -310,22 +319,23 @@ impl AgentRun {
         spent.tool_calls = number("toolCalls").unwrap_or(spent.tool_calls);
         spent.cost = output.get("cost").and_then(Value::as_f64).or(spent.cost);
         let reason = output.get("terminateReason").and_then(Value::as_str);
-        self.terminate_reason = reason.map(|it| clean_line(it, MAX_NAME)).or(self.terminate_reason.take());
+        self.outcome.reason = reason.map(|it| clean_line(it, MAX_NAME)).or(self.outcome.reason.take());
     }
 
     /// castor's words around a failure are for the model above; the mark of a heading is no word.
     fn set_result(&mut self, text: &str) {
         let frame = format!("Subagent '{}' failed. Error: ", self.name);
         let words = text.strip_prefix(&frame).unwrap_or(text).trim_start_matches(['#', ' ']);
-        self.result = clean_line(&text::first_line(words, MAX_RESULT), MAX_RESULT);
+        self.outcome.result = clean_line(&text::first_line(words, MAX_RESULT), MAX_RESULT);
     }
 
     fn set_state(&mut self, state: AgentState, now: Duration) {
-        if let Some(since) = self.waits_since.take() {
-            self.waited += now.saturating_sub(since);
+        let clock = &mut self.clock;
+        if let Some(since) = clock.waits_since.take() {
+            clock.waited += now.saturating_sub(since);
         }
-        self.waits_since = (state == AgentState::Waiting).then_some(now);
-        self.ended = state.is_over().then_some(self.ended.unwrap_or(now));
+        clock.waits_since = (state == AgentState::Waiting).then_some(now);
+        clock.ended = state.is_over().then_some(clock.ended.unwrap_or(now));
         self.state = state;
     }
 }
