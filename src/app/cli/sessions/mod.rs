@@ -22,7 +22,7 @@ use self::{
 use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, terminal_text};
 use crate::{
     app::{
-        cli::sessions::export::{AgentLogs, Story},
+        cli::sessions::export::{AgentLogs, ExportedStory, Story},
         model::chosen_model::DEFAULT_MODEL,
         server::sessions::new_id,
     },
@@ -337,7 +337,8 @@ fn export(
     let id = find(context, id)?;
     let entries = context.store.read(&id)?;
     let agents = AgentLogs::read(context.store, &entries);
-    let story = Story::with_agents(&entries, &agents).ok_or(StoreError::NotFound { id })?;
+    let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+    let exported = ExportedStory::new(&story, &agents);
     let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
     let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
         Ok(format) => Ok(format),
@@ -346,8 +347,8 @@ fn export(
         ))),
     });
     let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
-        Format::Md => export::markdown(&story, &context.look.zone),
-        Format::Html => export::html(&story, &context.look.zone),
+        Format::Md => export::markdown(exported, &context.look.zone),
+        Format::Html => export::html(exported, &context.look.zone),
         Format::Json => export::json(&story, &entries, &agents),
     };
     match to {

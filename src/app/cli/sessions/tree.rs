@@ -43,9 +43,9 @@ pub struct ListedAgent<'a> {
 pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId) -> Vec<ListedAgent<'a>> {
     let output = |(id, it): (&'a SessionId, AgentStory<'a>)| ListedAgent {
         session_id: id,
-        agent: it.name,
+        agent: it.facts.name,
         task: task(&it),
-        end: it.end,
+        end: it.facts.end,
         took_ms: it.took_ms(),
         tokens: it.story.as_ref().map_or(0, |it| it.head.spent.usage.total),
         cost: it.story.as_ref().and_then(|it| it.head.spent.cost),
@@ -65,14 +65,14 @@ pub fn lines(logs: &AgentLogs, session: &SessionId, depth: usize, width: usize) 
 }
 
 fn line(it: &AgentStory<'_>, depth: usize) -> Line {
-    let (mark, color) = match it.end {
+    let (mark, color) = match it.facts.end {
         None => ("?", Color::Yellow),
         Some(EndReason::Completed) => ("✓", Color::Green),
         Some(_) => ("✗", Color::Red),
     };
     let mut line = Line::new(&format!("{}{mark} ", " ".repeat(INDENT * (depth + 1))), Style::color(color));
-    line.push(&clean_line(it.name, MAX_NAME), Style::PLAIN);
-    line.push(&format!("  {}", it.facts().join(" · ")), Style::DIM);
+    line.push(&clean_line(it.facts.name, MAX_NAME), Style::PLAIN);
+    line.push(&format!("  {}", it.in_words().join(" · ")), Style::DIM);
     if let Some(task) = task(it) {
         line.push(&format!("  {}", clean_line(&task, MAX_TASK)), Style::PLAIN);
     }

@@ -1,16 +1,14 @@
 //! The run of a sub-agent in the story of the session that started it: its own story, how it ended, and what it took.
 
-use serde_json::Value;
-
 use super::{
     super::time,
+    call::{AgentFacts, Call},
     spending::{compact, grouped},
     story::{Story, end_in_words},
 };
 use crate::{
     base::{
-        agent::TerminateMode,
-        event::{AgentEvent, EndReason, EventKind},
+        event::{AgentEvent, EventKind},
         ids::{CallId, SessionId},
         log::{Entry, Fact},
         money::Money,
@@ -29,18 +27,20 @@ const CUT_OFF: &str = "The log of the agent ends before its work does.";
 #[derive(Clone, Debug, Default)]
 pub struct AgentLogs(Vec<Vec<Entry>>);
 
+/// A story as a part of an export.
+#[derive(Clone, Copy)]
+pub struct ExportedStory<'a> {
+    pub story: &'a Story<'a>,
+    logs: &'a AgentLogs,
+    /// So many others are around it.
+    depth: usize,
+}
+
 #[derive(Clone, Debug)]
 pub struct AgentStory<'a> {
-    pub name: &'a str,
+    pub facts: AgentFacts<'a>,
     /// `None`: there is no log.
     pub story: Option<Story<'a>>,
-    /// `None`: neither its log nor its call says it.
-    pub end: Option<EndReason>,
-    /// It ended the loop that it worked in.
-    pub has_escalated: bool,
-    /// What its call says that it took, where there is no log.
-    tokens: Option<u64>,
-    cost: Option<Money>,
     worked_ms: u64,
 }
 
@@ -68,9 +68,8 @@ impl AgentLogs {
     pub fn below<'a>(&'a self, session: &SessionId) -> Vec<(&'a SessionId, AgentStory<'a>)> {
         let run = |log: &'a Vec<Entry>| match &log.first()?.fact {
             Fact::Created { child_of: Some(it), session: id, principal, .. } if it.session == *session => {
-                let mut res = AgentStory::new(principal.agent().unwrap_or_default());
-                res.set_log(log, Story::new(log));
-                Some((log.first()?.at, id, res))
+                let name = principal.agent().unwrap_or_default();
+                Some((log.first()?.at, id, AgentStory::new(AgentFacts::new(name), Some(log))))
             }
             _ => None,
         };
@@ -92,42 +91,36 @@ impl AgentLogs {
     }
 }
 
+impl<'a> ExportedStory<'a> {
+    pub fn new(story: &'a Story<'a>, logs: &'a AgentLogs) -> Self {
+        Self { story, logs, depth: 0 }
+    }
+
+    /// The same of an agent's story in it.
+    pub fn inner<'b>(&self, story: &'b Story<'b>) -> ExportedStory<'b>
+    where
+        'a: 'b,
+    {
+        ExportedStory { story, logs: self.logs, depth: self.depth + 1 }
+    }
+
+    /// The agent that a call started; `None`: it started none.
+    pub fn agent(&self, call: &Call<'a>) -> Option<AgentStory<'a>> {
+        let sessions = [Some(self.story.head.id), self.story.head.parent];
+        let found = self.logs.of_call(sessions, call.id).filter(|_| self.depth < MAX_DEPTH);
+        let facts = call.run.as_deref().cloned().or_else(|| Some(AgentFacts::new(found?.1)))?;
+        Some(AgentStory::new(facts, found.map(|it| it.0)))
+    }
+}
+
 impl<'a> AgentStory<'a> {
-    pub fn new(name: &'a str) -> Self {
-        Self { name, story: None, end: None, has_escalated: false, tokens: None, cost: None, worked_ms: 0 }
-    }
-
-    /// What the result of a call says of the agent that it started; `None`: it started none.
-    pub fn from_result(data: &'a Value) -> Option<Self> {
-        let member = |name: &str| data.get(name).cloned().unwrap_or_default();
-        let mode: TerminateMode = serde_json::from_value(member("terminateReason")).ok()?;
-        Some(Self {
-            end: Some(mode.into()),
-            has_escalated: data.get("escalateReason").is_some(),
-            tokens: data.get("tokens").and_then(Value::as_u64),
-            cost: serde_json::from_value(member("cost")).ok(),
-            ..Self::new(data.get("agent")?.as_str()?)
-        })
-    }
-
-    /// The same with the agent's log, if there is one. `depth`: of the session that started it.
-    pub fn with_log(
-        found: Option<Self>,
-        logs: &'a AgentLogs,
-        (sessions, call): ([Option<&SessionId>; 2], &CallId),
-        depth: usize,
-    ) -> Option<Self> {
-        let Some((log, name)) = logs.of_call(sessions, call).filter(|_| depth < MAX_DEPTH) else { return found };
-        let mut res = found.unwrap_or(Self::new(name));
-        res.set_log(log, Story::nested(log, logs, depth + 1));
-        Some(res)
-    }
-
-    fn set_log(&mut self, log: &[Entry], story: Option<Story<'a>>) {
-        self.worked_ms = log.iter().map(|it| if let Fact::Worked { ms } = it.fact { ms } else { 0 }).sum();
-        self.has_escalated |= log.iter().any(has_escalated);
-        self.end = story.as_ref().and_then(|it| it.end).or(self.end);
-        self.story = story;
+    fn new(facts: AgentFacts<'a>, log: Option<&'a [Entry]>) -> Self {
+        let story = log.and_then(Story::new);
+        let entries = || log.into_iter().flatten();
+        let end = story.as_ref().and_then(|it| it.end).or(facts.end);
+        let has_escalated = facts.has_escalated || entries().any(has_escalated);
+        let worked_ms = entries().map(|it| if let Fact::Worked { ms } = it.fact { ms } else { 0 }).sum();
+        Self { facts: AgentFacts { end, has_escalated, ..facts }, story, worked_ms }
     }
 
     /// What of it the export does not have.
@@ -140,19 +133,19 @@ impl<'a> AgentStory<'a> {
     }
 
     /// Its end, time, tokens and cost, in words.
-    pub fn facts(&self) -> Vec<String> {
+    pub fn in_words(&self) -> Vec<String> {
         let spent = self.story.as_ref().map(|it| &it.head.spent);
         let tokens = match spent {
             Some(it) if it.usage.input + it.output() > 0 => {
                 Some(format!("{} in, {} out", compact(it.usage.input), compact(it.output())))
             }
             Some(_) => None,
-            None => self.tokens.map(|it| format!("{} tokens", grouped(it))),
+            None => self.facts.tokens.map(|it| format!("{} tokens", grouped(it))),
         };
-        let cost = spent.map_or_else(|| self.cost.map(Money::in_words), |it| it.cost_in_words());
+        let cost = spent.map_or_else(|| self.facts.cost.map(Money::in_words), |it| it.cost_in_words());
         let facts = [
-            Some(self.end.map_or("no end is known", end_in_words).to_owned()),
-            self.has_escalated.then(|| "ended the loop".to_owned()),
+            Some(self.facts.end.map_or("no end is known", end_in_words).to_owned()),
+            self.facts.has_escalated.then(|| "ended the loop".to_owned()),
             self.took_ms().filter(|it| *it >= MIN_MS).map(time::duration),
             tokens,
             cost,

@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use super::agent_story::AgentStory;
 use crate::{
     base::{
+        agent::TerminateMode,
         content::{Part, joined_text},
-        event::{ToolDisplay, ToolProgress},
+        event::{EndReason, ToolDisplay, ToolProgress},
+        ids::CallId,
         log::Answer,
+        money::Money,
         path::AbsPath,
         tool::{Display, ToolError, ToolKind},
     },
@@ -16,6 +18,7 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
+    pub id: &'a CallId,
     pub name: &'a str,
     pub title: &'a str,
     pub kind: ToolKind,
@@ -30,8 +33,20 @@ pub struct Call<'a> {
     /// From its start to its end, where both are known.
     pub took_ms: Option<u64>,
     pub started_ms: Option<u64>,
-    /// The run of a sub-agent that it started.
-    pub agent: Option<Box<AgentStory<'a>>>,
+    /// It started a sub-agent.
+    pub run: Option<Box<AgentFacts<'a>>>,
+}
+
+/// What a call says of the sub-agent that it started.
+#[derive(Clone, Debug)]
+pub struct AgentFacts<'a> {
+    pub name: &'a str,
+    /// `None`: nothing is known of it.
+    pub end: Option<EndReason>,
+    /// It ended the loop that it worked in.
+    pub has_escalated: bool,
+    pub tokens: Option<u64>,
+    pub cost: Option<Money>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +67,9 @@ pub enum CallContent<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub fn new(name: &'a str, args: &'a Value, display: &'a ToolDisplay) -> Self {
+    pub fn new(id: &'a CallId, (name, args): (&'a str, &'a Value), display: &'a ToolDisplay) -> Self {
         Self {
+            id,
             name,
             title: &display.title,
             kind: display.kind,
@@ -64,7 +80,7 @@ impl<'a> Call<'a> {
             answer: None,
             took_ms: None,
             started_ms: None,
-            agent: None,
+            run: None,
         }
     }
 
@@ -99,6 +115,25 @@ impl<'a> Call<'a> {
     }
 }
 
+impl<'a> AgentFacts<'a> {
+    pub fn new(name: &'a str) -> Self {
+        Self { name, end: None, has_escalated: false, tokens: None, cost: None }
+    }
+
+    /// Of the result of a call; `None`: it started no agent.
+    pub fn from_result(data: &'a Value) -> Option<Self> {
+        let member = |name: &str| data.get(name).cloned().unwrap_or_default();
+        let mode: TerminateMode = serde_json::from_value(member("terminateReason")).ok()?;
+        Some(Self {
+            name: data.get("agent")?.as_str()?,
+            end: Some(mode.into()),
+            has_escalated: data.get("escalateReason").is_some(),
+            tokens: data.get("tokens").and_then(Value::as_u64),
+            cost: serde_json::from_value(member("cost")).ok(),
+        })
+    }
+}
+
 pub fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
     if let ToolProgress::Started { .. } = update {
         call.started_ms = Some(at_ms);
@@ -109,8 +144,8 @@ pub fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
         }
         ToolProgress::Proposed { display } => call.content = Some(call_content(display)),
         ToolProgress::Printed { text } => call.output.push_str(text),
-        ToolProgress::Activity { activity } if call.agent.is_none() => {
-            call.agent = Some(Box::new(AgentStory::new(&activity.agent_name)));
+        ToolProgress::Activity { activity } if call.run.is_none() => {
+            call.run = Some(Box::new(AgentFacts::new(&activity.agent_name)));
         }
         _ => (),
     }

@@ -9,7 +9,7 @@ mod spending;
 mod story;
 mod title;
 
-pub use agent_story::{AgentLogs, AgentStory};
+pub use agent_story::{AgentLogs, AgentStory, ExportedStory};
 pub use call::EndedCall;
 pub use html::html;
 pub use markdown::markdown;

@@ -8,8 +8,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    agent_story::{AgentLogs, AgentStory},
-    call::{Call, CallContent, EndedCall, output_of, progress},
+    call::{AgentFacts, Call, CallContent, EndedCall, output_of, progress},
     spending::Spending,
 };
 use crate::{
@@ -105,20 +104,6 @@ pub enum StoryItem<'a> {
 impl<'a> Story<'a> {
     /// `None` unless the facts begin as a log does.
     pub fn new(entries: &'a [Entry]) -> Option<Self> {
-        Self::build(entries, None)
-    }
-
-    /// With the stories of its sub-agents.
-    pub fn with_agents(entries: &'a [Entry], logs: &'a AgentLogs) -> Option<Self> {
-        Self::nested(entries, logs, 0)
-    }
-
-    /// The same within `depth` others.
-    pub(super) fn nested(entries: &'a [Entry], logs: &'a AgentLogs, depth: usize) -> Option<Self> {
-        Self::build(entries, Some((logs, depth)))
-    }
-
-    fn build(entries: &'a [Entry], agents: Option<(&'a AgentLogs, usize)>) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
         let Fact::Created { session, cwd, mode, model, parent, .. } = &first.fact else { return None };
         let head = StoryHead {
@@ -146,9 +131,6 @@ impl<'a> Story<'a> {
             }
         }
         teller.count_diffs();
-        if let Some((logs, depth)) = agents {
-            teller.add_agents(logs, depth);
-        }
         Some(teller.story)
     }
 
@@ -253,7 +235,7 @@ impl<'a> StoryBuilder<'a> {
                 if name == TODO_TOOL {
                     self.todos = Some(args);
                 }
-                self.story.items.push(StoryItem::Call(Box::new(Call::new(name, args, display))));
+                self.story.items.push(StoryItem::Call(Box::new(Call::new(request_id, (name, args), display))));
             }
             EventKind::ToolUpdate { request_id, update } => {
                 if let Some(call) = self.call(request_id) {
@@ -263,7 +245,7 @@ impl<'a> StoryBuilder<'a> {
             EventKind::ToolResponse { request_id, content, display, error, data, .. } => {
                 if let Some(call) = self.call(request_id) {
                     call.end(at_ms, output_of(content, error.as_ref()), display.as_ref(), error.as_ref());
-                    call.agent = AgentStory::from_result(data).map(Box::new).or(call.agent.take());
+                    call.run = AgentFacts::from_result(data).map(Box::new).or(call.run.take());
                 }
             }
             EventKind::Usage { usage, cost, .. } => {
@@ -333,16 +315,6 @@ impl<'a> StoryBuilder<'a> {
         }
         for (path, turn, lines) in found {
             self.count(&path, turn, lines);
-        }
-    }
-
-    fn add_agents(&mut self, logs: &'a AgentLogs, depth: usize) {
-        let sessions = [Some(self.story.head.id), self.story.head.parent];
-        for (id, place) in &self.calls {
-            if let Some(StoryItem::Call(call)) = self.story.items.get_mut(place.item) {
-                let found = call.agent.take().map(|it| *it);
-                call.agent = AgentStory::with_log(found, logs, (sessions, *id), depth).map(Box::new);
-            }
         }
     }
 

@@ -4,17 +4,17 @@ use expect_test::expect_file;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{AgentLogs, EndedCall, Story, StoryItem, json as to_json};
+use super::{AgentLogs, EndedCall, ExportedStory, Story, StoryItem, json as to_json};
 use crate::base::log::Entry;
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\n```\n</pre></div>-->]]>\n````\n<!-- \u{1b}[31m";
 
 fn html(story: &Story<'_>) -> String {
-    super::html(story, &TimeZone::UTC)
+    super::html(ExportedStory::new(story, &AgentLogs::default()), &TimeZone::UTC)
 }
 
 fn markdown(story: &Story<'_>) -> String {
-    super::markdown(story, &TimeZone::UTC)
+    super::markdown(ExportedStory::new(story, &AgentLogs::default()), &TimeZone::UTC)
 }
 
 /// A log with `text` wherever a text can stand.

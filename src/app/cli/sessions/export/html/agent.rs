@@ -11,10 +11,10 @@ impl Page<'_> {
     pub fn write_agent(&self, it: &Call<'_>, agent: &AgentStory<'_>, away: &str, out: &mut String) {
         put(out, format_args!("<details class=\"call run{away}\">\n<summary>"));
         write_heading(it, it.about(), "", out);
-        put(out, format_args!("<br><b>{}</b> <small>{}</small>", Text(agent.name), agent.facts().join(" · ")));
+        put(out, format_args!("<br><b>{}</b> <small>{}</small>", Text(agent.facts.name), agent.in_words().join(" · ")));
         out.push_str("</summary>\n<div>\n");
         if let Some(story) = &agent.story {
-            let page = Page { story, zone: self.zone };
+            let page = Page { exported: self.exported.inner(story), zone: self.zone };
             for (at, item) in story.items.iter().enumerate() {
                 page.write_item(at, item, out);
             }
