@@ -200,7 +200,7 @@ fn describe<'a>(it: &'a ListedSession, short: &'a ShortIds) -> SessionOutput<'a>
         cost: details.cost,
         turns: details.prompts.len(),
         turns_are_all: !details.is_partial,
-        agents: agents.as_ref().map(|it| tree::outputs(it, &summary.id)),
+        agents: agents.as_ref().map(|it| tree::outputs(it, &summary.id, 0)),
     }
 }
 

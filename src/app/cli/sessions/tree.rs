@@ -17,6 +17,8 @@ use crate::{
 
 /// Columns by which an agent stands to the right of the one above it.
 const INDENT: usize = 2;
+/// castor's agents go less deep; a log that was tampered with may be below itself.
+const MAX_DEPTH: usize = 8;
 const MAX_NAME: usize = 60;
 const MAX_TASK: usize = 400;
 
@@ -40,7 +42,7 @@ pub struct ListedAgent<'a> {
 }
 
 /// The agents that a session started, with those below them.
-pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId) -> Vec<ListedAgent<'a>> {
+pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId, depth: usize) -> Vec<ListedAgent<'a>> {
     let output = |(id, it): (&'a SessionId, AgentStory<'a>)| ListedAgent {
         session_id: id,
         agent: it.facts.name,
@@ -49,14 +51,18 @@ pub fn outputs<'a>(logs: &'a AgentLogs, session: &SessionId) -> Vec<ListedAgent<
         took_ms: it.took_ms(),
         tokens: it.story.as_ref().map_or(0, |it| it.head.spent.usage.total),
         cost: it.story.as_ref().and_then(|it| it.head.spent.cost),
-        agents: outputs(logs, id),
+        agents: outputs(logs, id, depth + 1),
     };
-    logs.below(session).into_iter().map(output).collect()
+    let agents = if depth < MAX_DEPTH { logs.below(session) } else { Vec::new() };
+    agents.into_iter().map(output).collect()
 }
 
 /// The same as lines.
 pub fn lines(logs: &AgentLogs, session: &SessionId, depth: usize, width: usize) -> Vec<Line> {
     let mut res = Vec::new();
+    if depth == MAX_DEPTH {
+        return res;
+    }
     for (id, agent) in logs.below(session) {
         res.push(clip(&line(&agent, depth), width));
         res.extend(lines(logs, id, depth + 1, width));

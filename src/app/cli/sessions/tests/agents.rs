@@ -158,6 +158,12 @@ fn stories_in_themselves_end() {
     it.asked("Again.").starts("c", "a", "Again.").hears("c", "a", "r").write(&bed);
     let text = bed.castor(&["export", "session-x/a-1"]).unwrap();
     assert!(text.contains("is missing or cannot be read") && text.len() < 10_000, "{text}");
+    bed.log("session-x", &bed.cwd());
+    it.lines[0]["session"] = json!("session-x");
+    it.lines[0]["child_of"]["session"] = json!("session-x");
+    it.write(&bed);
+    assert_eq!(bed.castor(&["list", "--tree"]).unwrap().matches("? a  ").count(), 8);
+    assert_eq!(bed.castor(&["list", "--tree", "--json"]).unwrap().matches("\"agent\":\"a\"").count(), 8);
 }
 
 #[test]
