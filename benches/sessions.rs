@@ -28,8 +28,10 @@ fn main() {
     say("open and close one", || drop(store.open(&id)));
     say("read one", || drop(store.read(&id)));
     let Some(story) = Story::new(&entries) else { return };
-    say("export one as Markdown", || drop(export::markdown(&story, &jiff::tz::TimeZone::UTC)));
-    say("export one as HTML", || drop(export::html(&story, &jiff::tz::TimeZone::UTC)));
+    let agents = export::AgentLogs::read(&store, &entries);
+    let exported = export::ExportedStory::new(&story, &agents);
+    say("export one as Markdown", || drop(export::markdown(exported, &jiff::tz::TimeZone::UTC)));
+    say("export one as HTML", || drop(export::html(exported, &jiff::tz::TimeZone::UTC)));
 }
 
 fn facts(lines: &str) -> Vec<Entry> {

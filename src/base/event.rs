@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::{
-    agent::AgentResult,
+    agent::{AgentResult, TerminateMode},
     content::Part,
     ids::{AgentId, CallId, MessageId, SessionId, StreamId, ThreadId},
     iso_time,
@@ -329,6 +329,18 @@ pub enum EndReason {
     MaxBudget,
     MaxTime,
     Refusal,
+}
+
+impl From<TerminateMode> for EndReason {
+    fn from(it: TerminateMode) -> Self {
+        match it {
+            TerminateMode::Goal => Self::Completed,
+            TerminateMode::Timeout => Self::MaxTime,
+            TerminateMode::MaxTurns => Self::MaxTurns,
+            TerminateMode::Aborted => Self::Aborted,
+            TerminateMode::Error | TerminateMode::ErrorNoCompleteTaskCall => Self::Failed,
+        }
+    }
 }
 
 /// The end of a prompt, for the client.

@@ -28,7 +28,7 @@ use crate::{
     base::{
         agent::{AgentResult, AgentRun, TerminateMode, failure_in_words},
         content::Part,
-        event::{AgentEvent, EndReason, EventKind, NOTICE, PromptOutcome, ToolProgress},
+        event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
         money::Money,
@@ -100,9 +100,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
-    let (child_of, thread) = (Some(child_of), Some(ThreadId::from(thread)));
-    let origin =
-        SessionOrigin { session: id.clone(), cwd, roots, mode, model, principal, child_of, thread, user: None };
+    let (link_above, thread) = (child_of.clone(), Some(ThreadId::from(thread)));
+    let (session, child_of) = (id.clone(), Some(child_of));
+    let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, Arc::new(spec), now, &mut out);
     session.inherit(grants, above, now, &mut out);
@@ -110,7 +110,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         true => {
             let about = (agent.as_str(), prompt.as_str());
             let mut lines = Vec::new();
-            subagents::announce(&link.session, &id, about, &mut lines);
+            subagents::announce(&link_above, &id, about, &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
@@ -219,7 +219,7 @@ pub fn finish(
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);
     }
-    let ended = ChildState::Ended(end_reason(result.terminate_reason));
+    let ended = ChildState::Ended(result.terminate_reason.into());
     if let Some(link) = parent.as_ref().filter(|_| shows_sessions(state.client.as_ref())) {
         subagents::show_state(&link.session, id, ended, lines);
     }
@@ -231,16 +231,6 @@ pub fn finish(
     let output = ToolOutput { state: changes, ..output((agent, is_foreign), id, result, stats) };
     end_call(&mut state.tasks, state.sessions.get(&parent), (effect, run), output);
     note_waiting(state, &parent, lines);
-}
-
-fn end_reason(mode: TerminateMode) -> EndReason {
-    match mode {
-        TerminateMode::Goal => EndReason::Completed,
-        TerminateMode::Timeout => EndReason::MaxTime,
-        TerminateMode::MaxTurns => EndReason::MaxTurns,
-        TerminateMode::Aborted => EndReason::Aborted,
-        TerminateMode::Error | TerminateMode::ErrorNoCompleteTaskCall => EndReason::Failed,
-    }
 }
 
 fn shows_sessions(client: Option<&Client>) -> bool {

@@ -10,14 +10,14 @@ use crate::base::{
     content::joined_text,
     event::{EventKind, Speaker},
     ids::{CallId, SessionId},
-    log::{Decision, Entry, Fact},
+    log::{ChildLink, Decision, Entry, Fact},
     rewind,
 };
 
 /// A sub-agent of which the log is replayed.
 struct Child {
     id: SessionId,
-    parent: SessionId,
+    from: ChildLink,
     /// Agents above it, without that of the session.
     n_above: usize,
     agent: String,
@@ -36,7 +36,7 @@ impl SessionView {
         let mut found: Vec<Child> = Vec::new();
         for log in children {
             let Some(mut child) = self.child_of(log, &calls) else { continue };
-            child.n_above = found.iter().find(|it| it.id == child.parent).map_or(0, |it| it.n_above + 1);
+            child.n_above = found.iter().find(|it| it.id == child.from.session).map_or(0, |it| it.n_above + 1);
             calls.extend(log.iter().filter_map(requested_call));
             // A cancel ends all at one time: what is below ends first.
             let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - child.n_above);
@@ -73,8 +73,7 @@ impl SessionView {
             false => Self::of_child(self.session.clone(), agent.clone(), profile, chosen),
         };
         let task = log.iter().find_map(prompt_text).unwrap_or_default();
-        let (parent, n_above) = (link.session.clone(), 0);
-        Some(Child { id, parent, n_above, agent, task, view, is_over: false })
+        Some(Child { id, from: link.clone(), n_above: 0, agent, task, view, is_over: false })
     }
 }
 
@@ -87,14 +86,14 @@ impl Child {
             return self.view.show_of_child(fact, Playback::Replay, lines);
         }
         if let Fact::Created { .. } = fact {
-            subagents::announce(&self.parent, &self.id, (&self.agent, &self.task), lines);
+            subagents::announce(&self.from, &self.id, (&self.agent, &self.task), lines);
         }
         self.view.push_fact(fact, Playback::Replay, lines);
         if let Fact::Event { event } = fact
             && let EventKind::AgentEnd { reason, .. } = &event.kind
         {
             self.is_over = true;
-            subagents::show_state(&self.parent, &self.id, ChildState::Ended(*reason), lines);
+            subagents::show_state(&self.from.session, &self.id, ChildState::Ended(*reason), lines);
         }
     }
 
@@ -105,7 +104,7 @@ impl Child {
         }
         self.view.interrupt(INTERRUPTED, lines);
         if is_session {
-            subagents::show_state(&self.parent, &self.id, ChildState::CutOff, lines);
+            subagents::show_state(&self.from.session, &self.id, ChildState::CutOff, lines);
         }
     }
 }
@@ -114,11 +113,11 @@ impl Child {
 fn cut_off_below(found: &mut [Child], at: usize, is_session: bool, lines: &mut Vec<u8>) {
     let mut ids: BTreeSet<SessionId> = found.get(at).map(|it| it.id.clone()).into_iter().collect();
     for it in &*found {
-        if ids.contains(&it.parent) {
+        if ids.contains(&it.from.session) {
             ids.insert(it.id.clone());
         }
     }
-    let below = found.iter_mut().rev().filter(|it| ids.contains(&it.parent) && !it.is_over);
+    let below = found.iter_mut().rev().filter(|it| ids.contains(&it.from.session) && !it.is_over);
     below.for_each(|it| it.cut_off(is_session, lines));
 }
 

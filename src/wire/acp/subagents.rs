@@ -6,8 +6,10 @@ use agent_client_protocol_schema::v1::{
     SubagentUpdate, UnknownStateUpdate,
 };
 
+use serde_json::{Map, json};
+
 use super::{session::wire_id, updates::notification};
-use crate::base::{event::EndReason, ids::SessionId, text};
+use crate::base::{event::EndReason, ids::SessionId, log::ChildLink, text};
 
 /// Longest description of a sub-agent's task, in characters.
 const DESCRIPTION: usize = 500;
@@ -23,15 +25,17 @@ pub enum ChildState {
     CutOff,
 }
 
-/// Tells of a sub-agent of `parent`, before anything else of it is told.
-pub fn announce(parent: &SessionId, id: &SessionId, (agent, task): (&str, &str), lines: &mut Vec<u8>) {
+/// Tells of a sub-agent, before anything else of it is told. `from`: the session above, and its call.
+pub fn announce(from: &ChildLink, id: &SessionId, (agent, task): (&str, &str), lines: &mut Vec<u8>) {
     let cancel = SubagentSessionCapabilities::new().cancel(SessionCancelCapabilities::new());
+    let own = json!({ "call": from.call });
     let update = SubagentUpdate::new(wire_id(id))
         .title(agent.to_owned())
         .description(text::first_line(task, DESCRIPTION))
         .capabilities(cancel)
-        .state(state_update(ChildState::Running));
-    push(parent, update, lines);
+        .state(state_update(ChildState::Running))
+        .meta(Map::from_iter([("castor".to_owned(), own)]));
+    push(&from.session, update, lines);
 }
 
 /// The state of a sub-agent of `parent` changed.
@@ -61,7 +65,7 @@ fn stop_reason(reason: EndReason) -> IdleStopReason {
         EndReason::MaxBudget => IdleStopReason::MaxTokens,
         EndReason::Refusal => IdleStopReason::Refusal,
         EndReason::Failed => {
-            let error = Error::internal_error().data(serde_json::json!("The sub-agent failed."));
+            let error = Error::internal_error().data(json!("The sub-agent failed."));
             IdleStopReason::Error(ErrorStopReason::new().error(error))
         }
     }

@@ -1,5 +1,6 @@
 //! The demo model: needs no key and no network, and explores the workspace with the real tools.
 
+mod agents;
 mod intent;
 mod report;
 
@@ -60,11 +61,12 @@ fn answer(request: &ModelRequest) -> Vec<Vec<Chunk>> {
 
 fn next_step(request: &ModelRequest) -> (String, DemoStep) {
     let (prompt, results) = last_prompt(&request.contents);
-    match intent::of(&prompt) {
+    let (thought, step) = agents::step(request, &prompt, &results).unwrap_or_else(|| match intent::of(&prompt) {
         Intent::Run(command) => run(request, &results, command),
         Intent::Write(file) => write(request, &results, file),
         Intent::Describe => describe(request, &results),
-    }
+    });
+    (thought, agents::hand_in(request, step))
 }
 
 fn run(request: &ModelRequest, results: &[&CallResult], command: String) -> (String, DemoStep) {

@@ -58,19 +58,9 @@ impl TurnEnd {
         match amount {
             _ if self.is_free => None,
             None => Some("cost unknown".to_owned()),
-            Some(it) if currency == "USD" => Some(format!("${}", money(it))),
-            Some(it) => Some(format!("{} {currency}", money(it))),
+            Some(it) if currency == "USD" => Some(words::dollars(it)),
+            Some(it) => Some(format!("{} {currency}", words::money(it))),
         }
-    }
-}
-
-/// Two digits that count, and at least cents.
-fn money(amount: f64) -> String {
-    match amount {
-        it if it >= 0.095 => format!("{it:.2}"),
-        it if it >= 0.0095 => format!("{it:.3}"),
-        it if it > 0.0 => format!("{it:.4}"),
-        _ => "0".to_owned(),
     }
 }
 

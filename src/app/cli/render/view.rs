@@ -3,6 +3,8 @@
 //! What is over goes to the scrollback as finished lines. What is not is the live region: the end of the answer, calls
 //! that run, the plan, and what is waited for. `castor run` shows it on stdout and stderr; a chat can show it as well.
 
+mod agent_lines;
+pub mod agents;
 mod call;
 mod call_lines;
 mod calls;
@@ -14,9 +16,16 @@ mod waiting;
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use self::{calls::CallList, plan::PlanView, thought::ThoughtView, waiting::Waiting};
+use self::{
+    agent_lines::AgentPlace,
+    agents::{AgentChange, AgentTree},
+    calls::CallList,
+    plan::PlanView,
+    thought::ThoughtView,
+    waiting::Waiting,
+};
 use super::{
     markdown::MarkdownStream,
     text::{Color, Line, Style},
@@ -75,6 +84,7 @@ pub struct TurnView {
     last: Option<LineKind>,
     text: OpenText,
     calls: CallList,
+    pub agents: AgentTree,
     plan: PlanView,
     waiting: Waiting,
     /// Bytes of the answer since its finished lines were asked for.
@@ -89,6 +99,7 @@ impl TurnView {
             last: None,
             text: OpenText::Nothing,
             calls: CallList::default(),
+            agents: AgentTree::default(),
             plan: PlanView::default(),
             waiting: Waiting::default(),
             unread: 0,
@@ -123,6 +134,7 @@ impl TurnView {
         self.waiting.is_cancelling = true;
     }
 
+    /// One update of the session that the user speaks to.
     pub fn update(&mut self, update: &Value, now: Duration) {
         self.discard(update);
         let text = |key: &str| update.get(key).and_then(Value::as_str);
@@ -142,11 +154,46 @@ impl TurnView {
             Some("plan") => self.plan(update, now),
             Some("notice") => {
                 self.close_text(now);
-                self.emit_work(notice(update, self.options.width));
+                self.emit_work(notice(update, "", self.options.width));
             }
             _ => return,
         }
         self.waiting.touch(now, matches!(self.text, OpenText::Answer { .. }));
+    }
+
+    /// An agent began or ended. One that no call started has a row of its own among the calls.
+    pub fn show_agent(&mut self, change: &AgentChange, now: Duration) {
+        let (AgentChange::Started(session) | AgentChange::Ended(session)) = change;
+        let Some(agent) = self.agents.get(session) else { return };
+        let is_started = matches!(change, AgentChange::Started(_));
+        let is_nested = self.agents.is_child(&agent.parent);
+        if agent.call.is_none() && !is_nested {
+            let status = if is_started { "in_progress" } else { "completed" };
+            let row = json!({ "toolCallId": agent.row(), "title": agent.name, "status": status });
+            self.call(&row, now);
+        }
+        let Some(agent) = self.agents.get(session).filter(|_| !self.options.is_live) else { return };
+        let lines = match is_started {
+            true => vec![agent_lines::started(&self.agents, agent, self.options.width)],
+            // The others end with their calls.
+            false if is_nested => {
+                let place = AgentPlace { options: &self.options, spinner: "", now, width: self.options.width };
+                let ends = agent_lines::ended(&self.agents, agent, &place);
+                ends.iter().for_each(|it| self.agents.set_told(&it.0));
+                ends.into_iter().map(|it| it.1).collect()
+            }
+            false => return,
+        };
+        self.add_lines(lines);
+    }
+
+    /// An update of an agent's session, which the tree has: only a notice has lines of its own.
+    pub fn update_agent(&mut self, session: &str, update: &Value, now: Duration) {
+        if update.get("sessionUpdate").and_then(Value::as_str) == Some("notice") {
+            let who = self.agents.path(session).unwrap_or_default();
+            self.add_lines(notice(update, &who, self.options.width));
+        }
+        self.waiting.touch(now, false);
     }
 
     /// Lines of others, such as the program's own remarks.
@@ -159,7 +206,8 @@ impl TurnView {
     /// The turn is over: everything that is open ends.
     pub fn end(&mut self, now: Duration) {
         self.close_text(now);
-        let calls = self.calls.take_all(&self.options);
+        self.agents.cut_off(now);
+        let calls = self.calls.take_all(&self.options, &mut self.agents);
         self.emit_work(calls);
         if self.options.is_live {
             let plan = self.plan.lines();
@@ -194,7 +242,8 @@ impl TurnView {
     pub fn live(&self, now: Duration, width: usize, height: usize) -> Vec<Line> {
         let status = self.status(now, width);
         let room = height.saturating_sub(status.len());
-        let calls = self.calls.live(&self.options, &self.waiting, now, (width, room));
+        let place = AgentPlace { options: &self.options, spinner: self.waiting.spinner(now), now, width };
+        let calls = self.calls.live(&self.agents, &place, self.waiting.is_asking, room);
         let room = room.saturating_sub(calls.len());
         let plan = self.plan.live(width, room.min(PLAN_ROWS));
         let tail = match &self.text {
@@ -258,7 +307,7 @@ impl TurnView {
             _ => (),
         }
         self.close_text(now);
-        let calls = self.calls.take_over(&self.options, true);
+        let calls = self.calls.take_over(&self.options, &mut self.agents, true);
         self.emit_work(calls);
         if self.last == Some(LineKind::Answer) {
             self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Answer });
@@ -283,7 +332,7 @@ impl TurnView {
             self.close_text(now);
         }
         self.calls.update(update, now);
-        let lines = self.calls.take_over(&self.options, !self.options.is_live);
+        let lines = self.calls.take_over(&self.options, &mut self.agents, !self.options.is_live);
         self.emit_work(lines);
     }
 
@@ -340,11 +389,12 @@ impl TurnView {
     }
 }
 
-/// As `! …`, in red where it is an error.
-fn notice(update: &Value, width: usize) -> Vec<Line> {
+/// As `! …`, in red where it is an error. `who`: the agent that it is of.
+fn notice(update: &Value, who: &str, width: usize) -> Vec<Line> {
     let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
     let color = if text("severity") == "error" { Color::Red } else { Color::Yellow };
-    let words = [text("title"), text("description")].join(" ");
+    let said = [text("title"), text("description")].join(" ");
+    let words = if who.is_empty() { said } else { format!("{who}: {said}") };
     let mut mark = "! ";
     let mut res = Vec::new();
     for it in words.lines().filter(|it| !it.trim().is_empty()) {

@@ -26,6 +26,21 @@ pub fn tokens(n: u64) -> String {
     }
 }
 
+/// Such as `$0.021`.
+pub fn dollars(amount: f64) -> String {
+    format!("${}", money(amount))
+}
+
+/// Two digits that count, and at least cents.
+pub fn money(amount: f64) -> String {
+    match amount {
+        it if it >= 0.095 => format!("{it:.2}"),
+        it if it >= 0.0095 => format!("{it:.3}"),
+        it if it > 0.0 => format!("{it:.4}"),
+        _ => "0".to_owned(),
+    }
+}
+
 /// Such as `1 file` or `3 files`.
 pub fn count(n: u64, one: &str, more: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { more })

@@ -220,7 +220,8 @@ impl TerminalAsker {
         if matches!(self.typing, Keyboard::Nobody) {
             return refuse(question, call);
         }
-        let (kind, text) = match question.about {
+        let agent = question.agent.unwrap_or_default();
+        let (kind, mut text) = match question.about {
             QuestionSubject::Permission(params) => {
                 let options = approval::options(&params);
                 if options.is_empty() {
@@ -228,6 +229,9 @@ impl TerminalAsker {
                     return String::new();
                 }
                 let mut text = QuestionText::of_call(call, &QuestionPlace { cwd: &self.cwd, width: self.width });
+                if !agent.is_empty() {
+                    text.name_agent(&agent);
+                }
                 let shown = text.without_reasons();
                 (QuestionKind::Approval(ApprovalQuestion::new(text, options, self.listens)), shown)
             }
@@ -239,6 +243,9 @@ impl TerminalAsker {
                 (QuestionKind::page(clean_line(&url, MAX_URL)), QuestionText::of_message(&message))
             }
         };
+        if !agent.is_empty() {
+            text.name_agent(&agent);
+        }
         self.open();
         self.waiting.push_back(Pending { request: question.request, kind, text, answer: question.answer });
         match self.waiting.len() {
@@ -454,7 +461,9 @@ fn refuse(question: Question, call: &Value) -> String {
         _ = question.answer.send(Answer::Declined);
         return "castor: not answered, because nobody can be asked\n".to_owned();
     };
-    let title = clean_line(call.get("title").and_then(Value::as_str).unwrap_or("a tool call"), MAX_TITLE);
+    let title = call.get("title").and_then(Value::as_str).unwrap_or("a tool call");
+    let agent = question.agent.map(|it| format!("{it}: ")).filter(|it| !title.starts_with(it.as_str()));
+    let title = clean_line(&format!("{}{title}", agent.unwrap_or_default()), MAX_TITLE);
     _ = question.answer.send(reject_once(&approval::options(&params)));
     format!("castor: denied, because nobody can be asked: {title}\n")
 }

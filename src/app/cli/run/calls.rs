@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{change_summary::ChangeSummary, changed_files::EditChanges};
 
-/// Calls as they were shown.
+/// Calls as they were shown, those of sub-agents included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallCounts {
@@ -21,7 +21,8 @@ pub struct CallCounts {
 
 #[derive(Debug, Default)]
 pub struct CallTracker {
-    known: HashMap<String, Map<String, Value>>,
+    /// By the session of a sub-agent, if it is one's, and id.
+    known: HashMap<(Option<String>, String), Map<String, Value>>,
     completed: u64,
     failed: u64,
     unasked: u64,
@@ -32,10 +33,11 @@ pub struct CallTracker {
 }
 
 impl CallTracker {
-    /// Takes a `tool_call` or a `tool_call_update`: a field that is absent or null stays as it was.
-    pub fn update(&mut self, update: &Value) {
-        let Some(id) = update.get("toolCallId").and_then(Value::as_str) else { return };
-        let call = self.known.entry(id.to_owned()).or_default();
+    /// Takes a `tool_call` or a `tool_call_update`: a field that is absent or null stays as it was. `child`: the session
+    /// of a sub-agent that it is of.
+    pub fn update(&mut self, child: Option<&str>, update: &Value) {
+        let Some(key) = key(child, update) else { return };
+        let call = self.known.entry(key).or_default();
         let was_over = is_over(call);
         let fields = update.as_object().into_iter().flatten();
         let fields = fields.filter(|(key, it)| *key != "sessionUpdate" && !it.is_null());
@@ -54,9 +56,8 @@ impl CallTracker {
     }
 
     /// What is known of the call that a permission is asked for, with what the question itself tells.
-    pub fn merge_fields(&self, tool_call: &Value) -> Value {
-        let id = tool_call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
-        let mut call = self.known.get(id).cloned().unwrap_or_default();
+    pub fn merge_fields(&self, child: Option<&str>, tool_call: &Value) -> Value {
+        let mut call = key(child, tool_call).and_then(|it| self.known.get(&it)).cloned().unwrap_or_default();
         let fields = tool_call.as_object().into_iter().flatten().filter(|(_, it)| !it.is_null());
         call.extend(fields.map(|(key, it)| (key.clone(), it.clone())));
         Value::Object(call)
@@ -81,6 +82,11 @@ impl CallTracker {
     }
 }
 
+fn key(child: Option<&str>, call: &Value) -> Option<(Option<String>, String)> {
+    let id = call.get("toolCallId").and_then(Value::as_str)?;
+    Some((child.map(str::to_owned), id.to_owned()))
+}
+
 fn is_over(call: &Map<String, Value>) -> bool {
     matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
 }
@@ -94,15 +100,15 @@ mod tests {
     #[test]
     fn each_call_counts_once() {
         let mut calls = CallTracker::default();
-        calls.update(&json!({"toolCallId": "a", "title": "ls", "status": "in_progress"}));
+        calls.update(None, &json!({"toolCallId": "a", "title": "ls", "status": "in_progress"}));
         for _ in 0..2 {
-            calls.update(&json!({"toolCallId": "a", "status": "completed"}));
+            calls.update(None, &json!({"toolCallId": "a", "status": "completed"}));
         }
         let meta = json!({"castor": {"unasked": true}});
-        calls.update(&json!({"toolCallId": "l", "title": "denied", "status": "failed", "_meta": meta}));
+        calls.update(None, &json!({"toolCallId": "l", "title": "denied", "status": "failed", "_meta": meta}));
         let words = json!([{"type": "content", "content": {"type": "text", "text": "nobody can be asked"}}]);
-        calls.update(&json!({"toolCallId": "w", "title": "words", "status": "failed", "content": words}));
-        calls.update(&json!({"title": "no id"}));
+        calls.update(None, &json!({"toolCallId": "w", "title": "words", "status": "failed", "content": words}));
+        calls.update(None, &json!({"title": "no id"}));
         assert_eq!(calls.counts(), CallCounts { total: 3, completed: 1, failed: 2, unasked: 1 });
         let hint = calls.approval_hint().unwrap();
         assert!(hint.starts_with("1 call needed an approval") && hint.contains("`castor policy check --headless`"));
@@ -111,8 +117,8 @@ mod tests {
     #[test]
     fn a_question_adds_to_what_is_known() {
         let mut calls = CallTracker::default();
-        calls.update(&json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "old", "kind": "edit"}));
-        let described = calls.merge_fields(&json!({"toolCallId": "a", "title": "new", "content": null}));
+        calls.update(None, &json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "old", "kind": "edit"}));
+        let described = calls.merge_fields(None, &json!({"toolCallId": "a", "title": "new", "content": null}));
         assert_eq!(described, json!({"toolCallId": "a", "title": "new", "kind": "edit"}));
     }
 }

@@ -27,6 +27,9 @@ const NOT_OFFERED: [&str; 2] = ["fs/read_text_file", "fs/write_text_file"];
 pub struct Question {
     /// The request's id as it was written: `$/cancel_request` names it.
     pub request: String,
+    pub session: Option<String>,
+    /// The sub-agent that asks.
+    pub agent: Option<String>,
     /// The tool call that it belongs to.
     pub call: Option<String>,
     pub about: QuestionSubject,
@@ -103,7 +106,8 @@ impl RequestHandlers {
 
 async fn permission(request: String, params: Value, to: &mpsc::Sender<Question>) -> Result<Value, ErrorObjectOwned> {
     let call = params.get("toolCall").and_then(call_id);
-    match ask(request, call, QuestionSubject::Permission(params), to).await? {
+    let origin = QuestionOrigin::new(request, &params, call);
+    match ask(origin, QuestionSubject::Permission(params), to).await? {
         Answer::Selected(option) => Ok(json!({"outcome": {"outcome": "selected", "optionId": option}})),
         Answer::Cancelled | Answer::Declined | Answer::Filled(_) => Ok(json!({"outcome": {"outcome": "cancelled"}})),
         Answer::Withdrawn => Err(error(REQUEST_CANCELLED, "withdrawn")),
@@ -117,7 +121,7 @@ async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
         ElicitationRequest::Page { url, .. } => QuestionSubject::Page { message, url },
     };
-    match ask(request, call_id(params), about, to).await? {
+    match ask(QuestionOrigin::new(request, params, call_id(params)), about, to).await? {
         Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),
         Answer::Filled(None) => Ok(json!({"action": "accept"})),
         Answer::Declined => Ok(json!({"action": "decline"})),
@@ -130,15 +134,30 @@ fn call_id(params: &Value) -> Option<String> {
     params.get("toolCallId").and_then(Value::as_str).map(str::to_owned)
 }
 
-async fn ask(
+/// Where a question comes from.
+struct QuestionOrigin {
     request: String,
+    session: Option<String>,
+    agent: Option<String>,
     call: Option<String>,
+}
+
+impl QuestionOrigin {
+    fn new(request: String, params: &Value, call: Option<String>) -> Self {
+        let text = |place: &str| params.pointer(place).and_then(Value::as_str).map(str::to_owned);
+        Self { request, session: text("/sessionId"), agent: text("/_meta/castor/agent"), call }
+    }
+}
+
+async fn ask(
+    origin: QuestionOrigin,
     about: QuestionSubject,
     to: &mpsc::Sender<Question>,
 ) -> Result<Answer, ErrorObjectOwned> {
+    let QuestionOrigin { request, session, agent, call } = origin;
     let (answer, settled) = oneshot::channel();
     let ended = || error(INTERNAL, "this client is about to leave");
-    to.send(Question { request, call, about, answer }).await.map_err(|_| ended())?;
+    to.send(Question { request, session, agent, call, about, answer }).await.map_err(|_| ended())?;
     settled.await.map_err(|_| ended())
 }
 

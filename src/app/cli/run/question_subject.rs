@@ -55,6 +55,18 @@ impl QuestionText {
         res
     }
 
+    /// Says which sub-agent asks, unless its words say so already.
+    pub fn name_agent(&mut self, agent: &str) {
+        let agent = format!("{}: ", clean_line(agent, MAX_SHORT));
+        if self.short.starts_with(&agent) {
+            return;
+        }
+        self.short = clean_line(&format!("{agent}{}", self.short), MAX_SHORT);
+        if let Some(it) = self.lines.first_mut() {
+            it.spans.insert(1.min(it.spans.len()), Span::new(&agent, Style::BOLD));
+        }
+    }
+
     /// What goes to the scrollback; the rest stays for the panel.
     pub fn without_reasons(&mut self) -> Self {
         Self { short: self.short.clone(), lines: std::mem::take(&mut self.lines), ..Self::default() }

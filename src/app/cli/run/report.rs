@@ -16,9 +16,12 @@ use super::{
     changed_files::{ChangedFiles, merge_change},
     failure::{Failure, RunError},
 };
-use crate::base::{
-    checkpoint::FileChange,
-    prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
+use crate::{
+    app::cli::render::view::agents::{AgentRun, AgentState, AgentTree},
+    base::{
+        checkpoint::FileChange,
+        prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
+    },
 };
 
 /// What `castor run -o json` writes: one object.
@@ -146,8 +149,55 @@ pub struct OwnOutput {
     /// How full the context window is; null: no model answered.
     pub context: Option<ContextFill>,
     pub tool_calls: CallCounts,
+    /// Sub-agents that ran for the prompt, each after the one that started it.
+    pub agents: Vec<AgentOutput>,
     /// What the prompt changed in files; null: not known.
     pub changes: Option<ChangedFiles>,
+}
+
+/// One run of a sub-agent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentOutput {
+    pub name: String,
+    /// Of its own session.
+    pub session_id: String,
+    /// The session that started it.
+    pub parent: String,
+    /// `GOAL` for a result, else why there is none; null: nothing was heard of its end.
+    pub terminate_reason: Option<String>,
+    pub requests: u64,
+    /// With those of the agents below it.
+    pub tokens: u64,
+    /// The same in money; null: not known.
+    pub cost: Option<Cost>,
+    /// Without the time in which the user was asked.
+    pub duration_ms: u64,
+    pub tool_calls: u64,
+}
+
+impl From<&AgentRun> for AgentOutput {
+    fn from(it: &AgentRun) -> Self {
+        let usual = match it.state {
+            AgentState::Done => Some("GOAL"),
+            AgentState::Stopped => Some("MAX_TURNS"),
+            AgentState::Failed => Some("ERROR"),
+            AgentState::Cancelled => Some("ABORTED"),
+            AgentState::Running | AgentState::Waiting | AgentState::CutOff => None,
+        };
+        Self {
+            name: it.name.clone(),
+            session_id: it.session.clone(),
+            parent: it.parent.clone(),
+            terminate_reason: it.outcome.reason.clone().or_else(|| usual.map(str::to_owned)),
+            requests: it.spent.requests,
+            tokens: it.spent.tokens,
+            cost: it.spent.cost.map(|amount| Cost { amount, currency: "USD".to_owned() }),
+            // Its end is known: who runs at the end of the turn was cut off.
+            duration_ms: u64::try_from(it.took(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
+            tool_calls: it.spent.tool_calls,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -260,7 +310,12 @@ impl RunReport {
     }
 
     /// All of it; the changes go into it.
-    pub fn finish(&mut self, end: &RunEnd<'_>, response: String, calls: &CallTracker) -> RunOutput {
+    pub fn finish(
+        &mut self,
+        end: &RunEnd<'_>,
+        response: String,
+        (calls, agents): (&CallTracker, &AgentTree),
+    ) -> RunOutput {
         let failure = end.end.as_ref().err();
         let untouched = (!self.is_prompt_sent).then(PromptStats::default);
         self.stats = self.stats.take().or(untouched);
@@ -279,6 +334,7 @@ impl RunReport {
                 session_cost: self.session_cost.clone(),
                 context: self.context,
                 tool_calls: calls.counts(),
+                agents: agents.all().iter().map(AgentOutput::from).collect(),
                 changes: self.changes.take(),
             },
         }

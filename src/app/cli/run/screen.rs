@@ -15,6 +15,7 @@ use tokio::{
 pub use super::turn_output::ScreenStyle;
 use super::{
     calls::CallTracker,
+    client_requests::{Question, QuestionSubject},
     failure::Failure,
     report::{RunEnd, RunReport},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
@@ -143,14 +144,17 @@ impl Screen {
 }
 
 impl Screen {
-    /// One `session/update` of the prompt's turn.
-    pub fn update(&mut self, update: &Value) {
+    /// The params of one `session/update` of the prompt's turn.
+    pub fn update(&mut self, params: &Value) {
+        let session = params.get("sessionId").and_then(Value::as_str).unwrap_or_default();
+        let update = params.get("update").unwrap_or(&Value::Null);
+        let child = Some(session).filter(|it| self.output.agents().is_child(it));
         match update.get("sessionUpdate").and_then(Value::as_str) {
-            Some("tool_call" | "tool_call_update") => self.calls.update(update),
-            Some("usage_update") => self.report.take_usage(update),
+            Some("tool_call" | "tool_call_update") => self.calls.update(child, update),
+            Some("usage_update") if child.is_none() => self.report.take_usage(update),
             _ => (),
         }
-        self.output.update(update, self.started.elapsed());
+        self.output.update(session, update, self.started.elapsed());
     }
 
     /// A notification `_castor/session/event`: its event is passed on as it was written.
@@ -169,17 +173,28 @@ impl Screen {
         }
     }
 
-    /// What is known about the call of a permission request.
-    pub fn call(&mut self, tool_call: &Value) -> Value {
-        if let Some(id) = tool_call.get("toolCallId").and_then(Value::as_str) {
-            self.output.note_asked(id);
+    /// A question is put to the user: what is known of its call, and the agent that asks, where that is a sub-agent.
+    pub fn take_question(&mut self, question: &Question) -> (Value, Option<String>) {
+        let agents = self.output.agents();
+        let session = question.session.as_deref();
+        let child = session.filter(|it| agents.is_child(it));
+        let agent = child.and_then(|it| agents.path(it)).or_else(|| question.agent.clone());
+        let (child, now) = (child.map(str::to_owned), self.started.elapsed());
+        let call = match &question.about {
+            QuestionSubject::Permission(params) => {
+                let call = params.get("toolCall").unwrap_or(&Value::Null);
+                let id = call.get("toolCallId").and_then(Value::as_str);
+                if let Some(id) = id.filter(|_| child.is_none()) {
+                    self.output.note_asked(id);
+                }
+                self.calls.merge_fields(child.as_deref(), call)
+            }
+            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
+        };
+        if let Some(id) = question.call.as_ref().filter(|_| child.is_none()) {
+            self.output.hold_call(id, now);
         }
-        self.calls.merge_fields(tool_call)
-    }
-
-    /// A question of this call is put to the user.
-    pub fn hold_call(&mut self, id: &str) {
-        self.output.hold_call(id, self.started.elapsed());
+        (call, agent)
     }
 
     /// A remark of our own.
@@ -239,7 +254,8 @@ impl Screen {
             }
             (OutputFormat::Json, _) => {
                 let answer = self.output.answer.take_all();
-                let object = self.report.finish(&RunEnd { session, end, took }, answer, &self.calls);
+                let object =
+                    self.report.finish(&RunEnd { session, end, took }, answer, (&self.calls, self.output.agents()));
                 self.output.write_stdout(object.to_line());
             }
             _ => (),

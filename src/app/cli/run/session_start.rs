@@ -74,6 +74,8 @@ fn initialize_params(request: &SessionRequest) -> Value {
             "terminal": false,
             "session": {"notices": {}},
             "elicitation": elicitation,
+            // Each sub-agent is a session of its own then, so that the tree of them is true at every depth.
+            "subagents": {},
             "_meta": {"castor": {"interactive": request.interactive, "events": request.events, "outputDeltas": true, "stats": true}},
         },
     })
@@ -271,6 +273,7 @@ mod tests {
         assert!(!capabilities.terminal && !capabilities.fs.read_text_file);
         let elicitation = capabilities.elicitation.unwrap();
         assert!(elicitation.supports_form() && elicitation.supports_url());
+        assert!(capabilities.subagents.is_some());
         assert_eq!(capabilities.meta.unwrap()["castor"]["interactive"], true);
         assert_eq!(request.client_info.unwrap().name, "castor-run");
     }

@@ -9,7 +9,7 @@ use super::{
     report::{RunEnd, RunReport},
     tests::{check, plain},
 };
-use crate::app::cli::args::OutputFormat;
+use crate::app::cli::{args::OutputFormat, render::view::agents::AgentTree};
 
 #[test]
 fn json_is_one_object() {
@@ -31,7 +31,7 @@ fn json_is_one_object() {
                 "tokens": null, "cost": null, "session_cost": null,
                 "context": {"used": 12, "size": 100},
                 "tool_calls": {"total": 1, "completed": 1, "failed": 0, "unasked": 0},
-                "changes": null,
+                "agents": [], "changes": null,
             },
         })
     );
@@ -104,7 +104,7 @@ fn changes_of_one_file_are_one() {
     ]}));
     let end = Ok("end_turn".to_owned());
     let end = RunEnd { session: None, end: &end, took: Duration::ZERO };
-    let output = json!(report.finish(&end, String::new(), &CallTracker::default()));
+    let output = json!(report.finish(&end, String::new(), (&CallTracker::default(), &AgentTree::default())));
     let changed = |path: &str, change: &str| json!({"path": path, "change": change, "added": 4, "removed": 2});
     let files = [changed("/w/gone", "removed"), changed("/w/new", "added")];
     assert_eq!(

@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, task::JoinSet, time};
 use super::{
     ask::{TerminalAsker, Typed},
     child::StderrTail,
-    client_requests::{Answer, Question, QuestionSubject, RequestHandlers},
+    client_requests::{Answer, Question, RequestHandlers},
     failure::{self, Exit, Failure},
     screen::Screen,
     steering::Steering,
@@ -231,7 +231,7 @@ impl Driver {
             Incoming::Notification { method, params } => match method.as_str() {
                 "session/update" if self.phase != Phase::Setup => {
                     let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
-                    self.screen.update(params.get("update").unwrap_or(&Value::Null));
+                    self.screen.update(&params);
                 }
                 "_castor/session/event" => self.screen.event(&params),
                 "$/cancel_request" => {
@@ -259,14 +259,8 @@ impl Driver {
             _ = question.answer.send(Answer::Cancelled);
             return;
         }
-        let call = match &question.about {
-            QuestionSubject::Permission(params) => self.screen.call(params.get("toolCall").unwrap_or(&Value::Null)),
-            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
-        };
-        if let Some(it) = &question.call {
-            self.screen.hold_call(it);
-        }
-        let text = self.asker.ask(question, &call);
+        let (call, agent) = self.screen.take_question(&question);
+        let text = self.asker.ask(Question { agent, ..question }, &call);
         self.screen.write_stderr(text);
     }
 

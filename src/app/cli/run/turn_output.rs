@@ -13,7 +13,7 @@ use crate::app::cli::{
         end_line::TurnEnd,
         painter::Painter,
         text::Line,
-        view::{FinishedLine, LineKind, TurnView, ViewOptions},
+        view::{FinishedLine, LineKind, TurnView, ViewOptions, agents::AgentTree},
         wrap::wrap,
     },
     terminal_text::{clean, clean_line},
@@ -115,8 +115,31 @@ impl TurnOutput {
         self.is_stale = true;
     }
 
+    /// What is known of sub-agents.
+    pub fn agents(&self) -> &AgentTree {
+        &self.view.agents
+    }
+
     /// One `session/update` of the prompt's turn.
-    pub fn update(&mut self, update: &Value, now: Duration) {
+    pub fn update(&mut self, session: &str, update: &Value, now: Duration) {
+        let change = self.view.agents.update(session, update, now);
+        let is_main = !self.view.agents.is_child(session);
+        if is_main {
+            self.update_main(update, now);
+        } else if self.is_text() {
+            self.view.update_agent(session, update, now);
+            self.is_stale = true;
+        } else if update.get("sessionUpdate").and_then(Value::as_str) == Some("notice") {
+            let who = self.view.agents.path(session).unwrap_or_default();
+            self.note_notice(&who, update);
+        }
+        if let Some(change) = change.filter(|_| self.is_text()) {
+            self.view.show_agent(&change, now);
+            self.is_stale = true;
+        }
+    }
+
+    fn update_main(&mut self, update: &Value, now: Duration) {
         self.answer.discard(update);
         let text = |key: &str| update.get(key).and_then(Value::as_str);
         match text("sessionUpdate") {
@@ -134,17 +157,22 @@ impl TurnOutput {
                 let text = self.answer.end_message();
                 self.write_stdout(text);
             }
-            Some("notice") if !self.is_text() => {
-                let words = ["title", "description"].map(|it| text(it).unwrap_or_default()).join(" ");
-                let severity = text("severity").unwrap_or("info");
-                self.note(&clean_line(&format!("{severity}: {words}"), 600));
-            }
+            Some("notice") if !self.is_text() => self.note_notice("", update),
             _ => (),
         }
         if self.is_text() {
             self.view.update(update, now);
             self.is_stale = true;
         }
+    }
+
+    /// A notice beside an output for programs. `who`: the agent that it is of.
+    fn note_notice(&mut self, who: &str, update: &Value) {
+        let text = |key: &str| update.get(key).and_then(Value::as_str);
+        let words = ["title", "description"].map(|it| text(it).unwrap_or_default()).join(" ");
+        let severity = text("severity").unwrap_or("info");
+        let who = if who.is_empty() { String::new() } else { format!("{who}: ") };
+        self.note(&clean_line(&format!("{severity}: {who}{words}"), 600));
     }
 
     fn push_answer(&mut self, chunk: &str, message: Option<&str>) {
@@ -284,6 +312,7 @@ impl TurnOutput {
             self.write_stdout(text);
             self.view.end(now);
         }
+        self.view.agents.cut_off(now);
         let text = self.answer.end().to_owned();
         self.write_stdout(text);
         self.panel.clear();

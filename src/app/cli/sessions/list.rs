@@ -7,7 +7,13 @@ use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::{CommandContext, CommandError, export::plain_title, ids::ShortIds, time};
+use super::{
+    CommandContext, CommandError,
+    export::{AgentLogs, plain_title},
+    ids::ShortIds,
+    time,
+    tree::{self, ListedAgent},
+};
 use crate::{
     app::cli::{
         render::{
@@ -45,6 +51,7 @@ pub struct ListQuery {
     pub search: Option<String>,
     /// 0: all of them.
     pub n_rows: Option<usize>,
+    pub with_agents: bool,
 }
 
 /// What `castor sessions list --json` writes: one list, newest first.
@@ -67,12 +74,17 @@ struct SessionOutput<'a> {
     turns: usize,
     /// False: the log is so long that only a part of its turns was counted.
     turns_are_all: bool,
+    /// Its sub-agents, with `--tree`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents: Option<Vec<ListedAgent<'a>>>,
 }
 
 /// A session with what the table says of it.
 struct ListedSession {
     summary: SessionSummary,
     details: SessionDetails,
+    /// Of its sub-agents, where they are wanted.
+    agents: Option<AgentLogs>,
 }
 
 pub fn list(context: &mut CommandContext<'_>, query: &ListQuery, as_json: bool) -> Result<(), CommandError> {
@@ -89,10 +101,13 @@ pub fn list(context: &mut CommandContext<'_>, query: &ListQuery, as_json: bool) 
         0 => usize::MAX,
         it => it,
     };
-    let (rows, n_more) = match &query.search {
+    let (mut rows, n_more) = match &query.search {
         Some(words) => search(context, found, words, n_rows),
         None => first_rows(context, found, n_rows),
     };
+    for it in rows.iter_mut().filter(|_| query.with_agents) {
+        it.agents = Some(AgentLogs::below_session(context.store, &it.summary.id));
+    }
     if as_json {
         let rows = SessionsOutput(rows.iter().map(|it| describe(it, &short)).collect());
         // Structs can always be written.
@@ -146,7 +161,7 @@ fn nothing_found(query: &ListQuery) -> String {
 fn first_rows(context: &CommandContext<'_>, found: Vec<SessionSummary>, n: usize) -> (Vec<ListedSession>, usize) {
     let n_more = found.len().saturating_sub(n);
     let details = |it: &SessionSummary| context.store.details(&it.id, LogExtent::Bounded).unwrap_or_default();
-    let rows = found.into_iter().take(n).map(|it| ListedSession { details: details(&it), summary: it });
+    let rows = found.into_iter().take(n).map(|it| ListedSession { details: details(&it), summary: it, agents: None });
     (rows.collect(), n_more)
 }
 
@@ -166,7 +181,7 @@ fn search(
             continue;
         }
         match rows.len() < n {
-            true => rows.push(ListedSession { summary, details }),
+            true => rows.push(ListedSession { summary, details, agents: None }),
             false => n_more += 1,
         }
     }
@@ -174,7 +189,7 @@ fn search(
 }
 
 fn describe<'a>(it: &'a ListedSession, short: &'a ShortIds) -> SessionOutput<'a> {
-    let ListedSession { summary, details } = it;
+    let ListedSession { summary, details, agents } = it;
     SessionOutput {
         session_id: &summary.id,
         short_id: short.short(summary.id.as_str()),
@@ -185,6 +200,7 @@ fn describe<'a>(it: &'a ListedSession, short: &'a ShortIds) -> SessionOutput<'a>
         cost: details.cost,
         turns: details.prompts.len(),
         turns_are_all: !details.is_partial,
+        agents: agents.as_ref().map(|it| tree::outputs(it, &summary.id, 0)),
     }
 }
 
@@ -238,6 +254,9 @@ fn table(
         };
         line.push(&cut(&title, room), style);
         lines.push(line);
+        if let Some(logs) = &row.agents {
+            lines.extend(tree::lines(logs, &row.summary.id, 0, width));
+        }
     }
     lines
 }

@@ -5,6 +5,7 @@ pub mod ids;
 pub mod list;
 mod print;
 pub mod time;
+mod tree;
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -20,7 +21,11 @@ use self::{
 };
 use super::{exits::EXIT_INPUT, folder::folder, render::ansi::wants_color, terminal_text};
 use crate::{
-    app::{cli::sessions::export::Story, model::chosen_model::DEFAULT_MODEL, server::sessions::new_id},
+    app::{
+        cli::sessions::export::{AgentLogs, ExportedStory, Story},
+        model::chosen_model::DEFAULT_MODEL,
+        server::sessions::new_id,
+    },
     base::{
         clock::Now,
         ids::{MessageId, SessionId},
@@ -63,6 +68,9 @@ pub enum SessionsVerb {
         /// How many; 0 for all [default: 20, or all with --json]
         #[arg(short = 'n', long = "limit", value_name = "N")]
         n_rows: Option<usize>,
+        /// With the sub-agents of each session below it
+        #[arg(long)]
+        tree: bool,
         /// As JSON, for programs
         #[arg(long)]
         json: bool,
@@ -226,13 +234,13 @@ pub fn terminal_width() -> Option<usize> {
 /// With the line for stderr.
 pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), CommandError> {
     match verb {
-        SessionsVerb::List { cwd, all, search, n_rows, json } => {
+        SessionsVerb::List { cwd, all, search, n_rows, tree, json } => {
             let gone = |why| {
                 CommandError::input(format!("{why}; `castor sessions list --all` has those of other folders too"))
             };
             let cwd = folder(context.cwd, cwd.as_ref()).map_err(gone)?;
             let cwd = Some(cwd).filter(|_| !*all);
-            list::list(context, &ListQuery { cwd, search: search.clone(), n_rows: *n_rows }, *json)
+            list::list(context, &ListQuery { cwd, search: search.clone(), n_rows: *n_rows, with_agents: *tree }, *json)
         }
         SessionsVerb::Show { id } => {
             let id = find(context, id)?;
@@ -328,7 +336,9 @@ fn export(
 ) -> Result<(), CommandError> {
     let id = find(context, id)?;
     let entries = context.store.read(&id)?;
+    let agents = AgentLogs::read(context.store, &entries);
     let story = Story::new(&entries).ok_or(StoreError::NotFound { id })?;
+    let exported = ExportedStory::new(&story, &agents);
     let named = to.and_then(|it| it.as_path().extension()).map(|it| it.to_string_lossy());
     let named = named.as_deref().filter(|_| format.is_none()).map(|it| match Format::from_str(it, true) {
         Ok(format) => Ok(format),
@@ -337,9 +347,9 @@ fn export(
         ))),
     });
     let text = match format.or(named.transpose()?).unwrap_or(Format::Md) {
-        Format::Md => export::markdown(&story, &context.look.zone),
-        Format::Html => export::html(&story, &context.look.zone),
-        Format::Json => export::json(&story, &entries),
+        Format::Md => export::markdown(exported, &context.look.zone),
+        Format::Html => export::html(exported, &context.look.zone),
+        Format::Json => export::json(&story, &entries, &agents),
     };
     match to {
         None => context.out.write_all(text.as_bytes())?,

@@ -94,6 +94,7 @@ fn lists_this_folder_or_all() {
     assert_eq!(json[0]["sessionId"], "session-b");
 }
 
+mod agents;
 mod listing;
 
 #[test]

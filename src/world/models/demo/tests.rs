@@ -9,22 +9,20 @@ use crate::base::{
     content::Part,
     history::{NOTICE, Role, Turn, TurnPart},
     model::{Chunk, Finish, ModelParams, ModelRequest},
-    schema::Schema,
     tool::{CallResult, ToolCall, ToolKind, ToolSpec},
 };
 
 const LISTING: &str =
     "Directory listing for /w:\n[DIR] src\nCargo.toml (90 bytes)\nREADME.md (12 bytes)\n\n(2 ignored)";
 
+fn tool(name: &'static str, parameters: Value) -> ToolSpec {
+    let (title, description) = Default::default();
+    let kind = ToolKind::Read;
+    ToolSpec { name: name.into(), title, description, kind, traits: Default::default(), parameters: parameters.into() }
+}
+
 fn request(prompt: &str) -> ModelRequest {
-    let tools = ["list_directory", "read_file", "write_file", "run_shell_command"].map(|name| ToolSpec {
-        name: name.into(),
-        title: "".into(),
-        description: "".into(),
-        kind: ToolKind::Read,
-        traits: Default::default(),
-        parameters: Schema::default(),
-    });
+    let tools = ["list_directory", "read_file", "write_file", "run_shell_command"].map(|it| tool(it, json!({})));
     let mut turn = Turn::new(Role::User);
     turn.parts_mut().push(TurnPart::Content(Part::text(prompt)));
     let contents = vec![Arc::new(turn)];
@@ -162,4 +160,31 @@ fn a_notice_beside_the_prompt_asks_for_nothing() {
     noted.contents = vec![Arc::new(turn)];
     // All but the count of tokens.
     assert_eq!(answer(&noted)[..2], answer(&asked)[..2]);
+}
+
+/// The first call of an agent with these instructions.
+fn agents_call(instructions: &'static str, prompt: &str, result: Value) -> String {
+    let mut request = request(prompt);
+    let complete = tool("complete_task", json!({"properties": {"result": result}}));
+    request.tools = [complete, tool("escalate", json!({})), tool("invoke_agent", json!({}))].into();
+    request.system = instructions.into();
+    match next_step(&request).1 {
+        DemoStep::Call(calls) => calls.iter().map(|(name, args)| format!("{name} {args}")).collect(),
+        DemoStep::Say(text) => text,
+    }
+}
+
+#[test]
+fn demo_plays_agents() {
+    let text = || json!({"type": "string"});
+    let call = agents_call("You lead.", "Ask the agent team: Look.", text());
+    assert_eq!(call, r#"invoke_agent {"agent_name":"team","prompt":"Look."}"#);
+    let judge = "You judge. Escalate when you read \"overwrote\".";
+    assert_eq!(
+        agents_call(judge, "Its result: created", text()),
+        r#"complete_task {"result":"Not yet: I did not read \"overwrote\"."}"#
+    );
+    assert_eq!(agents_call(judge, "Its result: overwrote", text()), r#"escalate {"reason":"I read \"overwrote\"."}"#);
+    assert!(agents_call("You write.", "run `ls`", text()).starts_with("complete_task {\"result\":\"I would call"));
+    assert!(agents_call("You write.", "run `ls`", json!({"type": "object"})).starts_with("I would call"));
 }

@@ -4,7 +4,13 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::Value;
 
-use super::{ViewOptions, call::CallView, call_lines, waiting::Waiting};
+use super::{
+    ViewOptions,
+    agent_lines::{self, AgentPlace},
+    agents::AgentTree,
+    call::CallView,
+    call_lines,
+};
 use crate::app::cli::render::{
     text::{Line, Style},
     words,
@@ -58,7 +64,7 @@ impl CallList {
     }
 
     /// Lines of those that are over: in order up to the first that still runs, or `all` of them.
-    pub fn take_over(&mut self, options: &ViewOptions, all: bool) -> Vec<Line> {
+    pub fn take_over(&mut self, options: &ViewOptions, agents: &mut AgentTree, all: bool) -> Vec<Line> {
         let first_open = self.calls.iter().position(|it| !it.is_over()).unwrap_or(self.calls.len());
         let mut at = 0;
         let over = self.calls.extract_if(.., |it| {
@@ -67,34 +73,37 @@ impl CallList {
         });
         let over: Vec<CallView> = over.collect();
         self.shown.extend(over.iter().map(|it| it.id.clone()));
-        over.iter().flat_map(|it| call_lines::finished(it, options, options.width)).collect()
+        over.iter().flat_map(|it| last_lines(it, options, agents)).collect()
     }
 
     /// All of them: nothing more will be heard of those that run.
-    pub fn take_all(&mut self, options: &ViewOptions) -> Vec<Line> {
+    pub fn take_all(&mut self, options: &ViewOptions, agents: &mut AgentTree) -> Vec<Line> {
         let mut res = Vec::new();
         for it in self.calls.drain(..) {
-            res.extend(match it.is_over() {
-                true => call_lines::finished(&it, options, options.width),
-                false => call_lines::unfinished(&it, options),
-            });
+            res.extend(last_lines(&it, options, agents));
             self.shown.insert(it.id);
         }
         res
     }
 
     /// One row for each, and the end of their outputs as far as there is room.
-    pub fn live(&self, options: &ViewOptions, waiting: &Waiting, now: Duration, size: (usize, usize)) -> Vec<Line> {
-        let (width, height) = size;
-        let is_shown = |it: &&CallView| it.is_over() || it.held_since.is_none() || !waiting.is_asking;
+    /// A call that started an agent is shown as that one and what is below it.
+    pub fn live(&self, agents: &AgentTree, place: &AgentPlace<'_>, is_asking: bool, height: usize) -> Vec<Line> {
+        let AgentPlace { options, spinner, now, width } = *place;
+        let is_shown = |it: &&CallView| it.is_over() || it.held_since.is_none() || !is_asking;
         let shown: Vec<&CallView> = self.calls.iter().filter(is_shown).collect();
         let open = shown.iter().filter(|it| !it.is_over()).count().max(1);
         let rows = height.saturating_sub(shown.len() + 1) / open;
         let mut res: Vec<Line> = Vec::new();
         for (at, it) in shown.iter().enumerate() {
-            let lines = match it.is_over() {
-                true => call_lines::finished(it, options, width).into_iter().take(1).collect(),
-                false => call_lines::running(it, &options.cwd, waiting.spinner(now), now, (width, rows)),
+            let lines = match agents.of_row(&it.id) {
+                Some(agent) => {
+                    let mut lines = agent_lines::tree(agents, agent, 0, place);
+                    lines.truncate(rows + 1);
+                    lines
+                }
+                None if it.is_over() => call_lines::finished(it, options, width).into_iter().take(1).collect(),
+                None => call_lines::running(it, &options.cwd, spinner, now, (width, rows)),
             };
             if res.len() + lines.len() >= height && at + 1 < shown.len() {
                 let more = words::count((shown.len() - at) as u64, "more call", "more calls");
@@ -105,6 +114,23 @@ impl CallList {
         }
         res
     }
+}
+
+/// The lines of a call that stay; of those of agents also what is below them.
+fn last_lines(call: &CallView, options: &ViewOptions, agents: &mut AgentTree) -> Vec<Line> {
+    let Some(agent) = agents.of_row(&call.id) else {
+        return match call.is_over() {
+            true => call_lines::finished(call, options, options.width),
+            false => call_lines::unfinished(call, options),
+        };
+    };
+    let place = AgentPlace { options, spinner: "", now: Duration::ZERO, width: options.width };
+    if options.is_live {
+        return agent_lines::tree(agents, agent, 0, &place);
+    }
+    let lines = agent_lines::ended(agents, agent, &place);
+    lines.iter().for_each(|(session, _)| agents.set_told(session));
+    lines.into_iter().map(|it| it.1).collect()
 }
 
 fn id(update: &Value) -> Option<&str> {

@@ -84,7 +84,7 @@ impl Desk {
         let (answer, settled) = oneshot::channel();
         let request = (self.open.len() + 1).to_string();
         self.open.push((request.clone(), settled));
-        self.asker.ask(Question { request, call: None, about, answer }, call);
+        self.asker.ask(Question { request, session: None, agent: None, call: None, about, answer }, call);
     }
 
     fn bytes(&self, text: &str) -> TypedBytes {
@@ -179,7 +179,17 @@ mod without_keys {
 
     fn question(request: &str, params: Value) -> (Question, oneshot::Receiver<Answer>) {
         let (answer, settled) = oneshot::channel();
-        (Question { request: request.into(), call: None, about: QuestionSubject::Permission(params), answer }, settled)
+        (
+            Question {
+                request: request.into(),
+                session: None,
+                agent: None,
+                call: None,
+                about: QuestionSubject::Permission(params),
+                answer,
+            },
+            settled,
+        )
     }
 
     fn typed(line: &str) -> Typed {

@@ -15,6 +15,9 @@
 //! asked c1           the question showed the diff
 //! held c1            a question of this call is up
 //! resize 30x20       the user does that            cancel          Ctrl-C
+//! child s2 c1 a: do  call c1 started the session s2 of the agent a; `-` for c1: it does not say which call
+//! state s2 idle end_turn                            or running, requires_action, unknown
+//! @s2 + c2 {…}       a step of the session s2       (child s2: of an agent below it)
 //! {…}                another session/update        show            here a screen is kept
 //! end {…}            the turn is over: usage, cost, changes, took in seconds, resume
 //! ```
@@ -38,6 +41,8 @@ struct Stage {
     terminal: vt100::Parser,
     size: (usize, usize),
     now: Duration,
+    /// Of the step's updates.
+    session: String,
     streams: [String; 2],
     style: ScreenStyle,
     draws: usize,
@@ -64,6 +69,7 @@ impl Stage {
             terminal: vt100::Parser::new(rows as u16, columns as u16, 0),
             size: (columns, rows),
             now: Duration::ZERO,
+            session: "s1".to_owned(),
             streams: Default::default(),
             style,
             draws: 0,
@@ -103,6 +109,12 @@ impl Stage {
     }
 
     fn act(&mut self, step: &str) {
+        if let Some((session, step)) = step.strip_prefix('@').and_then(|it| it.split_once(' ')) {
+            let main = std::mem::replace(&mut self.session, session.to_owned());
+            self.act(step);
+            self.session = main;
+            return;
+        }
         let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
         let (verb, message) = verb.split_once(':').filter(|_| !step.starts_with('{')).unwrap_or((verb, "m1"));
         let text = rest.replace("\\n", "\n").replace("\\e", "\u{1b}");
@@ -154,6 +166,16 @@ impl Stage {
                 self.output.note("cancelling; once more to quit at once");
                 self.output.set_cancelling();
             }
+            "child" => self.child(rest),
+            "state" => {
+                let (session, state) = rest.split_once(' ').unwrap();
+                let (state, reason) = state.split_once(' ').unwrap_or((state, "end_turn"));
+                let mut state = json!({"state": state});
+                if state["state"] == "idle" {
+                    state["stopReason"] = json!(reason);
+                }
+                self.update(&json!({"sessionUpdate": "subagent_update", "sessionId": session, "state": state}));
+            }
             "show" => self.show(),
             "end" => self.end(rest),
             _ if step.starts_with('{') => self.update(&serde_json::from_str(step).unwrap()),
@@ -163,7 +185,18 @@ impl Stage {
     }
 
     fn update(&mut self, update: &Value) {
-        self.output.update(update, self.now);
+        self.output.update(&self.session, update, self.now);
+    }
+
+    fn child(&mut self, rest: &str) {
+        let words: Vec<&str> = rest.splitn(3, ' ').collect();
+        let (name, task) = words[2].split_once(": ").unwrap();
+        let mut update = json!({"sessionUpdate": "subagent_update", "sessionId": words[0], "title": name,
+            "description": task, "state": {"state": "running"}});
+        if words[1] != "-" {
+            update["_meta"] = json!({"castor": {"call": words[1]}});
+        }
+        self.update(&update);
     }
 
     fn chunk(&mut self, kind: &str, text: &str, message: &str) {

@@ -6,9 +6,11 @@ use jiff::tz::TimeZone;
 
 use super::{
     super::time,
+    agent_story::{AgentStory, ExportedStory},
     answer::{embed, longest_run},
+    call::{self, Call, CallContent, EndedCall},
     spending::Spending,
-    story::{self, Call, CallContent, EndedCall, Story, StoryItem, StorySpeaker, Turn},
+    story::{self, Story, StoryItem, StorySpeaker, Turn},
     title::plain_title,
 };
 use crate::base::content::Part;
@@ -17,18 +19,19 @@ use crate::base::content::Part;
 const MAX_TITLE: usize = 160;
 
 /// The document, with times of a time zone.
-pub fn markdown(story: &Story<'_>, zone: &TimeZone) -> String {
+pub fn markdown(exported: ExportedStory<'_>, zone: &TimeZone) -> String {
+    let story = exported.story;
     let mut out = String::new();
     write_head(story, zone, &mut out);
     write_changes(story, &mut out);
     let before = story.turns.first().map_or(story.items.len(), |it| it.first);
     for (at, item) in story.items.iter().enumerate().take(before) {
-        write_item(item, story.mark(at), &mut out);
+        write_item(exported, (at, item), &mut out);
     }
     for (nth, turn) in story.turns.iter().enumerate() {
         write_heading(nth, turn, story.mark(turn.first), zone, &mut out);
         for (at, item) in story.items_of(nth) {
-            write_item(item, story.mark(at), &mut out);
+            write_item(exported, (at, item), &mut out);
         }
     }
     out
@@ -86,11 +89,12 @@ fn write_heading(nth: usize, turn: &Turn, mark: &str, zone: &TimeZone, out: &mut
     line(out, format_args!("\n## Turn {}{mark}\n\n*{}*", nth + 1, facts.join(" · ")));
 }
 
-fn write_item(item: &StoryItem<'_>, mark: &str, out: &mut String) {
+fn write_item<'a>(exported: ExportedStory<'a>, (at, item): (usize, &StoryItem<'a>), out: &mut String) {
+    let mark = exported.story.mark(at);
     match item {
         StoryItem::Message { who, parts, .. } => parts.iter().for_each(|it| write_part(*who, it, out)),
         StoryItem::Call(it) if it.is_plan() => (),
-        StoryItem::Call(it) => write_call(it, mark, out),
+        StoryItem::Call(it) => write_call(exported, it, mark, out),
         StoryItem::Plan(tasks) => {
             line(out, format_args!("\n**Plan**{mark}\n"));
             for (status, text) in tasks {
@@ -131,17 +135,23 @@ fn write_part(who: StorySpeaker, part: &Part, out: &mut String) {
     }
 }
 
-fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
+fn write_call<'a>(exported: ExportedStory<'a>, it: &Call<'a>, mark: &str, out: &mut String) {
     let end = match it.end {
         EndedCall::Unknown => "no end is known".to_owned(),
         EndedCall::Succeeded => "done".to_owned(),
         EndedCall::Exit(code) => format!("exit code {code}"),
         EndedCall::Failed(_) => "failed".to_owned(),
     };
-    let answer = it.answer.as_ref().map(|it| format!(", {}", story::answer(it))).unwrap_or_default();
+    let answer = it.answer.as_ref().map(|it| format!(", {}", call::answer(it))).unwrap_or_default();
     let took = it.took_ms.filter(|it| *it >= 100).map(|it| format!(", {}", time::duration(it))).unwrap_or_default();
     let title: String = it.about().chars().take(MAX_TITLE).collect();
     line(out, format_args!("\n**Tool** {}: {} *({end}{answer}{took})*{mark}\n", span(it.name), span(&title)));
+    let agent = exported.agent(it);
+    if let Some(agent) = &agent {
+        write_agent(exported, agent, out);
+    }
+    // An agent's story begins with what it was asked.
+    let shows_args = agent.is_none_or(|it| it.story.is_none());
     // Of a refused call the log has only words for the model.
     let shows_result = !it.is_refused() || matches!(it.content, Some(CallContent::Diff { .. }));
     match &it.content {
@@ -152,8 +162,8 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
             fence("diff", &story::unified_diff(*before, after), out);
         }
         Some(CallContent::Terminal { text, .. }) => fence("", text, out),
-        Some(CallContent::Text(text)) => write_result(it, text, out),
-        None => write_result(it, &it.output, out),
+        Some(CallContent::Text(text)) => write_result(it, shows_args, text, out),
+        None => write_result(it, shows_args, &it.output, out),
     }
     if let EndedCall::Failed(why) = it.end
         && !it.is_refused()
@@ -164,11 +174,30 @@ fn write_call(it: &Call<'_>, mark: &str, out: &mut String) {
     }
 }
 
+/// The story of a sub-agent, as a quotation within that of its call.
+fn write_agent(exported: ExportedStory<'_>, it: &AgentStory<'_>, out: &mut String) {
+    let mut inner = format!("**Agent** {} *({})*\n", span(it.facts.name), it.in_words().join(", "));
+    if let Some(story) = &it.story {
+        for (at, item) in story.items.iter().enumerate() {
+            write_item(exported.inner(story), (at, item), &mut inner);
+        }
+    }
+    if let Some(flaw) = it.flaw() {
+        line(&mut inner, format_args!("\n*{flaw}*"));
+    }
+    for it in inner.lines() {
+        line(out, format_args!("{}", format!("> {it}").trim_end()));
+    }
+    out.push('\n');
+}
+
 /// The arguments, and what came of them.
-fn write_result(it: &Call<'_>, text: &str, out: &mut String) {
-    fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+fn write_result(it: &Call<'_>, shows_args: bool, text: &str, out: &mut String) {
+    if shows_args {
+        fence("json", &serde_json::to_string_pretty(it.args).unwrap_or_default(), out);
+    }
     if !text.is_empty() {
-        out.push('\n');
+        out.push_str(if shows_args { "\n" } else { "" });
         fence("", text, out);
     }
 }

@@ -1,15 +1,19 @@
 //! Session export as Markdown, HTML or JSON, from the session's facts.
 
+mod agent_story;
 mod answer;
+mod call;
 mod html;
 mod markdown;
 mod spending;
 mod story;
 mod title;
 
+pub use agent_story::{AgentLogs, AgentStory, ExportedStory};
+pub use call::EndedCall;
 pub use html::html;
 pub use markdown::markdown;
-pub use story::{EndedCall, Story, StoryItem, StorySpeaker};
+pub use story::{Story, StoryItem, StorySpeaker};
 pub use title::plain_title;
 
 use schemars::JsonSchema;
@@ -34,6 +38,9 @@ pub struct ExportOutput<'a> {
     session: SessionHeadOutput<'a>,
     /// The lines of its log.
     entries: &'a [Entry],
+    /// The logs of its sub-agents, and of theirs. The first line of each says which call it belongs to.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    agents: &'a [Vec<Entry>],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -49,7 +56,7 @@ struct SessionHeadOutput<'a> {
 }
 
 /// Everything, for programs; `castor sessions import` reads it.
-pub fn json(story: &Story<'_>, entries: &[Entry]) -> String {
+pub fn json(story: &Story<'_>, entries: &[Entry], agents: &AgentLogs) -> String {
     let head = &story.head;
     let session = SessionHeadOutput {
         session_id: head.id,
@@ -59,9 +66,9 @@ pub fn json(story: &Story<'_>, entries: &[Entry]) -> String {
         created_at: time::iso(head.created_ms),
         updated_at: time::iso(head.updated_ms),
     };
-    let output = ExportOutput { format: FORMAT, version: VERSION, session, entries };
+    let output = ExportOutput { format: FORMAT, version: VERSION, session, entries, agents: agents.all() };
     serde_json::to_string_pretty(&output).unwrap_or_default() + "\n"
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -7,17 +7,19 @@ use std::{
 
 use serde_json::Value;
 
-use super::spending::Spending;
+use super::{
+    call::{AgentFacts, Call, CallContent, EndedCall, output_of, progress},
+    spending::Spending,
+};
 use crate::{
     base::{
         checkpoint::Changes,
         content::{Part, joined_text},
-        event::{EndReason, EventKind, Speaker, ToolDisplay, ToolProgress},
+        event::{EndReason, EventKind, Speaker},
         ids::{CallId, MessageId, SessionId},
-        log::{Answer, Entry, Fact, Mode},
+        log::{Entry, Fact, Mode},
         path::AbsPath,
         rewind,
-        tool::{Display, ToolError, ToolKind},
     },
     engine::scheduler::TODO_TOOL,
 };
@@ -30,6 +32,8 @@ pub struct Story<'a> {
     pub turns: Vec<Turn>,
     /// By path.
     pub changes: BTreeMap<PathBuf, ChangedFile>,
+    /// Of the last turn; `None`: it is not over.
+    pub end: Option<EndReason>,
     /// Which items a rewind took away.
     rewound: BTreeSet<usize>,
 }
@@ -97,45 +101,6 @@ pub enum StoryItem<'a> {
     Note(String),
 }
 
-#[derive(Clone, Debug)]
-pub struct Call<'a> {
-    pub name: &'a str,
-    pub title: &'a str,
-    pub kind: ToolKind,
-    pub args: &'a Value,
-    /// What it would have done, or did.
-    pub content: Option<CallContent<'a>>,
-    /// What the model got; what was printed, while there is nothing better.
-    pub output: String,
-    pub end: EndedCall<'a>,
-    /// What the user said to it, where they were asked.
-    pub answer: Option<Answer>,
-    /// From its start to its end, where both are known.
-    pub took_ms: Option<u64>,
-    started_ms: Option<u64>,
-    /// The place of its turn.
-    turn: usize,
-    /// A checkpoint counted what it changed.
-    is_counted: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndedCall<'a> {
-    /// The end is unknown.
-    Unknown,
-    Succeeded,
-    /// It ran as it should, and what ran says that it failed.
-    Exit(i32),
-    Failed(&'a str),
-}
-
-#[derive(Clone, Debug)]
-pub enum CallContent<'a> {
-    Text(&'a str),
-    Diff { path: &'a AbsPath, before: Option<&'a str>, after: &'a str },
-    Terminal { text: &'a str, exit: Option<i32> },
-}
-
 impl<'a> Story<'a> {
     /// `None` unless the facts begin as a log does.
     pub fn new(entries: &'a [Entry]) -> Option<Self> {
@@ -154,7 +119,7 @@ impl<'a> Story<'a> {
         };
         let mut away = rewind::removed_entries(entries).into_iter().skip(1);
         let (turns, changes) = (Vec::new(), BTreeMap::new());
-        let story = Self { head, items: Vec::new(), turns, changes, rewound: BTreeSet::new() };
+        let story = Self { head, items: Vec::new(), turns, changes, end: None, rewound: BTreeSet::new() };
         let mut teller = StoryBuilder { story, calls: BTreeMap::new(), todos: None };
         for entry in rest {
             let (is_away, from) = (away.next() == Some(true), teller.story.items.len());
@@ -210,9 +175,16 @@ impl<'a> Story<'a> {
 struct StoryBuilder<'a> {
     story: Story<'a>,
     /// Where each call stands in the story.
-    calls: BTreeMap<&'a CallId, usize>,
+    calls: BTreeMap<&'a CallId, CallPlace>,
     /// The arguments of the last call that set the plan: they have the tasks that a plan leaves out.
     todos: Option<&'a Value>,
+}
+
+struct CallPlace {
+    item: usize,
+    turn: usize,
+    /// A checkpoint counted what it changed.
+    is_counted: bool,
 }
 
 impl<'a> StoryBuilder<'a> {
@@ -258,21 +230,22 @@ impl<'a> StoryBuilder<'a> {
                 self.add_message(*role, at_ms, message_id, content);
             }
             EventKind::ToolRequest { request_id, name, args, display, .. } => {
-                self.calls.insert(request_id, self.story.items.len());
+                let turn = self.story.turns.len().saturating_sub(1);
+                self.calls.insert(request_id, CallPlace { item: self.story.items.len(), turn, is_counted: false });
                 if name == TODO_TOOL {
                     self.todos = Some(args);
                 }
-                let turn = self.story.turns.len().saturating_sub(1);
-                self.story.items.push(StoryItem::Call(Box::new(Call::new(name, args, display, turn))));
+                self.story.items.push(StoryItem::Call(Box::new(Call::new(request_id, (name, args), display))));
             }
             EventKind::ToolUpdate { request_id, update } => {
                 if let Some(call) = self.call(request_id) {
                     progress(call, at_ms, update);
                 }
             }
-            EventKind::ToolResponse { request_id, content, display, error, .. } => {
+            EventKind::ToolResponse { request_id, content, display, error, data, .. } => {
                 if let Some(call) = self.call(request_id) {
                     call.end(at_ms, output_of(content, error.as_ref()), display.as_ref(), error.as_ref());
+                    call.run = AgentFacts::from_result(data).map(Box::new).or(call.run.take());
                 }
             }
             EventKind::Usage { usage, cost, .. } => {
@@ -286,8 +259,9 @@ impl<'a> StoryBuilder<'a> {
                 if let Some(turn) = self.story.turns.last_mut() {
                     (turn.ended_ms, turn.is_open) = (Some(at_ms), false);
                 }
+                self.story.end = Some(*reason);
                 if *reason != EndReason::Completed {
-                    self.note(format!("The turn ended early: {}", early_end(*reason)));
+                    self.note(format!("The turn ended early: {}", end_in_words(*reason)));
                 }
             }
             EventKind::Custom { kind, data } if kind == "plan" => {
@@ -316,14 +290,15 @@ impl<'a> StoryBuilder<'a> {
 
     fn begin_turn(&mut self, at_ms: u64, is_open: bool) {
         let first = self.story.items.len();
+        self.story.end = None;
         self.story.turns.push(Turn { first, at_ms, is_open, ..Turn::default() });
     }
 
     /// What a checkpoint says that a call changed.
     fn count_changes(&mut self, id: &CallId, changes: &Changes) {
-        let Some(call) = self.call(id) else { return };
-        call.is_counted = true;
-        let nth = call.turn;
+        let Some(place) = self.calls.get_mut(id) else { return };
+        place.is_counted = true;
+        let nth = place.turn;
         for it in &changes.files {
             self.count(&it.path, nth, [it.added, it.removed]);
         }
@@ -332,9 +307,10 @@ impl<'a> StoryBuilder<'a> {
     /// The same of edits without a checkpoint, by their diffs.
     fn count_diffs(&mut self) {
         let mut found = Vec::new();
-        for call in self.story.calls().filter(|it| !it.is_counted && it.end == EndedCall::Succeeded) {
-            if let Some(CallContent::Diff { path, before, after }) = &call.content {
-                found.push((path.as_path().to_owned(), call.turn, count_lines(*before, after)));
+        for place in self.calls.values().filter(|it| !it.is_counted) {
+            let Some(StoryItem::Call(call)) = self.story.items.get(place.item) else { continue };
+            if let (EndedCall::Succeeded, Some(CallContent::Diff { path, before, after })) = (call.end, &call.content) {
+                found.push((path.as_path().to_owned(), place.turn, count_lines(*before, after)));
             }
         }
         for (path, turn, lines) in found {
@@ -352,92 +328,15 @@ impl<'a> StoryBuilder<'a> {
     }
 
     fn call(&mut self, id: &CallId) -> Option<&mut Call<'a>> {
-        if let Some(StoryItem::Call(call)) = self.story.items.get_mut(*self.calls.get(id)?) { Some(call) } else { None }
+        if let Some(StoryItem::Call(call)) = self.story.items.get_mut(self.calls.get(id)?.item) {
+            Some(call)
+        } else {
+            None
+        }
     }
 
     fn note(&mut self, text: String) {
         self.story.items.push(StoryItem::Note(text));
-    }
-}
-
-impl<'a> Call<'a> {
-    fn new(name: &'a str, args: &'a Value, display: &'a ToolDisplay, turn: usize) -> Self {
-        Self {
-            name,
-            title: &display.title,
-            kind: display.kind,
-            args,
-            content: None,
-            output: String::new(),
-            end: EndedCall::Unknown,
-            answer: None,
-            took_ms: None,
-            started_ms: None,
-            turn,
-            is_counted: false,
-        }
-    }
-
-    fn end(&mut self, at_ms: u64, output: String, display: Option<&'a Display>, error: Option<&'a ToolError>) {
-        self.content = display.map(call_content).or(self.content.take());
-        self.output = output;
-        self.took_ms = self.started_ms.map(|it| at_ms.saturating_sub(it));
-        self.end = match (error, &self.content) {
-            (Some(it), _) if it.message.starts_with(CANCELLED) => EndedCall::Failed("Cancelled."),
-            (Some(it), _) => EndedCall::Failed(&it.message),
-            (None, Some(CallContent::Terminal { exit: Some(code), .. })) if *code != 0 => EndedCall::Exit(*code),
-            (None, _) => EndedCall::Succeeded,
-        };
-    }
-
-    /// Its title, without the tool's name in other letters.
-    pub fn about(&self) -> &'a str {
-        let letters = |it: &str| it.chars().filter(|it| *it != '_').collect::<String>().to_lowercase();
-        match self.title.split_once(' ') {
-            Some((first, rest)) if letters(first) == letters(self.name) => rest,
-            _ => self.title,
-        }
-    }
-
-    pub fn is_refused(&self) -> bool {
-        matches!((&self.answer, self.end), (Some(Answer::Reject), EndedCall::Failed(_)))
-    }
-
-    /// The call set the plan, which the story has as an item of its own.
-    pub fn is_plan(&self) -> bool {
-        self.name == TODO_TOOL && self.end == EndedCall::Succeeded
-    }
-}
-
-fn progress<'a>(call: &mut Call<'a>, at_ms: u64, update: &'a ToolProgress) {
-    if let ToolProgress::Started { .. } = update {
-        call.started_ms = Some(at_ms);
-    }
-    match update {
-        ToolProgress::Described { display } | ToolProgress::Started { display: Some(display) } => {
-            call.title = &display.title;
-        }
-        ToolProgress::Proposed { display } => call.content = Some(call_content(display)),
-        ToolProgress::Printed { text } => call.output.push_str(text),
-        _ => (),
-    }
-}
-
-/// How castor's words to the model begin. Logs of castor 1 have them in place of the person's.
-const CANCELLED: &str = "[Operation Cancelled]";
-
-/// What a call returned; nothing where castor's words to the model say only that it was cancelled.
-fn output_of(content: &[Part], error: Option<&ToolError>) -> String {
-    let output = joined_text(content);
-    let is_cancelled = error.is_some_and(|it| it.kind == "cancelled") && output.starts_with(CANCELLED);
-    if is_cancelled { String::new() } else { output }
-}
-
-fn call_content(it: &Display) -> CallContent<'_> {
-    match it {
-        Display::Text { text } => CallContent::Text(text),
-        Display::Diff { path, before, after } => CallContent::Diff { path, before: before.as_deref(), after },
-        Display::Terminal { text, exit } => CallContent::Terminal { text, exit: *exit },
     }
 }
 
@@ -449,26 +348,15 @@ fn join_text(parts: &mut Vec<Part>, part: &Part) {
     }
 }
 
-fn early_end(reason: EndReason) -> &'static str {
+pub(super) fn end_in_words(reason: EndReason) -> &'static str {
     match reason {
-        EndReason::Completed => "completed",
+        EndReason::Completed => "done",
         EndReason::Failed => "failed",
         EndReason::Aborted => "cancelled",
         EndReason::MaxTurns => "limit of model calls",
         EndReason::MaxBudget => "limit of tokens",
         EndReason::MaxTime => "limit of time",
         EndReason::Refusal => "refused by the model",
-    }
-}
-
-/// What the user said, for people.
-pub(super) fn answer(it: &Answer) -> &'static str {
-    match it {
-        Answer::AllowOnce => "allowed once",
-        Answer::AllowSession => "allowed for the session",
-        Answer::Reject => "refused",
-        Answer::Cancelled => "cancelled",
-        _ => "not answered",
     }
 }
 

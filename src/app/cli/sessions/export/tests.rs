@@ -4,17 +4,17 @@ use expect_test::expect_file;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{EndedCall, Story, StoryItem, json as to_json};
+use super::{AgentLogs, EndedCall, ExportedStory, Story, StoryItem, json as to_json};
 use crate::base::log::Entry;
 
 const EVIL: &str = "<script>alert(1)</script>\"'&\n```\n</pre></div>-->]]>\n````\n<!-- \u{1b}[31m";
 
 fn html(story: &Story<'_>) -> String {
-    super::html(story, &TimeZone::UTC)
+    super::html(ExportedStory::new(story, &AgentLogs::default()), &TimeZone::UTC)
 }
 
 fn markdown(story: &Story<'_>) -> String {
-    super::markdown(story, &TimeZone::UTC)
+    super::markdown(ExportedStory::new(story, &AgentLogs::default()), &TimeZone::UTC)
 }
 
 /// A log with `text` wherever a text can stand.
@@ -89,7 +89,7 @@ fn html_holds_no_markup_of_the_session() {
 }
 
 /// Each tag is one of castor's, and closes what it should.
-fn check_tags(page: &str) {
+pub fn check_tags(page: &str) {
     let known = "html head title style body main nav ol li h1 h2 h3 h4 h5 h6 dl dt dd div p pre code details summary \
         small ul span table thead tbody tr th td section b em strong del blockquote a label";
     let (known, void): (Vec<&str>, _) = (known.split_whitespace().collect(), ["meta", "img", "input", "br", "hr"]);
@@ -282,7 +282,8 @@ fn export_marks_rewound_turns() {
 #[test]
 fn json_has_all_facts() {
     let entries = log(EVIL);
-    let value: Value = serde_json::from_str(&to_json(&Story::new(&entries).unwrap(), &entries)).unwrap();
+    let value: Value =
+        serde_json::from_str(&to_json(&Story::new(&entries).unwrap(), &entries, &AgentLogs::default())).unwrap();
     assert_eq!(value["format"], super::FORMAT);
     let again: Vec<Entry> = serde_json::from_value(value["entries"].clone()).unwrap();
     assert_eq!(again, entries);

@@ -3,7 +3,7 @@
 use super::{
     super::{
         super::time,
-        story::{self, Call, CallContent, EndedCall},
+        call::{self, Call, CallContent, EndedCall},
     },
     diff::diff,
     escape::{Text, put},
@@ -65,7 +65,7 @@ fn is_failed(it: &Call<'_>) -> bool {
     matches!(it.end, EndedCall::Failed(_) | EndedCall::Exit(_))
 }
 
-fn output<'a>(it: &'a Call<'_>) -> &'a str {
+pub fn output<'a>(it: &'a Call<'_>) -> &'a str {
     match &it.content {
         Some(CallContent::Terminal { text, .. } | CallContent::Text(text)) => text,
         _ => &it.output,
@@ -73,14 +73,14 @@ fn output<'a>(it: &'a Call<'_>) -> &'a str {
 }
 
 /// Mark, tool, what it is about, and how it ended.
-fn write_heading(it: &Call<'_>, about: &str, count: &str, out: &mut String) {
+pub fn write_heading(it: &Call<'_>, about: &str, count: &str, out: &mut String) {
     let (mark, class, end) = match it.end {
         EndedCall::Unknown => ("?", "dim", Some("no end is known".to_owned())),
         EndedCall::Succeeded => ("✓", "good", None),
         EndedCall::Exit(code) => ("✗", "bad", Some(format!("exit code {code}"))),
         EndedCall::Failed(_) => ("✗", "bad", Some("failed".to_owned()).filter(|_| !it.is_refused())),
     };
-    let answer = it.answer.as_ref().map(|it| story::answer(it).to_owned());
+    let answer = it.answer.as_ref().map(|it| call::answer(it).to_owned());
     let took = it.took_ms.filter(|it| *it >= 100).map(time::duration);
     let facts: Vec<String> = [end, answer, took].into_iter().flatten().collect();
     put(out, format_args!("<span class=\"{class}\">{mark}</span> <b>{}</b> ", Text(it.name)));

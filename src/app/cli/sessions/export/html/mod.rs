@@ -1,5 +1,6 @@
 //! Session export as one HTML page. All text is escaped, no script can run in it, and it needs no other file.
 
+mod agent;
 mod call;
 mod code;
 mod diff;
@@ -16,6 +17,7 @@ use self::{
 };
 use super::{
     super::time,
+    agent_story::ExportedStory,
     spending::{Spending, compact},
     story::{Story, StoryItem, StorySpeaker, Turn},
     title::plain_title,
@@ -43,7 +45,8 @@ const HEAD: &str = r#"<!doctype html>
 const STYLE: &str = include_str!("page.css");
 
 /// The page, with times of a time zone.
-pub fn html(story: &Story<'_>, zone: &TimeZone) -> String {
+pub fn html(exported: ExportedStory<'_>, zone: &TimeZone) -> String {
+    let story = exported.story;
     let mut out = HEAD.to_owned();
     let title = plain_title(story.head.title.unwrap_or(NO_TITLE));
     put(&mut out, format_args!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", Text(&title)));
@@ -51,7 +54,7 @@ pub fn html(story: &Story<'_>, zone: &TimeZone) -> String {
     put(&mut out, format_args!("<main>\n<h1>{}</h1>\n", Text(&title)));
     write_facts(story, zone, &mut out);
     write_changes(story, &mut out);
-    let page = Page { story, zone };
+    let page = Page { exported, zone };
     let before = story.turns.first().map_or(story.items.len(), |it| it.first);
     for (at, item) in story.items.iter().enumerate().take(before) {
         page.write_item(at, item, &mut out);
@@ -141,18 +144,18 @@ fn write_changes(story: &Story<'_>, out: &mut String) {
 }
 
 struct Page<'a> {
-    story: &'a Story<'a>,
+    exported: ExportedStory<'a>,
     zone: &'a TimeZone,
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
     fn write_turn(&self, nth: usize, turn: &Turn, out: &mut String) {
         let number = nth + 1;
         put(
             out,
             format_args!("<section class=\"turn\" id=\"turn-{number}\">\n<h2><a href=\"#turn-{number}\">Turn {number}"),
         );
-        let is_away = self.story.is_rewound(turn.first);
+        let is_away = self.exported.story.is_rewound(turn.first);
         put(out, format_args!("{}</a>", if is_away { " (rewound)" } else { "" }));
         let spent = &turn.spent;
         let tokens = || format!("{} in, {} out", compact(spent.usage.input), compact(spent.output()));
@@ -166,19 +169,22 @@ impl Page<'_> {
             put(out, format_args!("<span>{it}</span>"));
         }
         out.push_str("</h2>\n");
-        for (at, item) in self.story.items_of(nth) {
+        for (at, item) in self.exported.story.items_of(nth) {
             self.write_item(at, item, out);
         }
         out.push_str("</section>\n");
     }
 
-    fn write_item(&self, at: usize, item: &StoryItem<'_>, out: &mut String) {
-        let is_away = self.story.is_rewound(at);
+    fn write_item(&self, at: usize, item: &StoryItem<'a>, out: &mut String) {
+        let is_away = self.exported.story.is_rewound(at);
         let away = if is_away { " away" } else { "" };
         match item {
             StoryItem::Message { who, parts, .. } => write_message(*who, away, parts, out),
             StoryItem::Call(it) if it.is_plan() => (),
-            StoryItem::Call(it) => write_call(it, is_away, self.story.head.cwd, out),
+            StoryItem::Call(it) => match self.exported.agent(it) {
+                Some(agent) => self.write_agent(it, &agent, away, out),
+                None => write_call(it, is_away, self.exported.story.head.cwd, out),
+            },
             StoryItem::Plan(tasks) => write_plan(tasks, away, out),
             StoryItem::Error(it) => put(out, format_args!("<p class=\"bad text{away}\">{}</p>\n", Text(it))),
             StoryItem::Note(it) => put(out, format_args!("<p class=\"note text{away}\">{}</p>\n", Text(it))),
