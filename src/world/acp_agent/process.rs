@@ -15,7 +15,7 @@ use super::{
     connection::{Incoming, Peer},
 };
 use crate::{
-    base::{fs::BoxFuture, path::AbsPath, peer_agent::ProgramAgent, sandbox::Confinement},
+    base::{fs::BoxFuture, path::AbsPath, peer_agent::ProgramAgent, sandbox::Confinement, text},
     wire::acp::peer::{self, AUTH_REQUIRED, PeerFacts, Refusal},
     world::{
         disk,
@@ -28,6 +28,9 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long it may take to leave once nobody wants anything of it.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Characters of its line in messages, so that people see the reason behind it.
+const MAX_LINE: usize = 120;
 
 /// What is started.
 pub struct AgentLaunch {
@@ -74,7 +77,7 @@ struct AgentEnd {
 impl RunningAgent {
     /// Starts the program, and makes a session. The text says what it is.
     pub async fn start(launch: &AgentLaunch) -> Result<(Self, String), AgentStartError> {
-        let line = launch.program.line();
+        let line = text::first_line(&launch.program.line(), MAX_LINE);
         let (mut agent, facts) = match timeout(PATIENCE, Self::open(launch, line.clone())).await {
             Ok(it) => it?,
             Err(_) => {
