@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, children, listing,
+        auth, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         questions,
@@ -149,9 +149,7 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         Some(ClientRequest::Question { session, question, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
             // Before what comes of it, which may be the end of a sub-agent.
-            let mut lines = Vec::new();
-            children::note_waiting(state, &session, &mut lines);
-            state.outbox.queue_lines(|it| it.append(&mut lines));
+            state.outbox.items.push(OutboxItem::Waiting(session.clone()));
             state.step(&session, Input::Answered { question, answer });
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
