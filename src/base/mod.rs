@@ -8,6 +8,7 @@ pub mod clock;
 pub mod content;
 pub mod dotenv;
 pub mod elicitation;
+pub mod endings;
 pub mod event;
 pub mod fallback;
 pub mod fs;

@@ -483,4 +483,9 @@ pub enum Act {
     /// A fact: logged, then shown if it is something to show.
     Log(Entry),
     Do(EffectId, Effect),
+    /// A prompt begins a stream, whose start is logged next.
+    BeginStream {
+        prompt: PromptId,
+        stream: StreamId,
+    },
 }

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
         errors::store_error,
         server::{
-            agents, children,
-            event_window::EventWindow,
-            flush, offered_commands,
+            agents, children, event_requests, flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{self, Reply, reply_now},
@@ -24,14 +21,12 @@ use crate::{
     base::{
         agent::AgentList,
         content::{Part, PromptContent},
-        event::AgentEvent,
         ids::{PromptId, SessionId},
-        log::{Entry, Fact, Mode},
+        log::{Entry, Mode},
     },
     engine::step::{self, Input},
     wire::{
         acp::{
-            self,
             agents::{AgentsPlace, read_place},
             initialize,
             options::{self, SetOptionParams},
@@ -87,7 +82,7 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 }
 
 /// The logs of sub-agents, oldest first.
-fn children_of(store: &SessionStore, id: &SessionId) -> Vec<Vec<Entry>> {
+pub fn children_of(store: &SessionStore, id: &SessionId) -> Vec<Vec<Entry>> {
     let mut res: Vec<Vec<Entry>> =
         store.children(id).iter().map(|it| store.read(it).unwrap_or_default()).filter(|it| !it.is_empty()).collect();
     res.sort_by_key(|it| it.first().map(|it| it.at));
@@ -162,6 +157,7 @@ fn end_session(state: &mut State, id: &SessionId) {
     for ticket in state.prompts_of(id) {
         reply::answer::<()>(state, ticket, Err(error::session_not_found(id.as_str())));
     }
+    event_requests::close(state, id);
     if let Some(live) = state.sessions.remove(id) {
         state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
     }
@@ -285,30 +281,6 @@ pub fn list_agents(state: &State, params: Option<&RawValue>) -> Reply {
         }
     };
     reply_now(&AgentList::from(&agents))
-}
-
-/// `_castor/session/events {sessionId, streamId?, eventId?, threadId?}`: the trajectory, or a window of it.
-pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        session_id: SessionId,
-        stream_id: Option<String>,
-        event_id: Option<String>,
-        thread_id: Option<String>,
-    }
-    let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
-    let missing = |_| error::session_not_found(it.session_id.as_str());
-    let mut entries = store.read(&it.session_id).map_err(missing)?;
-    entries.extend(children_of(store, &it.session_id).into_iter().flatten());
-    // Each log is in order already.
-    entries.sort_by_key(|it| it.at);
-    let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
-    let all: Vec<AgentEvent> = entries.into_iter().filter_map(|it| event(it.fact)).collect();
-    let window =
-        EventWindow { stream: it.stream_id.as_deref(), event: it.event_id.as_deref(), thread: it.thread_id.as_deref() };
-    let window = window.of(&all).map_err(|it| error::invalid_params(&it))?;
-    reply_now(&json!({ "events": window }))
 }
 
 pub fn cancel(state: &mut State, params: Option<&RawValue>) {

@@ -12,6 +12,7 @@ use crate::{
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
+            followers::Followers,
             live_session::LiveSession,
             modes::first_mode,
             place::{SessionPlace, bring_up_to_date, ignored_notice, inspect_place},
@@ -202,8 +203,8 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let live =
-        LiveSession { session, log, view, profile, resources, commands: None, parent: None, pending_trust: None };
+    let (commands, parent, pending_trust, followers) = (None, None, None, Followers::default());
+    let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust, followers };
     state.sessions.insert(id, live);
 }
 
@@ -213,8 +214,12 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
     live.session.replace_record(record);
     live.session.replace_spec(spec);
     // Its commands are told with the answer.
-    let LiveSession { session, log, .. } = live;
+    let LiveSession { session, log, followers, .. } = live;
+    let id = resources.session.clone();
     insert_session(state, session, log, resources);
+    if let Some(live) = state.sessions.get_mut(&id) {
+        live.followers = followers;
+    }
 }
 
 /// How the client sees it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    app::session::{session_resources::SessionResources, trust::PendingTrust},
+    app::session::{followers::Followers, session_resources::SessionResources, trust::PendingTrust},
     base::{
         ids::{EffectId, SessionId},
         money::Money,
@@ -28,6 +28,8 @@ pub struct LiveSession {
     pub parent: Option<ParentLink>,
     /// What the user is to decide about the session's folder, as it was when the session began.
     pub pending_trust: Option<Box<PendingTrust>>,
+    /// Of its events and those of its sub-agents.
+    pub followers: Followers,
 }
 
 /// The call that started a sub-agent.

@@ -4,6 +4,8 @@ pub mod agent_folders;
 pub mod agents;
 pub mod build_session;
 pub mod confinement;
+pub mod event_window;
+pub mod followers;
 pub mod hooks;
 pub mod host;
 pub mod live_session;

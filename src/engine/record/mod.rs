@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use crate::{
     base::{
+        endings::interrupted_call,
         event::{AgentEvent, EventKind, Speaker},
         guarded_names::SECRET_RULE,
         history::Turn,
@@ -459,6 +460,8 @@ impl Record {
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
                 history.push_call(request_id, name, args, signature.as_deref());
             }
+            // Logs of old have it after the turns in which the model was told of it.
+            kind if interrupted_call(kind).is_some_and(|it| !history.is_open(it)) => (),
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
                 // Those of yolo have the network, and see no secrets.

@@ -444,6 +444,9 @@ impl World {
                 }
                 Act::Do(_, Effect::UpdateHealth { .. }) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
+                Act::BeginStream { prompt, .. } => {
+                    assert!(self.open_prompts.contains(&prompt), "{prompt:?} begins a stream and is over");
+                }
             }
         }
         let replayed = Record::replay(&self.log).unwrap();

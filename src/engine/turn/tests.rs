@@ -402,6 +402,7 @@ fn shown(act: &Act) -> Option<String> {
             }
             other => Some(format!("{other:?}")),
         },
+        Act::BeginStream { .. } => None,
         Act::Do(id, effect) => Some(match effect {
             Effect::Generate { purpose, request } => {
                 let what = if purpose.is_agent() { "" } else { purpose.as_str() };

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
-    ids::{CallId, MessageId},
+    ids::{CallId, MessageId, StreamId},
     money::Money,
     path::AbsPath,
     prompt_stats::PromptStats,
@@ -79,6 +79,8 @@ struct OwnAgentMeta {
 struct EventsMeta {
     /// The shape of events: 2 has ISO 8601 timestamps, `agentId`, `threadId`, `source` and `mimeType`.
     version: u32,
+    /// `_castor/session/subscribe` and `_castor/session/stream` follow them.
+    streams: Option<bool>,
 }
 
 #[derive(JsonSchema)]
@@ -103,6 +105,8 @@ struct OwnClientMeta {
     rewind: Option<bool>,
     /// True: the answer to a prompt says what models and tools took for it.
     stats: Option<bool>,
+    /// True: a notification, and the answer to a prompt, say which stream of events is the prompt's.
+    streams: Option<bool>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -224,6 +228,9 @@ pub struct OwnPromptAnswerMeta {
     pub stats: Option<Box<PromptStats>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopDetail>,
+    /// To clients with `_meta.castor.streams`: the first stream of its events.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "streamId")]
+    pub stream_id: Option<StreamId>,
 }
 
 /// Why a prompt ended, where the stop reason does not tell.
@@ -246,11 +253,16 @@ pub struct CostMeta {
 
 impl PromptAnswerMeta {
     /// `None`: there is nothing to say. `wants_stats`: the client asked for them.
-    pub fn new(stats: Option<Box<PromptStats>>, wants_stats: bool, stop: Option<StopDetail>) -> Option<Self> {
+    pub fn new(
+        stats: Option<Box<PromptStats>>,
+        wants_stats: bool,
+        stop: Option<StopDetail>,
+        stream_id: Option<StreamId>,
+    ) -> Option<Self> {
         let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
         let stats = stats.filter(|_| wants_stats);
-        let is_empty = cost.is_none() && stats.is_none() && stop.is_none();
-        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop } })
+        let is_empty = cost.is_none() && stats.is_none() && stop.is_none() && stream_id.is_none();
+        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop, stream_id } })
     }
 }
 

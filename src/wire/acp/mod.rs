@@ -6,6 +6,7 @@ mod call_content;
 mod child_view;
 mod content;
 pub mod elicitation;
+pub mod events;
 pub mod initialize;
 pub mod meta;
 mod notices;

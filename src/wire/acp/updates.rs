@@ -14,6 +14,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
+        endings::INTERRUPTED,
         event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::Fact,
@@ -38,8 +39,6 @@ use crate::{
 
 /// Most live output of a call that an update repeats, in bytes: content replaces, so each update carries it all.
 const MAX_LIVE: usize = 16 * 1024;
-
-pub(super) const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
 /// The client's view of one session, as far as the next update depends on it.
 #[derive(Debug)]
@@ -357,7 +356,7 @@ impl SessionView {
         if let Some(child) = &self.child {
             self.calls.retain(|it, _| child.asked.contains(it));
         }
-        let error = ToolError::new("interrupted", why);
+        let error = ToolError::new(INTERRUPTED, why);
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {
                 Some(terminal) => terminal_result(terminal, None, Some(&error)),
