@@ -27,6 +27,7 @@ pub mod model;
 pub mod money;
 pub mod path;
 pub mod peer_agent;
+pub mod prompt_options;
 pub mod prompt_stats;
 pub mod question;
 pub mod rewind;

@@ -118,8 +118,19 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
     let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
-    let followers = Followers::default();
-    let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust, followers };
+    let (followers, has_prompt_model) = (Followers::default(), false);
+    let live = LiveSession {
+        session,
+        log,
+        view,
+        profile,
+        resources,
+        commands,
+        parent,
+        pending_trust,
+        followers,
+        has_prompt_model,
+    };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);

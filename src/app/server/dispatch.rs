@@ -58,6 +58,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/session/subscribe", event_requests::subscribe),
     ("_castor/session/unsubscribe", event_requests::unsubscribe),
     ("_castor/session/stream", event_requests::stream),
+    ("_castor/session/update", requests::update),
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),

@@ -24,7 +24,7 @@ use crate::{
         session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
     },
     base::{
-        event::{AgentEvent, PromptOutcome},
+        event::{AgentEvent, EventKind, PromptOutcome},
         fallback::Outage,
         ids::{EffectId, PromptId, SessionId},
         log::{Entry, Fact},
@@ -156,6 +156,9 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 Fact::Event { event } => {
                     publish_event(state, id, event, lines);
                     children::tell_parent(state, id, event);
+                    if matches!(event.kind, EventKind::AgentEnd { .. }) {
+                        reconnect::end_prompt_model(state, id);
+                    }
                 }
                 Fact::Mode { mode } => children::follow_mode(state, id, *mode),
                 Fact::AgentSwitched { .. } | Fact::Agent { .. } => {
@@ -165,6 +168,7 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 }
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
+                Fact::PromptOptions { options } if options.model.is_some() => reconnect::begin_prompt_model(state, id),
                 Fact::Rewound { to } => {
                     if let Some(live) = state.sessions.get_mut(id) {
                         rewind_results::append_notice(state.client.as_ref(), live, to, lines);

@@ -5,7 +5,7 @@ mod auth;
 mod children;
 mod dispatch;
 mod event;
-mod event_loop;
+pub mod event_loop;
 mod event_requests;
 mod flush;
 mod listing;

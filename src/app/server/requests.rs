@@ -23,13 +23,18 @@ use crate::{
         content::{Part, PromptContent},
         ids::{PromptId, SessionId},
         log::{Entry, Mode},
+        prompt_options::PromptOptions,
     },
-    engine::step::{self, Input},
+    engine::{
+        step::{self, Input},
+        turn,
+    },
     wire::{
         acp::{
             agents::{AgentsPlace, read_place},
             initialize,
             options::{self, SetOptionParams},
+            prompt_options::{PromptOptionsParams, read_update},
             session,
             state::{StateParams, read_state},
             updates::SessionView,
@@ -164,16 +169,33 @@ fn end_session(state: &mut State, id: &SessionId) {
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(&state.sessions, params)?;
+    let (id, mut content, options) = read_message(&state.sessions, params)?;
+    content.options = prompt_options(state, &id, options)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     session_state::refresh(state, &id);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
+/// What a prompt has for itself, if that may be now.
+fn prompt_options(
+    state: &State,
+    id: &SessionId,
+    options: PromptOptionsParams,
+) -> Result<PromptOptions, ErrorObjectOwned> {
+    let live = live_session(state, id)?;
+    let spec = live.session.spec();
+    let limits = turn::limits(live.session.record(), spec);
+    let has_tool = |it: &str| spec.toolbox.find(it).is_some();
+    let options = options.options((&live.profile.offer, &live.chosen_options()), limits, has_tool);
+    let options = options.map_err(|it| error::invalid_params(&it))?;
+    options.mode.map(|it| check_mode(state, id, it)).transpose()?;
+    Ok(options)
+}
+
 /// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(&state.sessions, params)?;
+    let (id, content, _) = read_message(&state.sessions, params)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts });
     Ok(None)
@@ -183,14 +205,14 @@ pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Re
 fn read_message(
     open: &BTreeMap<SessionId, LiveSession>,
     params: Option<&RawValue>,
-) -> Result<(SessionId, PromptContent), ErrorObjectOwned> {
-    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+) -> Result<(SessionId, PromptContent, PromptOptionsParams), ErrorObjectOwned> {
+    let (id, content, options) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     check_open(open, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
     if content.parts.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
     }
-    Ok((id, content))
+    Ok((id, content, options))
 }
 
 /// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
@@ -229,23 +251,57 @@ pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -
 fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
     let live = live_session(state, &option.session)?;
     let choice = option.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+    apply(state, ticket, &option.session, choice)
+}
+
+fn apply(
+    state: &mut State,
+    ticket: Ticket,
+    session: &SessionId,
+    choice: options::OptionChoice,
+) -> Result<(), ErrorObjectOwned> {
     let choice = match choice {
         options::OptionChoice::Mode(mode) => {
-            check_mode(state, &option.session, mode)?;
+            check_mode(state, session, mode)?;
             step::OptionValue::Mode(mode)
         }
         options::OptionChoice::Model(model) => step::OptionValue::Model(model),
         options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
         options::OptionChoice::Agent(agent) => {
-            set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
-            agents::choose(state, &option.session, agent);
+            set_owner(&mut state.requests, ticket, RequestOwner::Setter(session.clone()));
+            agents::choose(state, session, agent);
             return Ok(());
         }
         options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
-    set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
-    state.step(&option.session, Input::SetOption(choice));
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(session.clone()));
+    state.step(session, Input::SetOption(choice));
     Ok(())
+}
+
+/// `_castor/session/update {sessionId, title?, model?, config?}`: all of it, or nothing.
+pub fn update(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let order = read_update(params).map_err(|it| error::invalid_params(&it))?;
+    let id = &order.session;
+    check_open(&state.sessions, id)?;
+    let live = live_session(state, id)?;
+    let choices =
+        order.choices(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+    let mut model = None;
+    for it in &choices {
+        match it {
+            options::OptionChoice::Mode(mode) => check_mode(state, id, *mode)?,
+            options::OptionChoice::Model(it) => model = Some(it.clone()),
+            _ => (),
+        }
+    }
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
+    choices.into_iter().try_for_each(|it| apply(state, ticket, id, it))?;
+    if order.title.is_some() || model.is_some() {
+        state.step(id, Input::Update { title: order.title.clone(), model });
+    }
+    let live = live_session(state, id)?;
+    reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
 }
 
 pub fn set_owner(requests: &mut IncomingRequests<RequestOwner>, ticket: Ticket, what: RequestOwner) {

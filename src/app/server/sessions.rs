@@ -139,7 +139,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     bring_up_to_date(&mut record, &place);
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
-        Some(live) => live.session.record().model.clone(),
+        Some(live) => live.session.record().lasting_model().to_owned(),
         None => resumed_model(&record, &state.options, &place.settings),
     };
     let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &place, &model);
@@ -203,8 +203,18 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let (commands, parent, pending_trust, followers) = (None, None, None, Followers::default());
-    let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust, followers };
+    let live = LiveSession {
+        session,
+        log,
+        view,
+        profile,
+        resources,
+        commands: None,
+        parent: None,
+        pending_trust: None,
+        followers: Followers::default(),
+        has_prompt_model: false,
+    };
     state.sessions.insert(id, live);
 }
 
@@ -225,9 +235,9 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
 /// How the client sees it.
 fn client_view(client: &Client, thinking: bool, (id, session): (&SessionId, &Session)) -> (ClientProfile, SessionView) {
     let record = session.record();
-    let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
+    let (mode, model, tuning) = (record.lasting_mode(), record.lasting_model().to_owned(), record.tuning);
     let agent = record.chosen_agent().map(str::to_owned);
-    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits(), agent };
+    let chosen = ChosenOptions { mode, model, tuning, limits: record.lasting_limits(), agent };
     let models = session.models().to_vec();
     let limits = session.configured_limits();
     let modes = session.offered_modes().to_vec();

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_requests, outbox::OutboxItem, pending_requests, state::State};
+use super::{children, event_requests, outbox::OutboxItem, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
     base::{ids::SessionId, log::Fact},
@@ -59,7 +59,10 @@ impl State {
         let Some(live) = self.sessions.get_mut(id) else { return };
         live.followers.end_all_prompts();
         match record {
-            Some(record) => live.session.replace_record(record),
+            Some(record) => {
+                live.session.replace_record(record);
+                reconnect::end_prompt_model(self, id);
+            }
             None => {
                 event_requests::close(self, id);
                 let live = self.sessions.remove(id);

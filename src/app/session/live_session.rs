@@ -30,6 +30,8 @@ pub struct LiveSession {
     pub pending_trust: Option<Box<PendingTrust>>,
     /// Of its events and those of its sub-agents.
     pub followers: Followers,
+    /// The prompt at hand has a model of its own.
+    pub has_prompt_model: bool,
 }
 
 /// The call that started a sub-agent.
@@ -50,10 +52,10 @@ impl LiveSession {
     pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();
         ChosenOptions {
-            mode: record.mode,
-            model: record.model.clone(),
+            mode: record.lasting_mode(),
+            model: record.lasting_model().to_owned(),
             tuning: record.tuning,
-            limits: record.limits(),
+            limits: record.lasting_limits(),
             agent: record.chosen_agent().map(str::to_owned),
         }
     }

@@ -70,7 +70,7 @@ use crate::{
     },
     engine::{
         hooks::plugins::{PluginMoment, PluginPoint},
-        record::{COMMAND_META, Record, Step},
+        record::{COMMAND_META, Record, Step, TRANSFER},
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
@@ -296,7 +296,7 @@ impl Turn {
         };
         if let Cause::Transferred(agent) = cause {
             self.is_transferred = true;
-            let data = Some(serde_json::json!({ "transferToAgent": agent }));
+            let data = Some(serde_json::json!({ TRANSFER: agent }));
             return step.emit_event(EventKind::AgentEnd { reason, data });
         }
         self.settle(step, EventKind::AgentEnd { reason, data }, outcome);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::prompt_options::PromptOptionsParams;
 use crate::base::{
     ids::{CallId, MessageId, StreamId},
     money::Money,
@@ -33,6 +34,8 @@ pub struct MetaPlaces {
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
     request: Option<TraceMeta>,
+    /// The params of session/prompt.
+    prompt: Option<PromptMeta>,
     /// A text of session/prompt.
     prompt_text: Option<PromptTextMeta>,
     /// The answer to session/prompt, and `data` of its error.
@@ -197,6 +200,12 @@ struct TraceMeta {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read by `prompt_options`")]
+struct PromptMeta {
+    castor: Option<PromptOptionsParams>,
 }
 
 #[derive(JsonSchema)]

@@ -14,6 +14,7 @@ pub mod options;
 pub mod peer;
 pub mod permission;
 pub mod permission_forms;
+pub mod prompt_options;
 mod replay;
 mod reported_calls;
 pub mod rewind;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     agents::AgentsMethod,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
+    prompt_options::UpdateMethod,
     state::StateMethod,
 };
 use crate::base::{
@@ -54,6 +55,8 @@ pub struct Methods {
     unsubscribe: Option<UnsubscribeMethod>,
     #[serde(rename = "_castor/session/stream")]
     stream: Option<StreamMethod>,
+    #[serde(rename = "_castor/session/update")]
+    update: Option<UpdateMethod>,
     /// A notification: to clients with `_meta.castor.events`, to subscribers, and for a stream that is followed.
     #[serde(rename = "_castor/session/event")]
     event: Option<EventNotice<'static>>,
