@@ -213,3 +213,68 @@ fn a_prompt_names_its_stream() {
     assert_eq!(answer["result"]["_meta"]["castor"]["streamId"], *stream, "{answer}");
     client.end().unwrap();
 }
+
+/// Reads until a request is answered.
+fn read_until(client: &mut Client, told: &mut Told, request: &str) {
+    while !told.ends.contains_key(request) {
+        told.take(&client.next().unwrap().unwrap());
+    }
+}
+
+#[test]
+fn a_session_of_another_castor_is_followed_and_not_changed() {
+    let (sandbox, mut owner, session) = start(&working_script());
+    let mut reader = Client::start(&sandbox);
+    reader.initialize(&json!({})).unwrap();
+    let mut told = Told::default();
+    let params = json!({"sessionId": session, "types": ["agent_end"], "threadId": ""});
+    reader.result("_castor/session/subscribe", params).unwrap();
+    follow(&mut reader, &session, "next", &json!({}));
+    let text = json!([{"type": "text", "text": "work"}]);
+    let (answer, _) = owner.call("session/prompt", json!({"sessionId": session, "prompt": text})).unwrap();
+    let stream = &answer["result"]["_meta"]["castor"]["streamId"];
+    read_until(&mut reader, &mut told, "next");
+    let all = all_events(&mut owner, &session);
+    check(&told, &all, &BTreeMap::from([("next".to_owned(), json!({ "streamId": stream }))]));
+    assert_eq!(told.all, [rest(&all, &json!({ "streamId": stream })).pop().unwrap()], "the subscription");
+    let (refused, _) = reader.call("session/prompt", json!({"sessionId": session, "prompt": text})).unwrap();
+    assert_eq!(refused["error"]["data"]["kind"], "not_found", "{refused}");
+    let params = json!({"sessionId": session, "subscriptionId": "sub-1"});
+    reader.result("_castor/session/unsubscribe", params).unwrap();
+    // What is over is there at once, whoever has the session.
+    follow(&mut reader, &session, "again", &json!({ "streamId": stream }));
+    read_until(&mut reader, &mut told, "again");
+    check(&told, &all, &BTreeMap::from([("again".to_owned(), json!({ "streamId": stream }))]));
+    reader.end().unwrap();
+    owner.end().unwrap();
+}
+
+#[test]
+fn a_reader_sees_the_end_of_a_session_whose_castor_is_killed() {
+    for seed in 0..10 {
+        let (sandbox, mut owner, session) = start(&working_script());
+        let mut reader = Client::start(&sandbox);
+        reader.initialize(&json!({})).unwrap();
+        follow(&mut reader, &session, "next", &json!({}));
+        prompt(&mut owner, &session);
+        let (mut ignored, mut told) = (Told::default(), Told::default());
+        for _ in 0..6 + random(seed) % 40 {
+            ignored.take(&owner.next().unwrap().unwrap());
+        }
+        owner.kill().unwrap();
+        read_until(&mut reader, &mut told, "next");
+        let all = all_events(&mut reader, &session);
+        let stream = &told.ends["next"]["streamId"];
+        check(&told, &all, &BTreeMap::from([("next".to_owned(), json!({ "streamId": stream }))]));
+        // Who takes the session over goes on in the same place.
+        let params = json!({"types": ["agent_end"], "threadId": "", "sessionId": session});
+        reader.result("_castor/session/subscribe", params).unwrap();
+        let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": []});
+        reader.result("session/load", params).unwrap();
+        let text = json!([{"type": "text", "text": "/about"}]);
+        let (_, before) = reader.call("session/prompt", json!({"sessionId": session, "prompt": text})).unwrap();
+        let ends = before.iter().filter(|it| it["params"]["subscriptionId"] == "sub-1").count();
+        assert_eq!(ends, 1, "{before:?}");
+        reader.end().unwrap();
+    }
+}

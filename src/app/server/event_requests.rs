@@ -4,10 +4,10 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    flush,
+    attachments, flush,
     pending_requests::RequestOwner,
     reply::{self, Reply, reply_now},
-    requests::{check_open, children_of, set_owner},
+    requests::{children_of, set_owner},
     state::State,
 };
 use crate::{
@@ -62,9 +62,8 @@ pub fn subscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Rep
 /// `_castor/session/unsubscribe`: no event of it comes after the answer.
 pub fn unsubscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (session, id) = read_unsubscribe(params).map_err(|it| error::invalid_params(&it))?;
-    check_open(&state.sessions, &session)?;
     flush::flush_early(state);
-    match state.sessions.get_mut(&session).is_some_and(|it| it.followers.unsubscribe(&id)) {
+    match known_followers(state, &session).is_some_and(|it| it.unsubscribe(&id)) {
         true => reply_now(&json!({})),
         false => Err(error::invalid_params("subscriptionId: there is none of that id; send one that was answered")),
     }
@@ -94,8 +93,13 @@ pub fn tell_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: 
     if state.client.as_ref().is_some_and(|it| it.wants_events) {
         notification(EVENT, &json!({ "sessionId": session, "event": event }), lines);
     }
-    let Some(live) = state.sessions.get_mut(&session) else { return };
-    for (ticket, stream) in live.followers.tell(&session, event, lines) {
+    tell_followers(state, &session, event, lines);
+}
+
+/// Appends an event for the followers of a session, and the answers to those whose stream ends with it.
+pub fn tell_followers(state: &mut State, session: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
+    let Some(followers) = known_followers(state, session) else { return };
+    for (ticket, stream) in followers.tell(session, event, lines) {
         state.tasks.traces.end_request(ticket, None);
         if let Some((request, _)) = state.requests.complete(ticket) {
             let end = StreamEnd { stream_id: Some(stream), outcome: StreamOutcome::Ended };
@@ -129,25 +133,35 @@ pub fn cancel(state: &mut State, session: &SessionId, ticket: Ticket) {
 
 /// The session goes: nothing more happens in it.
 pub fn close(state: &mut State, session: &SessionId) {
-    let open = state.sessions.get(session).map(|it| it.followers.followed()).unwrap_or_default();
+    let open = known_followers(state, session).map(|it| it.followed()).unwrap_or_default();
     open.into_iter().for_each(|it| finish(state, session, it, StreamOutcome::Closed));
 }
 
 fn finish(state: &mut State, session: &SessionId, ticket: Ticket, outcome: StreamOutcome) {
-    let followed = state.sessions.get_mut(session).and_then(|it| it.followers.stop_following(ticket));
+    let followed = known_followers(state, session).and_then(|it| it.stop_following(ticket));
     let stream_id = followed.and_then(|it| it.id);
     reply::answer(state, ticket, Ok(&StreamEnd { stream_id, outcome }));
 }
 
-/// Who follows an open session.
+/// Who follows a session, open here or not.
+fn known_followers<'a>(state: &'a mut State, session: &SessionId) -> Option<&'a mut Followers> {
+    match state.sessions.get_mut(session) {
+        Some(live) => Some(&mut live.followers),
+        None => state.tasks.attached.get_mut(session).map(|it| &mut it.followers),
+    }
+}
+
+/// The followers of a session of which [`past_events`] were read, for one more.
 ///
 /// # Errors
-/// For the client: it is not open here, or there are too many.
+/// For the client: there are too many.
 fn followers<'a>(state: &'a mut State, session: &SessionId) -> Result<&'a mut Followers, ErrorObjectOwned> {
-    check_open(&state.sessions, session)?;
-    let live = state.sessions.get_mut(session).ok_or_else(|| error::session_not_found(session.as_str()))?;
-    match live.followers.is_full() {
-        false => Ok(&mut live.followers),
+    if !state.sessions.contains_key(session) {
+        attachments::watch(state, session);
+    }
+    let followers = known_followers(state, session).ok_or_else(|| error::session_not_found(session.as_str()))?;
+    match followers.is_full() {
+        false => Ok(followers),
         true => {
             let why = format!("{MAX_FOLLOWERS} subscriptions and streams of this session are open");
             Err(error::busy(&why, "End one of them first."))
@@ -157,12 +171,18 @@ fn followers<'a>(state: &'a mut State, session: &SessionId) -> Result<&'a mut Fo
 
 /// What happened up to this request. Nothing happens in between.
 fn past_events(state: &mut State, session: &SessionId) -> Result<Vec<AgentEvent>, ErrorObjectOwned> {
+    if session.is_child() {
+        return Err(error::session_not_found(session.as_str()));
+    }
     flush::flush_early(state);
-    all_events(&state.tasks.store, session).map_err(|it| store_error(session, &it))
+    match state.sessions.contains_key(session) {
+        true => all_events(&state.tasks.store, session).map_err(|it| store_error(session, &it)),
+        false => attachments::past_events(state, session),
+    }
 }
 
 /// All events of a session and its sub-agents, in order.
-fn all_events(store: &SessionStore, session: &SessionId) -> Result<Vec<AgentEvent>, StoreError> {
+pub fn all_events(store: &SessionStore, session: &SessionId) -> Result<Vec<AgentEvent>, StoreError> {
     let mut entries: Vec<Entry> = store.read(session)?;
     entries.extend(children_of(store, session).into_iter().flatten());
     // Each log is in order already.

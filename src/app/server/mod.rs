@@ -1,6 +1,7 @@
 //! `castor acp`: the loop, the table of methods with its handlers, all state, and the tasks on threads.
 
 mod agents;
+mod attachments;
 mod auth;
 mod children;
 mod dispatch;

@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, mcp, reconnect, session_state, state::State, trust},
+        server::{agents, attachments, flush, mcp, reconnect, session_state, state::State, trust},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -152,7 +152,11 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         Some(log) => {
             let mut session = Session::resume(record, spec);
             session.override_model(model);
+            let followers = attachments::hand_over(state, id);
             insert_session(state, session, log, resources);
+            if let Some(live) = state.sessions.get_mut(id) {
+                live.followers = followers;
+            }
         }
         None => replace_session(state, record, spec, resources),
     }

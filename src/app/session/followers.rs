@@ -31,6 +31,10 @@ pub struct Followers {
 }
 
 impl Followers {
+    pub fn is_empty(&self) -> bool {
+        self.subscriptions.is_empty() && self.streams.is_empty()
+    }
+
     pub fn is_full(&self) -> bool {
         self.subscriptions.len() + self.streams.len() >= MAX_FOLLOWERS
     }

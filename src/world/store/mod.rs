@@ -19,6 +19,7 @@ pub use state::{StateError, read_state, save_state};
 use std::{
     fs::{File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
+    ops::Range,
 };
 
 use crate::{
@@ -164,6 +165,26 @@ impl SessionStore {
             read.entries.extend(self.endings(id, &read.entries));
         }
         Ok(read.entries)
+    }
+
+    /// The facts in these bytes of a log, as far as its lines are whole, and where the next ones begin.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn read_part(&self, id: &SessionId, part: Range<u64>) -> Result<(Vec<Entry>, u64), StoreError> {
+        let mut file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let (entries, len) = read::read_part(&mut file, &part).map_err(|it| io_error(id, it))?;
+        Ok((entries, part.start + len))
+    }
+
+    /// Whether somebody may be at work in a session.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn is_at_work(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let len = file.metadata().map_err(|it| io_error(id, it))?.len();
+        Ok(session_lock::is_at_work(&file, &self.note_path(id), len))
     }
 
     /// What was under way in a log that we hold is over. Returns the ends of it, which the next write has first, and which

@@ -102,7 +102,8 @@ pub(super) fn is_at_work(file: &File, note: &AbsPath, len: u64) -> bool {
     if !disk::metadata(note).is_ok_and(|it| !it.is_dir) || read_holder(note).is_some_and(is_quiet) {
         return false;
     }
-    let is_locked = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    // Where there are no locks nobody can tell.
+    let is_locked = file.try_lock_shared().is_err();
     if !is_locked {
         _ = file.unlock();
     }
