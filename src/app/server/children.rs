@@ -19,7 +19,6 @@ use crate::{
         model::{model_factory::ModelContext, reachability},
         session::{
             agent_folders::narrow,
-            followers::Followers,
             live_session::{LiveSession, ParentLink},
             peers::{PeerHands, peer_generator},
             place::load_ground,
@@ -117,20 +116,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         }
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
-    let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
-    let (followers, has_prompt_model) = (Followers::default(), false);
-    let live = LiveSession {
-        session,
-        log,
-        view,
-        profile,
-        resources,
-        commands,
-        parent,
-        pending_trust,
-        followers,
-        has_prompt_model,
-    };
+    let live = LiveSession::new(session, log, (profile, view), Arc::new(resources));
+    let live = LiveSession { parent: Some(link), ..live };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);

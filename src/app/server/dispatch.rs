@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, children, event_requests, listing,
+        auth, children, event_feed, event_requests, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         questions,
@@ -188,7 +188,7 @@ fn cancel_request(state: &mut State, params: Option<&RawValue>) {
     for ticket in tickets {
         match state.requests.get(ticket).cloned() {
             Some(RequestOwner::Prompt(session)) => state.step(&session, Input::CancelPrompt(PromptId(ticket.0))),
-            Some(RequestOwner::Follower(session)) => event_requests::cancel(state, &session, ticket),
+            Some(RequestOwner::Follower(session)) => event_feed::cancel(state, &session, ticket),
             Some(RequestOwner::Setter(_) | RequestOwner::Other) | None => (),
         }
     }

@@ -4,36 +4,32 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    attachments, flush,
+    event_feed::known_followers,
+    flush,
     pending_requests::RequestOwner,
-    reply::{self, Reply, reply_now},
-    requests::{children_of, set_owner},
+    reply::{Reply, reply_now},
+    requests::set_owner,
     state::State,
+    watching,
 };
 use crate::{
     app::{
         errors::store_error,
         session::{
+            event_log::all_events,
             event_window::{FollowedStream, page_of, window_of},
             followers::{Followers, MAX_FOLLOWERS, tell_request, tell_subscriber},
         },
     },
-    base::{
-        event::AgentEvent,
-        ids::{PromptId, SessionId, StreamId},
-        log::{Entry, Fact},
-    },
+    base::{event::AgentEvent, ids::SessionId},
     wire::{
-        acp::{
-            events::{
-                EVENT, STREAM_STARTED, StreamEnd, StreamOutcome, StreamStarted, Subscribed, Subscription, read_events,
-                read_stream, read_subscribe, read_unsubscribe,
-            },
-            updates::notification,
+        acp::events::{
+            StreamEnd, StreamOutcome, Subscribed, Subscription, read_events, read_stream, read_subscribe,
+            read_unsubscribe,
         },
-        jsonrpc::{error, open_requests::Ticket, write},
+        jsonrpc::{error, open_requests::Ticket},
     },
-    world::store::{SessionStore, StoreError},
+    world::store::SessionStore,
 };
 
 /// `_castor/session/events`: the trajectory, or a window of it, whole or in pages.
@@ -87,77 +83,13 @@ pub fn stream(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     Ok(None)
 }
 
-/// Appends an event for all that want it.
-pub fn tell_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
-    let session = id.root();
-    if state.client.as_ref().is_some_and(|it| it.wants_events) {
-        notification(EVENT, &json!({ "sessionId": session, "event": event }), lines);
-    }
-    tell_followers(state, &session, event, lines);
-}
-
-/// Appends an event for the followers of a session, and the answers to those whose stream ends with it.
-pub fn tell_followers(state: &mut State, session: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
-    let Some(followers) = known_followers(state, session) else { return };
-    for (ticket, stream) in followers.tell(session, event, lines) {
-        state.tasks.traces.end_request(ticket, None);
-        if let Some((request, _)) = state.requests.complete(ticket) {
-            let end = StreamEnd { stream_id: Some(stream), outcome: StreamOutcome::Ended };
-            write::result(lines, &request, &end);
-        }
-    }
-}
-
-/// A prompt begins a stream: a client that asked for it learns which.
-pub fn announce_stream(
-    state: &mut State,
-    id: &SessionId,
-    (prompt, stream): (PromptId, &StreamId),
-    lines: &mut Vec<u8>,
-) {
-    if id.is_child() || !state.client.as_ref().is_some_and(|it| it.features.streams) {
-        return;
-    }
-    if let Some(live) = state.sessions.get_mut(id) {
-        live.followers.begin_stream(prompt, stream);
-    }
-    if let Some(request_id) = state.requests.id(Ticket(prompt.0)) {
-        notification(STREAM_STARTED, &StreamStarted { session_id: id, request_id, stream_id: stream }, lines);
-    }
-}
-
-/// A client does not want the rest of a stream any more.
-pub fn cancel(state: &mut State, session: &SessionId, ticket: Ticket) {
-    finish(state, session, ticket, StreamOutcome::Cancelled);
-}
-
-/// The session goes: nothing more happens in it.
-pub fn close(state: &mut State, session: &SessionId) {
-    let open = known_followers(state, session).map(|it| it.followed()).unwrap_or_default();
-    open.into_iter().for_each(|it| finish(state, session, it, StreamOutcome::Closed));
-}
-
-fn finish(state: &mut State, session: &SessionId, ticket: Ticket, outcome: StreamOutcome) {
-    let followed = known_followers(state, session).and_then(|it| it.stop_following(ticket));
-    let stream_id = followed.and_then(|it| it.id);
-    reply::answer(state, ticket, Ok(&StreamEnd { stream_id, outcome }));
-}
-
-/// Who follows a session, open here or not.
-fn known_followers<'a>(state: &'a mut State, session: &SessionId) -> Option<&'a mut Followers> {
-    match state.sessions.get_mut(session) {
-        Some(live) => Some(&mut live.followers),
-        None => state.tasks.attached.get_mut(session).map(|it| &mut it.followers),
-    }
-}
-
 /// The followers of a session of which [`past_events`] were read, for one more.
 ///
 /// # Errors
 /// For the client: there are too many.
 fn followers<'a>(state: &'a mut State, session: &SessionId) -> Result<&'a mut Followers, ErrorObjectOwned> {
     if !state.sessions.contains_key(session) {
-        attachments::watch(state, session);
+        watching::watch(state, session);
     }
     let followers = known_followers(state, session).ok_or_else(|| error::session_not_found(session.as_str()))?;
     match followers.is_full() {
@@ -177,16 +109,6 @@ fn past_events(state: &mut State, session: &SessionId) -> Result<Vec<AgentEvent>
     flush::flush_early(state);
     match state.sessions.contains_key(session) {
         true => all_events(&state.tasks.store, session).map_err(|it| store_error(session, &it)),
-        false => attachments::past_events(state, session),
+        false => watching::past_events(state, session),
     }
-}
-
-/// All events of a session and its sub-agents, in order.
-pub fn all_events(store: &SessionStore, session: &SessionId) -> Result<Vec<AgentEvent>, StoreError> {
-    let mut entries: Vec<Entry> = store.read(session)?;
-    entries.extend(children_of(store, session).into_iter().flatten());
-    // Each log is in order already.
-    entries.sort_by_key(|it| it.at);
-    let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
-    Ok(entries.into_iter().filter_map(|it| event(it.fact)).collect())
 }

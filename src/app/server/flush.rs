@@ -13,7 +13,7 @@ use crate::{
         server::{
             agents, children,
             event::EditorRequest,
-            event_requests,
+            event_feed,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, reconnect, reply, rewind_results, session_state,
@@ -177,7 +177,7 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 _ => (),
             }
         }
-        Act::BeginStream { prompt, stream } => event_requests::announce_stream(state, id, (prompt, &stream), lines),
+        Act::BeginStream { prompt, stream } => event_feed::announce_stream(state, id, (prompt, &stream), lines),
         Act::Do(effect_id, effect) => dispatch_effect(state, id, effect_id, effect, lines),
     }
 }
@@ -189,7 +189,7 @@ fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &
     let is_its = |it: &RequestOwner| matches!(it, RequestOwner::Prompt(of) if of == id);
     let oldest = || requests.iter().find(|(_, it)| is_its(it)).map(|(ticket, _)| ticket);
     state.tasks.traces.trace_event(id, event, oldest);
-    event_requests::tell_event(state, id, event, lines);
+    event_feed::tell_event(state, id, event, lines);
 }
 
 /// Where a yes for ever holds that is not for everywhere.

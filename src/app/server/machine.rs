@@ -2,8 +2,7 @@
 //! the simulator can turn it.
 
 use super::{
-    attachments, dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State,
-    sweep,
+    dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State, sweep, watching,
 };
 use crate::{
     app::session::terminals::TerminalEnd,
@@ -110,7 +109,7 @@ impl Machine {
             Event::SessionsListed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
-                    if !attachments::look(state, &session, takes_more) {
+                    if !watching::look(state, &session, takes_more) {
                         state.step(&session, Input::TimerFired { effect });
                     }
                 }

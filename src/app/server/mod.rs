@@ -1,11 +1,11 @@
 //! `castor acp`: the loop, the table of methods with its handlers, all state, and the tasks on threads.
 
 mod agents;
-mod attachments;
 mod auth;
 mod children;
 mod dispatch;
 mod event;
+mod event_feed;
 pub mod event_loop;
 mod event_requests;
 mod flush;
@@ -33,3 +33,4 @@ pub mod tasks;
 mod timers;
 mod traces;
 mod trust;
+mod watching;

@@ -9,20 +9,22 @@ use crate::{
     app::{
         errors::store_error,
         server::{
-            agents, children, event_requests, flush, offered_commands,
+            agents, children, event_feed, flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{self, Reply, reply_now},
             session_state, sessions,
             state::State,
         },
-        session::{agents::folder_agents, live_session::LiveSession, modes, place::load_ground},
+        session::{
+            agents::folder_agents, event_log::children_of, live_session::LiveSession, modes, place::load_ground,
+        },
     },
     base::{
         agent::AgentList,
         content::{Part, PromptContent},
         ids::{PromptId, SessionId},
-        log::{Entry, Mode},
+        log::Mode,
         prompt_options::PromptOptions,
     },
     engine::{
@@ -44,10 +46,7 @@ use crate::{
             open_requests::{IncomingRequests, Ticket},
         },
     },
-    world::{
-        disk,
-        store::{SessionStore, StoreError},
-    },
+    world::{disk, store::StoreError},
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
@@ -84,14 +83,6 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     view.show_context_usage(last, cost, &mut lines);
     state.outbox.items.push(OutboxItem::Lines(lines));
     response
-}
-
-/// The logs of sub-agents, oldest first.
-pub fn children_of(store: &SessionStore, id: &SessionId) -> Vec<Vec<Entry>> {
-    let mut res: Vec<Vec<Entry>> =
-        store.children(id).iter().map(|it| store.read(it).unwrap_or_default()).filter(|it| !it.is_empty()).collect();
-    res.sort_by_key(|it| it.first().map(|it| it.at));
-    res
 }
 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
@@ -162,7 +153,7 @@ fn end_session(state: &mut State, id: &SessionId) {
     for ticket in state.prompts_of(id) {
         reply::answer::<()>(state, ticket, Err(error::session_not_found(id.as_str())));
     }
-    event_requests::close(state, id);
+    event_feed::close(state, id);
     if let Some(live) = state.sessions.remove(id) {
         state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
     }

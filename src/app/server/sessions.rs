@@ -8,11 +8,10 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, attachments, flush, mcp, reconnect, session_state, state::State, trust},
+        server::{agents, flush, mcp, reconnect, session_state, state::State, trust, watching},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
-            followers::Followers,
             live_session::LiveSession,
             modes::first_mode,
             place::{SessionPlace, bring_up_to_date, ignored_notice, inspect_place},
@@ -152,7 +151,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         Some(log) => {
             let mut session = Session::resume(record, spec);
             session.override_model(model);
-            let followers = attachments::hand_over(state, id);
+            let followers = watching::hand_over(state, id);
             insert_session(state, session, log, resources);
             if let Some(live) = state.sessions.get_mut(id) {
                 live.followers = followers;
@@ -207,19 +206,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let live = LiveSession {
-        session,
-        log,
-        view,
-        profile,
-        resources,
-        commands: None,
-        parent: None,
-        pending_trust: None,
-        followers: Followers::default(),
-        has_prompt_model: false,
-    };
-    state.sessions.insert(id, live);
+    state.sessions.insert(id, LiveSession::new(session, log, (profile, view), resources));
 }
 
 /// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.

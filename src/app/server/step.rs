@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_requests, outbox::OutboxItem, pending_requests, reconnect, state::State};
+use super::{children, event_feed, outbox::OutboxItem, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
     base::{ids::SessionId, log::Fact},
@@ -64,7 +64,7 @@ impl State {
                 reconnect::end_prompt_model(self, id);
             }
             None => {
-                event_requests::close(self, id);
+                event_feed::close(self, id);
                 let live = self.sessions.remove(id);
                 self.tasks.mcp.release(id);
                 // A log that took nothing, not even that there is a session, is none.
@@ -83,7 +83,7 @@ impl State {
         let mut lines = Vec::new();
         for entry in endings {
             if let Fact::Event { event } = &entry.fact {
-                event_requests::tell_event(self, id, event, &mut lines);
+                event_feed::tell_event(self, id, event, &mut lines);
             }
         }
         self.outbox.queue_lines(|it| it.append(&mut lines));

@@ -48,6 +48,27 @@ pub struct ParentLink {
 }
 
 impl LiveSession {
+    /// A session that the user speaks to, and that its client knows nothing of yet.
+    pub fn new(
+        session: Session,
+        log: SessionLog,
+        (profile, view): (ClientProfile, SessionView),
+        resources: Arc<SessionResources>,
+    ) -> Self {
+        Self {
+            session,
+            log,
+            view,
+            profile,
+            resources,
+            commands: None,
+            parent: None,
+            pending_trust: None,
+            followers: Followers::default(),
+            has_prompt_model: false,
+        }
+    }
+
     /// What is chosen now, for the client.
     pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();

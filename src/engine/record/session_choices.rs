@@ -170,3 +170,76 @@ impl Record {
         before.limits.iter().for_each(|it| self.past.choices.limits = *it);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::Record;
+    use crate::base::{
+        limits::Limits,
+        log::{Entry, Mode},
+    };
+
+    fn entry(mut fact: Value) -> Entry {
+        fact["at"] = json!(1);
+        serde_json::from_value(fact).unwrap()
+    }
+
+    fn event(kind: Value) -> Entry {
+        let mut event = json!({"id": "t-0", "streamId": "t", "timestamp": 1});
+        event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        entry(json!({"fact": "event", "event": event}))
+    }
+
+    /// Mode, model, requests of a turn, and whether there are tools of the prompt, after each of these entries.
+    fn check(entries: Vec<Entry>, expected: &[(Mode, &str, Option<u64>, bool)]) {
+        let created = json!({"fact": "created", "version": 2, "castor": "1", "session": "a", "cwd": "/w", "roots": ["/w"],
+            "mode": "default", "model": "own"});
+        let mut record = Record::begin(&entry(created)).unwrap();
+        for (it, expected) in entries.iter().zip(expected) {
+            record.apply(it);
+            let requests = record.limits().and_then(|it| it.turn.requests);
+            let found = (record.mode, record.model.as_str(), requests, record.prompt_tools().is_some());
+            assert_eq!(found, *expected, "after {it:?}");
+        }
+    }
+
+    fn options() -> Entry {
+        let limits = json!(Limits::parse("requests=5").unwrap());
+        entry(
+            json!({"fact": "prompt_options", "options": {"mode": "plan", "model": {"name": "other"}, "limits": limits,
+            "tools": ["read_file"]}}),
+        )
+    }
+
+    #[test]
+    fn options_of_a_prompt_end_with_it() {
+        let (start, end) = (json!({"type": "agent_start"}), json!({"type": "agent_end", "reason": "aborted"}));
+        let transfer = json!({"type": "agent_end", "reason": "completed", "data": {super::TRANSFER: "helper"}});
+        let (own, of_prompt) = ((Mode::Default, "own", None, false), (Mode::Plan, "other", Some(5), true));
+        check(
+            vec![
+                options(),
+                event(start.clone()),
+                event(transfer),
+                event(start.clone()),
+                event(end.clone()),
+                event(start),
+            ],
+            &[of_prompt, of_prompt, of_prompt, of_prompt, own, own],
+        );
+        // What is chosen meanwhile stays.
+        let mode = entry(json!({"fact": "mode", "mode": "yolo"}));
+        let limits = entry(json!({"fact": "limits", "limits": Limits::parse("requests=7").unwrap()}));
+        check(
+            vec![options(), mode, limits, event(end)],
+            &[
+                of_prompt,
+                (Mode::Yolo, "other", Some(5), true),
+                (Mode::Yolo, "other", Some(7), true),
+                (Mode::Yolo, "own", Some(7), false),
+            ],
+        );
+    }
+}

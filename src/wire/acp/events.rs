@@ -125,7 +125,7 @@ pub(super) struct SubscribeMethod {
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct UnsubscribeMethod {
     params: Option<UnsubscribeParams>,
-    result: Option<Done>,
+    result: Option<EmptyResult>,
 }
 
 #[derive(JsonSchema)]
@@ -138,7 +138,7 @@ pub(super) struct StreamMethod {
 /// An object without members.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Done {}
+pub(super) struct EmptyResult {}
 
 /// A time in ISO 8601.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]

@@ -33,9 +33,7 @@ pub struct MetaPlaces {
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
-    request: Option<TraceMeta>,
-    /// The params of session/prompt.
-    prompt: Option<PromptMeta>,
+    request: Option<RequestMeta>,
     /// A text of session/prompt.
     prompt_text: Option<PromptTextMeta>,
     /// The answer to session/prompt, and `data` of its error.
@@ -195,16 +193,12 @@ pub struct TerminalLogin {
 
 /// W3C trace context. Without a valid `traceparent` nothing counts.
 #[derive(JsonSchema)]
-#[allow(dead_code, reason = "read by `trace`, which looks at nothing else")]
-struct TraceMeta {
+#[allow(dead_code, reason = "read by `trace` and `prompt_options`, which look at nothing else")]
+struct RequestMeta {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "read by `prompt_options`")]
-struct PromptMeta {
+    /// Of session/prompt: what holds for it alone.
     castor: Option<PromptOptionsParams>,
 }
 

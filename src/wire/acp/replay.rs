@@ -33,12 +33,10 @@ impl SessionView {
     /// Appends what there is of the conversation, for a client that knows nothing of it. `children`: the logs of
     /// sub-agents, oldest first. Of these the client sees all, or only calls that the user was asked about.
     pub fn replay(&mut self, entries: &[Entry], children: &[Vec<Entry>], lines: &mut Vec<u8>) {
-        let mut own: Vec<&Entry> = rewind::remaining_entries(entries).collect();
+        let own: Vec<&Entry> = rewind::remaining_entries(entries).collect();
         let mut calls: BTreeSet<&CallId> = own.iter().filter_map(|it| requested_call(it)).collect();
-        // A call that was taken away got its end since.
-        let is_of_none = |it: &AgentEvent| interrupted_call(&it.kind).is_some_and(|it| !calls.contains(it));
-        own.retain(|it| !event_of(it).is_some_and(is_of_none));
-        let mut all: Vec<(Option<usize>, usize, &Entry)> = own.iter().map(|it| (None, 0, *it)).collect();
+        let mut all: Vec<(Option<usize>, usize, &Entry)> =
+            own.iter().map(|it| (None, if children.is_empty() { 0 } else { own_order(it) }, *it)).collect();
         let mut found: Vec<Child> = Vec::new();
         for log in children {
             let Some(mut child) = self.child_of(log, &calls) else { continue };
@@ -47,7 +45,7 @@ impl SessionView {
             child.n_above = found.iter().find(|it| it.id == child.parent).map_or(0, |it| it.n_above + 1);
             calls.extend(log.iter().filter_map(|it| requested_call(it)));
             // A cancel ends all at one time: what is below ends first.
-            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - child.n_above);
+            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - 1 - child.n_above);
             let order = |n: usize| if n < n_before { 0 } else { at_end };
             all.extend(log.iter().enumerate().map(|(n, it)| (Some(found.len()), order(n), *it)));
             found.push(child);
@@ -142,6 +140,11 @@ fn cut_off_below(found: &mut [Child], at: usize, is_session: bool, lines: &mut V
     }
     let below = found.iter_mut().rev().filter(|it| ids.contains(&it.parent) && !it.is_over);
     below.for_each(|it| it.cut_off(is_session, lines));
+}
+
+/// Ends that the session did not write itself come after all that its sub-agents did at that time.
+fn own_order(entry: &Entry) -> usize {
+    if event_of(entry).is_some_and(is_ending) { usize::MAX } else { 0 }
 }
 
 fn event_of(entry: &Entry) -> Option<&AgentEvent> {

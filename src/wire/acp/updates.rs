@@ -14,7 +14,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        endings::INTERRUPTED,
+        endings::{CASTOR_ENDED, INTERRUPTED, interrupted_call},
         event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::Fact,
@@ -174,7 +174,7 @@ impl SessionView {
 
     fn event(&mut self, event: &AgentEvent, way: Playback, lines: &mut Vec<u8>) {
         match &event.kind {
-            EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(INTERRUPTED, lines),
+            EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(CASTOR_ENDED, lines),
             // Who shows notices can tell it from the answer.
             EventKind::Message { content, .. }
                 if event.meta.contains_key(STOPPED) && self.profile.features.notices && way == Playback::Live =>
@@ -191,6 +191,12 @@ impl SessionView {
                 self.tool_call(request_id, name, args, display, lines);
             }
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
+            // A call that was interrupted at the start of the next turn, or taken away by a rewind.
+            kind if interrupted_call(kind)
+                .is_some_and(|it| way == Playback::Replay && !self.calls.contains_key(it)) =>
+            {
+                ()
+            }
             EventKind::ToolResponse { request_id, .. } => self.show_result(request_id, &event.kind, lines),
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));

@@ -202,7 +202,7 @@ impl SessionStore {
         Ok(if is_known { Vec::new() } else { endings })
     }
 
-    /// After all that there is of the session and, as these end first, of its sub-agents.
+    /// As late as the last that there is of the session and its sub-agents.
     fn endings(&self, id: &SessionId, entries: &[Entry]) -> Vec<Entry> {
         let mut res = missing_endings(entries, 0);
         if res.is_empty() {
@@ -211,10 +211,10 @@ impl SessionStore {
         let last = |entries: &[Entry]| entries.iter().map(|it| it.at).max().unwrap_or_default();
         let last_below = |it: &SessionId| {
             let mut file = disk::open_read(&self.log_path(it).ok()?).ok()?;
-            Some(last(&read::read_log(&mut file).ok()?.entries) + 1)
+            Some(last(&read::read_log(&mut file).ok()?.entries))
         };
         let below = if id.is_child() { Vec::new() } else { self.children(id) };
-        let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(last(entries)) + 1;
+        let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(last(entries));
         for entry in &mut res {
             entry.at = at;
             if let Fact::Event { event } = &mut entry.fact {

@@ -14,9 +14,12 @@ use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::{attachments::Attachment, event::ListParams, traces::Traces};
+use super::{event::ListParams, traces::Traces};
 use crate::{
-    app::session::{mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources},
+    app::session::{
+        mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources,
+        watched_session::WatchedSession,
+    },
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
@@ -55,7 +58,7 @@ pub struct Tasks {
     pub traces: Traces,
     pub listings: Listings,
     /// Sessions that are not open here, and are followed.
-    pub attached: BTreeMap<SessionId, Attachment>,
+    pub watched: BTreeMap<SessionId, WatchedSession>,
     /// Chores that are under way.
     pub chores: PendingChores,
     /// Whether old sessions were looked for.
@@ -95,7 +98,7 @@ impl Tasks {
             server_questions: ServerQuestions::default(),
             traces: Traces::default(),
             listings: Listings::default(),
-            attached: BTreeMap::new(),
+            watched: BTreeMap::new(),
             chores: PendingChores::default(),
             is_swept: false,
             workers,
