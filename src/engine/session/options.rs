@@ -15,10 +15,10 @@ pub(super) fn begin_prompt_options(step: &mut Step<'_>, spec: &Spec, options: &P
         return;
     }
     let mut options = options.clone();
-    if let Some(model) = &mut options.model {
-        if let Fact::Model { window, .. } = windows::model_fact(spec, &model.name) {
-            model.window = window;
-        }
+    if let Some(model) = &mut options.model
+        && let Fact::Model { window, .. } = windows::model_fact(spec, &model.name)
+    {
+        model.window = window;
     }
     step.log(Fact::PromptOptions { options });
 }

@@ -191,13 +191,13 @@ impl SessionView {
                 self.tool_call(request_id, name, args, display, lines);
             }
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
-            // A call that was interrupted at the start of the next turn, or taken away by a rewind.
-            kind if interrupted_call(kind)
-                .is_some_and(|it| way == Playback::Replay && !self.calls.contains_key(it)) =>
-            {
-                ()
+            EventKind::ToolResponse { request_id, .. } => {
+                // A call that was interrupted at the start of the next turn, or taken away by a rewind, has its end.
+                let has_end = interrupted_call(&event.kind).is_some() && !self.calls.contains_key(request_id);
+                if way == Playback::Live || !has_end {
+                    self.show_result(request_id, &event.kind, lines);
+                }
             }
-            EventKind::ToolResponse { request_id, .. } => self.show_result(request_id, &event.kind, lines),
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
