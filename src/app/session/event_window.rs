@@ -77,7 +77,7 @@ impl FollowedStream {
         let past = id.as_ref().map(|it| stream_from(all, it.as_str(), from)).unwrap_or_default();
         let is_its = |it: &&AgentEvent| Some(&it.stream_id) == id.as_ref();
         let has_started = all.iter().filter(is_its).any(|it| matches!(it.kind, EventKind::AgentStart {}));
-        let has_ended = has_started && all.iter().filter(is_its).any(|it| is_end(it));
+        let has_ended = has_started && all.iter().filter(is_its).any(is_end);
         Ok((past, Self { id, thread, has_started, has_ended }))
     }
 

@@ -92,8 +92,10 @@ impl Followers {
                 tell_request(session, request, event, lines);
             }
         }
-        let ended = self.streams.extract_if(.., |_, (_, it)| it.has_ended);
-        ended.map(|(ticket, _)| (ticket, event.stream_id.clone())).collect()
+        let ended = self.streams.iter().filter(|(_, (_, it))| it.has_ended).map(|(ticket, _)| *ticket);
+        let ended: Vec<Ticket> = ended.collect();
+        ended.iter().for_each(|it| _ = self.streams.remove(it));
+        ended.into_iter().map(|ticket| (ticket, event.stream_id.clone())).collect()
     }
 }
 
