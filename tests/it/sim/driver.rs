@@ -169,8 +169,8 @@ impl Driver {
     }
 
     fn editor(&mut self) -> Option<Move> {
-        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, nor has the end of a
-        // sub-agent.
+        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, and the end of a
+        // sub-agent only looks at files.
         let of_tools = |it: &&Task| matches!(it.kind, Kind::Resolve | Kind::Preview | Kind::Run) && it.output.is_none();
         let tools: Vec<&Task> = self.life.world.tasks.iter().filter(of_tools).collect();
         let task = *self.dice.pick(&tools)?;
