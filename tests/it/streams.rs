@@ -140,7 +140,7 @@ fn follow_a_turn(seed: u64) -> usize {
         let known: Vec<&Value> = told.all.iter().filter(|it| it["streamId"] != "s").collect();
         n += 1;
         let dice = random(seed * 10_000 + n);
-        if is_told && !is_over && !known.is_empty() && dice % 2 == 0 && asked.len() < N_ASKED {
+        if is_told && !is_over && !known.is_empty() && dice.is_multiple_of(2) && asked.len() < N_ASKED {
             let place = place(known[(dice / 2) as usize % known.len()], dice / 1000);
             let request = format!("follow {}", asked.len());
             follow(&mut client, &session, &request, &place);
@@ -173,7 +173,7 @@ fn follow_after_a_kill(seed: u64) -> usize {
     client.kill().unwrap().iter().for_each(|it| told.take(it));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         let params = json!({"sessionId": session, "cwd": sandbox.workspace(), "mcpServers": []});
         client.result("session/load", params).unwrap();
     }
