@@ -93,10 +93,13 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         AgentRun::Composite(_) | AgentRun::Peer(_) => Vec::new(),
     };
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
-    let resources = if is_same_model { resources } else { with_other_model(state, resources, &model)? };
-    if is_same_model {
-        state.models.outages.share_places(&link.session, &id);
-    }
+    let resources = match is_same_model {
+        true => {
+            state.models.outages.share_places(&link.session, &id);
+            resources
+        }
+        false => with_other_model(state, resources, &model)?,
+    };
     let model = model.name().to_owned();
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it).message().to_owned())?;
     let principal = Principal::Agent(agent.clone());
@@ -137,7 +140,7 @@ fn resources(parent: &SessionResources, id: &SessionId, run: &Effect) -> Session
 }
 
 /// # Errors
-/// For the model: what it is to be cannot be reached.
+/// For the model: the sub-agent's own model, server or program cannot be reached.
 fn with_other_model(
     state: &mut State,
     resources: SessionResources,

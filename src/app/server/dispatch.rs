@@ -149,7 +149,7 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
         Some(ClientRequest::Question { session, question, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
             // Before what comes of it, which may be the end of a sub-agent.
-            state.outbox.items.push(OutboxItem::Waiting(session.clone()));
+            state.outbox.items.push(OutboxItem::QuestionAnswered(session.clone()));
             state.step(&session, Input::Answered { question, answer });
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {

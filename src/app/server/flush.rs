@@ -65,7 +65,10 @@ impl Round {
         let root = id.root();
         let is_of_child = |it: &OutboxItem| match it {
             OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => of.is_child() && of.root() == root && of != id,
-            OutboxItem::Lines(_) | OutboxItem::Waiting(_) | OutboxItem::Answer { .. } | OutboxItem::Editor(_) => false,
+            OutboxItem::Lines(_)
+            | OutboxItem::QuestionAnswered(_)
+            | OutboxItem::Answer { .. }
+            | OutboxItem::Editor(_) => false,
         };
         let (children, others): (Vec<_>, Vec<_>) = self.items.drain(..).partition(is_of_child);
         let rest = OutboxItem::Acts(id.clone(), rest);
@@ -82,7 +85,7 @@ pub fn flush(state: &mut State) -> Vec<u8> {
         while let Some(it) = round.items.pop_front() {
             match it {
                 OutboxItem::Lines(more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
-                OutboxItem::Waiting(id) => children::note_waiting(state, &id, &mut lines),
+                OutboxItem::QuestionAnswered(id) => children::note_waiting(state, &id, &mut lines),
                 OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, &mut lines),
                 OutboxItem::Answer { session, request, lines: answer } => match round.broken.get(&session) {
                     None => lines.extend_from_slice(&answer),

@@ -42,8 +42,8 @@ pub enum OutboxItem {
     Lines(Vec<u8>),
     /// Lines that begin a sub-agent: they go before all that it says.
     Announcement(SessionId, Vec<u8>),
-    /// A question of that session was answered: a sub-agent that is still there then goes back to work.
-    Waiting(SessionId),
+    /// A question of that session was answered. Only a sub-agent that is still there goes back to work.
+    QuestionAnswered(SessionId),
     /// Acts of a session; facts are logged first.
     Acts(SessionId, Vec<Act>),
     /// The answer to a setter, in ready lines; an error, if the log did not take what was set.

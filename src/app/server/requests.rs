@@ -314,7 +314,7 @@ pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
 pub fn cancel(state: &mut State, params: Option<&RawValue>) {
     if let Ok(id) = session::read_cancel(params) {
         if id.is_child() {
-            // What is above it may have been cancelled in the same breath: then it has ended, after all below it.
+            // A cancel of the session above, in the same input, ends the tree from below.
             flush::flush_early(state);
         }
         state.step(&id, Input::Cancel);

@@ -205,7 +205,7 @@ impl CallState {
 impl Call {
     pub fn new(tools: &Toolbox, call: ToolCall, cwd: &AbsPath) -> Self {
         let (original_name, asks_only) = (call.name.clone(), call.name == REQUEST_PERMISSION);
-        let call = peer_permission::asked_call(&call).unwrap_or(call);
+        let call = peer_permission::permission_call(&call).unwrap_or(call);
         let display = first_display(tools, &call, cwd);
         Self {
             original_name,

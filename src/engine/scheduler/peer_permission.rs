@@ -33,7 +33,7 @@ pub(super) fn spec() -> ToolSpec {
 }
 
 /// The call that it is about; `None`: castor has no such tool.
-pub(super) fn asked_call(call: &ToolCall) -> Option<ToolCall> {
+pub(super) fn permission_call(call: &ToolCall) -> Option<ToolCall> {
     if call.name != REQUEST_PERMISSION {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A remote task from the message that begins it to what it comes to: streams that break off are taken up again.
+//! Follows a remote task from its first message to its result. Streams that break off are resumed.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! TaskProgress of a remote task: from the server's events to thoughts, and to what the run comes to.
+//! Progress of a remote task: the server's events become thoughts, and the result of the run.
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     peer_call::{PeerCall, Refusal},
     terminal_line::quote,
-    updates::{KnownCall, PeerUpdates},
+    updates::{PeerCallDetails, PeerUpdates},
 };
 use crate::base::{
     peer_agent::REQUEST_PERMISSION,
@@ -42,10 +42,10 @@ pub(super) fn read(params: &Value, seen: &mut PeerUpdates) -> Result<(Vec<PeerCa
     let call = params.get("toolCall").filter(|it| it.is_object()).ok_or_else(|| Refusal::invalid("toolCall"))?;
     let id = call.get("toolCallId").and_then(Value::as_str).unwrap_or_default();
     seen.take_call(call);
-    let unknown = KnownCall::default();
+    let unknown = PeerCallDetails::default();
     let known = seen.calls.get(id).unwrap_or(&unknown);
     let title = known.report.as_ref().map_or("something", |it| it.title.as_str());
-    let asked = asked_calls(known);
+    let asked = permission_calls(known);
     let calls = match asked.is_empty() {
         true => vec![json!({ "title": title })],
         false => asked.into_iter().map(|(tool, args)| json!({ "title": title, "tool": tool, "args": args })).collect(),
@@ -55,7 +55,7 @@ pub(super) fn read(params: &Value, seen: &mut PeerUpdates) -> Result<(Vec<PeerCa
 }
 
 /// Nothing: no tool of castor's does such a thing.
-fn asked_calls(known: &KnownCall) -> Vec<(&'static str, Value)> {
+fn permission_calls(known: &PeerCallDetails) -> Vec<(&'static str, Value)> {
     let Some(report) = &known.report else { return Vec::new() };
     let mut places: Vec<String> = report.locations.iter().map(ToString::to_string).collect();
     let said = |key: &str| known.raw_input.get(key).and_then(Value::as_str);
@@ -84,7 +84,7 @@ fn asked_calls(known: &KnownCall) -> Vec<(&'static str, Value)> {
     }
 }
 
-fn write(place: &str, known: &KnownCall) -> (&'static str, Value) {
+fn write(place: &str, known: &PeerCallDetails) -> (&'static str, Value) {
     let diff = known.diffs.iter().find(|it| it.0 == *place).map(|it| it.1.as_str());
     (WRITE_FILE, json!({ "file_path": place, "content": diff.unwrap_or_default() }))
 }

@@ -81,7 +81,7 @@ fn requests_are_calls_of_castors_tools() {
 }
 
 #[test]
-fn what_castor_does_not_have_is_refused() {
+fn unknown_methods_are_refused() {
     let answer =
         |method: &str| PeerRequest::read(method, &json!({}), &mut PeerUpdates::default(), &mut Terminals::default());
     for (method, code) in [("elicitation/create", -32601), ("fs/write_text_file", -32602), ("terminal/output", -32602)]

@@ -22,7 +22,7 @@ const MAX_LOCATIONS: usize = 20;
 
 /// A call of the agent's own, and what it said of it.
 #[derive(Debug, Default)]
-pub(super) struct KnownCall {
+pub(super) struct PeerCallDetails {
     pub report: Option<ReportedCall>,
     /// The agent reported it, and did not only ask about it.
     pub is_reported: bool,
@@ -34,7 +34,7 @@ pub(super) struct KnownCall {
 /// What is known of an agent's run.
 #[derive(Debug, Default)]
 pub struct PeerUpdates {
-    pub(super) calls: BTreeMap<String, KnownCall>,
+    pub(super) calls: BTreeMap<String, PeerCallDetails>,
     spent: Money,
     has_text: bool,
     is_foreign_money_told: bool,
