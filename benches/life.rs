@@ -136,7 +136,7 @@ impl Life {
                 Act::Do(effect, Effect::Run { .. }) => res.push(self.ran(effect)),
                 // A compressor that is not heard of again: its time is over.
                 Act::Do(effect, Effect::SetTimer { .. }) if self.bad > 0 => res.push(Input::TimerFired { effect }),
-                Act::Do(..) => (),
+                Act::Do(..) | Act::BeginStream { .. } => (),
             }
         }
         res

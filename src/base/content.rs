@@ -5,6 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::base::prompt_options::PromptOptions;
+
 /// One part of a message. Signatures are the model's own, opaque, and go back to it unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -68,6 +70,8 @@ pub struct PromptContent {
     pub parts: Vec<Part>,
     /// The first so many are data that was piped into `castor run`: they give the session no title.
     pub n_piped: usize,
+    /// What holds for this prompt alone.
+    pub options: PromptOptions,
 }
 
 impl PromptContent {
@@ -79,7 +83,7 @@ impl PromptContent {
 
 impl From<Vec<Part>> for PromptContent {
     fn from(parts: Vec<Part>) -> Self {
-        Self { parts, n_piped: 0 }
+        Self { parts, n_piped: 0, options: PromptOptions::default() }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::base::{
     memory::MemoryFile,
     model::Failure,
     path::AbsPath,
+    prompt_options::PromptOptions,
     state::StateDelta,
     trust::TrustChoice,
 };
@@ -158,6 +159,10 @@ pub enum Fact {
     /// How far turns and session may go from now on, whatever the settings say; `None`: as those say.
     Limits {
         limits: Option<Limits>,
+    },
+    /// What holds from here to the end of the next turn alone.
+    PromptOptions {
+        options: PromptOptions,
     },
     /// So long the session worked since the last such entry, without the time in which the user was waited for.
     Worked {

@@ -14,7 +14,7 @@ use crate::base::{
     event::{AgentEvent, Location, PromptOutcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
-    ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
+    ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId, StreamId},
     limits::Limits,
     log::{Answer, Entry, Grant, Mode, PersistentGrant, Tuning},
     memory::MemoryFile,
@@ -49,6 +49,11 @@ pub enum Input {
     CancelPrompt(PromptId),
     /// The user's choice of a mode, a model or another session option.
     SetOption(OptionValue),
+    /// A client gives the session a title, or chose this model.
+    Update {
+        title: Option<String>,
+        model: Option<String>,
+    },
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
     /// nothing comes of it.
     RewindConversation {
@@ -483,4 +488,9 @@ pub enum Act {
     /// A fact: logged, then shown if it is something to show.
     Log(Entry),
     Do(EffectId, Effect),
+    /// A prompt begins a stream, whose start is logged next.
+    BeginStream {
+        prompt: PromptId,
+        stream: StreamId,
+    },
 }

@@ -79,3 +79,27 @@ fn the_model_is_named_before_its_first_output_is_an_error() {
     assert!(server.asked()[0].head.contains(&format!("/models/{named}:")), "{named}");
     assert!(!all.iter().any(|it| it["type"] == "message" && it["role"] == "agent"), "{all:?}");
 }
+
+#[test]
+fn a_prompt_has_a_model_of_its_own() {
+    let server = ModelServer::start(vec![says("One."), says("Two."), says("Three.")]);
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let new = client.result("session/new", json!({"cwd": sandbox.workspace(), "mcpServers": []})).unwrap();
+    let session = new["sessionId"].as_str().unwrap();
+    let models = new["configOptions"].as_array().unwrap().iter().find(|it| it["id"] == "model").unwrap();
+    let mut offered = models["options"].as_array().unwrap().iter().map(|it| it["value"].as_str().unwrap());
+    let other =
+        offered.find(|it| it.contains("flash") && !it.contains("auto") && models["currentValue"] != *it).unwrap();
+    prompt(&mut client, session, "one");
+    let text = json!([{ "type": "text", "text": "two" }]);
+    let params = json!({ "sessionId": session, "prompt": text, "_meta": { "castor": { "model": other } } });
+    client.call("session/prompt", params).unwrap();
+    prompt(&mut client, session, "three");
+    let asked: Vec<bool> = server.asked().iter().map(|it| it.head.contains(&format!("/models/{other}:"))).collect();
+    assert_eq!(asked, [false, true, false], "{other}");
+    client.end().unwrap();
+}

@@ -1,6 +1,10 @@
 //! SIGKILL at random moments: what was shown comes back, and the session goes on.
 
-use std::{collections::BTreeMap, fmt::Write as _, thread};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    thread,
+};
 
 use serde_json::{Value, json};
 
@@ -116,8 +120,8 @@ fn load(mut client: Client, sandbox: &Sandbox, session: &str, shown: &[Value]) -
     check_texts(&updates(shown), &replayed)?;
     check_calls(&updates(shown), &replayed)?;
     check_children(shown, &replay)?;
-    let (events, _) = client.call("_castor/session/events", json!({ "sessionId": session }))?;
-    check_events(shown, events["result"]["events"].as_array().ok_or_else(|| events.to_string())?)?;
+    let loaded = events(&mut client, session)?;
+    check_events(shown, &loaded)?;
     let (response, live) = client.call("session/prompt", prompt(session, "go on"))?;
     if response["result"]["stopReason"] != "end_turn" {
         return Err(format!("the next prompt failed: {response}"));
@@ -126,8 +130,49 @@ fn load(mut client: Client, sandbox: &Sandbox, session: &str, shown: &[Value]) -
     if said != "back" {
         return Err(format!("the next prompt said {said:?}"));
     }
+    // What was told before the next write is what it wrote.
+    let went_on = events(&mut client, session)?;
+    check_streams(&went_on)?;
+    let kept: Vec<&Value> = went_on.iter().filter(|it| loaded.contains(it)).collect();
+    if !kept.iter().copied().eq(&loaded) {
+        return Err(format!("events of the past changed: {loaded:?}\n{went_on:?}"));
+    }
     // Titles and such may follow the response.
     client.end().map(|_| ())
+}
+
+/// The whole trajectory.
+fn events(client: &mut Client, session: &str) -> Result<Vec<Value>, String> {
+    let (answer, _) = client.call("_castor/session/events", json!({ "sessionId": session }))?;
+    answer["result"]["events"].as_array().cloned().ok_or_else(|| answer.to_string())
+}
+
+/// Each stream has one start and one end, which is its last event of a turn; each call one result, before that.
+fn check_streams(all: &[Value]) -> Result<(), String> {
+    let mut ids = BTreeSet::new();
+    let (mut open, mut calls, mut ended) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for it in all {
+        let stream = (it["threadId"].to_string(), it["streamId"].to_string());
+        let call = (stream.clone(), it["requestId"].to_string());
+        let is_wrong = match it["type"].as_str() {
+            _ if !ids.insert((it["threadId"].to_string(), it["id"].to_string())) => true,
+            Some("agent_start") => ended.contains(&stream) || !open.insert(stream),
+            Some("agent_end") => {
+                let has_call = calls.iter().any(|(of, _)| *of == stream);
+                has_call || !open.remove(&stream) || !ended.insert(stream)
+            }
+            Some("tool_request") => !open.contains(&stream) || !calls.insert(call),
+            Some("tool_response") => !calls.remove(&call),
+            _ => false,
+        };
+        if is_wrong {
+            return Err(format!("{it} is not the next event of {all:?}"));
+        }
+    }
+    match open.is_empty() && calls.is_empty() {
+        true => Ok(()),
+        false => Err(format!("no end of {open:?} {calls:?} in {all:?}")),
+    }
 }
 
 /// Every sub-agent that was shown is shown again and has ended, in the way that was shown if one was.
@@ -150,7 +195,7 @@ fn children(messages: &[Value]) -> BTreeMap<String, Value> {
     of_child.map(|it| (it["sessionId"].as_str().unwrap_or_default().to_owned(), it["state"].clone())).collect()
 }
 
-/// Every event that was told is in the trajectory, in its thread. Each thread starts once in a turn.
+/// Every event that was told is in the trajectory, in its thread, and all that began has an end.
 fn check_events(shown: &[Value], all: &[Value]) -> Result<(), String> {
     let told = shown.iter().filter(|it| it["method"] == "_castor/session/event").map(|it| &it["params"]["event"]);
     let about = |it: &Value| ["type", "threadId", "streamId"].map(|key| it[key].clone());
@@ -160,14 +205,7 @@ fn check_events(shown: &[Value], all: &[Value]) -> Result<(), String> {
             return Err(format!("{event} was told, and is kept as {found:?}"));
         }
     }
-    let mut starts = BTreeMap::new();
-    for it in all.iter().filter(|it| it["type"] == "agent_start") {
-        *starts.entry(it["streamId"].to_string()).or_insert(0) += 1;
-    }
-    match starts.values().all(|it| *it == 1) {
-        true => Ok(()),
-        false => Err(format!("streams that start more than once: {starts:?}")),
-    }
+    check_streams(all)
 }
 
 /// Every message that was shown begins the message that is replayed under its name.
@@ -263,11 +301,11 @@ fn short_script() -> String {
     script(vec![vec![chunk(json!({"text": "back"}))]])
 }
 
-fn chunk(part: Value) -> Value {
+pub fn chunk(part: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]})
 }
 
-fn script(answers: Vec<Vec<Value>>) -> String {
+pub fn script(answers: Vec<Vec<Value>>) -> String {
     let mut res = String::new();
     for mut chunks in answers {
         if let Some(last) = chunks.last_mut() {
@@ -279,7 +317,7 @@ fn script(answers: Vec<Vec<Value>>) -> String {
 }
 
 /// The same numbers in every run (splitmix64).
-fn random(number: u64) -> u64 {
+pub fn random(number: u64) -> u64 {
     let mut it = SEED.wrapping_mul(number + 1);
     it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

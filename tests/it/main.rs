@@ -71,6 +71,7 @@ mod stale;
 mod start;
 mod state;
 mod stderr;
+mod streams;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod undo;

@@ -30,9 +30,11 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
         schemas::check("meta", &json!({ if of_call { "toolCall" } else { "notice" }: meta }))?;
     }
     match method {
-        "_castor/session/event" => schemas::check("events", &params["event"]),
-        "_castor/session/rewound" => schemas::check("methods", &json!({ method: params })),
-        _ if method.starts_with('_') => Ok(()),
+        "_castor/session/event" => {
+            schemas::check("events", &params["event"])?;
+            schemas::check("methods", &json!({ method: params }))
+        }
+        _ if method.starts_with('_') => schemas::check("methods", &json!({ method: params })),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
         _ if params["update"]["sessionUpdate"] == "subagent_update" => UNSTABLE.check(method, "client", kind, params),
         _ => SCHEMA.check(method, "client", kind, params),
@@ -43,9 +45,9 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
 pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
     if method == "_castor/session/events" {
         let mut all = result["events"].as_array().into_iter().flatten();
-        return all.try_for_each(|it| schemas::check("events", it));
+        all.try_for_each(|it| schemas::check("events", it))?;
     }
-    if ["_castor/session/rewind", "_castor/session/state"].contains(&method) {
+    if method.starts_with("_castor/") {
         return schemas::check("methods", &json!({ method: { "result": result } }));
     }
     if method == "initialize" {

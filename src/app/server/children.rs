@@ -119,8 +119,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         }
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
-    let (commands, pending_trust, resources, parent) = (None, None, Arc::new(resources), Some(link));
-    let live = LiveSession { session, log, view, profile, resources, commands, parent, pending_trust };
+    let live = LiveSession::new(session, log, (profile, view), Arc::new(resources));
+    let live = LiveSession { parent: Some(link), ..live };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);
@@ -244,6 +244,7 @@ fn shows_sessions(client: Option<&Client>) -> bool {
 pub fn fail(state: &mut State, id: &SessionId, why: &str) {
     let outcome = PromptOutcome::Failed { kind: "session", why: why.to_owned() };
     cancel_all(state, id);
+    state.end_open(id);
     let mut lines = Vec::new();
     finish(state, id, (outcome, None), &mut lines);
     state.outbox.queue_lines(|it| it.append(&mut lines));

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, listing,
+        auth, event_feed, event_requests, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         questions,
@@ -54,7 +54,11 @@ pub const METHODS: &[(&str, Handler)] = &[
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
     ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
-    ("_castor/session/events", |state, _, params| requests::events(&state.tasks.store, params)),
+    ("_castor/session/events", |state, _, params| event_requests::events(&state.tasks.store, params)),
+    ("_castor/session/subscribe", event_requests::subscribe),
+    ("_castor/session/unsubscribe", event_requests::unsubscribe),
+    ("_castor/session/stream", event_requests::stream),
+    ("_castor/session/update", requests::update),
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),
@@ -173,16 +177,17 @@ fn parse_result(result: &RawValue) -> Value {
     serde_json::from_str(result.get()).unwrap_or_default()
 }
 
-/// `$/cancel_request`: prompts end as cancelled; everything else answers at once anyway.
+/// `$/cancel_request`: prompts end as cancelled, and so do streams that are followed; everything else answers at once anyway.
 fn cancel_request(state: &mut State, params: Option<&RawValue>) {
     let Ok(params) = acp::params::<BTreeMap<String, Box<RawValue>>>(params) else { return };
     let id = params.get("requestId").and_then(|it| serde_json::from_str::<RequestId>(it.get()).ok());
     let Some(id) = id else { return };
     let tickets: Vec<Ticket> = state.requests.with_id(&id).collect();
     for ticket in tickets {
-        if let Some(RequestOwner::Prompt(session)) = state.requests.get(ticket) {
-            let session = session.clone();
-            state.step(&session, Input::CancelPrompt(PromptId(ticket.0)));
+        match state.requests.get(ticket).cloned() {
+            Some(RequestOwner::Prompt(session)) => state.step(&session, Input::CancelPrompt(PromptId(ticket.0))),
+            Some(RequestOwner::Follower(session)) => event_feed::cancel(state, &session, ticket),
+            Some(RequestOwner::Setter(_) | RequestOwner::Other) | None => (),
         }
     }
 }

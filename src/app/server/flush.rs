@@ -13,6 +13,7 @@ use crate::{
         server::{
             agents, children,
             event::EditorRequest,
+            event_feed,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, reconnect, reply, rewind_results, session_state,
@@ -23,9 +24,9 @@ use crate::{
         session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
     },
     base::{
-        event::{AgentEvent, PromptOutcome},
+        event::{AgentEvent, EventKind, PromptOutcome},
         fallback::Outage,
-        ids::{EffectId, SessionId},
+        ids::{EffectId, PromptId, SessionId},
         log::{Entry, Fact},
         model::Usage,
         path::AbsPath,
@@ -34,7 +35,7 @@ use crate::{
     },
     engine::step::{Act, Effect, Input, UserQuestion},
     wire::{
-        acp::{meta::PromptAnswerMeta, session, terminals::CREATE, updates},
+        acp::{meta::PromptAnswerMeta, session, terminals::CREATE},
         jsonrpc::{
             error,
             open_requests::{OutgoingRequests, Ticket},
@@ -135,7 +136,7 @@ fn write_logs(sessions: &mut BTreeMap<SessionId, LiveSession>, items: &[OutboxIt
         let OutboxItem::Acts(id, acts) = it else { continue };
         let entries = acts.iter().filter_map(|it| match it {
             Act::Log(entry) => Some(entry),
-            Act::Do(..) => None,
+            Act::Do(..) | Act::BeginStream { .. } => None,
         });
         facts.entry(id).or_default().extend(entries);
     }
@@ -159,6 +160,9 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 Fact::Event { event } => {
                     publish_event(state, id, event, lines);
                     children::tell_parent(state, id, event);
+                    if matches!(event.kind, EventKind::AgentEnd { .. }) {
+                        reconnect::end_prompt_model(state, id);
+                    }
                 }
                 Fact::Mode { mode } => children::follow_mode(state, id, *mode),
                 Fact::AgentSwitched { .. } | Fact::Agent { .. } => {
@@ -168,6 +172,7 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 }
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
+                Fact::PromptOptions { options } if options.model.is_some() => reconnect::begin_prompt_model(state, id),
                 Fact::Rewound { to } => {
                     if let Some(live) = state.sessions.get_mut(id) {
                         rewind_results::append_notice(state.client.as_ref(), live, to, lines);
@@ -176,21 +181,19 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 _ => (),
             }
         }
+        Act::BeginStream { prompt, stream } => event_feed::announce_stream(state, id, (prompt, &stream), lines),
         Act::Do(effect_id, effect) => dispatch_effect(state, id, effect_id, effect, lines),
     }
 }
 
-/// Turns are traced by their events; clients that asked for AgentEvents get them beside the updates.
+/// Turns are traced by their events; clients get them beside the updates.
 fn publish_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
     // Prompts of a session wait for each other: what starts now is of its oldest.
     let requests = &state.requests;
     let is_its = |it: &RequestOwner| matches!(it, RequestOwner::Prompt(of) if of == id);
     let oldest = || requests.iter().find(|(_, it)| is_its(it)).map(|(ticket, _)| ticket);
     state.tasks.traces.trace_event(id, event, oldest);
-    if state.client.as_ref().is_some_and(|it| it.wants_events) {
-        let params = serde_json::json!({ "sessionId": id.root(), "event": event });
-        updates::notification("_castor/session/event", &params, lines);
-    }
+    event_feed::tell_event(state, id, event, lines);
 }
 
 /// Where a yes for ever holds that is not for everywhere.
@@ -305,7 +308,9 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
     let PromptAnswer { outcome, usage, stats } = answer;
     let wants_stats = state.client.as_ref().is_some_and(|it| it.features.stats);
     let detail = if let PromptOutcome::Stop(stop) = &outcome { session::stop_detail(*stop) } else { None };
-    let meta = PromptAnswerMeta::new(stats, wants_stats, detail);
+    let stream = state.sessions.get_mut(id).and_then(|it| it.followers.end_prompt(PromptId(ticket.0)));
+    let has_stream = stream.is_some();
+    let meta = PromptAnswerMeta::new(stats, wants_stats, detail, stream);
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.tasks.queue_sync(log);
     }
@@ -318,7 +323,7 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
     let Some((request, _)) = state.requests.complete(ticket) else { return };
     if let Some(error) = &error {
         // Others read nothing of castor's there.
-        let meta = meta.as_ref().filter(|_| wants_stats);
+        let meta = meta.as_ref().filter(|_| wants_stats || has_stream);
         write::error(lines, &request, &meta.map_or_else(|| error.clone(), |it| error::with_meta(error, it)));
     }
     match outcome {

@@ -35,8 +35,9 @@ pub fn list(tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Rep
 /// The page that was asked for.
 pub fn answer(state: &mut State, listing: Listing) {
     let Listing { ticket, params, found, cache } = listing;
-    state.tasks.n_listings = state.tasks.n_listings.saturating_sub(1);
-    state.tasks.list_cache = cache;
+    let listings = &mut state.tasks.listings;
+    listings.n_running = listings.n_running.saturating_sub(1);
+    listings.cache = cache;
     let found = match found {
         Ok(it) => it,
         Err(why) => {

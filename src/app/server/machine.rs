@@ -1,7 +1,9 @@
 //! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
 //! the simulator can turn it.
 
-use super::{dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State, sweep};
+use super::{
+    dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State, sweep, watching,
+};
 use crate::{
     app::session::terminals::TerminalEnd,
     base::ids::SessionId,
@@ -81,6 +83,7 @@ impl Machine {
 
     /// Handles one event that happens at `unix_ms`; true when it is the last one.
     pub fn handle_event(&mut self, event: Event, unix_ms: u64) -> bool {
+        let takes_more = self.takes_answers();
         let Self { state, framer, .. } = self;
         state.now.unix_ms = unix_ms;
         match event {
@@ -106,7 +109,9 @@ impl Machine {
             Event::SessionsListed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
-                    state.step(&session, Input::TimerFired { effect });
+                    if !watching::look(state, &session, takes_more) {
+                        state.step(&session, Input::TimerFired { effect });
+                    }
                 }
             }
         }
@@ -190,7 +195,7 @@ impl Machine {
     }
 
     pub fn is_listing(&self) -> bool {
-        self.state.tasks.n_listings > 0
+        self.state.tasks.listings.n_running > 0
     }
 
     /// The processes behind it.
@@ -215,7 +220,7 @@ impl Machine {
             terminals: state.terminals.len(),
             timers: state.timers.len(),
             running: state.tasks.n_running() + state.tasks.chores.n_running,
-            listings: state.tasks.n_listings,
+            listings: state.tasks.listings.n_running,
             traces: state.tasks.traces.len(),
             outbox: state.outbox.items.len() + state.outbox.after_answer.len(),
             partial_line: self.framer.len(),

@@ -17,11 +17,14 @@ use crate::{
 };
 
 /// Whom an open request of the client is about.
+#[derive(Clone)]
 pub enum RequestOwner {
     /// The prompt with the ticket's number.
     Prompt(SessionId),
     /// Its answer says what the session's log must have first.
     Setter(SessionId),
+    /// Waits for the end of a stream of the session.
+    Follower(SessionId),
     Other,
 }
 

@@ -32,6 +32,22 @@ pub fn reconnect_model(state: &mut State, id: &SessionId) {
     }
 }
 
+/// A prompt has a model of its own.
+pub fn begin_prompt_model(state: &mut State, id: &SessionId) {
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.has_prompt_model = true;
+        reconnect_model(state, id);
+    }
+}
+
+/// The session has its own model again, unless another agent goes on with the prompt.
+pub fn end_prompt_model(state: &mut State, id: &SessionId) {
+    let Some(live) = state.sessions.get_mut(id).filter(|it| it.has_prompt_model) else { return };
+    let record = live.session.record();
+    live.has_prompt_model = record.model != record.lasting_model();
+    reconnect_model(state, id);
+}
+
 /// Tells a new session which models are out, as other sessions found.
 pub fn send_outages(state: &mut State, id: &SessionId) {
     let known = state.models.outages.of(id);

@@ -3,38 +3,40 @@
 use std::collections::BTreeMap;
 
 use jsonrpsee::types::ErrorObjectOwned;
-use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
         errors::store_error,
         server::{
-            agents, children,
-            event_window::EventWindow,
-            flush, offered_commands,
+            agents, children, event_feed, flush, offered_commands,
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{self, Reply, reply_now},
             session_state, sessions,
             state::State,
         },
-        session::{agents::folder_agents, live_session::LiveSession, modes, place::load_ground},
+        session::{
+            agents::folder_agents, event_log::children_of, live_session::LiveSession, modes, place::load_ground,
+        },
     },
     base::{
         agent::AgentList,
         content::{Part, PromptContent},
-        event::AgentEvent,
         ids::{PromptId, SessionId},
-        log::{Entry, Fact, Mode},
+        log::Mode,
+        prompt_options::PromptOptions,
     },
-    engine::step::{self, Input},
+    engine::{
+        step::{self, Input},
+        turn,
+    },
     wire::{
         acp::{
-            self,
             agents::{AgentsPlace, read_place},
             initialize,
             options::{self, SetOptionParams},
+            prompt_options::{PromptOptionsParams, read_update},
             session,
             state::{StateParams, read_state},
             updates::SessionView,
@@ -44,10 +46,7 @@ use crate::{
             open_requests::{IncomingRequests, Ticket},
         },
     },
-    world::{
-        disk,
-        store::{SessionStore, StoreError},
-    },
+    world::{disk, store::StoreError},
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
@@ -84,14 +83,6 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     view.show_context_usage(last, cost, &mut lines);
     state.outbox.items.push(OutboxItem::Lines(lines));
     response
-}
-
-/// The logs of sub-agents, oldest first.
-fn children_of(store: &SessionStore, id: &SessionId) -> Vec<Vec<Entry>> {
-    let mut res: Vec<Vec<Entry>> =
-        store.children(id).iter().map(|it| store.read(it).unwrap_or_default()).filter(|it| !it.is_empty()).collect();
-    res.sort_by_key(|it| it.first().map(|it| it.at));
-    res
 }
 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
@@ -162,22 +153,40 @@ fn end_session(state: &mut State, id: &SessionId) {
     for ticket in state.prompts_of(id) {
         reply::answer::<()>(state, ticket, Err(error::session_not_found(id.as_str())));
     }
+    event_feed::close(state, id);
     if let Some(live) = state.sessions.remove(id) {
         state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
     }
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(&state.sessions, params)?;
+    let (id, mut content, options) = read_message(&state.sessions, params)?;
+    content.options = prompt_options(state, &id, options)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     session_state::refresh(state, &id);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }
 
+/// What a prompt has for itself, if that may be now.
+fn prompt_options(
+    state: &State,
+    id: &SessionId,
+    options: PromptOptionsParams,
+) -> Result<PromptOptions, ErrorObjectOwned> {
+    let live = live_session(state, id)?;
+    let spec = live.session.spec();
+    let limits = turn::limits(live.session.record(), spec);
+    let has_tool = |it: &str| spec.toolbox.find(it).is_some();
+    let options = options.options((&live.profile.offer, &live.chosen_options()), limits, has_tool);
+    let options = options.map_err(|it| error::invalid_params(&it))?;
+    options.mode.map(|it| check_mode(state, id, it)).transpose()?;
+    Ok(options)
+}
+
 /// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
 pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content) = read_message(&state.sessions, params)?;
+    let (id, content, _) = read_message(&state.sessions, params)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
     state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts });
     Ok(None)
@@ -187,14 +196,14 @@ pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Re
 fn read_message(
     open: &BTreeMap<SessionId, LiveSession>,
     params: Option<&RawValue>,
-) -> Result<(SessionId, PromptContent), ErrorObjectOwned> {
-    let (id, content) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+) -> Result<(SessionId, PromptContent, PromptOptionsParams), ErrorObjectOwned> {
+    let (id, content, options) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     check_open(open, &id)?;
     let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
     if content.parts.iter().all(is_blank) {
         return Err(error::invalid_params("prompt is empty; say something"));
     }
-    Ok((id, content))
+    Ok((id, content, options))
 }
 
 /// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
@@ -233,23 +242,57 @@ pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -
 fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
     let live = live_session(state, &option.session)?;
     let choice = option.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+    apply(state, ticket, &option.session, choice)
+}
+
+fn apply(
+    state: &mut State,
+    ticket: Ticket,
+    session: &SessionId,
+    choice: options::OptionChoice,
+) -> Result<(), ErrorObjectOwned> {
     let choice = match choice {
         options::OptionChoice::Mode(mode) => {
-            check_mode(state, &option.session, mode)?;
+            check_mode(state, session, mode)?;
             step::OptionValue::Mode(mode)
         }
         options::OptionChoice::Model(model) => step::OptionValue::Model(model),
         options::OptionChoice::Tuning(tuning) => step::OptionValue::Tuning(tuning),
         options::OptionChoice::Agent(agent) => {
-            set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
-            agents::choose(state, &option.session, agent);
+            set_owner(&mut state.requests, ticket, RequestOwner::Setter(session.clone()));
+            agents::choose(state, session, agent);
             return Ok(());
         }
         options::OptionChoice::Limits(limits) => step::OptionValue::Limits(Some(limits)),
     };
-    set_owner(&mut state.requests, ticket, RequestOwner::Setter(option.session.clone()));
-    state.step(&option.session, Input::SetOption(choice));
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(session.clone()));
+    state.step(session, Input::SetOption(choice));
     Ok(())
+}
+
+/// `_castor/session/update {sessionId, title?, model?, config?}`: all of it, or nothing.
+pub fn update(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let order = read_update(params).map_err(|it| error::invalid_params(&it))?;
+    let id = &order.session;
+    check_open(&state.sessions, id)?;
+    let live = live_session(state, id)?;
+    let choices =
+        order.choices(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
+    let mut model = None;
+    for it in &choices {
+        match it {
+            options::OptionChoice::Mode(mode) => check_mode(state, id, *mode)?,
+            options::OptionChoice::Model(it) => model = Some(it.clone()),
+            _ => (),
+        }
+    }
+    set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
+    choices.into_iter().try_for_each(|it| apply(state, ticket, id, it))?;
+    if order.title.is_some() || model.is_some() {
+        state.step(id, Input::Update { title: order.title.clone(), model });
+    }
+    let live = live_session(state, id)?;
+    reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
 }
 
 pub fn set_owner(requests: &mut IncomingRequests<RequestOwner>, ticket: Ticket, what: RequestOwner) {
@@ -285,30 +328,6 @@ pub fn list_agents(state: &State, params: Option<&RawValue>) -> Reply {
         }
     };
     reply_now(&AgentList::from(&agents))
-}
-
-/// `_castor/session/events {sessionId, streamId?, eventId?, threadId?}`: the trajectory, or a window of it.
-pub fn events(store: &SessionStore, params: Option<&RawValue>) -> Reply {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        session_id: SessionId,
-        stream_id: Option<String>,
-        event_id: Option<String>,
-        thread_id: Option<String>,
-    }
-    let it: Params = acp::params(params).map_err(|it| error::invalid_params(&it))?;
-    let missing = |_| error::session_not_found(it.session_id.as_str());
-    let mut entries = store.read(&it.session_id).map_err(missing)?;
-    entries.extend(children_of(store, &it.session_id).into_iter().flatten());
-    // Each log is in order already.
-    entries.sort_by_key(|it| it.at);
-    let event = |fact: Fact| if let Fact::Event { event } = fact { Some(event) } else { None };
-    let all: Vec<AgentEvent> = entries.into_iter().filter_map(|it| event(it.fact)).collect();
-    let window =
-        EventWindow { stream: it.stream_id.as_deref(), event: it.event_id.as_deref(), thread: it.thread_id.as_deref() };
-    let window = window.of(&all).map_err(|it| error::invalid_params(&it))?;
-    reply_now(&json!({ "events": window }))
 }
 
 pub fn cancel(state: &mut State, params: Option<&RawValue>) {

@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, mcp, reconnect, session_state, state::State, trust},
+        server::{agents, flush, mcp, reconnect, session_state, state::State, trust, watching},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -138,7 +138,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     bring_up_to_date(&mut record, &place);
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
-        Some(live) => live.session.record().model.clone(),
+        Some(live) => live.session.record().lasting_model().to_owned(),
         None => resumed_model(&record, &state.options, &place.settings),
     };
     let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &place, &model);
@@ -151,7 +151,11 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         Some(log) => {
             let mut session = Session::resume(record, spec);
             session.override_model(model);
+            let followers = watching::hand_over(state, id);
             insert_session(state, session, log, resources);
+            if let Some(live) = state.sessions.get_mut(id) {
+                live.followers = followers;
+            }
         }
         None => replace_session(state, record, spec, resources),
     }
@@ -202,9 +206,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let live =
-        LiveSession { session, log, view, profile, resources, commands: None, parent: None, pending_trust: None };
-    state.sessions.insert(id, live);
+    state.sessions.insert(id, LiveSession::new(session, log, (profile, view), resources));
 }
 
 /// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.
@@ -213,16 +215,20 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
     live.session.replace_record(record);
     live.session.replace_spec(spec);
     // Its commands are told with the answer.
-    let LiveSession { session, log, .. } = live;
+    let LiveSession { session, log, followers, .. } = live;
+    let id = resources.session.clone();
     insert_session(state, session, log, resources);
+    if let Some(live) = state.sessions.get_mut(&id) {
+        live.followers = followers;
+    }
 }
 
 /// How the client sees it.
 fn client_view(client: &Client, thinking: bool, (id, session): (&SessionId, &Session)) -> (ClientProfile, SessionView) {
     let record = session.record();
-    let (mode, model, tuning) = (record.mode, record.model.clone(), record.tuning);
+    let (mode, model, tuning) = (record.lasting_mode(), record.lasting_model().to_owned(), record.tuning);
     let agent = record.chosen_agent().map(str::to_owned);
-    let chosen = ChosenOptions { mode, model, tuning, limits: record.limits(), agent };
+    let chosen = ChosenOptions { mode, model, tuning, limits: record.lasting_limits(), agent };
     let models = session.models().to_vec();
     let limits = session.configured_limits();
     let modes = session.offered_modes().to_vec();

@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, outbox::OutboxItem, pending_requests, state::State};
+use super::{children, event_feed, outbox::OutboxItem, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
-    base::ids::SessionId,
+    base::{ids::SessionId, log::Fact},
     engine::step::{Input, StepOutput},
     wire::jsonrpc::{error, open_requests::Ticket, write},
 };
@@ -42,6 +42,7 @@ impl State {
         self.tasks.abort_session(id, self.now.unix_ms);
         self.outbox.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
         self.interrupt_view(id, error.message());
+        self.end_open(id);
         let requests = self.terminals.release_all(id);
         self.queue_requests(requests);
         self.tasks.traces.forget_turn(id);
@@ -53,11 +54,17 @@ impl State {
             }
         }
         let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
-        let record = place::reload_record(&self.tasks.store, &self.options, &self.env, &resources);
+        let entries = self.tasks.store.read(id).unwrap_or_default();
+        let record = place::reload_record(&entries, &self.options, &self.env, &resources);
         let Some(live) = self.sessions.get_mut(id) else { return };
+        live.followers.end_all_prompts();
         match record {
-            Some(record) => live.session.replace_record(record),
+            Some(record) => {
+                live.session.replace_record(record);
+                reconnect::end_prompt_model(self, id);
+            }
             None => {
+                event_feed::close(self, id);
                 let live = self.sessions.remove(id);
                 self.tasks.mcp.release(id);
                 // A log that took nothing, not even that there is a session, is none.
@@ -66,6 +73,20 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Streams and calls that the log has no end of have one from now on.
+    pub fn end_open(&mut self, id: &SessionId) {
+        let Some(live) = self.sessions.get_mut(id) else { return };
+        // A log that cannot be read is gone.
+        let endings = self.tasks.store.end_open(id, &mut live.log).unwrap_or_default();
+        let mut lines = Vec::new();
+        for entry in endings {
+            if let Fact::Event { event } = &entry.fact {
+                event_feed::tell_event(self, id, event, &mut lines);
+            }
+        }
+        self.outbox.queue_lines(|it| it.append(&mut lines));
     }
 
     /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    app::session::{session_resources::SessionResources, trust::PendingTrust},
+    app::session::{followers::Followers, session_resources::SessionResources, trust::PendingTrust},
     base::{
         ids::{EffectId, SessionId},
         money::Money,
@@ -28,6 +28,10 @@ pub struct LiveSession {
     pub parent: Option<ParentLink>,
     /// What the user is to decide about the session's folder, as it was when the session began.
     pub pending_trust: Option<Box<PendingTrust>>,
+    /// Of its events and those of its sub-agents.
+    pub followers: Followers,
+    /// The prompt at hand has a model of its own.
+    pub has_prompt_model: bool,
 }
 
 /// The call that started a sub-agent.
@@ -44,14 +48,35 @@ pub struct ParentLink {
 }
 
 impl LiveSession {
+    /// A session that the user speaks to, and that its client knows nothing of yet.
+    pub fn new(
+        session: Session,
+        log: SessionLog,
+        (profile, view): (ClientProfile, SessionView),
+        resources: Arc<SessionResources>,
+    ) -> Self {
+        Self {
+            session,
+            log,
+            view,
+            profile,
+            resources,
+            commands: None,
+            parent: None,
+            pending_trust: None,
+            followers: Followers::default(),
+            has_prompt_model: false,
+        }
+    }
+
     /// What is chosen now, for the client.
     pub fn chosen_options(&self) -> ChosenOptions {
         let record = self.session.record();
         ChosenOptions {
-            mode: record.mode,
-            model: record.model.clone(),
+            mode: record.lasting_mode(),
+            model: record.lasting_model().to_owned(),
             tuning: record.tuning,
-            limits: record.limits(),
+            limits: record.lasting_limits(),
             agent: record.chosen_agent().map(str::to_owned),
         }
     }

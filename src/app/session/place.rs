@@ -5,14 +5,16 @@ use jsonrpsee::types::ErrorObjectOwned;
 use super::{confinement, modes::allow_mode, session_resources::SessionResources};
 use crate::{
     app::settings::{Flag, Settings, Sources, ignored_of_workspace, options::Options},
-    base::{log::Mode, path::AbsPath},
+    base::{
+        log::{Entry, Mode},
+        path::AbsPath,
+    },
     engine::record::Record,
     wire::{acp::session::SessionFolders, jsonrpc::error},
     world::{
         disk,
         process::sandbox,
         secrets::Env,
-        store::SessionStore,
         workspace::{
             Warning,
             folder_config::{self, FolderConfig},
@@ -127,14 +129,8 @@ pub fn bring_up_to_date(record: &mut Record, place: &SessionPlace) {
 }
 
 /// A session as its log has it, in its place and with the trust and settings of now; `None` without a usable log.
-pub fn reload_record(
-    store: &SessionStore,
-    options: &Options,
-    env: &Env,
-    resources: &SessionResources,
-) -> Option<Record> {
-    let entries = store.read(&resources.session).unwrap_or_default();
-    let mut record = Record::replay(&entries)?;
+pub fn reload_record(entries: &[Entry], options: &Options, env: &Env, resources: &SessionResources) -> Option<Record> {
+    let mut record = Record::replay(entries)?;
     let (ground, settings) = load_ground(options, env, &resources.cwd);
     let place = SessionPlace { cwd: resources.cwd.clone(), roots: resources.roots.clone(), ground, settings };
     bring_up_to_date(&mut record, &place);

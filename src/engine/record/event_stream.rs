@@ -3,6 +3,7 @@
 use serde_json::Map;
 
 use crate::base::{
+    endings::is_ending,
     event::{AGENT_SOURCE, AgentEvent, EventKind, EventSource, Speaker},
     ids::{AgentId, StreamId, ThreadId},
     log::Principal,
@@ -43,6 +44,10 @@ impl EventStream {
     /// Takes in an event, which may begin another stream.
     pub(super) fn count(&mut self, event: &AgentEvent) {
         if event.stream_id != self.id {
+            // An earlier one only gets its end, after others began.
+            if is_ending(event) {
+                return;
+            }
             self.begin(event.stream_id.clone());
         }
         self.n_events += 1;
@@ -82,7 +87,7 @@ mod tests {
             content::Part,
             event::{EventKind, Speaker},
             hook::HookEvent,
-            ids::{MessageId, SessionId, StreamId, ThreadId},
+            ids::{MessageId, PromptId, SessionId, ThreadId},
             log::{ChildLink, Entry, Fact, Mode, Principal},
             path::AbsPath,
         },
@@ -104,7 +109,7 @@ mod tests {
         let mut record = Record::replay(&log).unwrap();
         let (mut serial, mut out) = (SerialNumbers::default(), StepOutput::default());
         let mut step = Step::new(&mut record, &mut serial, Now { unix_ms: 1, seed: 0 }, &mut out);
-        step.begin_stream(StreamId::from("t"));
+        step.begin_stream(PromptId(1));
         let (role, message_id, content) = (Speaker::User, MessageId::from("m"), vec![Part::text("x")]);
         step.emit_event(EventKind::Message { role, message_id, content, cuts: Vec::new() });
         let notice = HookNotice { hook: "lint".to_owned(), text: "x".to_owned() };
@@ -112,11 +117,11 @@ mod tests {
         step.log_hooks(HookEvent::AfterTool, &outcome, None, false);
         let mut res = Vec::new();
         for act in out.acts {
-            let Act::Log(entry) = act else { panic!("{act:?}") };
+            let Act::Log(entry) = act else { continue };
             let Fact::Event { event: it } = &entry.fact else { panic!("{entry:?}") };
             res.push(format!(
                 "{} {} {:?} {}",
-                it.id,
+                it.id.rsplit_once('-').unwrap().1,
                 it.agent_id,
                 it.thread_id.as_ref().map(ThreadId::as_str),
                 it.source
@@ -129,12 +134,12 @@ mod tests {
 
     #[test]
     fn events_say_agent_thread_and_source() {
-        let expected = ["t-0 castor None agent", "t-1 castor None user", "t-2 castor None hooks/lint"];
+        let expected = ["0 castor None agent", "1 castor None user", "2 castor None hooks/lint"];
         assert_eq!(origins(Principal::Root, None), expected);
         let expected = [
-            "t-0 run2 Some(\"run1.run2\") helper",
-            "t-1 run2 Some(\"run1.run2\") agent",
-            "t-2 run2 Some(\"run1.run2\") hooks/lint",
+            "0 run2 Some(\"run1.run2\") helper",
+            "1 run2 Some(\"run1.run2\") agent",
+            "2 run2 Some(\"run1.run2\") hooks/lint",
         ];
         assert_eq!(origins(Principal::Agent("helper".to_owned()), Some("run1.run2")), expected);
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::discovered_memory::DiscoveredMemory;
 use crate::base::{
     content::{Part, joined_text},
+    endings::CALL_INTERRUPTED,
     history::{NOTICE, Role, Turn, TurnPart},
     ids::CallId,
     log::Mask,
@@ -18,8 +19,6 @@ use crate::base::{
     tool::{CallResult, ToolCall},
 };
 
-/// The result that the model sees for a call whose end is unknown.
-const INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
 /// What stands for the model's words between results that it never answered and the next prompt: without it prompt and
 /// results would be one content, which the model reads as results alone.
 const BROKEN_OFF: &str = "[The previous response was interrupted before it completed.]";
@@ -192,8 +191,13 @@ impl History {
     /// A new stream begins: calls that a crash left open have no other end, and every call needs one.
     pub fn close_open_calls(&mut self) {
         while let Some((id, name)) = self.open_calls.front().cloned() {
-            self.push_result(&id, &name, &[Part::text(INTERRUPTED)], true);
+            self.push_result(&id, &name, &[Part::text(CALL_INTERRUPTED)], true);
         }
+    }
+
+    /// Whether it has no result yet.
+    pub fn is_open(&self, id: &CallId) -> bool {
+        self.open_calls.iter().any(|(open, _)| open == id)
     }
 
     /// Changes the parts of the last turn if it is of `role` (and not `fresh`), else of a new one.

@@ -26,18 +26,20 @@ use history::History;
 use meter::UsageMeter;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
-use session_choices::SessionChoices;
+pub use session_choices::TRANSFER;
+use session_choices::{SessionChoices, ends_prompt};
 use session_state::SessionState;
 
 use std::sync::Arc;
 
 use crate::{
     base::{
+        endings::interrupted_call,
         event::{AgentEvent, EventKind, Speaker},
         guarded_names::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, ThreadId},
-        limits::{LimitSpan, LimitUsage, Limits},
+        limits::{LimitSpan, LimitUsage},
         log::{self, ChildLink, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
@@ -232,16 +234,6 @@ impl Record {
         self.past.history.discovered_memory.unknown_files(files, self.past.files.memory.size())
     }
 
-    /// The mode that plan mode took the place of.
-    pub fn mode_before_plan(&self) -> Option<Mode> {
-        self.past.choices.before_plan
-    }
-
-    /// How far it may go, if that was chosen in the session.
-    pub fn limits(&self) -> Option<Limits> {
-        self.past.choices.limits
-    }
-
     /// The state's keys that no other session shares. Of a run: all that it changed; null is what it took away.
     pub fn own_state(&self) -> &StateMap {
         &self.past.state.values
@@ -254,21 +246,6 @@ impl Record {
     /// Whose `user:` keys it has.
     pub fn user(&self) -> &str {
         self.past.state.user()
-    }
-
-    /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
-    pub fn chosen_agent(&self) -> Option<&str> {
-        self.past.choices.next_agent.as_ref()?.agent()
-    }
-
-    /// Whether an agent was switched on or off here.
-    pub fn agent_switch(&self, agent: &str) -> Option<bool> {
-        self.past.choices.switched_agents.get(agent).copied()
-    }
-
-    /// What the last run of an agent that is not castor's left to the next one.
-    pub fn peer_memory(&self, agent: &str) -> Option<&str> {
-        self.past.choices.peer_memory.get(agent).map(String::as_str)
     }
 
     /// What was used up of what may be limited.
@@ -339,15 +316,12 @@ impl Record {
             Fact::Fallback { from, to: Some(_), why, .. } => self.past.left_model = Some((from.clone(), why.clone())),
             Fact::AttemptFailed { abandoned: true, .. } => self.past.history.abandon_answer(),
             Fact::Granted { grant, lasting } => self.add_grant(grant, *lasting),
-            Fact::Mode { mode } => {
-                let plans = *mode == Mode::Plan && self.mode != Mode::Plan;
-                self.past.choices.before_plan = if plans { Some(self.mode) } else { self.past.choices.before_plan };
-                self.mode = *mode;
-            }
-            Fact::Model { model, window } => self.choose(model, *window),
+            Fact::Mode { mode } => self.choose_mode(*mode),
+            Fact::Model { model, window } => self.choose_model(model, *window),
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::State { delta } => self.past.state.apply(delta),
-            Fact::Limits { limits } => self.past.choices.limits = *limits,
+            Fact::Limits { limits } => self.choose_limits(*limits),
+            Fact::PromptOptions { options } => self.begin_prompt_options(options),
             Fact::Worked { ms } => self.past.meter.add_work(*ms),
             Fact::Cleared => self.clear_conversation(),
             Fact::Hooked { context, retracts, .. } => {
@@ -406,15 +380,6 @@ impl Record {
         self.past.compressed_at = None;
     }
 
-    fn choose(&mut self, model: &str, window: u64) {
-        model.clone_into(&mut self.model);
-        // The same conversation is to fit into another window.
-        if let (Some((_, size)), 1..) = (&mut self.spent.last, window) {
-            *size = window;
-        }
-        self.past.scale.forget_windows();
-    }
-
     fn set_memory(&mut self, files: &[MemoryFile]) {
         self.past.files.memory = Memory::new(files);
         self.past.history.discovered_memory.mark_outdated();
@@ -432,6 +397,9 @@ impl Record {
 
     fn apply_event(&mut self, event: &AgentEvent) {
         self.past.stream.count(event);
+        if ends_prompt(event) {
+            self.end_prompt_options();
+        }
         let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => {
@@ -459,6 +427,8 @@ impl Record {
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
                 history.push_call(request_id, name, args, signature.as_deref());
             }
+            // Logs of old have it after the turns in which the model was told of it.
+            kind if interrupted_call(kind).is_some_and(|it| !history.is_open(it)) => (),
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
                 // Those of yolo have the network, and see no secrets.

@@ -1,10 +1,13 @@
-//! Choices of a session: its limits, its agent, the agents that are switched on or off, and what they left for later.
+//! Choices of a session: its mode, model, limits and agent, those of one prompt, and what agents left for later.
 
 use std::collections::BTreeMap;
 
+use super::Record;
 use crate::base::{
+    event::{AgentEvent, EventKind},
     limits::Limits,
     log::{Mode, Principal},
+    prompt_options::{PromptModel, PromptOptions},
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,7 +22,30 @@ pub(super) struct SessionChoices {
     pub switched_agents: BTreeMap<String, bool>,
     /// What runs of agents that are not castor's left to the next ones.
     pub peer_memory: BTreeMap<String, String>,
+    /// What the session has in place of a prompt's own options; `None`: no prompt has any.
+    pub for_prompt: Option<Box<LastingChoices>>,
 }
+
+/// What holds again when a prompt is over; `None`: it has none of its own, or another was chosen since.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct LastingChoices {
+    pub mode: Option<Mode>,
+    pub model: Option<PromptModel>,
+    pub limits: Option<Option<Limits>>,
+    /// Of the prompt: the only ones.
+    pub tools: Option<Vec<String>>,
+}
+
+/// Whether a prompt is over, and no other agent goes on with it.
+pub(super) fn ends_prompt(event: &AgentEvent) -> bool {
+    match &event.kind {
+        EventKind::AgentEnd { data, .. } => data.as_ref().is_none_or(|it| it.get(TRANSFER).is_none()),
+        _ => false,
+    }
+}
+
+/// In the `data` of the end of a stream with which another agent goes on: its name.
+pub const TRANSFER: &str = "transferToAgent";
 
 impl SessionChoices {
     pub fn choose_agent(&mut self, agent: Option<String>) {
@@ -32,5 +58,188 @@ impl SessionChoices {
 
     pub fn keep_peer_memory(&mut self, agent: String, memory: String) {
         self.peer_memory.insert(agent, memory);
+    }
+}
+
+impl Record {
+    /// The mode that plan mode took the place of.
+    pub fn mode_before_plan(&self) -> Option<Mode> {
+        self.past.choices.before_plan
+    }
+
+    /// How far it may go, if that was chosen in the session.
+    pub fn limits(&self) -> Option<Limits> {
+        self.past.choices.limits
+    }
+
+    /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
+    pub fn chosen_agent(&self) -> Option<&str> {
+        self.past.choices.next_agent.as_ref()?.agent()
+    }
+
+    /// Whether an agent was switched on or off here.
+    pub fn agent_switch(&self, agent: &str) -> Option<bool> {
+        self.past.choices.switched_agents.get(agent).copied()
+    }
+
+    /// What the last run of an agent that is not castor's left to the next one.
+    pub fn peer_memory(&self, agent: &str) -> Option<&str> {
+        self.past.choices.peer_memory.get(agent).map(String::as_str)
+    }
+
+    /// The mode after the prompt at hand.
+    pub fn lasting_mode(&self) -> Mode {
+        self.lasting().and_then(|it| it.mode).unwrap_or(self.mode)
+    }
+
+    /// The model after the prompt at hand.
+    pub fn lasting_model(&self) -> &str {
+        self.lasting().and_then(|it| it.model.as_ref()).map_or(&self.model, |it| &it.name)
+    }
+
+    /// The limits after the prompt at hand.
+    pub fn lasting_limits(&self) -> Option<Limits> {
+        self.lasting().and_then(|it| it.limits).unwrap_or_else(|| self.limits())
+    }
+
+    /// The only tools of the prompt at hand; `None`: all.
+    pub fn prompt_tools(&self) -> Option<&[String]> {
+        self.lasting()?.tools.as_deref()
+    }
+
+    /// Whether the prompt at hand has a mode, model or limits of its own.
+    pub fn has_prompt_options(&self) -> bool {
+        self.lasting().is_some()
+    }
+
+    fn lasting(&self) -> Option<&LastingChoices> {
+        self.past.choices.for_prompt.as_deref()
+    }
+
+    pub(super) fn choose_mode(&mut self, mode: Mode) {
+        self.past.choices.for_prompt.iter_mut().for_each(|it| it.mode = None);
+        self.set_mode(mode);
+    }
+
+    fn set_mode(&mut self, mode: Mode) {
+        if mode == Mode::Plan && self.mode != Mode::Plan {
+            self.past.choices.before_plan = Some(self.mode);
+        }
+        self.mode = mode;
+    }
+
+    pub(super) fn choose_model(&mut self, model: &str, window: u64) {
+        self.past.choices.for_prompt.iter_mut().for_each(|it| it.model = None);
+        self.set_model(model, window);
+    }
+
+    fn set_model(&mut self, model: &str, window: u64) {
+        model.clone_into(&mut self.model);
+        // The same conversation is to fit into another window.
+        if let (Some((_, size)), 1..) = (&mut self.spent.last, window) {
+            *size = window;
+        }
+        self.past.scale.forget_windows();
+    }
+
+    pub(super) fn choose_limits(&mut self, limits: Option<Limits>) {
+        self.past.choices.for_prompt.iter_mut().for_each(|it| it.limits = None);
+        self.past.choices.limits = limits;
+    }
+
+    pub(super) fn begin_prompt_options(&mut self, options: &PromptOptions) {
+        self.end_prompt_options();
+        let PromptOptions { mode, model, limits, tools } = options;
+        let window = self.spent.last.map_or(0, |(_, size)| size);
+        let before = LastingChoices {
+            mode: mode.map(|_| self.mode),
+            model: model.as_ref().map(|_| PromptModel { name: self.model.clone(), window }),
+            limits: limits.map(|_| self.past.choices.limits),
+            tools: tools.clone(),
+        };
+        mode.iter().for_each(|it| self.set_mode(*it));
+        model.iter().for_each(|it| self.set_model(&it.name, it.window));
+        self.past.choices.limits = limits.or(self.past.choices.limits);
+        self.past.choices.for_prompt = Some(Box::new(before));
+    }
+
+    pub(super) fn end_prompt_options(&mut self) {
+        let Some(before) = self.past.choices.for_prompt.take() else { return };
+        self.mode = before.mode.unwrap_or(self.mode);
+        before.model.iter().for_each(|it| self.set_model(&it.name, it.window));
+        before.limits.iter().for_each(|it| self.past.choices.limits = *it);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::Record;
+    use crate::base::{
+        limits::Limits,
+        log::{Entry, Mode},
+    };
+
+    fn entry(mut fact: Value) -> Entry {
+        fact["at"] = json!(1);
+        serde_json::from_value(fact).unwrap()
+    }
+
+    fn event(kind: Value) -> Entry {
+        let mut event = json!({"id": "t-0", "streamId": "t", "timestamp": 1});
+        event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        entry(json!({"fact": "event", "event": event}))
+    }
+
+    /// Mode, model, requests of a turn, and whether there are tools of the prompt, after each of these entries.
+    fn check(entries: Vec<Entry>, expected: &[(Mode, &str, Option<u64>, bool)]) {
+        let created = json!({"fact": "created", "version": 2, "castor": "1", "session": "a", "cwd": "/w", "roots": ["/w"],
+            "mode": "default", "model": "own"});
+        let mut record = Record::begin(&entry(created)).unwrap();
+        for (it, expected) in entries.iter().zip(expected) {
+            record.apply(it);
+            let requests = record.limits().and_then(|it| it.turn.requests);
+            let found = (record.mode, record.model.as_str(), requests, record.prompt_tools().is_some());
+            assert_eq!(found, *expected, "after {it:?}");
+        }
+    }
+
+    fn options() -> Entry {
+        let limits = json!(Limits::parse("requests=5").unwrap());
+        entry(
+            json!({"fact": "prompt_options", "options": {"mode": "plan", "model": {"name": "other"}, "limits": limits,
+            "tools": ["read_file"]}}),
+        )
+    }
+
+    #[test]
+    fn options_of_a_prompt_end_with_it() {
+        let (start, end) = (json!({"type": "agent_start"}), json!({"type": "agent_end", "reason": "aborted"}));
+        let transfer = json!({"type": "agent_end", "reason": "completed", "data": {super::TRANSFER: "helper"}});
+        let (own, of_prompt) = ((Mode::Default, "own", None, false), (Mode::Plan, "other", Some(5), true));
+        check(
+            vec![
+                options(),
+                event(start.clone()),
+                event(transfer),
+                event(start.clone()),
+                event(end.clone()),
+                event(start),
+            ],
+            &[of_prompt, of_prompt, of_prompt, of_prompt, own, own],
+        );
+        // What is chosen meanwhile stays.
+        let mode = entry(json!({"fact": "mode", "mode": "yolo"}));
+        let limits = entry(json!({"fact": "limits", "limits": Limits::parse("requests=7").unwrap()}));
+        check(
+            vec![options(), mode, limits, event(end)],
+            &[
+                of_prompt,
+                (Mode::Yolo, "other", Some(5), true),
+                (Mode::Yolo, "other", Some(7), true),
+                (Mode::Yolo, "own", Some(7), false),
+            ],
+        );
     }
 }

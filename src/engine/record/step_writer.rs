@@ -5,7 +5,7 @@ use crate::{
         clock::Now,
         event::{EventKind, EventSource, NOTICE},
         hook::{HookEvent, HookRun, HookSwitch},
-        ids::{EffectId, QuestionId, StreamId},
+        ids::{EffectId, PromptId, QuestionId, StreamId},
         log::{Entry, Fact},
         state::StateDelta,
     },
@@ -144,15 +144,21 @@ impl<'a> Step<'a> {
         self.start_effect(Effect::RunHook(Box::new(run)))
     }
 
-    /// Begins a stream: later events belong to it.
-    pub fn begin_stream(&mut self, stream: StreamId) {
-        self.record.past.stream.begin(stream);
+    /// Begins a stream of a prompt: later events belong to it.
+    pub fn begin_stream(&mut self, prompt: PromptId) {
+        self.open_stream(prompt);
         self.emit_event(EventKind::AgentStart {});
     }
 
+    fn open_stream(&mut self, prompt: PromptId) {
+        let stream = StreamId::from(self.fresh_id("s"));
+        self.record.past.stream.begin(stream.clone());
+        self.out.acts.push(Act::BeginStream { prompt, stream });
+    }
+
     /// The same for a prompt that another stream began: what it spent counts on.
-    pub fn continue_in_stream(&mut self, stream: StreamId) {
-        self.record.past.stream.begin(stream);
+    pub fn continue_in_stream(&mut self, prompt: PromptId) {
+        self.open_stream(prompt);
         let meta = serde_json::Map::from_iter([(TRANSFER_META.to_owned(), true.into())]);
         self.emit_event_with(EventKind::AgentStart {}, meta);
     }

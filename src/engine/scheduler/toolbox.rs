@@ -242,6 +242,14 @@ impl Toolbox {
         Self { tools: kept.collect(), ..self.clone() }
     }
 
+    /// What a prompt has of them.
+    pub fn of_prompt(self, record: &Record) -> Self {
+        match record.prompt_tools() {
+            Some(tools) => self.only(&tools.iter().map(String::as_str).collect::<Vec<_>>()),
+            None => self,
+        }
+    }
+
     /// The same with these tools from outside, in place of those before, without those that are always denied. A name
     /// that is castor's own stays castor's.
     pub fn with_mcp_tools(&self, mut outside: Vec<ForeignTool>, servers: Vec<Server>) -> Self {

@@ -5,7 +5,7 @@ use crate::{
         content::Part,
         event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
         hook::{Hook, HookSwitch},
-        ids::{PromptId, StreamId},
+        ids::PromptId,
         log::{Fact, Grant, Mode},
         text,
         trust::mode_refusal,
@@ -189,8 +189,7 @@ fn answer_with(
     content: &[Part],
     (stop, say): (StopKind, impl FnOnce(&mut Step<'_>) -> String),
 ) {
-    let stream = StreamId::from(step.fresh_id("s"));
-    step.begin_stream(stream);
+    step.begin_stream(prompt);
     send_command_message(step, Speaker::User, content.to_vec());
     let said = say(step);
     send_command_message(step, Speaker::Agent, vec![Part::text(said)]);

@@ -5,6 +5,7 @@ mod clock;
 pub mod commands;
 mod limits;
 mod models;
+mod options;
 mod prompt_stats;
 mod stats;
 pub mod undo;
@@ -12,6 +13,7 @@ pub mod undo;
 use std::{collections::VecDeque, sync::Arc};
 
 use client_rewind::ClientRewind;
+use options::{apply_choice, begin_prompt_options, clear_outage, update};
 
 use crate::{
     base::{
@@ -29,7 +31,7 @@ use crate::{
         policy,
         record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
         scheduler::elicitation,
-        step::{Act, Effect, Input, McpTools, OptionValue, StepOutput},
+        step::{Act, Effect, Input, McpTools, StepOutput},
         turn::{
             Preamble, SessionScratch, Spec, Turn, TurnContext,
             endings::Cause,
@@ -248,6 +250,7 @@ impl Session {
             }
             Input::CancelPrompt(prompt) => cancel_prompt(cx.step, turn.as_mut(), waiting, prompt),
             Input::SetOption(choice) => apply_choice(cx, choice),
+            Input::Update { title, model } => update(cx.step, title, model),
             Input::RewindConversation { to, log } if turn.is_none() => rewind(cx, Record::rewind_point(&log, &to)),
             it @ (Input::State(_) | Input::SharedState(_) | Input::StateSaved { .. }) => {
                 cx.scratch.state.on_input(cx.step, it);
@@ -363,6 +366,7 @@ impl Session {
                 self.scratch.preamble.notice(text);
             }
             revoke_void_grants(&mut step, &mut self.scratch);
+            begin_prompt_options(&mut step, &self.spec, &content.options);
             if let Some((command, args)) = commands::find_command(&content.parts) {
                 let before = step.record.model.clone();
                 let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content.parts));
@@ -447,36 +451,6 @@ fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
 /// A prompt that no model was asked for ends.
 fn settle_prompt(step: &mut Step<'_>, prompt: PromptId, outcome: PromptOutcome) {
     step.start_effect(Effect::AnswerPrompt { prompt, outcome, usage: None, stats: None });
-}
-
-/// What the client chose holds from the next request on; choosing what is chosen says nothing.
-fn apply_choice(cx: &mut TurnContext<'_, '_>, choice: OptionValue) {
-    let is_model = matches!(choice, OptionValue::Model(_));
-    match choice {
-        OptionValue::Mode(mode) if mode != cx.step.record.mode => cx.step.log(Fact::Mode { mode }),
-        OptionValue::Model(model) if model != cx.step.record.model => cx.step.log(windows::model_fact(cx.spec, &model)),
-        OptionValue::Tuning(tuning) if tuning != cx.step.record.tuning => cx.step.log(Fact::Tuning { tuning }),
-        OptionValue::Agent(agent) if agent.as_deref() != cx.step.record.chosen_agent() => {
-            cx.step.log(Fact::Agent { agent });
-        }
-        OptionValue::Limits(limits) if limits != cx.step.record.limits() => cx.step.log(Fact::Limits { limits }),
-        OptionValue::Mode(_)
-        | OptionValue::Model(_)
-        | OptionValue::Tuning(_)
-        | OptionValue::Agent(_)
-        | OptionValue::Limits(_) => (),
-    }
-    if is_model {
-        clear_outage(cx);
-    }
-}
-
-/// The user wants this model tried, whatever was known of it; and of it only.
-fn clear_outage(cx: &mut TurnContext<'_, '_>) {
-    let model = cx.spec.aliases.model_of(&cx.step.record.model);
-    if cx.scratch.health.mark_available(&model) {
-        cx.step.start_effect(Effect::UpdateHealth { model, outage: None });
-    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl StatsCounter {
                 Act::Do(_, Effect::Abort { effect }) => self.end_work(*effect, now, false),
                 Act::Do(_, Effect::AnswerPrompt { stats: Some(stats), .. }) => **stats = self.stats.clone(),
                 Act::Log(entry) => self.observe_fact(&entry.fact, counts_lines),
-                Act::Do(..) => (),
+                Act::Do(..) | Act::BeginStream { .. } => (),
             }
         }
     }

@@ -438,12 +438,12 @@ impl World {
                 }
                 Act::Do(_, Effect::AskUser(question)) => self.questions.push(question.id),
                 Act::Do(_, Effect::WithdrawQuestion { question }) => self.questions.retain(|it| *it != question),
-                // An aborted effect may still answer: its row stays.
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
                 Act::Do(_, Effect::UpdateHealth { .. }) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
+                Act::BeginStream { prompt, .. } => assert!(self.open_prompts.contains(&prompt), "{prompt:?} is over"),
             }
         }
         let replayed = Record::replay(&self.log).unwrap();

@@ -81,7 +81,7 @@ impl Talk {
                 Ok(it) => format!("answer {} {}", prompt.0, json!(it)),
                 Err(why) => format!("refuse {} {}", prompt.0, why.chars().take(20).collect::<String>()),
             }),
-            Act::Do(..) => None,
+            Act::Do(..) | Act::BeginStream { .. } => None,
         }));
     }
 

@@ -149,7 +149,7 @@ fn base_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, result: Resu
     let task = task(parent, what, result);
     let limits = limits(parent, record, what);
     Spec {
-        toolbox: parent.toolbox.for_agent(what.agent, task),
+        toolbox: parent.toolbox.clone().of_prompt(record).for_agent(what.agent, task),
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
         ..parent.clone()
     }

@@ -7,6 +7,6 @@ pub(super) fn take_inbox(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> 
     if turn.steering.tell(cx.step) {
         turn.loops = LoopWatch::from(turn.n_samples);
     }
-    turn.tools = cx.spec.toolbox.in_mode(cx.step.record.mode);
+    turn.tools = cx.spec.toolbox.in_mode(cx.step.record.mode).of_prompt(cx.step.record);
     Flow::Next
 }

@@ -63,14 +63,14 @@ use crate::{
     base::{
         content::{Part, PromptContent, joined_text},
         event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
-        ids::{MessageId, PromptId, StreamId},
+        ids::{MessageId, PromptId},
         limits::Limits,
         log::Fact,
         text,
     },
     engine::{
         hooks::plugins::{PluginMoment, PluginPoint},
-        record::{COMMAND_META, Record, Step},
+        record::{COMMAND_META, Record, Step, TRANSFER},
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
@@ -102,8 +102,7 @@ pub struct Turn {
 impl Turn {
     /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
     pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: PromptContent) -> Self {
-        let stream = StreamId::from(cx.step.fresh_id("s"));
-        cx.step.begin_stream(stream);
+        cx.step.begin_stream(prompt);
         let plugins = &cx.spec.toolbox.hooks.plugins;
         let changed = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content.parts));
         let content = changed.map_or(content, PromptContent::from);
@@ -120,8 +119,7 @@ impl Turn {
 
     /// Goes on with the prompt of a turn that ended with a transfer: limits, and words that wait, are the prompt's.
     pub fn take_over(cx: &mut TurnContext<'_, '_>, before: Self) -> Self {
-        let stream = StreamId::from(cx.step.fresh_id("s"));
-        cx.step.continue_in_stream(stream);
+        cx.step.continue_in_stream(before.prompt);
         let (model, instead) = begin_with_model(cx, None);
         let prompt_text = before.state.transcript.prompt_text;
         let state = TurnState {
@@ -146,8 +144,7 @@ impl Turn {
         content: Vec<Part>,
         command: CommandTurn,
     ) -> Self {
-        let stream = StreamId::from(cx.step.fresh_id("s"));
-        cx.step.begin_stream(stream);
+        cx.step.begin_stream(prompt);
         send_command_message(cx.step, Speaker::User, content);
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
@@ -299,7 +296,7 @@ impl Turn {
         };
         if let Cause::Transferred(agent) = cause {
             self.is_transferred = true;
-            let data = Some(serde_json::json!({ "transferToAgent": agent }));
+            let data = Some(serde_json::json!({ TRANSFER: agent }));
             return step.emit_event(EventKind::AgentEnd { reason, data });
         }
         self.settle(step, EventKind::AgentEnd { reason, data }, outcome);

@@ -380,6 +380,7 @@ fn call(it: &str) -> Chunk {
 
 fn shown(act: &Act) -> Option<String> {
     match act {
+        Act::BeginStream { .. } => None,
         Act::Log(entry) => match &entry.fact {
             Fact::Event { event } => event_line(&event.kind),
             Fact::Attempt { model, attempt, .. } => Some(format!("attempt {attempt} of {model}")),
@@ -390,10 +391,9 @@ fn shown(act: &Act) -> Option<String> {
             Fact::Answered { answer, .. } => Some(format!("answered {answer:?}")),
             Fact::Granted { grant, .. } => Some(format!("granted {grant:?}")),
             Fact::Discovered { files } => {
-                let files: Vec<String> = files.iter().map(|it| format!("{} = {}", it.path, it.text)).collect();
-                Some(format!("discovered {}", files.join(", ")))
+                let files = files.iter().map(|it| format!("{} = {}", it.path, it.text));
+                Some(format!("discovered {}", files.collect::<Vec<_>>().join(", ")))
             }
-            // Their ids are random.
             Fact::Checkpoint { call, changes, .. } => {
                 Some(format!("checkpoint of {call:?}: {:?}", changes.as_ref().map(|it| it.n_files)))
             }

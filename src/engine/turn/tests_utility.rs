@@ -69,6 +69,7 @@ fn asked(kept: &mut SessionScratch, inputs: &[Input]) -> (Result<String, String>
         Act::Do(_, Effect::UpdateHealth { model, .. }) => format!("{model} is out"),
         Act::Do(_, other) => format!("{other:?}"),
         Act::Log(_) => "logs".to_owned(),
+        Act::BeginStream { stream, .. } => format!("begins {stream}"),
     });
     (heard, said.collect(), record)
 }

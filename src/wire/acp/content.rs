@@ -12,7 +12,7 @@ use crate::base::content::{Part, PromptContent};
 /// A prompt, with what its blocks say of themselves.
 pub fn prompt(blocks: Vec<ContentBlock>) -> PromptContent {
     let n_piped = blocks.iter().take_while(|it| is_piped(it)).count();
-    PromptContent { parts: blocks.into_iter().filter_map(part).collect(), n_piped }
+    PromptContent { n_piped, ..blocks.into_iter().filter_map(part).collect::<Vec<_>>().into() }
 }
 
 /// Only texts can be, and each of them is a part.

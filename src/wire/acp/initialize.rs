@@ -51,6 +51,8 @@ pub struct ClientFeatures {
     pub stats: bool,
     /// Shows sub-agents as sessions of their own.
     pub subagents: bool,
+    /// Wants to know which stream a prompt begins.
+    pub streams: bool,
 }
 
 /// Ways in which a client can let castor log its user in.
@@ -97,6 +99,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             output_deltas: flag("outputDeltas") == Some(true),
             stats: flag("stats") == Some(true),
             subagents: caps.subagents.is_some(),
+            streams: flag("streams") == Some(true),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),
@@ -144,7 +147,7 @@ pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
 
 /// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there, and its events.
 fn agent_extensions() -> Map<String, Value> {
-    let own = json!({ "checkpoints": true, "rewind": true, "events": { "version": EVENTS_VERSION } });
+    let own = json!({ "checkpoints": true, "rewind": true, "events": { "version": EVENTS_VERSION, "streams": true } });
     Map::from_iter([("steering".to_owned(), json!({ "supported": true })), ("castor".to_owned(), own)])
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::prompt_options::PromptOptionsParams;
 use crate::base::{
-    ids::{CallId, MessageId},
+    ids::{CallId, MessageId, StreamId},
     money::Money,
     path::AbsPath,
     prompt_stats::PromptStats,
@@ -32,7 +33,7 @@ pub struct MetaPlaces {
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
-    request: Option<TraceMeta>,
+    request: Option<RequestMeta>,
     /// A text of session/prompt.
     prompt_text: Option<PromptTextMeta>,
     /// The answer to session/prompt, and `data` of its error.
@@ -79,6 +80,8 @@ struct OwnAgentMeta {
 struct EventsMeta {
     /// The shape of events: 2 has ISO 8601 timestamps, `agentId`, `threadId`, `source` and `mimeType`.
     version: u32,
+    /// `_castor/session/subscribe` and `_castor/session/stream` follow them.
+    streams: Option<bool>,
 }
 
 #[derive(JsonSchema)]
@@ -103,6 +106,8 @@ struct OwnClientMeta {
     rewind: Option<bool>,
     /// True: the answer to a prompt says what models and tools took for it.
     stats: Option<bool>,
+    /// True: a notification, and the answer to a prompt, say which stream of events is the prompt's.
+    streams: Option<bool>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -188,11 +193,13 @@ pub struct TerminalLogin {
 
 /// W3C trace context. Without a valid `traceparent` nothing counts.
 #[derive(JsonSchema)]
-#[allow(dead_code, reason = "read by `trace`, which looks at nothing else")]
-struct TraceMeta {
+#[allow(dead_code, reason = "read by `trace` and `prompt_options`, which look at nothing else")]
+struct RequestMeta {
     traceparent: Option<String>,
     tracestate: Option<String>,
     baggage: Option<String>,
+    /// Of session/prompt: what holds for it alone.
+    castor: Option<PromptOptionsParams>,
 }
 
 #[derive(JsonSchema)]
@@ -224,6 +231,9 @@ pub struct OwnPromptAnswerMeta {
     pub stats: Option<Box<PromptStats>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopDetail>,
+    /// To clients with `_meta.castor.streams`: the first stream of its events.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "streamId")]
+    pub stream_id: Option<StreamId>,
 }
 
 /// Why a prompt ended, where the stop reason does not tell.
@@ -246,11 +256,16 @@ pub struct CostMeta {
 
 impl PromptAnswerMeta {
     /// `None`: there is nothing to say. `wants_stats`: the client asked for them.
-    pub fn new(stats: Option<Box<PromptStats>>, wants_stats: bool, stop: Option<StopDetail>) -> Option<Self> {
+    pub fn new(
+        stats: Option<Box<PromptStats>>,
+        wants_stats: bool,
+        stop: Option<StopDetail>,
+        stream_id: Option<StreamId>,
+    ) -> Option<Self> {
         let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
         let stats = stats.filter(|_| wants_stats);
-        let is_empty = cost.is_none() && stats.is_none() && stop.is_none();
-        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop } })
+        let is_empty = cost.is_none() && stats.is_none() && stop.is_none() && stream_id.is_none();
+        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop, stream_id } })
     }
 }
 

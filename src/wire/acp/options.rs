@@ -66,11 +66,11 @@ pub enum OptionChoice {
     Agent(Option<String>),
 }
 
-const MODE: &str = "mode";
-const MODEL: &str = "model";
+pub const MODE: &str = "mode";
+pub const MODEL: &str = "model";
 const THOUGHT_LEVEL: &str = "thought_level";
 const SHOW_THOUGHTS: &str = "show_thoughts";
-const LIMITS: &str = "limits";
+pub const LIMITS: &str = "limits";
 const AGENT: &str = "agent";
 /// The agent that is castor's own.
 pub const DEFAULT_AGENT: &str = "default";
@@ -155,6 +155,7 @@ pub fn response(offer: &OfferedOptions, chosen: &ChosenOptions) -> SetSessionCon
 }
 
 /// A request of session/set_config_option, not yet held against what is on offer.
+#[derive(Debug)]
 pub struct SetOptionParams {
     pub session: SessionId,
     option: String,
@@ -191,6 +192,10 @@ pub fn read_set_model(params: Option<&RawValue>) -> Result<SetOptionParams, Stri
 }
 
 impl SetOptionParams {
+    pub fn new(session: SessionId, option: &str, value: SessionConfigOptionValue) -> Self {
+        Self { session, option: option.to_owned(), value }
+    }
+
     /// What it asks for, if that is on offer.
     ///
     /// # Errors

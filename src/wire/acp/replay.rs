@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::{
     subagents::{self, ChildState},
-    updates::{INTERRUPTED, Playback, SessionView},
+    updates::{Playback, SessionView},
 };
 use crate::base::{
     content::joined_text,
-    event::{EventKind, Speaker},
+    endings::{CASTOR_ENDED, interrupted_call, is_ending},
+    event::{AgentEvent, EventKind, Speaker},
     ids::{CallId, SessionId},
     log::{ChildLink, Decision, Entry, Fact},
     rewind,
@@ -36,28 +37,60 @@ impl SessionView {
         let mut found: Vec<Child> = Vec::new();
         for log in children {
             let Some(mut child) = self.child_of(log, &calls) else { continue };
+            // Whose end is not its own is cut off.
+            let log: Vec<&Entry> = log.iter().filter(|it| !event_of(it).is_some_and(is_ending)).collect();
             child.n_above = found.iter().find(|it| it.id == child.from.session).map_or(0, |it| it.n_above + 1);
-            calls.extend(log.iter().filter_map(requested_call));
+            calls.extend(log.iter().filter_map(|it| requested_call(it)));
             // A cancel ends all at one time: what is below ends first.
-            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - child.n_above);
+            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - 1 - child.n_above);
             let order = |n: usize| if n < n_before { 0 } else { at_end };
-            all.extend(log.iter().enumerate().map(|(n, it)| (Some(found.len()), order(n), it)));
+            all.extend(log.iter().enumerate().map(|(n, it)| (Some(found.len()), order(n), *it)));
             found.push(child);
         }
         // Each log is in order already.
         all.sort_by_key(|(_, order, it)| (it.at, *order));
+        let mut endings: Vec<&Entry> = Vec::new();
         for (child, _, entry) in all {
-            if let Some(at) = child.filter(|_| is_end(entry)) {
-                cut_off_below(&mut found, at, self.profile.features.subagents, lines);
-            }
-            match child.and_then(|it| found.get_mut(it)) {
-                None => self.push_fact(&entry.fact, Playback::Replay, lines),
-                Some(child) => child.replay(&entry.fact, self.profile.features.subagents, lines),
+            match child {
+                Some(at) => self.replay_child(&mut found, at, entry, lines),
+                // They have the time of the last entry before them, and sub-agents went on after that.
+                None if event_of(entry).is_some_and(is_ending) => endings.push(entry),
+                None => {
+                    std::mem::take(&mut endings).into_iter().for_each(|it| self.replay_own(&mut found, it, lines));
+                    self.replay_own(&mut found, entry, lines);
+                }
             }
         }
+        endings.into_iter().for_each(|it| self.replay_own(&mut found, it, lines));
         // What is below ends first.
         found.iter_mut().rev().for_each(|it| it.cut_off(self.profile.features.subagents, lines));
-        self.interrupt(INTERRUPTED, lines);
+        self.interrupt(CASTOR_ENDED, lines);
+    }
+
+    fn replay_child(&self, found: &mut [Child], at: usize, entry: &Entry, lines: &mut Vec<u8>) {
+        let is_session = self.profile.features.subagents;
+        if is_end(entry) {
+            cut_off_below(found, at, is_session, lines);
+        }
+        // After its end it says nothing.
+        if let Some(child) = found.get_mut(at).filter(|it| !it.is_over) {
+            child.replay(&entry.fact, is_session, lines);
+        }
+    }
+
+    fn replay_own(&mut self, found: &mut [Child], entry: &Entry, lines: &mut Vec<u8>) {
+        if let Some(call) = event_of(entry).and_then(|it| interrupted_call(&it.kind)) {
+            self.cut_off_run(found, call, lines);
+        }
+        self.push_fact(&entry.fact, Playback::Replay, lines);
+    }
+
+    /// The call of a sub-agent got an end: it goes with all below it.
+    fn cut_off_run(&self, found: &mut [Child], call: &CallId, lines: &mut Vec<u8>) {
+        let Some(at) = found.iter().position(|it| it.from.call == *call && !it.is_over) else { return };
+        let is_session = self.profile.features.subagents;
+        cut_off_below(found, at, is_session, lines);
+        found.iter_mut().skip(at).take(1).for_each(|it| it.cut_off(is_session, lines));
     }
 
     /// The sub-agent that a log is of, if the call that started it is one of these.
@@ -102,7 +135,7 @@ impl Child {
         if std::mem::replace(&mut self.is_over, true) && is_session {
             return;
         }
-        self.view.interrupt(INTERRUPTED, lines);
+        self.view.interrupt(CASTOR_ENDED, lines);
         if is_session {
             subagents::show_state(&self.from.session, &self.id, ChildState::CutOff, lines);
         }
@@ -121,12 +154,13 @@ fn cut_off_below(found: &mut [Child], at: usize, is_session: bool, lines: &mut V
     below.for_each(|it| it.cut_off(is_session, lines));
 }
 
+fn event_of(entry: &Entry) -> Option<&AgentEvent> {
+    if let Fact::Event { event } = &entry.fact { Some(event) } else { None }
+}
+
 fn requested_call(entry: &Entry) -> Option<&CallId> {
-    match &entry.fact {
-        Fact::Event { event } => match &event.kind {
-            EventKind::ToolRequest { request_id, .. } => Some(request_id),
-            _ => None,
-        },
+    match &event_of(entry)?.kind {
+        EventKind::ToolRequest { request_id, .. } => Some(request_id),
         _ => None,
     }
 }

@@ -6,7 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{agents::AgentsMethod, state::StateMethod};
+use super::{
+    agents::AgentsMethod,
+    events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
+    prompt_options::UpdateMethod,
+    state::StateMethod,
+};
 use crate::base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
     ids::{CheckpointId, MessageId, SessionId},
@@ -42,6 +47,22 @@ pub struct Methods {
     agents: Option<AgentsMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<Listing>,
+    #[serde(rename = "_castor/session/events")]
+    events: Option<EventsMethod>,
+    #[serde(rename = "_castor/session/subscribe")]
+    subscribe: Option<SubscribeMethod>,
+    #[serde(rename = "_castor/session/unsubscribe")]
+    unsubscribe: Option<UnsubscribeMethod>,
+    #[serde(rename = "_castor/session/stream")]
+    stream: Option<StreamMethod>,
+    #[serde(rename = "_castor/session/update")]
+    update: Option<UpdateMethod>,
+    /// A notification: to clients with `_meta.castor.events`, to subscribers, and for a stream that is followed.
+    #[serde(rename = "_castor/session/event")]
+    event: Option<EventNotice<'static>>,
+    /// A notification to clients with `_meta.castor.streams`, before the stream's first event.
+    #[serde(rename = "_castor/session/stream_started")]
+    stream_started: Option<StreamStarted<'static>>,
     #[serde(rename = "_castor/session/rewind")]
     rewind: Option<Method>,
     /// A notification to clients with `_meta.castor.rewind`.

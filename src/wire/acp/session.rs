@@ -24,6 +24,7 @@ use crate::{
     wire::acp::{
         meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
+        prompt_options::{PromptOptionsParams, read_prompt_options},
     },
 };
 
@@ -210,10 +211,10 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, PromptContent), String> {
+pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, PromptContent, PromptOptionsParams), String> {
     let it: PromptRequest = super::params(params)?;
     let id = session_id(&it.session_id);
-    Ok((id, super::content::prompt(it.prompt)))
+    Ok((id, super::content::prompt(it.prompt), read_prompt_options(it.meta)?))
 }
 
 /// Reads session/cancel.

@@ -14,6 +14,7 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
+        endings::{CASTOR_ENDED, INTERRUPTED, interrupted_call},
         event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
         ids::{CallId, MessageId, SessionId},
         log::Fact,
@@ -38,8 +39,6 @@ use crate::{
 
 /// Most live output of a call that an update repeats, in bytes: content replaces, so each update carries it all.
 const MAX_LIVE: usize = 16 * 1024;
-
-pub(super) const INTERRUPTED: &str = "Interrupted: castor ended before this call did.";
 
 /// The client's view of one session, as far as the next update depends on it.
 #[derive(Debug)]
@@ -175,7 +174,7 @@ impl SessionView {
 
     fn event(&mut self, event: &AgentEvent, way: Playback, lines: &mut Vec<u8>) {
         match &event.kind {
-            EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(INTERRUPTED, lines),
+            EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(CASTOR_ENDED, lines),
             // Who shows notices can tell it from the answer.
             EventKind::Message { content, .. }
                 if event.meta.contains_key(STOPPED) && self.profile.features.notices && way == Playback::Live =>
@@ -192,7 +191,13 @@ impl SessionView {
                 self.tool_call(request_id, name, args, display, lines);
             }
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
-            EventKind::ToolResponse { request_id, .. } => self.show_result(request_id, &event.kind, lines),
+            EventKind::ToolResponse { request_id, .. } => {
+                // A call that was interrupted at the start of the next turn, or taken away by a rewind, has its end.
+                let has_end = interrupted_call(&event.kind).is_some() && !self.calls.contains_key(request_id);
+                if way == Playback::Live || !has_end {
+                    self.show_result(request_id, &event.kind, lines);
+                }
+            }
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
@@ -357,7 +362,7 @@ impl SessionView {
         if let Some(child) = &self.child {
             self.calls.retain(|it, _| child.asked.contains(it));
         }
-        let error = ToolError::new("interrupted", why);
+        let error = ToolError::new(INTERRUPTED, why);
         for (id, shown) in std::mem::take(&mut self.calls) {
             let content = match shown.terminal(&id) {
                 Some(terminal) => terminal_result(terminal, None, Some(&error)),

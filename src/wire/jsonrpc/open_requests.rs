@@ -38,6 +38,11 @@ impl<T> IncomingRequests<T> {
         self.open.get(&ticket).map(|(_, about)| about)
     }
 
+    /// As the client named it.
+    pub fn id(&self, ticket: Ticket) -> Option<&RequestId> {
+        self.open.get(&ticket).map(|(id, _)| id)
+    }
+
     pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
         self.open.get_mut(&ticket).map(|(_, about)| about)
     }

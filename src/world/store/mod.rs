@@ -19,10 +19,12 @@ pub use state::{StateError, read_state, save_state};
 use std::{
     fs::{File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
+    ops::Range,
 };
 
 use crate::{
     base::{
+        endings::missing_endings,
         ids::SessionId,
         log::{self, Entry, Fact, VERSION},
         path::AbsPath,
@@ -71,6 +73,8 @@ pub struct SessionLog {
     has_torn_line: bool,
     /// Its lines are of an older version so far.
     is_older: bool,
+    /// What a crash left out, for the next write.
+    endings: Vec<Entry>,
     buffer: Vec<u8>,
     write: Append,
     note: LockNote,
@@ -108,7 +112,8 @@ impl SessionStore {
             None => StoreError::Io { id: id.clone(), source },
         })?;
         disk::make_private(&self.folder());
-        let note = self.lock_log(id, &file)?;
+        session_lock::lock_file(id, &file, &self.note_path(id))?;
+        let note = self.write_note(id, 0);
         Ok(self.log(path, file, note))
     }
 
@@ -123,7 +128,7 @@ impl SessionStore {
         done.inspect_err(|_| _ = self.delete(id))
     }
 
-    /// The facts of a log, and the log itself, held by us. Writes nothing to it.
+    /// The facts of a log, with the ends of what a crash cut off, and the log itself, held by us. Writes nothing to it.
     ///
     /// # Errors
     /// When there is no such session, another process holds it, or a newer castor wrote it.
@@ -132,26 +137,91 @@ impl SessionStore {
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         disk::make_private(&self.folder());
         disk::make_private(&path);
-        let note = self.lock_log(id, &file)?;
-        let mut log = self.log(path, file, note);
-        let read = read::read_log(&mut log.file).map_err(|it| io_error(id, it))?;
+        session_lock::lock_file(id, &file, &self.note_path(id))?;
+        let mut log = self.log(path, file, self.write_note(id, 0));
+        let mut read = read::read_log(&mut log.file).map_err(|it| io_error(id, it))?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
         }
         let version = check_version(id, &read.entries)?;
         log.is_older = version < VERSION;
         (log.len, log.has_torn_line) = (read.whole_len, read.has_torn_line);
+        log.endings = self.endings(id, &read.entries);
+        log.note.set_quiet(log.len);
+        read.entries.extend_from_slice(&log.endings);
         Ok((read.entries, log))
     }
 
-    /// The facts of a log, whoever holds it. Needs no right to write.
+    /// The facts of a log, whoever holds it. Where nobody is at work in it, what a crash cut off has its end. Needs no
+    /// right to write.
     ///
     /// # Errors
     /// When there is no such session.
     pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
         let path = self.log_path(id)?;
         let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
-        Ok(read::read_log(&mut file).map_err(|it| io_error(id, it))?.entries)
+        let mut read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
+        if !session_lock::is_at_work(&file, &self.note_path(id), read.whole_len) {
+            read.entries.extend(self.endings(id, &read.entries));
+        }
+        Ok(read.entries)
+    }
+
+    /// The facts in these bytes of a log, as far as its lines are whole, and where the next ones begin.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn read_part(&self, id: &SessionId, part: Range<u64>) -> Result<(Vec<Entry>, u64), StoreError> {
+        let mut file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let (entries, len) = read::read_part(&mut file, &part).map_err(|it| io_error(id, it))?;
+        Ok((entries, part.start + len))
+    }
+
+    /// Whether somebody may be at work in a session.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn is_at_work(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let len = file.metadata().map_err(|it| io_error(id, it))?.len();
+        Ok(session_lock::is_at_work(&file, &self.note_path(id), len))
+    }
+
+    /// What was under way in a log that we hold is over. Returns the ends of it, which the next write has first, and which
+    /// were not known before.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn end_open(&self, id: &SessionId, log: &mut SessionLog) -> Result<Vec<Entry>, StoreError> {
+        let mut file = disk::open_read(&log.path).map_err(|it| io_error(id, it))?;
+        let read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
+        let endings = self.endings(id, &read.entries);
+        log.note.set_quiet(read.whole_len);
+        let is_known = endings == log.endings;
+        log.endings.clone_from(&endings);
+        Ok(if is_known { Vec::new() } else { endings })
+    }
+
+    /// As late as the last that there is of the session and its sub-agents.
+    fn endings(&self, id: &SessionId, entries: &[Entry]) -> Vec<Entry> {
+        let mut res = missing_endings(entries, 0);
+        if res.is_empty() {
+            return res;
+        }
+        let last = |entries: &[Entry]| entries.iter().map(|it| it.at).max().unwrap_or_default();
+        let last_below = |it: &SessionId| {
+            let mut file = disk::open_read(&self.log_path(it).ok()?).ok()?;
+            Some(last(&read::read_log(&mut file).ok()?.entries))
+        };
+        let below = if id.is_child() { Vec::new() } else { self.children(id) };
+        let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(last(entries));
+        for entry in &mut res {
+            entry.at = at;
+            if let Fact::Event { event } = &mut entry.fact {
+                event.timestamp = at;
+            }
+        }
+        res
     }
 
     /// The sessions of the sub-agents below a session, by name.
@@ -194,13 +264,22 @@ impl SessionStore {
 
     fn log(&self, path: AbsPath, file: File, note: LockNote) -> SessionLog {
         let (buffer, write) = (Vec::new(), self.write);
-        SessionLog { path, file, len: 0, has_torn_line: false, is_older: false, buffer, write, note }
+        SessionLog {
+            path,
+            file,
+            len: 0,
+            has_torn_line: false,
+            is_older: false,
+            endings: Vec::new(),
+            buffer,
+            write,
+            note,
+        }
     }
 
-    fn lock_log(&self, id: &SessionId, file: &File) -> Result<LockNote, StoreError> {
-        let note = self.note_path(id);
-        session_lock::lock_file(id, file, &note)?;
-        Ok(LockNote::write(note, &LockHolder { pid: std::process::id(), client: self.client.clone() }))
+    fn write_note(&self, id: &SessionId, quiet_len: u64) -> LockNote {
+        let holder = LockHolder { pid: std::process::id(), client: self.client.clone(), quiet_len };
+        LockNote::write(self.note_path(id), holder)
     }
 
     fn note_path(&self, id: &SessionId) -> AbsPath {
@@ -221,16 +300,16 @@ impl SessionStore {
 }
 
 impl SessionLog {
-    /// Appends facts with one write; to an older log, first the version that it has from here on. On an error nothing of them stays in the file.
+    /// Appends facts with one write; first, to an older log, the version that it has from here on, and what a crash left
+    /// out. On an error nothing of them stays in the file.
     ///
     /// # Errors
     /// When the disk does not take them: full, gone, read-only.
     pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> io::Result<()> {
         self.buffer.clear();
         for entry in entries {
-            if self.is_older && self.buffer.is_empty() {
-                let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
-                self.push_line(&Entry { at: entry.at, fact })?;
+            if self.buffer.is_empty() {
+                self.push_head(entry.at)?;
             }
             self.push_line(entry)?;
         }
@@ -251,7 +330,21 @@ impl SessionLog {
         }
         self.len += self.buffer.len() as u64;
         self.is_older = false;
+        self.endings.clear();
         Ok(())
+    }
+
+    /// What the next write has first.
+    fn push_head(&mut self, at: u64) -> io::Result<()> {
+        if self.is_older {
+            let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
+            self.push_line(&Entry { at, fact })?;
+        }
+        let endings = std::mem::take(&mut self.endings);
+        let done = endings.iter().try_for_each(|it| self.push_line(it));
+        // They stay until they are written.
+        self.endings = endings;
+        done
     }
 
     fn push_line(&mut self, entry: &Entry) -> io::Result<()> {
@@ -324,5 +417,7 @@ fn rewind(file: &mut File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_endings;
 #[cfg(test)]
 mod tests_versions;

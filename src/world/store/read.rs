@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Seek, SeekFrom},
+    ops::Range,
 };
 
 use crate::base::log::{Entry, Fact};
@@ -26,8 +27,31 @@ pub fn read_log(file: &mut File) -> io::Result<LogFacts> {
     Ok(LogFacts { entries, whole_len: whole as u64, has_torn_line: whole < bytes.len() })
 }
 
+/// The facts of whole lines in these bytes, and how long those lines are. A line that is longer than the part is read whole.
+pub fn read_part(file: &mut File, part: &Range<u64>) -> io::Result<(Vec<Entry>, u64)> {
+    file.seek(SeekFrom::Start(part.start))?;
+    let mut bytes = Vec::new();
+    let mut left = part.end.saturating_sub(part.start);
+    loop {
+        let n = (&mut *file).take(left).read_to_end(&mut bytes)?;
+        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
+        if whole > 0 || n == 0 {
+            return Ok((parse_lines(bytes.get(..whole).unwrap_or_default()), whole as u64));
+        }
+        left = n as u64;
+    }
+}
+
 /// The facts in `lines`; none unless the first is `Created`.
 pub fn parse_facts(lines: &[u8]) -> Vec<Entry> {
+    let res = parse_lines(lines);
+    match res.first() {
+        Some(Entry { fact: Fact::Created { .. }, .. }) => res,
+        _ => Vec::new(),
+    }
+}
+
+fn parse_lines(lines: &[u8]) -> Vec<Entry> {
     let mut res: Vec<Entry> = Vec::new();
     let mut n_bad = 0;
     for line in lines.split(|it| *it == b'\n').map(without_nul).filter(|it| !it.is_empty()) {
@@ -39,10 +63,7 @@ pub fn parse_facts(lines: &[u8]) -> Vec<Entry> {
     if n_bad > 0 {
         tracing::warn!("{n_bad} lines of a session log could not be read and were passed over");
     }
-    match res.first() {
-        Some(Entry { fact: Fact::Created { .. }, .. }) => res,
-        _ => Vec::new(),
-    }
+    res
 }
 
 /// A power cut may leave zeros where a line was to be; the next line then follows them.

@@ -20,6 +20,9 @@ pub struct LockHolder {
     /// The client that it serves, as that calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// How long the log was, in bytes, when all that was under way in it was over: while it is no longer, nothing else is.
+    #[serde(default)]
+    pub quiet_len: u64,
 }
 
 impl fmt::Display for LockHolder {
@@ -33,27 +36,52 @@ impl fmt::Display for LockHolder {
 
 /// The note of a lock that is ours; goes with the lock.
 #[derive(Debug)]
-pub(super) struct LockNote(AbsPath);
+pub(super) struct LockNote {
+    path: AbsPath,
+    holder: LockHolder,
+}
 
 impl LockNote {
-    /// A note that cannot be written costs others the name only.
-    pub fn write(path: AbsPath, holder: &LockHolder) -> Self {
-        let text = serde_json::to_vec(holder).unwrap_or_default();
-        if let Err(it) = disk::write_private_note(&path, &text) {
-            tracing::debug!("{path}: {it}");
+    pub fn write(path: AbsPath, holder: LockHolder) -> Self {
+        let res = Self { path, holder };
+        res.save();
+        res
+    }
+
+    /// Nothing is under way in the log, which is so long.
+    pub fn set_quiet(&mut self, len: u64) {
+        self.holder.quiet_len = len;
+        self.save();
+    }
+
+    /// A note that cannot be written costs others only what it says.
+    fn save(&self) {
+        let text = serde_json::to_vec(&self.holder).unwrap_or_default();
+        if let Err(it) = disk::write_private_note(&self.path, &text) {
+            tracing::debug!("{}: {it}", self.path);
         }
-        Self(path)
     }
 
     pub fn remove(&self) {
         // Where it could not be written there is none.
-        _ = disk::remove_file(&self.0);
+        _ = disk::remove_file(&self.path);
     }
 }
 
+/// How often a lock is tried: who only looks whether there is one has it for a moment.
+const N_TRIES: u32 = 50;
+
 /// Locks a log for this process.
 pub(super) fn lock_file(id: &SessionId, file: &File, note: &AbsPath) -> Result<(), StoreError> {
-    match file.try_lock() {
+    let mut tried = file.try_lock();
+    for _ in 1..N_TRIES {
+        if !matches!(tried, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::yield_now();
+        tried = file.try_lock();
+    }
+    match tried {
         Ok(()) => (),
         Err(TryLockError::WouldBlock) => return Err(StoreError::Locked { id: id.clone(), holder: read_holder(note) }),
         // Some network folders know no locks: the session is worth more than the lock.
@@ -65,6 +93,21 @@ pub(super) fn lock_file(id: &SessionId, file: &File, note: &AbsPath) -> Result<(
         true => Ok(()),
         false => Err(StoreError::NotFound { id: id.clone() }),
     }
+}
+
+/// Whether something may be under way in a log that is so long. Without a note nobody has it; a note may outlive its
+/// writer.
+pub(super) fn is_at_work(file: &File, note: &AbsPath, len: u64) -> bool {
+    let is_quiet = |it: LockHolder| it.quiet_len >= len;
+    if !disk::metadata(note).is_ok_and(|it| !it.is_dir) || read_holder(note).is_some_and(is_quiet) {
+        return false;
+    }
+    // Where there are no locks nobody can tell.
+    let is_locked = file.try_lock_shared().is_err();
+    if !is_locked {
+        _ = file.unlock();
+    }
+    is_locked
 }
 
 /// What the note says; it may be missing for a moment, or half written.

@@ -170,7 +170,8 @@ fn a_torn_line_is_left_out_and_cut_off_at_the_next_write() {
     fs::write(bed.file(&id), [&whole[..], b"{\"at\":2,\"fa"].concat()).unwrap();
     let (entries, mut log) = bed.store.open(&id).unwrap();
     assert_eq!(entries.len(), 1);
-    log.append(&[event(1, EventKind::AgentStart {})]).unwrap();
+    let kind = EventKind::SessionUpdate { title: None, model: None, state: Default::default() };
+    log.append(&[event(1, kind)]).unwrap();
     drop(log);
     assert_eq!(bed.store.open(&id).unwrap().0.len(), 2);
     assert!(fs::read(bed.file(&id)).unwrap().starts_with(&whole));

@@ -26,6 +26,10 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/agents/list"),
     (6, "_castor/session/rewind"),
     (4, "_castor/session/state"),
+    (2, "_castor/session/subscribe"),
+    (1, "_castor/session/unsubscribe"),
+    (1, "_castor/session/stream"),
+    (2, "_castor/session/update"),
     (1, "initialize"),
     (1, "authenticate"),
     (1, "logout"),
@@ -211,6 +215,29 @@ impl Client {
             "_castor/session/state" => {
                 json!({"set": {dice.word(&["a", "app:a", "user:a", "temp:a", "no key"]): dice.roll(9)}})
             }
+            "_castor/session/subscribe" if dice.one_in(2) => {
+                let what = dice.word(&["agent_end", "message", "nope"]);
+                return json!({"sessionId": gone(dice, watch), "types": [what]});
+            }
+            "_castor/session/unsubscribe" => {
+                return watch.subscriptions.last().map_or_else(|| json!({"subscriptionId": "sub-0"}), unsubscribed);
+            }
+            // Whose stream does not end would be waited for in vain.
+            "_castor/session/stream" => json!({"eventId": dice.word(&["s-0", "unknown"])}),
+            "_castor/session/update" => match dice.roll(3) {
+                0 => json!({"title": "A title", "config": {"mode": dice.word(&["default", "autoEdit", "nope"])}}),
+                1 => json!({"model": dice.word(&["gemini-2.5-pro", "nope"])}),
+                _ => json!({"title": ""}),
+            },
+            "session/prompt" if dice.one_in(8) => {
+                let options = match dice.roll(4) {
+                    0 => json!({"mode": "autoEdit", "tools": ["read_file", "write_file"]}),
+                    1 => json!({"model": "gemini-2.5-pro"}),
+                    2 => json!({"limits": "requests=2"}),
+                    _ => json!({"speed": 9}),
+                };
+                json!({"prompt": prompt(dice), "_meta": {"castor": options}})
+            }
             "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
@@ -250,6 +277,11 @@ pub fn refuse(question: &Value) -> Vec<u8> {
 
 pub fn cancel(session: &str) -> Vec<u8> {
     notification("session/cancel", &json!({"sessionId": session}))
+}
+
+/// The params that end a subscription.
+pub fn unsubscribed((session, id): &(String, String)) -> Value {
+    json!({"sessionId": session, "subscriptionId": id})
 }
 
 fn session(dice: &mut Dice, watch: &Watch) -> String {

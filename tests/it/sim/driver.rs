@@ -1,7 +1,7 @@
 //! What happens next, by the seed; and how all comes to rest.
 
 use super::{
-    client::{Client, cancel, refuse},
+    client::{Client, cancel, refuse, unsubscribed},
     dice::Dice,
     life::Life,
     moves::{Disk, End, Line, Move},
@@ -169,8 +169,8 @@ impl Driver {
     }
 
     fn editor(&mut self) -> Option<Move> {
-        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, nor has the end of a
-        // sub-agent.
+        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, and the end of a
+        // sub-agent only looks at files.
         let of_tools = |it: &&Task| matches!(it.kind, Kind::Resolve | Kind::Preview | Kind::Run) && it.output.is_none();
         let tools: Vec<&Task> = self.life.world.tasks.iter().filter(of_tools).collect();
         let task = *self.dice.pick(&tools)?;
@@ -253,6 +253,10 @@ impl Driver {
         let told = life.world.tasks.iter().find_map(|it| Some((it, beside(it)?)));
         if let Some((Task { session, effect, .. }, words)) = told {
             return Some(Move::Answer { session: session.clone(), effect: *effect, words: words.to_owned() });
+        }
+        // Who follows a session that is not open has a timer for ever.
+        if let Some(params) = life.watch.subscriptions.pop().as_ref().map(unsubscribed) {
+            return Some(Move::Bytes(self.client.request("_castor/session/unsubscribe", &params)));
         }
         let due = life.machine.next_timer_ms()?;
         Some(Move::Clock(due.saturating_sub(life.now_ms)))

@@ -34,6 +34,8 @@ pub struct Watch {
     pub said: BTreeMap<String, Vec<String>>,
     /// Answers by method: results, errors.
     pub answers: BTreeMap<String, (usize, usize)>,
+    /// Subscriptions: session and id.
+    pub subscriptions: Vec<(String, String)>,
     /// How prompts ended.
     pub stops: BTreeMap<String, usize>,
     /// A line of ours that has not ended.
@@ -199,6 +201,11 @@ impl Watch {
             "session/load" | "session/resume" => {
                 self.gone.retain(|it| *it != session);
                 self.opened(session, &params, result);
+            }
+            "_castor/session/subscribe" => self.subscriptions.push((session, text(&result["subscriptionId"]))),
+            "_castor/session/unsubscribe" => {
+                let id = text(&params["subscriptionId"]);
+                self.subscriptions.retain(|(_, it)| *it != id);
             }
             "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
             "session/close" => {

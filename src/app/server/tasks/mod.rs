@@ -16,7 +16,10 @@ use tracing::Span;
 
 use super::{event::ListParams, traces::Traces};
 use crate::{
-    app::session::{mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources},
+    app::session::{
+        mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources,
+        watched_session::WatchedSession,
+    },
     base::{
         hook::HookRun,
         ids::{EffectId, SessionId},
@@ -53,10 +56,9 @@ pub struct Tasks {
     pub tools: Tools,
     /// Spans of the client's requests; tasks run in the one that is entered when they start.
     pub traces: Traces,
-    /// What the last listing of sessions found.
-    pub list_cache: ListCache,
-    /// Listings that are under way.
-    pub n_listings: usize,
+    pub listings: Listings,
+    /// Sessions that are not open here, and are followed.
+    pub watched: BTreeMap<SessionId, WatchedSession>,
     /// Chores that are under way.
     pub chores: PendingChores,
     /// Whether old sessions were looked for.
@@ -66,6 +68,15 @@ pub struct Tasks {
     pub server_questions: ServerQuestions,
     workers: Box<dyn Workers>,
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
+}
+
+/// Listings of sessions.
+#[derive(Default)]
+pub struct Listings {
+    /// What the last one found.
+    pub cache: ListCache,
+    /// Those that are under way.
+    pub n_running: usize,
 }
 
 /// An effect without an answer.
@@ -86,8 +97,8 @@ impl Tasks {
             mcp: Servers::default(),
             server_questions: ServerQuestions::default(),
             traces: Traces::default(),
-            list_cache: ListCache::default(),
-            n_listings: 0,
+            listings: Listings::default(),
+            watched: BTreeMap::new(),
             chores: PendingChores::default(),
             is_swept: false,
             workers,
@@ -227,8 +238,8 @@ impl Tasks {
 
     /// Looks for sessions on the disk.
     pub fn list(&mut self, ticket: Ticket, params: ListParams) {
-        let (store, cache) = (self.store.clone(), std::mem::take(&mut self.list_cache));
-        self.n_listings += 1;
+        let (store, cache) = (self.store.clone(), std::mem::take(&mut self.listings.cache));
+        self.listings.n_running += 1;
         self.workers.start(Job::List(SessionSearch { ticket, params, store, cache }));
     }
 

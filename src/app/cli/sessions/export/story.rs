@@ -15,6 +15,7 @@ use crate::{
     base::{
         checkpoint::Changes,
         content::{Part, joined_text},
+        endings::is_ending,
         event::{EndReason, EventKind, Speaker},
         ids::{CallId, MessageId, SessionId},
         log::{Entry, Fact, Mode},
@@ -190,6 +191,8 @@ struct CallPlace {
 impl<'a> StoryBuilder<'a> {
     fn fact(&mut self, entry: &'a Entry) {
         match &entry.fact {
+            // An end that a crash left out tells nothing of what was done.
+            Fact::Event { event } if is_ending(event) => (),
             Fact::Event { event } => self.event(event.timestamp, &event.kind),
             Fact::Checkpoint { call: Some(call), changes: Some(changes), .. } => self.count_changes(call, changes),
             Fact::AttemptFailed { failure, abandoned, .. } => {

@@ -1,0 +1,190 @@
+//! Endings that a crash left out of a log: the results of calls and the ends of streams that castor had no time to write.
+
+use serde_json::json;
+
+use crate::base::{
+    content::Part,
+    event::{AgentEvent, EndReason, EventKind},
+    ids::CallId,
+    log::{Entry, Fact, VERSION, newest_version},
+    tool::ToolError,
+};
+
+/// What the model is told of such a call.
+pub const CALL_INTERRUPTED: &str = "The call was interrupted before it ended; whether it took effect is unknown.";
+/// What the user is told of it.
+pub const CASTOR_ENDED: &str = "Interrupted: castor ended before this call did.";
+/// The kind of error of such a call, and the `code` of such an end.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// A stream without an end so far.
+struct OpenStream<'a> {
+    start: &'a AgentEvent,
+    /// The highest number in the ids of its events.
+    last: u64,
+    /// Calls without a result, in order.
+    calls: Vec<&'a AgentEvent>,
+}
+
+/// What ends the streams of a log that nobody writes, and their calls, in order. The same log has the same endings, so
+/// that they may be shown before they are written. `at`: when they happen, in Unix milliseconds.
+pub fn missing_endings(entries: &[Entry], at: u64) -> Vec<Entry> {
+    // What a newer castor means by its events is unknown.
+    if newest_version(entries) > VERSION {
+        return Vec::new();
+    }
+    open_streams(entries).into_iter().flat_map(|it| it.endings(at)).collect()
+}
+
+/// Whether an event was not written by the castor that it tells of.
+pub fn is_ending(event: &AgentEvent) -> bool {
+    match &event.kind {
+        EventKind::AgentEnd { data: Some(data), .. } => data["code"] == INTERRUPTED,
+        kind => interrupted_call(kind).is_some(),
+    }
+}
+
+/// The call, if this is the result that it got for want of its own.
+pub fn interrupted_call(kind: &EventKind) -> Option<&CallId> {
+    match kind {
+        EventKind::ToolResponse { request_id, error: Some(error), .. } if error.kind == INTERRUPTED => Some(request_id),
+        _ => None,
+    }
+}
+
+fn open_streams(entries: &[Entry]) -> Vec<OpenStream<'_>> {
+    let mut res: Vec<OpenStream<'_>> = Vec::new();
+    let events = entries.iter().filter_map(|it| if let Fact::Event { event } = &it.fact { Some(event) } else { None });
+    for event in events {
+        if matches!(event.kind, EventKind::AgentStart {}) {
+            res.push(OpenStream { start: event, last: 0, calls: Vec::new() });
+        }
+        let is_its = |it: &OpenStream<'_>| it.start.stream_id == event.stream_id;
+        let Some(at) = res.iter().rposition(is_its) else { continue };
+        if let EventKind::AgentEnd { .. } = event.kind {
+            res.remove(at);
+        } else if let Some(stream) = res.get_mut(at) {
+            stream.take(event);
+        }
+    }
+    res
+}
+
+impl<'a> OpenStream<'a> {
+    fn take(&mut self, event: &'a AgentEvent) {
+        self.last = number(event).unwrap_or(self.last + 1).max(self.last);
+        match &event.kind {
+            EventKind::ToolRequest { .. } => self.calls.push(event),
+            EventKind::ToolResponse { request_id, .. } => self.calls.retain(|it| call(it) != Some(request_id)),
+            _ => (),
+        }
+    }
+
+    fn endings(self, at: u64) -> Vec<Entry> {
+        let Self { start, last, calls } = self;
+        let results = calls.into_iter().filter_map(|it| Some((result(&it.kind)?, it.source.clone(), it.meta.clone())));
+        let reason = EndReason::Aborted;
+        let end = EventKind::AgentEnd { reason, data: Some(json!({ "code": INTERRUPTED })) };
+        let all = results.chain([(end, start.source.clone(), serde_json::Map::new())]);
+        let entry = |(n, (kind, source, meta)): (u64, (EventKind, _, _))| {
+            let id = format!("{}-{n}", start.stream_id);
+            let event = AgentEvent { id, timestamp: at, source, kind, meta, ..start.clone() };
+            Entry { at, fact: Fact::Event { event } }
+        };
+        (last + 1..).zip(all).map(entry).collect()
+    }
+}
+
+fn number(event: &AgentEvent) -> Option<u64> {
+    event.id.rsplit_once('-')?.1.parse().ok()
+}
+
+fn call(event: &AgentEvent) -> Option<&CallId> {
+    if let EventKind::ToolRequest { request_id, .. } = &event.kind { Some(request_id) } else { None }
+}
+
+fn result(request: &EventKind) -> Option<EventKind> {
+    let EventKind::ToolRequest { request_id, name, .. } = request else { return None };
+    Some(EventKind::ToolResponse {
+        request_id: request_id.clone(),
+        name: name.clone(),
+        content: vec![Part::text(CALL_INTERRUPTED)],
+        display: None,
+        summary: None,
+        error: Some(ToolError::new(INTERRUPTED, CASTOR_ENDED)),
+        data: serde_json::Value::Null,
+        seen: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{is_ending, missing_endings};
+    use crate::base::log::{Entry, Fact};
+
+    /// `a-0:start` is an event of stream `a`; also `call X`, `result X`, `end` and `note`.
+    fn log(words: &[&str]) -> Vec<Entry> {
+        let entry = |word: &&str| {
+            let (id, what) = word.split_once(':').unwrap();
+            let (kind, call) = what.split_once(' ').unwrap_or((what, ""));
+            let mut event = match kind {
+                "start" => json!({ "type": "agent_start" }),
+                "end" => json!({ "type": "agent_end", "reason": "completed" }),
+                "call" => json!({ "type": "tool_request", "requestId": call, "name": "read_file", "args": {},
+                    "display": { "title": "", "kind": "read" }, "_meta": { "of": call } }),
+                "result" => json!({ "type": "tool_response", "requestId": call, "name": "read_file", "content": [] }),
+                _ => json!({ "type": "custom", "kind": "notice", "data": {} }),
+            };
+            event["id"] = json!(id);
+            event["streamId"] = json!(id.split_once('-').unwrap().0);
+            event["timestamp"] = json!(1);
+            event["threadId"] = json!("t");
+            event["agentId"] = json!("t");
+            serde_json::from_value(json!({ "at": 1, "fact": "event", "event": event })).unwrap()
+        };
+        words.iter().map(entry).collect()
+    }
+
+    fn check(words: &[&str], expected: &[&str]) {
+        let mut log = log(words);
+        let endings = missing_endings(&log, 7);
+        let mut found = Vec::new();
+        for entry in &endings {
+            let Fact::Event { event } = &entry.fact else { panic!("{entry:?}") };
+            assert!(is_ending(event) && entry.at == 7 && event.thread_id.is_some());
+            let event = json!(event);
+            let what = match event["requestId"].as_str() {
+                Some(call) => format!("result {call} {}", event["_meta"]["of"].as_str().unwrap_or_default()),
+                None => event["reason"].as_str().unwrap().to_owned(),
+            };
+            found.push(format!("{}:{what}", event["id"].as_str().unwrap()));
+        }
+        assert_eq!(found, expected, "{words:?}");
+        log.extend(endings);
+        assert_eq!(missing_endings(&log, 8), [], "written once");
+    }
+
+    #[test]
+    fn each_open_stream_ends_after_its_calls() {
+        check(&["s-0:note", "a-0:start", "a-1:call x", "a-2:result x", "a-3:end", "a-4:note"], &[]);
+        check(&["s-0:note"], &[]);
+        check(&["s-0:note", "a-0:start"], &["a-1:aborted"]);
+        check(
+            &["a-0:start", "a-1:call x", "a-2:call y", "a-3:call z", "a-4:result y"],
+            &["a-5:result x x", "a-6:result z z", "a-7:aborted"],
+        );
+        // Logs of old went on without them.
+        let old = ["a-0:start", "a-1:call x", "b-0:start", "b-1:end", "c-0:start", "c-1:note"];
+        check(&old, &["a-2:result x x", "a-3:aborted", "c-2:aborted"]);
+    }
+
+    #[test]
+    fn a_newer_log_is_left_as_it_is() {
+        let mut log = log(&["a-0:start"]);
+        let newer: Value = json!({ "at": 0, "fact": "version", "version": 99, "castor": "9" });
+        log.insert(0, serde_json::from_value(newer).unwrap());
+        assert_eq!(missing_endings(&log, 7), []);
+    }
+}

@@ -1,0 +1,35 @@
+//! Options of one prompt: what holds until its turn is over, in place of what the session has.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{limits::Limits, mode::Mode};
+
+/// What a prompt has for itself; what is absent is as the session has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<PromptModel>,
+    /// All of them, not only those that the prompt names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// The only tools that the model and its sub-agents have, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptModel {
+    pub name: String,
+    /// How much it reads at once, in tokens; 0: unknown.
+    #[serde(default)]
+    pub window: u64,
+}
+
+impl PromptOptions {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,165 @@
+//! Options of one prompt (`_meta.castor` of session/prompt), and the extension method `_castor/session/update`.
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol_schema::v1::SessionConfigOptionValue;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::options::{ChosenOptions, LIMITS, MODE, MODEL, OfferedOptions, OptionChoice, SetOptionParams};
+use crate::base::{
+    ids::SessionId,
+    limits::Limits,
+    prompt_options::{PromptModel, PromptOptions},
+};
+
+/// Longest title, in characters.
+const MAX_TITLE: usize = 200;
+
+/// What holds for one prompt alone, in place of what the session has.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PromptOptionsParams {
+    /// A mode that is on offer.
+    mode: Option<String>,
+    /// A model that is on offer.
+    model: Option<String>,
+    /// As the option `limits`: what it names is set, the rest is as in the session.
+    limits: Option<String>,
+    /// The only tools that the model and its sub-agents have, by name.
+    tools: Option<Vec<String>>,
+}
+
+impl PromptOptionsParams {
+    /// What of it is on offer. `limits`: those of the session; `has_tool`: whether there is a tool of that name.
+    ///
+    /// # Errors
+    /// Names what is not, and what there is instead.
+    pub fn options(
+        self,
+        (offer, chosen): (&OfferedOptions, &ChosenOptions),
+        limits: Limits,
+        has_tool: impl Fn(&str) -> bool,
+    ) -> Result<PromptOptions, String> {
+        let wrong = |why: String| format!("_meta.castor: {why}");
+        let mut res = PromptOptions::default();
+        for (option, value) in [(MODE, self.mode), (MODEL, self.model)] {
+            let Some(value) = value else { continue };
+            let value = SessionConfigOptionValue::ValueId { value: value.into() };
+            match SetOptionParams::new(SessionId::from(""), option, value).choice(offer, chosen).map_err(wrong)? {
+                OptionChoice::Mode(mode) => res.mode = Some(mode),
+                OptionChoice::Model(name) => res.model = Some(PromptModel { name, window: 0 }),
+                _ => (),
+            }
+        }
+        if let Some(text) = self.limits {
+            let new = Limits::parse(&text).map_err(|it| wrong(format!("{LIMITS}: {it}")))?;
+            let all = if new.is_none() { new } else { Limits::parse(&format!("{limits} {new}")).unwrap_or(new) };
+            res.limits = Some(all);
+        }
+        if let Some(unknown) = self.tools.iter().flatten().find(|it| !has_tool(it)) {
+            return Err(wrong(format!("tools: the session has no tool {unknown:?}; name those that it has")));
+        }
+        res.tools = self.tools;
+        Ok(res)
+    }
+}
+
+/// Reads `_meta.castor` of a prompt.
+///
+/// # Errors
+/// One line that names what is wrong.
+pub fn read_prompt_options(meta: Option<Map<String, Value>>) -> Result<PromptOptionsParams, String> {
+    match meta.and_then(|mut it| it.remove("castor")) {
+        None => Ok(PromptOptionsParams::default()),
+        Some(own) => serde_json::from_value(own).map_err(|it| super::params_error(&format!("_meta.castor: {it}"))),
+    }
+}
+
+/// What a client changes of a session.
+#[derive(Debug)]
+pub struct UpdateParams {
+    pub session: SessionId,
+    pub title: Option<String>,
+    options: Vec<SetOptionParams>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct UpdateMethod {
+    params: Option<Params>,
+    result: Option<Updated>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "written as that of session/set_config_option")]
+struct Updated {
+    /// All options, as in the answer to session/set_config_option.
+    config_options: Vec<Map<String, Value>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "OfUpdate")]
+struct Params {
+    session_id: SessionId,
+    #[schemars(length(min = 1, max = MAX_TITLE))]
+    title: Option<String>,
+    /// As the option `model`.
+    model: Option<String>,
+    /// Options by their ids.
+    config: Option<BTreeMap<String, OptionParam>>,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum OptionParam {
+    Flag(bool),
+    Id(String),
+}
+
+/// Reads `_castor/session/update`.
+///
+/// # Errors
+/// See [`super::params`]; also for a title that is none.
+pub fn read_update(params: Option<&RawValue>) -> Result<UpdateParams, String> {
+    let Params { session_id: session, title, model, config, .. } = super::params(params)?;
+    let is_title =
+        |it: &String| !it.trim().is_empty() && it.chars().count() <= MAX_TITLE && !it.contains(char::is_control);
+    if title.as_ref().is_some_and(|it| !is_title(it)) {
+        return Err(format!("title: send one line of 1 to {MAX_TITLE} characters"));
+    }
+    let value = |it: OptionParam| match it {
+        OptionParam::Flag(value) => SessionConfigOptionValue::Boolean { value },
+        OptionParam::Id(value) => SessionConfigOptionValue::ValueId { value: value.into() },
+    };
+    let model = model.map(|it| (MODEL.to_owned(), OptionParam::Id(it)));
+    let all = config.into_iter().flatten().chain(model);
+    let options = all.map(|(option, it)| SetOptionParams::new(session.clone(), &option, value(it))).collect();
+    Ok(UpdateParams { session, title, options })
+}
+
+impl UpdateParams {
+    /// What it asks for, if all of it is on offer.
+    ///
+    /// # Errors
+    /// Names what there is instead.
+    pub fn choices(&self, offer: &OfferedOptions, chosen: &ChosenOptions) -> Result<Vec<OptionChoice>, String> {
+        let mut chosen = chosen.clone();
+        let mut res = Vec::new();
+        for it in &self.options {
+            let choice = it.choice(offer, &chosen)?;
+            // Two of them are parts of one choice.
+            if let OptionChoice::Tuning(tuning) = &choice {
+                chosen.tuning = *tuning;
+            }
+            res.push(choice);
+        }
+        Ok(res)
+    }
+}
