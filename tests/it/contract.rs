@@ -139,7 +139,7 @@ fn check_shown(here: &str, cell: &str) -> Result<(), String> {
 
 fn check_test(file: &str, test: &str) -> Result<(), String> {
     let places = ["tests/it", "tests", "src"].map(|it| root().join(it).join(file));
-    let files = places.iter().flat_map(|it| [it.with_extension("rs"), it.join("mod.rs")]);
+    let files = places.iter().flat_map(|it| [it.with_extension("rs"), it.join("mod.rs"), it.join("main.rs")]);
     let texts: Vec<String> = files.filter_map(|it| read(&it)).collect();
     match texts.iter().any(|it| has_test(it, test)) {
         true => Ok(()),

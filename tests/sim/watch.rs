@@ -204,8 +204,8 @@ impl Watch {
             }
             "_castor/session/subscribe" => self.subscriptions.push((session, text(&result["subscriptionId"]))),
             "_castor/session/unsubscribe" => {
-                let id = text(&params["subscriptionId"]);
-                self.subscriptions.retain(|(_, it)| *it != id);
+                let ended = (session, text(&params["subscriptionId"]));
+                self.subscriptions.retain(|it| *it != ended);
             }
             "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
             "session/close" => {
