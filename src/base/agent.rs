@@ -24,7 +24,7 @@ pub const MAX_TURNS: u32 = 30;
 /// Minutes of work in one run, unless its definition says otherwise. Time in which the user is asked does not count.
 pub const MAX_MINUTES: u32 = 10;
 
-/// What hosts, users and models are told of an agent.
+/// What hosts, users and models learn of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentDescriptor {

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::base::{log::Decision, tool::ToolCall};
+use crate::base::{
+    ids::{StreamId, ThreadId},
+    log::{Decision, Mode},
+    tool::{ToolCall, ToolKind},
+};
 
 /// A safety checker: it reviews calls before they run.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +59,29 @@ impl CheckFinding {
     }
 }
 
+/// A client that has a say in policy, after castor's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientPolicy {
+    /// Its allow counts where castor would ask the user; else only what is stricter does.
+    pub may_allow: bool,
+    /// How long castor waits for its verdict.
+    pub timeout_ms: u64,
+}
+
+/// One call that a client's policy is asked about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientCheck {
+    pub call: ToolCall,
+    pub kind: ToolKind,
+    /// The sub-agent that calls.
+    pub principal: Option<String>,
+    pub mode: Mode,
+    /// castor's own verdict, and the rule that says it.
+    pub decision: Decision,
+    pub rule: String,
+    pub place: (StreamId, Option<ThreadId>),
+}
+
 /// What denies a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Denier {
@@ -66,4 +93,6 @@ pub enum Denier {
     /// Nobody can be asked.
     Nobody,
     Checker,
+    /// The client's own policy.
+    Client,
 }

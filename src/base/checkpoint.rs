@@ -77,7 +77,7 @@ pub enum OnConflict {
     Fail,
     /// The file stays as it is; the rest is restored.
     Keep,
-    /// The file is restored all the same; as it is now, it is held by the restore's own checkpoint.
+    /// The file is restored all the same; as it is now, it is kept by the restore's own checkpoint.
     Restore,
 }
 

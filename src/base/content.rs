@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::prompt_options::PromptOptions;
+use crate::base::{ids::CallId, prompt_options::PromptOptions};
 
 /// One part of a message. Signatures are the model's own, opaque, and go back to it unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,7 +71,9 @@ pub struct PromptContent {
     /// The first so many are data that was piped into `castor run`: they give the session no title.
     pub n_piped: usize,
     /// What holds for this prompt alone.
-    pub options: PromptOptions,
+    pub options: Box<PromptOptions>,
+    /// Of calls that the prompt before ended with.
+    pub results: Vec<HostResult>,
 }
 
 impl PromptContent {
@@ -83,8 +85,25 @@ impl PromptContent {
 
 impl From<Vec<Part>> for PromptContent {
     fn from(parts: Vec<Part>) -> Self {
-        Self { parts, n_piped: 0, options: PromptOptions::default() }
+        Self { parts, n_piped: 0, options: Box::default(), results: Vec::new() }
     }
+}
+
+/// The result of a call that the prompt before ended with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostResult {
+    pub call: CallId,
+    pub answer: HostAnswer,
+}
+
+/// What the host says a call came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostAnswer {
+    /// For the model, in the host's own words.
+    pub content: Vec<Part>,
+    /// For people; `None`: the content's text will do.
+    pub shown: Option<String>,
+    pub is_error: bool,
 }
 
 /// The texts of `parts`, one after the other.

@@ -17,6 +17,9 @@ pub const CASTOR_ENDED: &str = "Interrupted: castor ended before this call did."
 /// The kind of error of such a call, and the `code` of such an end.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// In the `data` of the end of a stream: calls that the host runs before the next prompt, which brings their results.
+pub const PENDING_CALLS: &str = "pendingToolCalls";
+
 /// A stream without an end so far.
 struct OpenStream<'a> {
     start: &'a AgentEvent,

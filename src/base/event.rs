@@ -168,7 +168,7 @@ pub enum EventKind {
     AgentStart {},
     AgentEnd {
         reason: EndReason,
-        /// The cause for programs: `code` of an error, the result of a run.
+        /// The cause for programs: `code` of an error, the result of a run, calls that the host runs then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
@@ -365,6 +365,8 @@ pub enum PromptOutcome {
 pub enum SteerOutcome {
     /// The model has them.
     Injected,
+    /// No turn ran: they began one, whose end nobody is answered with.
+    StartedNewTurn,
     /// No turn takes them any more: they are a prompt, if they are still wanted. Why.
     PromptRequired(String),
     /// They were refused: why.
@@ -375,6 +377,8 @@ pub enum SteerOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopKind {
     EndTurn,
+    /// The host runs calls, and the next prompt brings their results.
+    CallsReturned,
     /// The prompt was a slash command that does not exist.
     UnknownCommand,
     MaxTokens,

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     checkpoint::Changes,
-    ids::{CallId, CheckpointId},
+    ids::{CallId, CheckpointId, StreamId, ThreadId},
     trust::ScriptHashes,
 };
 
-/// A point in a session. The names are Gemini CLI's.
+/// A point in a session. The names are Gemini CLI's, where it has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum HookEvent {
     SessionStart,
@@ -26,7 +26,29 @@ pub enum HookEvent {
     AfterTool,
     PreCompress,
     Notification,
+    OnUserMessage,
+    BeforeRun,
+    AfterRun,
+    OnModelError,
+    OnToolError,
+    OnEvent,
 }
+
+/// The points at which a client may have a say, by the names of its requests, in the order of a turn.
+pub const POINTS: &[(&str, HookEvent)] = &[
+    ("on_user_message", HookEvent::OnUserMessage),
+    ("before_run", HookEvent::BeforeRun),
+    ("before_agent", HookEvent::BeforeAgent),
+    ("before_model", HookEvent::BeforeModel),
+    ("after_model", HookEvent::AfterModel),
+    ("on_model_error", HookEvent::OnModelError),
+    ("before_tool", HookEvent::BeforeTool),
+    ("on_tool_error", HookEvent::OnToolError),
+    ("after_tool", HookEvent::AfterTool),
+    ("on_event", HookEvent::OnEvent),
+    ("after_agent", HookEvent::AfterAgent),
+    ("after_run", HookEvent::AfterRun),
+];
 
 impl HookEvent {
     pub const ALL: &[HookEvent] = &[
@@ -41,6 +63,12 @@ impl HookEvent {
         Self::AfterTool,
         Self::PreCompress,
         Self::Notification,
+        Self::OnUserMessage,
+        Self::BeforeRun,
+        Self::AfterRun,
+        Self::OnModelError,
+        Self::OnToolError,
+        Self::OnEvent,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -57,15 +85,30 @@ impl HookEvent {
         match self {
             Self::SessionStart => row("SessionStart", Words("`startup`, `resume` or `clear`"), HookPowers { specific: &["additionalContext"], ..NONE }, "With the first prompt, when trust is settled."),
             Self::SessionEnd => row("SessionEnd", Words("`clear`, `exit` or `other`"), NONE, "After `/clear`, at the end of castor (which waits 1.5 s at most), and when a session is closed or deleted."),
-            Self::BeforeAgent => HookEventRow { passes_on: Some("additionalContext"), ..row("BeforeAgent", Nothing, HookPowers { specific: &["additionalContext"], ..STOPS }, "A prompt comes. If it is blocked, the model never sees it.") },
+            Self::BeforeAgent => HookEventRow { passes_on: Some("additionalContext"), ..row("BeforeAgent", Nothing, HookPowers { specific: &["additionalContext", "response"], ..STOPS }, "A prompt came, and trust is settled. If the prompt is blocked, the model never sees it. A block with `response` answers in the agent's place.") },
             Self::AfterAgent => row("AfterAgent", Nothing, HookPowers { specific: &["clearContext"], ..STOPS }, "The agent is done. If a hook blocks this, the agent continues with the reason. The next time `stop_hook_active` is true: allow then, or it continues until a limit."),
             Self::BeforeModel => HookEventRow { passes_on: Some("llm_request"), ..row("BeforeModel", Nothing, HookPowers { specific: &["llm_request", "llm_response"], ..STOPS }, "Before each request. A block with `llm_response` answers in the model's place.") },
-            Self::AfterModel => row("AfterModel", Nothing, HookPowers { specific: &["llm_response"], ..STOPS }, "An answer is whole. It is not shown before."),
+            Self::AfterModel => row("AfterModel", Nothing, HookPowers { specific: &["llm_response"], ..STOPS }, "An answer is whole. It is not shown before, unless all such hooks are marked `observes`."),
             Self::BeforeToolSelection => row("BeforeToolSelection", Nothing, HookPowers { specific: &["toolConfig"], ..NONE }, "Before each request. `toolConfig` names the only available tools, or none."),
             Self::BeforeTool => HookEventRow { passes_on: Some("tool_input"), ..row("BeforeTool", Tool, HookPowers { ask: true, specific: &["tool_input"], ..STOPS }, "Before policy looks at a call.") },
-            Self::AfterTool => row("AfterTool", Tool, HookPowers { specific: &["additionalContext", "tailToolCallRequest"], ..STOPS }, "A call has run. A block hides its result; `tailToolCallRequest` makes another call in its place."),
+            Self::AfterTool => HookEventRow { passes_on: Some("tool_response"), ..row("AfterTool", Tool, HookPowers { specific: &["additionalContext", "tailToolCallRequest", "tool_response"], ..STOPS }, "A call has run. A block hides its result, and `tool_response` replaces it; `tailToolCallRequest` makes another call in its place.") },
             Self::PreCompress => row("PreCompress", Words("`manual` or `auto`"), NONE, "Before the older part of a conversation is compressed."),
             Self::Notification => row("Notification", Nothing, NONE, "castor asks you about a call. It does not wait for the hook."),
+            Self::OnUserMessage => HookEventRow { passes_on: Some("prompt"), ..row("OnUserMessage", Nothing, HookPowers { specific: &["prompt"], ..STOPS }, "A prompt comes, before it is part of the conversation. `prompt` replaces its text.") },
+            Self::BeforeRun => row("BeforeRun", Nothing, HookPowers { specific: &["response"], ..STOPS }, "A turn begins, before all else of it. A block with `response` answers in the agent's place."),
+            Self::AfterRun => row("AfterRun", Nothing, NONE, "A turn is over. castor neither waits for the hook nor reads its answer."),
+            Self::OnModelError => row("OnModelError", Nothing, HookPowers { specific: &["llm_response"], ..STOPS }, "A request to the model failed, each time. `llm_response` answers in the model's place; after a block castor does not try again."),
+            Self::OnToolError => HookEventRow { passes_on: Some("tool_response"), ..row("OnToolError", Tool, HookPowers { specific: &["tool_response"], ..STOPS }, "A call has failed, before `AfterTool`. `tool_response` makes a result of the failure.") },
+            Self::OnEvent => row("OnEvent", Words("the event's `type`"), NONE, "Events of the session. The hook gets all that came since its last run; castor neither waits for it nor reads its answer."),
+        }
+    }
+
+    /// The member of an answer that makes it one in the place of a model or an agent, which nobody asks then.
+    pub fn substitute(self) -> Option<&'static str> {
+        match self {
+            Self::BeforeModel => Some("llm_response"),
+            Self::BeforeRun | Self::BeforeAgent => Some("response"),
+            _ => None,
         }
     }
 
@@ -117,22 +160,34 @@ pub struct HookPowers {
     pub specific: &'static [&'static str],
 }
 
-/// One configured command.
-#[derive(Clone, Debug, PartialEq)]
+/// Where a hook comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookSource {
+    /// The settings of the user or of the system.
+    User,
+    /// A workspace's settings: its command runs confined.
+    Project,
+    /// The client: castor sends it a request in place of a command.
+    Client,
+}
+
+/// One configured command, or an interceptor of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     pub event: HookEvent,
     /// What of the event it is for; `None`: all of it.
     pub matcher: Option<String>,
     /// Hooks of this point run one after the other.
     pub sequential: bool,
+    /// It only listens: it is told, not waited for, and its answer does not count.
+    pub observes: bool,
     pub command: String,
     pub name: Option<String>,
     pub description: Option<String>,
     pub timeout_ms: u64,
     /// Its variables, beside the filtered environment of all children.
     pub env: Vec<(String, String)>,
-    /// A workspace's settings name it: it runs confined.
-    pub of_project: bool,
+    pub source: HookSource,
     /// What it runs of the workspace.
     pub scripts: ScriptHashes,
 }
@@ -140,6 +195,15 @@ pub struct Hook {
 impl Hook {
     /// What a hook has when its settings do not say.
     pub const TIMEOUT_MS: u64 = 60_000;
+
+    /// Whether a whole answer of the model waits for it.
+    pub fn holds_answers(&self) -> bool {
+        self.event == HookEvent::AfterModel && !self.observes
+    }
+
+    pub fn is_of_client(&self) -> bool {
+        self.source == HookSource::Client
+    }
 
     /// What it goes by: its name, else its command.
     pub fn key(&self) -> &str {
@@ -155,6 +219,14 @@ pub struct HookRun {
     pub input: Map<String, Value>,
     /// What it changes is held, and undone with this call.
     pub checkpoint: Option<(CheckpointId, CallId)>,
+    /// The stream that it belongs to, and the thread of a sub-agent; without one at the end of a session.
+    pub place: Option<(StreamId, Option<ThreadId>)>,
+}
+
+impl HookRun {
+    pub fn new(hook: Arc<Hook>, input: Map<String, Value>) -> Self {
+        Self { hook, input, checkpoint: None, place: None }
+    }
 }
 
 /// The end of a hook's run.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     checkpoint::{Changes, RestoreResult},
+    client_given::ClientPrompt,
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
@@ -146,6 +147,10 @@ pub enum Fact {
     AgentSwitched {
         agent: String,
         enabled: bool,
+    },
+    /// A client's system prompt, which holds from here on.
+    ClientPrompt {
+        prompt: ClientPrompt,
     },
     /// What the next run of an agent that is not castor's begins with.
     PeerMemory {
@@ -327,11 +332,12 @@ impl Principal {
 }
 
 /// From mild to strict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
     Ask,
+    #[default]
     Deny,
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{history::Turn, peer_agent::PeerReport, tool::ToolSpec};
+use crate::base::{credential::Credential, history::Turn, peer_agent::PeerReport, tool::ToolSpec};
 
 /// One request to a model. Cheap to clone: everything large is shared.
 #[derive(Clone, Debug)]
@@ -197,6 +197,9 @@ pub struct Details {
     pub window: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// What the server refused: another one would help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<Credential>,
 }
 
 impl Details {

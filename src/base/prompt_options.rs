@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{limits::Limits, mode::Mode};
+use crate::base::{host_tools::HostTools, limits::Limits, mode::Mode};
 
 /// What a prompt has for itself; what is absent is as the session has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,9 @@ pub struct PromptOptions {
     /// The only tools that the model and its sub-agents have, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// What the host brings for it, beside what it brought to the session.
+    #[serde(default, skip_serializing_if = "HostTools::is_empty")]
+    pub host: HostTools,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::base::ids::PromptId;
+
 /// Values by key. None is null.
 pub type StateMap = BTreeMap<String, Value>;
 
@@ -20,6 +22,16 @@ pub const MAX_SCOPE: usize = 256 << 10;
 pub const DEFAULT_USER: &str = "local";
 /// Longest id of a user, in bytes.
 const MAX_USER: usize = 256;
+
+/// A client's order to read or change a session's state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateOrder {
+    pub prompt: PromptId,
+    /// The keys to answer with; `None`: all.
+    pub get: Option<Vec<String>>,
+    /// Done before.
+    pub set: StateDelta,
+}
 
 /// Who shares a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::base::{content::Part, ids::CallId, path::AbsPath, sandbox::Denial, schema::Schema, state::StateDelta};
+use crate::base::{
+    content::{HostAnswer, Part, joined_text},
+    credential::Credential,
+    ids::CallId,
+    path::AbsPath,
+    sandbox::Denial,
+    schema::Schema,
+    state::StateDelta,
+    text::{self, wrap_untrusted},
+};
 
 /// What a tool does, in the protocol's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -293,6 +302,8 @@ pub struct ToolOutput {
     pub tail_call: Option<TailCall>,
     /// It failed, most likely because it was confined: the user may allow more and have it run again.
     pub denial: Option<Denial>,
+    /// Its server refused the credential of the call.
+    pub credential: Option<Box<Credential>>,
     pub file_knowledge: Option<Box<FileKnowledge>>,
     /// What the session's state takes with the end of the call.
     pub state: StateDelta,
@@ -322,6 +333,35 @@ impl ToolOutput {
     /// A result with a text for the model, and a line for the person.
     pub fn told(for_model: impl Into<String>, for_person: impl Into<String>) -> Self {
         Self { summary: Some(for_person.into()), ..Self::text(for_model) }
+    }
+}
+
+/// The most that people are shown of what a host says, in bytes.
+const SHOWN_OF_HOST: usize = 32 * 1024;
+/// The most that an error's one message repeats of it, in bytes.
+const MAX_HOST_ERROR: usize = 2_000;
+
+impl ToolOutput {
+    /// What a host says a call came to. Its text is marked, as that of servers: it gives no orders.
+    pub fn of_host(tool: &str, answer: HostAnswer) -> Self {
+        let HostAnswer { content, shown, is_error } = answer;
+        let shown = shown.unwrap_or_else(|| joined_text(&content));
+        let mark = |it: Part| match it {
+            Part::Text { text, .. } => wrap_untrusted(&text).map(Part::text),
+            it => Some(it),
+        };
+        let mut content: Vec<Part> = content.into_iter().filter_map(mark).collect();
+        if content.is_empty() {
+            content.push(Part::text(format!("[Tool '{tool}' returned nothing]")));
+        }
+        if !is_error {
+            let display = Display::Text { text: text::head(&shown, SHOWN_OF_HOST).to_owned() };
+            return Self { content, display: Some(display), ..Self::default() };
+        }
+        let said = text::head(&shown, MAX_HOST_ERROR);
+        let message = format!("The host's tool '{tool}' reported an error: {said}");
+        content.insert(0, Part::text(format!("Tool '{tool}' reported an error:")));
+        Self { content, error: Some(ToolError::new("host_tool_error", message)), ..Self::default() }
     }
 }
 

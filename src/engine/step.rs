@@ -1,5 +1,9 @@
 //! Inputs and effects of the engine: everything that a step takes and everything that it returns.
 
+mod questions;
+
+pub use questions::{Confirmation, QuestionTopic, UserQuestion};
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde_json::Value;
@@ -7,25 +11,29 @@ use sha2::{Digest, Sha256};
 
 use crate::base::{
     agent::FolderAgents,
-    check::{Check, CheckFinding},
+    check::{Check, CheckFinding, ClientCheck},
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
+    client_given::ClientGiven,
     content::{Part, PromptContent},
+    credential::RenewalOrder,
     elicitation::{ElicitationRequest, Reply},
-    event::{AgentEvent, Location, PromptOutcome},
+    event::{AgentEvent, PromptOutcome},
     fallback::Outage,
     hook::{HookReport, HookRun},
-    ids::{CallId, CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId, StreamId},
+    host_tools::HostRun,
+    ids::{CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId, StreamId},
     limits::Limits,
     log::{Answer, Entry, Grant, Mode, PersistentGrant, Tuning},
     memory::MemoryFile,
     model::{Chunk, Failure, ModelRequest, Purpose, Usage},
     path::AbsPath,
+    policy_answer::{PolicyAnswer, PolicyOrder},
     prompt_stats::PromptStats,
     question::Form,
     sandbox::SandboxGrant,
-    state::{StateDelta, StateMap},
+    state::{StateDelta, StateMap, StateOrder},
     terminal::Screen,
-    tool::{BaseHash, Display, Preview, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolSpec},
+    tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
     trust::TrustChoice,
 };
 
@@ -36,10 +44,11 @@ pub enum Input {
         prompt: PromptId,
         content: PromptContent,
     },
-    /// Steering: text for the running turn. Answered by `AnswerPrompt`, like a prompt.
+    /// Steering: text for the running turn; `starts_turn`: it begins one where none runs. Answered like a prompt.
     Steer {
         prompt: PromptId,
         content: Vec<Part>,
+        starts_turn: bool,
     },
     /// Steering of the agent above, for a sub-agent at work.
     Hint(Vec<Part>),
@@ -54,6 +63,8 @@ pub enum Input {
         title: Option<String>,
         model: Option<String>,
     },
+    /// A client gives the session a title or a system prompt.
+    Given(ClientGiven),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
     /// nothing comes of it.
     RewindConversation {
@@ -70,6 +81,11 @@ pub enum Input {
     BackgroundResult(String),
     /// All processes of a background command have ended. The number is that of its first process.
     BackgroundExited(u32),
+    /// A credential was read again; whether another one is used from now on.
+    CredentialRenewed {
+        effect: EffectId,
+        changed: bool,
+    },
     /// The trust decision is saved, or the reason why it is not.
     TrustApplied {
         effect: EffectId,
@@ -84,6 +100,8 @@ pub enum Input {
     },
     /// A client reads or changes the state. Answered by `AnswerState`.
     State(Box<StateOrder>),
+    /// A client asks what policy says of a call. Answered by `AnswerPolicy`.
+    EvaluatePolicy(Box<PolicyOrder>),
     /// The values of `app:` and `user:` as they are now.
     SharedState(Arc<StateMap>),
     /// The same after a change of them, or the reason why nothing changed.
@@ -191,16 +209,6 @@ pub enum Input {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     },
-}
-
-/// A client's order to read or change a session's state.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StateOrder {
-    pub prompt: PromptId,
-    /// The keys to answer with; `None`: all.
-    pub get: Option<Vec<String>>,
-    /// Done before.
-    pub set: StateDelta,
 }
 
 /// A client's order to rewind a session.
@@ -322,6 +330,11 @@ pub enum ServerStatus {
     Down(String),
     /// It could not be reached, or is gone for good: why.
     Lost(String),
+    /// The same, as it wants another credential: why, and the address where a user gets one.
+    Unauthorized {
+        why: String,
+        page: Option<String>,
+    },
     /// It is not to be started: why.
     Off(String),
     /// It is not to be started in a folder that is not trusted.
@@ -339,6 +352,8 @@ pub enum Effect {
     Resolve { call: ToolCall },
     /// Answered by `Checked`.
     Check(Box<Check>),
+    /// The same by the client's own policy.
+    CheckByClient(Box<ClientCheck>),
     /// Answered by `Previewed`. `places`: the targets of the decision; the tool touches no others. `seen`: the file's
     /// hash as the model last saw it, where the call writes the whole file.
     Preview { call: ToolCall, places: Arc<[TargetPath]>, seen: Option<BaseHash> },
@@ -354,6 +369,8 @@ pub enum Effect {
         sandbox_grant: SandboxGrant,
         /// What it changes is told with its end.
         hold: Option<CallHold>,
+        /// The host runs it.
+        host: Option<Box<HostRun>>,
     },
     /// The first walk over the roots, before the first checkpoint. Answered by `Checkpointed`.
     OpenCheckpoints,
@@ -378,12 +395,16 @@ pub enum Effect {
     UpdateGrant { grant: Grant, holds: bool },
     /// Saves the user's trust decision, then applies it. Answered by `TrustApplied`.
     ApplyTrust(TrustChoice),
+    /// Reads a credential again, and reaches its server with what is there now. Answered by `CredentialRenewed`.
+    RenewCredential(Box<RenewalOrder>),
     /// The reply to a server's elicitation. Not answered.
     AnswerElicitation { elicitation: ElicitationId, reply: Reply },
     /// Health of a model, for all sessions that reach it in the same way. `None`: it is available. Not answered.
     UpdateHealth { model: String, outage: Option<Outage> },
     /// Changes values that sessions share, all or none. Answered by `StateSaved`. No change: reads them.
     SaveState { user: String, delta: StateDelta },
+    /// The one answer to `EvaluatePolicy`; an error: there is no such tool, or it does not take the arguments.
+    AnswerPolicy { prompt: PromptId, result: Box<Result<PolicyAnswer, String>> },
     /// The one answer to `State`: the values, or the reason why nothing changed.
     AnswerState { prompt: PromptId, result: Result<StateMap, String> },
     /// The answer is no longer needed.
@@ -398,6 +419,8 @@ pub enum Effect {
     WriteScratch { file: AbsPath, text: String },
     /// Answered by `HookFinished`.
     RunHook(Box<HookRun>),
+    /// The same for one that only listens. Not answered.
+    TellHook(Box<HookRun>),
     /// Answered by `MemoryRead`.
     ReadMemory,
     /// Answered by `AgentsRead`.
@@ -406,71 +429,6 @@ pub enum Effect {
     DiscoverMemory { places: Vec<AbsPath> },
     /// The one answer to a prompt, with the tokens that models used for it. `stats`: of a turn, all that it took.
     AnswerPrompt { prompt: PromptId, outcome: PromptOutcome, usage: Option<Usage>, stats: Option<Box<PromptStats>> },
-}
-
-/// A question to the user. Answered once, or withdrawn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UserQuestion {
-    pub id: QuestionId,
-    pub about: QuestionTopic,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum QuestionTopic {
-    Confirmation(Confirmation),
-    /// Is the folder trusted? A form whose options are [`TrustChoice`]s.
-    Trust {
-        call: CallId,
-        form: Arc<Form>,
-    },
-    /// How to continue without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
-    Fallback {
-        call: CallId,
-        form: Arc<Form>,
-    },
-    /// Fields to fill in, for a call or for the session.
-    Form {
-        call: Option<CallId>,
-        form: Arc<Form>,
-    },
-    /// A page to visit, for what must not go through a form. The id names it until it is completed.
-    Link {
-        call: Option<CallId>,
-        message: String,
-        url: String,
-        elicitation: String,
-    },
-}
-
-impl QuestionTopic {
-    /// The call that it is about.
-    pub fn call(&self) -> Option<&CallId> {
-        match self {
-            Self::Confirmation(it) => Some(&it.call),
-            Self::Trust { call, .. } | Self::Fallback { call, .. } => Some(call),
-            Self::Form { call, .. } | Self::Link { call, .. } => call.as_ref(),
-        }
-    }
-}
-
-/// May this call run?
-#[derive(Clone, Debug, PartialEq)]
-pub struct Confirmation {
-    pub call: CallId,
-    pub title: String,
-    pub kind: ToolKind,
-    pub args: Value,
-    pub locations: Vec<Location>,
-    /// What it would do.
-    pub display: Option<Display>,
-    /// Why it is asked, where that is more than the rules' default.
-    pub reason: Option<String>,
-    /// What "for this session" would allow, in words; `None`: not on offer.
-    pub session_grant: Option<String>,
-    /// The same for ever.
-    pub persistent_grant: Option<String>,
-    /// Whether the mode `auto` is a choice.
-    pub offers_auto: bool,
 }
 
 /// The output of a step, in order.

@@ -145,7 +145,7 @@ mod tests {
     use super::{HookPlace, MAX_OUTPUT, Notice, run};
     use crate::{
         base::{
-            hook::{Hook, HookEnd, HookEvent, HookReport, HookRun},
+            hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource},
             path::AbsPath,
             trust::ScriptHashes,
         },
@@ -158,13 +158,14 @@ mod tests {
             event: HookEvent::BeforeTool,
             matcher: None,
             sequential: false,
+            observes: false,
             command: command.to_owned(),
             name: None,
             description: None,
             // Who hangs says so.
             timeout_ms: if command.ends_with("600") { 50 } else { 20_000 },
             env: vec![("B".to_owned(), "own".to_owned())],
-            of_project: false,
+            source: HookSource::User,
             scripts,
         };
         let input = json!({"tool_name": "t"}).as_object().cloned().unwrap();
@@ -173,7 +174,7 @@ mod tests {
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let place = HookPlace { cwd: AbsPath::new("/").unwrap(), env, confinement: None };
         let nobody: Notice = Arc::new(|_| Box::pin(std::future::ready(())));
-        run(&HookRun { hook: Arc::new(hook), input, checkpoint: None }, &place, &Groups::default(), &nobody).await
+        run(&HookRun::new(Arc::new(hook), input), &place, &Groups::default(), &nobody).await
     }
 
     fn exit(code: i32, stdout: &str, stderr: &str) -> HookReport {

@@ -3,6 +3,7 @@
 
 mod link;
 pub mod public;
+mod rate_limits;
 
 use std::{error::Error, net::Ipv4Addr, sync::OnceLock, time::Duration};
 
@@ -11,6 +12,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::{net::TcpStream, time::timeout};
 
 pub use link::{HttpLink, LinkError, Proxies};
+pub use rate_limits::RateLimits;
 
 use crate::base::model::{Failure, FailureKind};
 
@@ -23,12 +25,24 @@ pub struct Http {
     link: HttpLink,
     client: OnceLock<Result<Client, LinkError>>,
     public: OnceLock<Result<Client, LinkError>>,
+    rate_limits: RateLimits,
 }
 
 impl Http {
     /// Builds nothing yet.
     pub fn new(link: HttpLink) -> Self {
         Self { link, ..Self::default() }
+    }
+
+    /// Another one, for connections that are made in another way; what is known of rate limits stays.
+    #[must_use]
+    pub fn with_link(&self, link: HttpLink) -> Self {
+        Self { link, rate_limits: self.rate_limits.clone(), ..Self::default() }
+    }
+
+    /// What providers say of their rate limits.
+    pub fn rate_limits(&self) -> &RateLimits {
+        &self.rate_limits
     }
 
     /// How its connections are made.
@@ -100,6 +114,12 @@ pub fn safe_host(url: &Url) -> String {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
+}
+
+/// Scheme, host and port of an address: paths and queries hold keys, too.
+pub fn origin_of(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host())?;
+    Some(format!("{}/", url.origin().ascii_serialization()))
 }
 
 /// A request that got no answer, in one line with what to do about it.

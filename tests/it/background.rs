@@ -12,13 +12,20 @@ const MAX: usize = 500;
 const TOLD: &str = "Background execution update:";
 
 fn start(answer: impl FnMut(&Asked) -> Option<String> + Send + 'static) -> (Sandbox, ModelServer, Client, String) {
+    start_for(answer, &json!({}))
+}
+
+fn start_for(
+    answer: impl FnMut(&Asked) -> Option<String> + Send + 'static,
+    capabilities: &Value,
+) -> (Sandbox, ModelServer, Client, String) {
     let server = ModelServer::answering(answer);
     let mut sandbox = Sandbox::new();
     sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
     let mut client = Client::start(&sandbox);
-    client.initialize(&json!({})).unwrap();
+    client.initialize(capabilities).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
     (sandbox, server, client, session)
 }
@@ -103,4 +110,52 @@ fn the_end_of_a_command_between_turns_comes_with_the_next_prompt() {
     client.call("session/load", place).unwrap();
     prompt(&mut client, &session, "and more");
     assert_eq!(server.asked().last().unwrap().body.matches(TOLD).count(), 1);
+}
+
+/// AIR stops one, and hears of the end of another.
+#[test]
+fn commands_in_the_background_are_tasks_of_air() {
+    let air = json!({ "_meta": { "jetbrains": { "air": { "version": 1, "capabilities": ["asyncTasks"] } } } });
+    let mut n = 0;
+    let answer = move |_: &Asked| {
+        n += 1;
+        let sleep = json!({ "command": "exec sleep 600", "is_background": true, "delay_ms": 0 });
+        Some(match n {
+            1 => calls("run_shell_command", &sleep),
+            3 => waiting(),
+            _ => says("Yes."),
+        })
+    };
+    let (sandbox, _server, mut client, session) = start_for(answer, &air);
+    let tasks = |updates: &[Value]| -> Vec<Value> {
+        let all = updates.iter().map(|it| it["params"]["update"].clone());
+        all.filter(|it| it["sessionUpdate"].as_str().is_some_and(|it| it.starts_with("async_task_"))).collect()
+    };
+    let updates = prompt(&mut client, &session, "go");
+    let spawned = tasks(&updates).remove(0);
+    assert_eq!((&spawned["taskType"], &spawned["name"]), (&json!("shell"), &json!("exec sleep 600")));
+    let id = &spawned["asyncTaskId"];
+    let is_update = |it: &&Value| it["params"]["update"]["sessionUpdate"] == "tool_call_update";
+    let ended = updates.iter().rfind(is_update).unwrap();
+    let mark = "/params/update/_meta/jetbrains/air/asyncTasks/backgrounded";
+    assert_eq!(ended.pointer(mark), Some(&json!(true)), "{ended}");
+    let stop = json!({ "sessionId": session, "asyncTaskId": id });
+    let (answer, _) = client.call("_session/async_task/stop", stop.clone()).unwrap();
+    assert_eq!(answer["result"], json!({ "stopped": true }));
+    let (answer, updates) = client.call("_session/async_task/stop", stop).unwrap();
+    assert_eq!(answer["result"], json!({ "stopped": false }));
+    assert_eq!(tasks(&updates)[0]["state"], "stopped", "it comes behind the first answer");
+
+    let waits = tasks(&prompt(&mut client, &session, "again")).remove(0)["asyncTaskId"].clone();
+    while !sandbox.workspace().join("go").exists() {
+        std::thread::yield_now();
+    }
+    std::fs::write(sandbox.workspace().join("go"), "on\n").unwrap();
+    let told = loop {
+        let update = client.next().unwrap().unwrap()["params"]["update"].clone();
+        if update["sessionUpdate"] == "async_task_state_update" {
+            break update;
+        }
+    };
+    assert_eq!((&told["asyncTaskId"], &told["state"]), (&waits, &json!("completed")));
 }

@@ -1,4 +1,4 @@
-//! The contract (`src/CONTRACT.md`): what it names exists, and every event, hook, plugin and processor is named.
+//! The contract (`src/CONTRACT.md`): what it names exists, and every event, hook, point and processor is named.
 
 use std::{
     collections::BTreeSet,
@@ -7,8 +7,8 @@ use std::{
 };
 
 use castor::{
-    base::hook::HookEvent,
-    engine::{context::PROCESSORS, hooks::plugins::PluginPoint, routing::strategies::STRATEGIES},
+    base::hook::{HookEvent, POINTS},
+    engine::{context::PROCESSORS, routing::strategies::STRATEGIES},
 };
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ fn contract_check_finds_missing_names() {
 }
 
 #[test]
-fn contract_names_every_event_hook_and_plugin() {
+fn contract_names_every_event_hook_and_point() {
     let schema: Value = serde_json::from_str(&read(&root().join("schema/events.json")).unwrap()).unwrap();
     let tags = |of: &Value| -> Vec<String> {
         let all = of["oneOf"].as_array().into_iter().flatten();
@@ -58,7 +58,7 @@ fn contract_names_every_event_hook_and_plugin() {
     let reasons = schema["$defs"]["EndReason"]["enum"].as_array().unwrap();
     names.extend(reasons.iter().map(|it| it.as_str().unwrap().to_owned()));
     names.extend(HookEvent::ALL.iter().map(|it| it.as_str().to_owned()));
-    names.extend(PluginPoint::ALL.iter().map(|(it, _)| (*it).to_owned()));
+    names.extend(POINTS.iter().map(|(it, _)| (*it).to_owned()));
     names.extend(PROCESSORS.iter().map(|(it, _)| (*it).to_owned()));
     names.extend(STRATEGIES.iter().map(|(it, _)| (*it).to_owned()));
     let page = page();

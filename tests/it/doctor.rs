@@ -229,3 +229,19 @@ fn doctor_reports_missing_writable_folders() {
     let unseen = it["sandbox"]["unseen"].as_str().is_some_and(|it| it.contains("more than 20000 folders"));
     assert!(unseen || it["sandbox"]["has"] == "nothing", "{it:#}");
 }
+
+#[test]
+fn hooks_that_hold_answers_back_are_named() {
+    let mut sandbox = used();
+    let hook =
+        |name: &str, observes: bool| json!({"type": "command", "command": "true", "name": name, "observes": observes});
+    let hooks = json!([{"hooks": [hook("log", true), hook("mend", false), hook("off", false)]}]);
+    let settings = json!({"hooks": {"AfterModel": hooks}, "hooksConfig": {"disabled": ["off"]}});
+    sandbox.write("home/.castor/settings.json", &settings.to_string());
+    let (_, it) = as_json(&mut sandbox);
+    let warnings = it["settings"]["warnings"].as_array().unwrap();
+    let told: Vec<&str> = warnings.iter().filter_map(Value::as_str).filter(|it| it.contains("AfterModel")).collect();
+    let expected = "The AfterModel hook \"mend\" holds each answer back until it is whole. If it only listens, add \
+                    \"observes\": true to it.";
+    assert_eq!(told, [expected], "{it:#}");
+}

@@ -36,6 +36,7 @@ fn start(sse: bool) -> u16 {
 struct Request {
     method: String,
     authorized: bool,
+    token: String,
     body: Value,
 }
 
@@ -43,7 +44,7 @@ fn read(reader: &mut impl BufRead) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|it| *it > 0)?;
     let method = line.split(' ').next()?.to_owned();
-    let (mut length, mut authorized) = (0, false);
+    let (mut length, mut token) = (0, String::new());
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
@@ -51,13 +52,14 @@ fn read(reader: &mut impl BufRead) -> Option<Request> {
         match header.split_once(": ") {
             None => break,
             Some(("content-length", it)) => length = it.parse().ok()?,
-            Some(("authorization", it)) => authorized = it == "bearer t0ken",
+            Some(("authorization", it)) => token = it.to_owned(),
             Some(_) => (),
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { method, authorized, body: serde_json::from_slice(&body).unwrap_or_default() })
+    let authorized = token == "bearer t0ken";
+    Some(Request { method, authorized, token, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
 /// `stream`: where answers of the older form go.
@@ -126,6 +128,131 @@ fn the_older_form_is_tried_when_the_newer_one_fails() {
         let web = json!({"url": url, "headers": {"Authorization": "Bearer t0ken"}});
         let said = play(None, &json!({"mcpServers": {"web": web}}).to_string());
         assert!(said.contains("echo: a"), "sse {sse}: {said}");
+    }
+}
+
+/// Takes one token until it has told its tools, and another one after that; refusals are with or without a challenge.
+fn start_expiring(challenge: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                let mut reader = BufReader::new(socket.try_clone().unwrap());
+                while let Some(request) = read(&mut reader) {
+                    let is_call = request.body["method"] == "tools/call";
+                    match request.token.as_str() {
+                        "bearer old-t0ken" if !is_call => {
+                            respond(Request { authorized: true, ..request }, &socket, None)
+                        }
+                        "bearer new-t0ken" => respond(Request { authorized: true, ..request }, &socket, None),
+                        _ => {
+                            let text = format!("HTTP/1.1 401 Unauthorized\r\n{challenge}Content-Length: 0\r\n\r\n");
+                            let _ = (&socket).write_all(text.as_bytes());
+                        }
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// The token of a server expires: the user is asked, the settings are read again, and the call is made once more.
+#[test]
+fn a_server_that_wants_another_token_is_called_again_with_it() {
+    for (challenge, renews) in [("", true), ("WWW-Authenticate: Bearer\r\n", true), ("", false)] {
+        let port = start_expiring(challenge);
+        let settings = |token: &str| {
+            let web = json!({"url": format!("http://127.0.0.1:{port}/x?key=canary"), "type": "http",
+                "headers": {"Authorization": format!("Bearer {token}")}});
+            json!({"mcpServers": {"web": web}}).to_string()
+        };
+        let mut sandbox = Sandbox::new();
+        let line = |it: &str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
+        let script = line("call mcp_web_echo {\"text\":\"a\"}") + &line("text \"b\"");
+        let script = sandbox.write("script.jsonl", &script);
+        sandbox.write("home/.castor/settings.json", &settings("old-t0ken"));
+        sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+        sandbox.args.push(script.into());
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({"elicitation": {"url": {}}})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+        client.request_as(json!("go"), "session/prompt", params);
+        let mut said = String::new();
+        let end = loop {
+            let message = client.next().unwrap().expect("castor has ended");
+            said += &format!("{message}\n");
+            if message["method"] == "elicitation/create" {
+                let params = &message["params"];
+                assert_eq!(
+                    (&params["mode"], &params["url"]),
+                    (&json!("url"), &json!(format!("http://127.0.0.1:{port}/")))
+                );
+                assert_eq!(params["_meta"]["castor"]["authRequired"]["credential"], "server/web", "{message}");
+                if renews {
+                    sandbox.write("home/.castor/settings.json", &settings("new-t0ken"));
+                }
+                let action = if renews { "accept" } else { "decline" };
+                client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": action}}));
+            }
+            if message["id"] == "go" {
+                break message;
+            }
+        };
+        assert_eq!(end["result"]["stopReason"], "end_turn", "{said}");
+        assert_eq!(said.contains("echo: a"), renews, "{said}");
+        assert_eq!(said.matches("elicitation/create").count(), 1, "{said}");
+        assert!(!said.contains("t0ken") && !said.contains("canary"), "{said}");
+    }
+}
+
+/// A token that is too old from the beginning: the user is asked before the model is.
+#[test]
+fn a_server_that_refuses_castor_at_its_start_is_asked_about() {
+    for answers in [&["accept"][..], &["accept", "accept"], &["decline"]] {
+        let port = start_expiring("WWW-Authenticate: Bearer\r\n");
+        let settings = |token: &str| {
+            let web = json!({"url": format!("http://127.0.0.1:{port}/x"), "type": "http",
+                "headers": {"Authorization": format!("Bearer {token}")}});
+            json!({"mcpServers": {"web": web}}).to_string()
+        };
+        let mut sandbox = Sandbox::new();
+        let line = |it: &str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
+        let script = line("call mcp_web_echo {\"text\":\"a\"}") + &line("text \"b\"");
+        let script = sandbox.write("script.jsonl", &script);
+        sandbox.write("home/.castor/settings.json", &settings("lost-t0ken"));
+        sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+        sandbox.args.push(script.into());
+        let mut client = Client::start(&sandbox);
+        client.initialize(&json!({"elicitation": {"url": {}}})).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+        client.request_as(json!("go"), "session/prompt", params);
+        let (mut said, mut left) = (String::new(), answers.len());
+        loop {
+            let message = client.next().unwrap().expect("castor has ended");
+            said += &format!("{message}\n");
+            if message["method"] == "elicitation/create" {
+                let says_unchanged = message["params"]["message"].as_str().unwrap().starts_with("Nothing has changed");
+                assert_eq!(says_unchanged, left < answers.len(), "{message}");
+                let action = answers[answers.len() - left];
+                left -= 1;
+                if action == "accept" && left == 0 {
+                    sandbox.write("home/.castor/settings.json", &settings("new-t0ken"));
+                }
+                client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": action}}));
+            }
+            if message["id"] == "go" {
+                assert_eq!(message["result"]["stopReason"], "end_turn", "{said}");
+                break;
+            }
+        }
+        let renews = answers != ["decline"];
+        assert_eq!((left, said.contains("echo: a")), (0, renews), "{said}");
+        assert_eq!(said.contains("is not available"), !renews, "{said}");
+        assert!(!said.contains("t0ken"), "{said}");
     }
 }
 

@@ -8,8 +8,10 @@
 //! | `sh provider=NAME` | the same, and this provider is at the server |
 //! | `sh needs=TOOL` | runs where the variable `PAGES_TOOLS` names the tool, as in `.ci/run` |
 //! | `text output` | is in what the block before it printed; `…` is any text |
+//! | `sh example=NAME` | `examples/NAME` is in the folder, and what it imports |
 //! | any with `file=PATH` | is written to this file first |
 //! | `json` or `jsonl` with `schema=NAME` | fits the schema of that name |
+//! | `json` with `meta=PLACE` | has a `_meta` that fits that place of the schema `meta` |
 //! | `jsonl` with `acp` | messages of the protocol, by its schema |
 //! | `console` and all others | for reading only |
 //!
@@ -158,6 +160,9 @@ fn check_json(text: &str, words: &[&str]) -> Result<(), String> {
     if let Some(name) = words.iter().find_map(|it| it.strip_prefix("schema=")) {
         values.iter().try_for_each(|it| schemas::check(name, it)).map_err(|it| format!("{name}: {it} in\n{text}"))?;
     }
+    if let Some(place) = words.iter().find_map(|it| it.strip_prefix("meta=")) {
+        values.iter().try_for_each(|it| schemas::check("meta", &json!({ place: it["_meta"] })))?;
+    }
     match words.contains(&"acp") {
         true => check_messages(&values).map_err(|it| format!("{it} in\n{text}")),
         false => Ok(()),
@@ -170,8 +175,11 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
     for message in messages {
         let is_request = message.get("id").is_some();
         match message["method"].as_str() {
-            Some(method @ ("session/update" | "session/request_permission")) => {
+            Some(method @ ("session/update" | "session/request_permission" | "_castor/tool/call")) => {
                 schema::check_sent(method, if is_request { "Request" } else { "Notification" }, &message["params"])?;
+            }
+            Some(method) if method.starts_with('_') && !is_request => {
+                schema::check_sent(method, "Notification", &message["params"])?;
             }
             Some(method) => _ = asked.insert(message["id"].to_string(), method),
             None if message.get("result").is_some() => {
@@ -211,6 +219,9 @@ impl Stage {
             self.printed = None;
             return Ok(());
         }
+        if let Some(name) = words.iter().find_map(|it| it.strip_prefix("example=")) {
+            self.add_examples(name)?;
+        }
         match kind {
             "json" | "jsonl" => check_json(&block.text, &words),
             "sh" => self.run(&block.text, &words),
@@ -228,6 +239,16 @@ impl Stage {
         };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, self.with_server(text)).map_err(|it| format!("{file}: {it}"))
+    }
+
+    /// Python finds what an example imports beside it.
+    fn add_examples(&self, name: &str) -> Result<(), String> {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+        for name in [name, "driver.py"] {
+            let copied = fs::copy(examples.join(name), self.home.path().join("project").join(name));
+            copied.map_err(|it| format!("examples/{name}: {it}"))?;
+        }
+        Ok(())
     }
 
     /// The server in the place of `https://anything.example.com`.

@@ -336,12 +336,16 @@ fn a_workspace_names_no_provider() {
 }
 
 fn agent(providers: &Value, model: &str) -> (Sandbox, Client) {
+    agent_with(providers, model, &json!({}))
+}
+
+fn agent_with(providers: &Value, model: &str, capabilities: &Value) -> (Sandbox, Client) {
     let mut sandbox = Sandbox::new();
     sandbox.write("home/.castor/settings.json", &json!({ "providers": providers }).to_string());
     sandbox.env.push(("LOCAL_KEY".into(), "CANARY-local-key".into()));
     sandbox.args.extend(["--model", model].map(Into::into));
     let mut client = Client::start(&sandbox);
-    client.initialize(&json!({})).unwrap();
+    client.initialize(capabilities).unwrap();
     (sandbox, client)
 }
 
@@ -357,4 +361,54 @@ fn castor(sandbox: &Sandbox, args: &[&str]) -> Output {
     let mut command = Command::new(&sandbox.program);
     command.env_clear().envs(vars).args(args).current_dir(sandbox.workspace());
     command.output().unwrap()
+}
+
+/// What the provider says of its limits is told on request, and beside the answer to a prompt.
+#[test]
+fn rate_limits_of_a_provider_are_told_as_quota() {
+    let answer = stream(DIALECTS[0].text).replacen(
+        "\r\n",
+        "\r\nx-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 1h\r\n",
+        1,
+    );
+    let server = ModelServer::start(vec![answer]);
+    let (sandbox, mut client) = agent_with(
+        &json!({ "local": (DIALECTS[0].settings)(&server.url) }),
+        "local/m1",
+        &json!({ "session": { "quota": {} } }),
+    );
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let (_, updates) = prompt(&mut client, &session);
+    let told = updates.iter().find(|it| it["params"]["update"]["sessionUpdate"] == "quota_update").unwrap();
+    let read = client.result("quota/read", json!({ "sessionId": session })).unwrap();
+    let update = &told["params"]["update"];
+    assert_eq!((&read["pools"], &read["updatedAt"]), (&update["pools"], &update["updatedAt"]));
+    let pool = &read["pools"][0];
+    assert_eq!((&pool["id"], &pool["state"]), (&json!("local"), &json!("exhausted")));
+    let meter = &pool["meters"][0];
+    assert_eq!((&meter["remaining"]["value"], &meter["limit"]["value"]), (&json!("0"), &json!("500")));
+    assert!(meter["resetsAt"].is_string() && meter.get("used").is_none(), "{meter}");
+}
+
+/// The key of the settings goes to no address but its own.
+#[test]
+fn requests_go_where_the_client_sends_them() {
+    let (server, elsewhere) = (ModelServer::start(vec![]), ModelServer::start(vec![stream(DIALECTS[0].text)]));
+    let (sandbox, mut client) = agent(&json!({ "local": (DIALECTS[0].settings)(&server.url) }), "local/m1");
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let route = json!({
+        "providerId": "local", "apiType": "openai", "baseUrl": format!("{}/other", elsewhere.url),
+        "headers": { "x-gateway": "CANARY-gateway" },
+    });
+    client.result("providers/set", route).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let asked = elsewhere.asked();
+    assert!(asked[0].head.starts_with("POST /other/chat/completions "), "{}", asked[0].head);
+    assert_eq!((asked[0].header("x-gateway"), asked[0].header("authorization")), (Some("CANARY-gateway"), None));
+    let listed = client.result("providers/list", json!({})).unwrap().to_string();
+    assert!(listed.contains("/other") && !listed.contains("CANARY"), "{listed}");
+    client.result("providers/disable", json!({ "providerId": "local" })).unwrap();
+    let (answer, _) = prompt(&mut client, &session);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("no provider \"local\""), "{answer}");
 }

@@ -35,8 +35,12 @@ impl Scene {
     }
 
     fn open(&self) -> (Client, String) {
+        self.open_with(&json!({ "elicitation": { "form": {} } }))
+    }
+
+    fn open_with(&self, capabilities: &Value) -> (Client, String) {
         let mut client = Client::start(&self.sandbox);
-        client.initialize(&json!({ "elicitation": { "form": {} } })).unwrap();
+        client.initialize(capabilities).unwrap();
         let session = client.new_session(&self.sandbox.workspace()).unwrap();
         (client, session)
     }
@@ -167,6 +171,59 @@ fn a_missing_authorization_ends_with_the_setting() {
     });
     let said = Scene::new(remote.port, "", 1).yolo().play();
     assert!(said.contains("Sign in to the satellite. Set `auth` in the file of the agent weather"), "{said}");
+}
+
+/// The server itself asks for something: it is done there, and the task goes on, by itself or with the message again.
+#[test]
+fn a_missing_authorization_is_a_question_and_the_task_goes_on() {
+    for goes_on in [true, false] {
+        let remote = Remote::start(false, move |asked, count| match (asked.method(), count) {
+            ("card", _) => Answer::One(card(asked, false, false)),
+            ("SendMessage", 1) => Answer::One(json!({ "task": task("AUTH_REQUIRED", None) })),
+            ("GetTask", 1) if goes_on => Answer::One(task("WORKING", None)),
+            ("GetTask", _) if !goes_on => Answer::One(task("AUTH_REQUIRED", None)),
+            ("SendMessage", _) => Answer::One(json!({ "task": task("COMPLETED", Some("Rain.")) })),
+            _ => Answer::One(task("COMPLETED", Some("Rain."))),
+        });
+        let scene = Scene::new(remote.port, "", 1).yolo();
+        let (mut client, session) = scene.open_with(&json!({ "elicitation": { "url": {} } }));
+        let id = begin(&mut client, &session);
+        let asked = read_until(&mut client, |it| it["method"] == "elicitation/create");
+        let asked = asked.last().unwrap();
+        assert_eq!(asked["params"]["url"], format!("http://127.0.0.1:{}/", remote.port), "{asked}");
+        assert_eq!(asked["params"]["_meta"]["castor"]["authRequired"]["credential"], "agent/weather");
+        respond(&mut client, asked, &json!({ "action": "accept" }));
+        let rest = read_until(&mut client, |it| it["id"] == id);
+        let said: String = rest.iter().map(Value::to_string).collect();
+        assert!(said.contains("Rain."), "{goes_on}: {said}");
+        let sent = remote.asked("SendMessage");
+        assert_eq!(sent.len(), if goes_on { 1 } else { 2 });
+        assert!(goes_on || sent[1].message()["taskId"] == "t1", "{sent:?}");
+    }
+}
+
+/// The key of the agent is read again, and the message goes out with the new one.
+#[test]
+fn a_refused_key_of_an_agent_is_a_question() {
+    let remote = Remote::start(false, |asked, _| match asked.method() {
+        "card" => Answer::One(card(asked, false, true)),
+        _ if !asked.headers.contains("x-api-key: CANARY-new") => Answer::Raw(http("401 No", "text/plain", "expired")),
+        _ => Answer::Events(vec![status("COMPLETED", Some("Rain."))]),
+    });
+    let auth = |key: &str| format!("auth: {{type: apiKey, key: {key}}}\n");
+    let scene = Scene::new(remote.port, &auth("CANARY-old"), 1).yolo();
+    let (mut client, session) = scene.open_with(&json!({ "elicitation": { "url": {} } }));
+    let id = begin(&mut client, &session);
+    let before = read_until(&mut client, |it| it["method"] == "elicitation/create");
+    let url = format!("http://127.0.0.1:{}", remote.port);
+    let file = format!("---\nname: weather\nagent_card_url: {url}\n{}---\n", auth("CANARY-new"));
+    scene.sandbox.write("home/.castor/agents/weather.md", &file);
+    respond(&mut client, before.last().unwrap(), &json!({ "action": "accept" }));
+    let rest = read_until(&mut client, |it| it["id"] == id);
+    let said: String = before.iter().chain(&rest).map(Value::to_string).collect();
+    assert!(said.contains("Rain.") && !said.contains("CANARY"), "{said}");
+    let logs = files_below(&scene.sandbox.home().join(".castor/sessions"));
+    assert!(!logs.contains("CANARY"), "{logs}");
 }
 
 #[test]

@@ -14,9 +14,27 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(include_str!("..
 /// What castor has of the unstable protocol.
 static UNSTABLE: LazyLock<Schema> = LazyLock::new(|| {
     Schema::read(include_str!("../../schema/v1-unstable.json"), |it| {
-        ["session/fork", "session/update", "initialize"].contains(&it)
+        const OWN: &[&str] = &[
+            "initialize",
+            "auth/status",
+            "auth/status_update",
+            "providers/disable",
+            "providers/list",
+            "providers/set",
+            "session/archive",
+            "session/fork",
+            "session/list",
+            "session/set_title",
+            "session/status",
+            "session/unarchive",
+            "session/update",
+        ];
+        OWN.contains(&it)
     })
 });
+
+/// Drafts and AIR, whose shapes stand in no schema of the protocol.
+const DRAFTS: &[&str] = &["session/rewind", "trust/apply", "quota/read", "_session/async_task/stop"];
 
 struct Schema {
     names: Names,
@@ -26,17 +44,36 @@ struct Schema {
 /// What is wrong with the params of a request or notification that the agent sent.
 pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String> {
     if let Some(meta) = params["update"].get("_meta") {
-        let of_call = params["update"]["sessionUpdate"].as_str().is_some_and(|it| it.starts_with("tool_call"));
-        schemas::check("meta", &json!({ if of_call { "toolCall" } else { "notice" }: meta }))?;
+        let place = match params["update"]["sessionUpdate"].as_str().unwrap_or_default() {
+            it if it.starts_with("tool_call") => "toolCall",
+            "subagent_update" => "subagent",
+            _ => "notice",
+        };
+        schemas::check("meta", &json!({ place: meta }))?;
     }
     match method {
         "_castor/session/event" => {
             schemas::check("events", &params["event"])?;
             schemas::check("methods", &json!({ method: params }))
         }
+        _ if method.starts_with('_') && kind == "Request" => {
+            schemas::check("methods", &json!({ method: { "params": params } }))
+        }
         _ if method.starts_with('_') => schemas::check("methods", &json!({ method: params })),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
-        _ if params["update"]["sessionUpdate"] == "subagent_update" => UNSTABLE.check(method, "client", kind, params),
+        "auth/status_update" => UNSTABLE.check(method, "client", kind, params),
+        _ if params["update"]["sessionUpdate"] == "quota_update" => {
+            schemas::check("drafts", &json!({ "quota_update": params["update"] }))
+        }
+        _ if params["update"]["sessionUpdate"].as_str().is_some_and(|it| it.starts_with("async_task_")) => {
+            schemas::check("drafts", &json!({ "task_update": params["update"] }))
+        }
+        _ if ["subagent_update", "plan_update", "plan_removed"]
+            .iter()
+            .any(|it| params["update"]["sessionUpdate"] == *it) =>
+        {
+            UNSTABLE.check(method, "client", kind, params)
+        }
         _ => SCHEMA.check(method, "client", kind, params),
     }
 }
@@ -47,14 +84,18 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
         let mut all = result["events"].as_array().into_iter().flatten();
         all.try_for_each(|it| schemas::check("events", it))?;
     }
-    if method.starts_with("_castor/") {
+    if DRAFTS.contains(&method) {
+        return schemas::check("drafts", &json!({ method: { "result": result } }));
+    }
+    if method.starts_with('_') {
         return schemas::check("methods", &json!({ method: { "result": result } }));
     }
     if method == "initialize" {
         let fork = &result["agentCapabilities"]["sessionCapabilities"]["fork"];
-        schemas::check("meta", &json!({ "forkCapability": fork["_meta"] }))?;
+        schemas::check("meta", &json!({ "forkCapability": fork["_meta"]}))?;
     }
-    if let Some(meta) = result.get("_meta").filter(|_| method == "session/prompt") {
+    let own = result.get("_meta").filter(|it| it.get("castor").is_some());
+    if let Some(meta) = own.filter(|_| ["session/prompt", "session/edit_prompt"].contains(&method)) {
         schemas::check("meta", &json!({ "promptAnswer": meta }))?;
     }
     if UNSTABLE.knows(method) {

@@ -6,11 +6,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-use castor::{app::cli::schema::SCHEMAS, base::log::Entry};
+use castor::{
+    app::{cli::schema::SCHEMAS, server::method_names},
+    base::log::Entry,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    client::Sandbox,
+    client::{Client, Sandbox},
     schemas::{check, files},
 };
 
@@ -42,6 +45,32 @@ fn names_are_listed() {
     for it in SCHEMAS {
         assert!(list_text.contains(it.name) && wrong_text.contains(it.name), "{list_text}{wrong_text}");
     }
+}
+
+/// The page's examples: castor takes their params, whatever it then says of ids that it does not have.
+#[test]
+fn examples_of_own_methods_are_understood() {
+    let page = fs::read_to_string(root().join("docs/reference/methods.md")).unwrap();
+    let mut sandbox = Sandbox::new();
+    sandbox.args.extend(["--model".into(), "demo".into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let mut shown = Vec::new();
+    for line in page.lines().filter(|it| it.starts_with('{')) {
+        let mut message: Value = serde_json::from_str(line).unwrap();
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        if method_names().any(|it| it == method) {
+            message["params"]["sessionId"] = json!(session);
+            let (answer, _) = client.call(&method, message["params"].take()).unwrap();
+            let said = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(!said.contains("the schema has for this method"), "{line}: {said}");
+            shown.push(method);
+        }
+    }
+    let missing: Vec<&str> =
+        method_names().filter(|it| it.starts_with("_castor/") && !shown.iter().any(|other| other == it)).collect();
+    assert!(missing.is_empty(), "docs/reference/methods.md has no example of {missing:?}");
 }
 
 /// What the verbs print, before a session and after one. No model but the demo can be reached.

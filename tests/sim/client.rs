@@ -30,6 +30,23 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/session/unsubscribe"),
     (1, "_castor/session/stream"),
     (2, "_castor/session/update"),
+    (2, "_castor/policy/evaluate"),
+    (2, "session/set_title"),
+    (1, "session/status"),
+    (1, "auth/status"),
+    (1, "quota/read"),
+    (1, "providers/list"),
+    (1, "providers/set"),
+    (1, "providers/disable"),
+    (1, "trust/apply"),
+    (1, "session/archive"),
+    (1, "session/unarchive"),
+    (1, "session/rewind"),
+    (1, "session/edit_prompt"),
+    (1, "_session/rename"),
+    (1, "_session/archive"),
+    (1, "_session/unarchive"),
+    (1, "_session/async_task/stop"),
     (1, "initialize"),
     (1, "authenticate"),
     (1, "logout"),
@@ -224,6 +241,9 @@ impl Client {
             }
             // Whose stream does not end would be waited for in vain.
             "_castor/session/stream" => json!({"eventId": dice.word(&["s-0", "unknown"])}),
+            "_castor/policy/evaluate" => {
+                json!({"tool": dice.word(&["read_file", "run_shell_command", "write_todos", "nope"]), "args": {"command": "ls"}})
+            }
             "_castor/session/update" => match dice.roll(3) {
                 0 => json!({"title": "A title", "config": {"mode": dice.word(&["default", "autoEdit", "nope"])}}),
                 1 => json!({"model": dice.word(&["gemini-2.5-pro", "nope"])}),
@@ -238,7 +258,23 @@ impl Client {
                 };
                 json!({"prompt": prompt(dice), "_meta": {"castor": options}})
             }
-            "session/prompt" | "_session/steering" => json!({"prompt": prompt(dice)}),
+            "session/prompt" => json!({"prompt": prompt(dice)}),
+            // A turn that begins by itself is none of the watch's requests.
+            "_session/steering" => {
+                let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
+                json!({"prompt": prompt(dice), "_meta": meta})
+            }
+            "session/set_title" => json!({"title": dice.word(&["One", " two\nlines ", " "])}),
+            "auth/status" | "providers/list" => return json!({}),
+            "providers/set" | "providers/disable" => return json!({"id": "nope"}),
+            "trust/apply" => json!({"decision": dice.word(&["decline", "nope"])}),
+            "session/archive" | "session/unarchive" | "_session/archive" | "_session/unarchive" => {
+                return json!({"sessionId": gone(dice, watch)});
+            }
+            "session/rewind" => json!({"messageId": "unknown"}),
+            "session/edit_prompt" => json!({"messageId": "unknown", "prompt": []}),
+            "_session/rename" => json!({"title": "Three"}),
+            "_session/async_task/stop" => json!({"taskId": "unknown"}),
             "session/set_mode" => json!({"modeId": dice.word(&["plan", "default", "autoEdit", "yolo", "nope"])}),
             "session/set_model" => json!({"modelId": dice.word(&["gemini-2.5-pro", "gemini-2.5-flash", "nope"])}),
             "session/set_config_option" => option(dice),

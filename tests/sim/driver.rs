@@ -169,9 +169,13 @@ impl Driver {
     }
 
     fn editor(&mut self) -> Option<Move> {
-        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, and the end of a
-        // sub-agent only looks at files.
-        let of_tools = |it: &&Task| matches!(it.kind, Kind::Resolve | Kind::Preview | Kind::Run) && it.output.is_none();
+        // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, the end of a
+        // sub-agent only looks at files, and so does who asks what policy would say.
+        let watch = &self.life.watch;
+        let of_tools = |it: &&Task| {
+            let is_of_call = matches!(it.kind, Kind::Resolve | Kind::Preview | Kind::Run) && it.output.is_none();
+            is_of_call && watch.is_busy(it.session.as_str())
+        };
         let tools: Vec<&Task> = self.life.world.tasks.iter().filter(of_tools).collect();
         let task = *self.dice.pick(&tools)?;
         let method = self.dice.word(EDITOR).to_owned();

@@ -254,8 +254,7 @@ impl Life {
     }
 
     fn end_turn(&mut self) {
-        let before: Vec<SessionId> =
-            if self.is_disk_full { self.machine.sessions().cloned().collect() } else { Vec::new() };
+        let before: Vec<SessionId> = self.machine.sessions().filter(|_| self.is_disk_full).cloned().collect();
         let lines = self.machine.flush();
         self.say(&lines);
         self.machine.sync_logs();
@@ -345,6 +344,8 @@ impl Life {
         while !self.world.searches.is_empty() {
             self.list();
         }
+        let lines = self.machine.flush();
+        self.say(&lines);
         self.machine.end_sessions();
         self.world.take_jobs();
         // What is being saved is saved, and nobody is told of it any more.

@@ -150,7 +150,7 @@ impl World {
                             Kind::Generate
                         }
                         Effect::Resolve { .. } => Kind::Resolve,
-                        Effect::Check(_) => Kind::Check,
+                        Effect::Check(_) | Effect::CheckByClient(_) => Kind::Check,
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
                         Effect::RunHook(_) => Kind::Hook,
@@ -182,7 +182,7 @@ impl World {
                     self.chores += 1;
                     self.state_saves.push_back(it);
                 }
-                Job::SessionEndHook { .. } | Job::Stash { .. } | Job::ReleaseCheckpoints { .. } => self.chores += 1,
+                Job::TellHook { .. } | Job::Stash { .. } | Job::ReleaseCheckpoints { .. } => self.chores += 1,
             }
         }
         self.waiting.retain_mut(|it| matches!(it.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -365,5 +365,6 @@ static CONNECTION: LazyLock<Connection> = LazyLock::new(|| {
         broadcast::channel(1).0,
         watch::channel(0).1,
         ProcessHold::default(),
+        None,
     )
 });

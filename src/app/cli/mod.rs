@@ -213,5 +213,6 @@ fn options(args: AgentArgs) -> Options {
         limits: args.limits.flags(),
         script: strict.or(loose),
         record: args.script.record_responses,
+        routing: Default::default(),
     }
 }

@@ -23,7 +23,7 @@ use crate::{
         event::AgentEvent,
         log::Entry,
     },
-    wire::acp::{meta::MetaPlaces, rewind::Methods},
+    wire::acp::{drafts::Drafts, meta::MetaPlaces, rewind::Methods},
 };
 
 /// Prints a JSON Schema.
@@ -70,6 +70,7 @@ pub const SCHEMAS: &[PublishedSchema] = &[
     PublishedSchema { name: "agents", about: "the object that `agents list --json` prints", make: of::<AgentList> },
     PublishedSchema { name: "meta", about: "what castor reads and writes in _meta", make: of::<MetaPlaces> },
     PublishedSchema { name: "methods", about: "castor's own methods of the protocol", make: of::<Methods> },
+    PublishedSchema { name: "drafts", about: "what castor has of drafts of the protocol", make: of::<Drafts> },
 ];
 
 impl PublishedSchema {
@@ -77,6 +78,11 @@ impl PublishedSchema {
         // Values have no keys that are not texts.
         serde_json::to_string_pretty(&(self.make)()).unwrap_or_default() + "\n"
     }
+}
+
+/// The schema of that name; null: there is none.
+pub fn value(name: &str) -> Value {
+    SCHEMAS.iter().find(|it| it.name == name).map(|it| (it.make)()).unwrap_or_default()
 }
 
 fn of<T: JsonSchema>() -> Value {

@@ -6,7 +6,7 @@ use crate::{
     app::{
         errors::auth_required,
         model::{
-            access::{self, AccessKind, CredentialOverride, ModelAccess},
+            access::{self, AccessKind, CredentialOverride, KeySource, ModelAccess},
             connection::ProcessEnvironment,
             outages::Outages,
             providers,
@@ -68,7 +68,7 @@ impl ModelFactory {
     pub fn set_connection(&mut self, settings: &Connection) {
         let link = self.outside.link(settings);
         if *self.http.link() != link {
-            self.http = Arc::new(Http::new(link));
+            self.http = Arc::new(self.http.with_link(link));
             self.real = None;
         }
     }
@@ -110,6 +110,19 @@ impl ModelFactory {
         let real = with_recording(options, Arc::new(real))?;
         self.real = Some((access, real.clone()));
         Ok(real)
+    }
+
+    /// The next generator is made anew, with the credentials of then.
+    pub fn forget_connection(&mut self) {
+        self.real = None;
+    }
+
+    /// From now on a stored key goes before the one of a variable; whether such a key was in use.
+    pub fn prefer_stored_key(&mut self, ModelContext { env, settings, .. }: ModelContext<'_>) -> bool {
+        let access = access::model_access(env, settings, &self.credentials);
+        let is_of_variable = access.is_ok_and(|it| matches!(it.key_from, Some(KeySource::Variable(_))));
+        self.credentials.prefers_stored |= is_of_variable;
+        is_of_variable
     }
 
     /// Forgets what the client brought, and every model that is reached with credentials. Sessions that hold one go on

@@ -7,8 +7,9 @@ use secrecy::SecretString;
 use super::endpoint_checks;
 use crate::{
     app::settings::{Provider, Settings},
+    base::credential::{Credential, CredentialOwner},
     world::{
-        http::Http,
+        http::{self, Http},
         models::remote::{Endpoint, Remote, origin::EndpointOrigin},
         secrets::Env,
     },
@@ -60,6 +61,7 @@ pub fn generator(provider: &Provider, env: &Env, http: Arc<Http>) -> Result<Remo
 /// What people are told of it when a request fails.
 fn origin(provider: &Provider, env: &Env) -> EndpointOrigin {
     let variable = provider.key_env.as_deref();
+    let page = provider.key_page.clone().or_else(|| http::origin_of(&provider.base_url));
     EndpointOrigin {
         api: format!("the API of {}", provider.name),
         address: Some(format!("providers.{}.baseUrl in your settings", provider.name))
@@ -69,6 +71,7 @@ fn origin(provider: &Provider, env: &Env) -> EndpointOrigin {
             Some(it) => format!("Set another in {it}."),
             None => format!("Name the variable of its key in providers.{}.apiKeyEnv.", provider.name),
         },
+        credential: Some(Credential::new(CredentialOwner::Model, provider.name.as_str(), page)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         errors::auth_required,
         model::access::{self, AccessKind, CredentialOverride},
         server::{
-            reconnect,
+            auth_status, reconnect,
             reply::{Reply, reply_now},
             state::State,
         },
@@ -16,10 +16,10 @@ use crate::{
     },
     base::path::AbsPath,
     wire::{
-        acp::initialize,
+        acp::initialize::{self, LoginCommand},
         jsonrpc::{error, open_requests::Ticket},
     },
-    world::secrets::credentials,
+    world::secrets::{Env, credentials},
 };
 
 /// Takes what the client brings, if sessions can begin with it; what is stored is read again, for a login in a terminal
@@ -36,6 +36,7 @@ pub fn authenticate(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     check_access(state, &given)?;
     state.models.credentials = given;
     reconnect::reconnect_models(state);
+    auth_status::tell_change(state);
     reply_now(&json!({}))
 }
 
@@ -45,9 +46,16 @@ pub fn logout(state: &mut State, _: Ticket, _: Option<&RawValue>) -> Reply {
     state.models.forget_credentials();
     let forgotten = credentials::forget(state.tasks.store.home());
     reconnect::reconnect_models(state);
+    auth_status::tell_change(state);
     let failed = |it| format!("the stored key could not be removed: {it}");
     forgotten.map_err(|it| error::internal(&failed(it), "Remove it yourself, or try again."))?;
     reply_now(&json!({}))
+}
+
+/// What a client starts in a terminal has its own environment: it must find the same home.
+pub fn login_command(env: &Env) -> LoginCommand {
+    let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
+    LoginCommand { command, home: env.get("CASTOR_HOME").map(str::to_owned) }
 }
 
 /// Whether sessions would begin with what the client brought.

@@ -5,14 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Map, Value, json};
 
-use super::{
-    mcp,
-    outbox::OutboxItem,
-    pending_requests::{self, ClientRequest},
-    reconnect,
-    state::State,
-    tasks::Tasks,
-};
+use super::{mcp, outbox::OutboxItem, pending_requests, reconnect, state::State, tasks::Tasks};
 use crate::{
     app::{
         errors::store_error,
@@ -31,6 +24,7 @@ use crate::{
         event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
         log::{ChildLink, Mode, Principal},
+        mcp::McpServerConfig,
         money::Money,
         peer_agent::{PEER_MEMORY, PeerAgent, REPORTED_CALL},
         prompt_stats::PromptStats,
@@ -88,10 +82,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let (cwd, roots) = (resources.cwd.clone(), resources.roots.clone());
     let (mode, grants) = (record.mode, record.grants.clone());
     let is_same_model = model.name() == record.model;
-    let servers = match &delegation.agent.run {
-        AgentRun::Local(it) => it.mcp_servers.clone(),
-        AgentRun::Composite(_) | AgentRun::Peer(_) => Vec::new(),
-    };
+    let servers = own_servers(&delegation.agent.run);
     let (profile, chosen) = (parent.profile.clone(), parent.chosen_options());
     let resources = match is_same_model {
         true => {
@@ -127,6 +118,13 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     mcp::connect_agent(state, &id, &agent, &servers);
     state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
     Ok(())
+}
+
+fn own_servers(run: &AgentRun) -> Vec<McpServerConfig> {
+    match run {
+        AgentRun::Local(it) => it.mcp_servers.clone(),
+        AgentRun::Composite(_) | AgentRun::Peer(_) => Vec::new(),
+    }
 }
 
 /// As those of the session above; what commands leave running ends with the sub-agent.
@@ -251,7 +249,7 @@ pub fn fail(state: &mut State, id: &SessionId, why: &str) {
 }
 
 fn remove(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) -> Option<LiveSession> {
-    pending_requests::withdraw(&mut state.outgoing, |it| it.is_of_session(id), lines);
+    pending_requests::withdraw(&mut state.outgoing, |it| it.forget_session(id), lines);
     if let Some(live) = state.sessions.get_mut(id) {
         live.view.interrupt("The sub-agent has ended.", lines);
     }
@@ -364,11 +362,7 @@ fn children(sessions: &BTreeMap<SessionId, LiveSession>, is_wanted: impl Fn(&&Pa
 
 /// The time of the sessions above stands still while the user is asked on behalf of this one.
 pub fn note_waiting(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
-    let asks = |it: &SessionId| {
-        let is_question =
-            |asked: &ClientRequest| matches!(asked, ClientRequest::Question { session, .. } if session == it);
-        state.outgoing.iter().any(|(_, asked)| is_question(asked))
-    };
+    let asks = |it: &SessionId| state.outgoing.iter().any(|(_, asked)| asked.is_question_of(it));
     let is_told = |it: &&ParentLink| it.session == *id && it.is_told_to_wait;
     let waits = asks(id) || !children(&state.sessions, is_told).is_empty();
     // One that is over, and whose end is still to be said, does not go back to work.

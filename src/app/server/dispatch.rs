@@ -9,14 +9,15 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        auth, event_feed, event_requests, listing,
+        air, auth, auth_status, draft_rewind, event_feed, event_requests, listing,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
-        questions,
+        providers, questions, quota,
         reply::{Reply, answer},
-        requests, rewind,
+        requests, rewind, session_metadata,
         state::State,
         tasks::pending_chores::WaitingRequest,
+        workspace_trust,
     },
     base::ids::PromptId,
     engine::step::Input,
@@ -40,19 +41,35 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("initialize", requests::initialize),
     ("authenticate", auth::authenticate),
     ("logout", auth::logout),
+    ("auth/status", auth_status::status),
+    ("providers/list", providers::list),
+    ("providers/set", providers::set),
+    ("providers/disable", providers::disable),
     ("session/new", requests::new_session),
     ("session/load", requests::load_session),
     ("session/resume", requests::resume_session),
     ("session/fork", requests::fork_session),
-    ("session/list", |state, ticket, params| listing::list(&mut state.tasks, ticket, params)),
+    ("session/list", |state, ticket, params| listing::list(state.client.as_ref(), &mut state.tasks, ticket, params)),
     ("session/close", requests::close_session),
     ("session/delete", requests::delete_session),
+    ("session/set_title", session_metadata::set_title),
+    ("session/archive", session_metadata::archive),
+    ("session/unarchive", |state, _, params| session_metadata::unarchive(&state.tasks.store, &state.sessions, params)),
+    ("session/status", |state, _, params| session_metadata::status(&state.tasks.store, &state.sessions, params)),
+    ("trust/apply", workspace_trust::apply),
+    ("quota/read", quota::read),
     ("session/prompt", requests::prompt),
+    ("session/rewind", draft_rewind::rewind),
+    ("session/edit_prompt", draft_rewind::edit_prompt),
     ("_session/steering", requests::steer),
     ("session/set_mode", requests::set_mode),
     ("session/set_config_option", requests::set_config_option),
     // An alias for clients from before config options.
     ("session/set_model", requests::set_model),
+    ("_session/rename", air::rename),
+    ("_session/archive", air::archive),
+    ("_session/unarchive", air::unarchive),
+    ("_session/async_task/stop", air::stop_task),
     ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
     ("_castor/session/events", |state, _, params| event_requests::events(&state.tasks.store, params)),
     ("_castor/session/subscribe", event_requests::subscribe),
@@ -62,6 +79,7 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),
+    ("_castor/policy/evaluate", requests::evaluate_policy),
 ];
 
 /// What reads which permissions hold for ever: it waits until these are written.
@@ -150,11 +168,13 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
     match state.outgoing.settle(id) {
         // Late, or never asked: both are normal.
         None => (),
-        Some(ClientRequest::Question { session, question, shape }) => {
+        Some(ClientRequest::Question { askers, shape }) => {
             let answer = questions::read_answer(&shape, outcome);
-            // Before what comes of it, which may be the end of a sub-agent.
-            state.outbox.items.push(OutboxItem::QuestionAnswered(session.clone()));
-            state.step(&session, Input::Answered { question, answer });
+            for (session, question) in askers {
+                // Before what comes of it, which may be the end of a sub-agent.
+                state.outbox.items.push(OutboxItem::QuestionAnswered(session.clone()));
+                state.step(&session, Input::Answered { question, answer: answer.clone() });
+            }
         }
         Some(ClientRequest::EditorCall { reply, .. }) => {
             // The tool may have been cancelled meanwhile.

@@ -9,7 +9,10 @@ use crate::{
         path::AbsPath,
     },
     engine::step::Input,
-    wire::jsonrpc::{message::RpcError, open_requests::Ticket},
+    wire::{
+        acp::{air::session_index::IndexQuery, archive_filter::ArchiveFilter},
+        jsonrpc::{message::RpcError, open_requests::Ticket},
+    },
     world::{
         mcp::ServerEvent,
         store::{ListCache, SessionSummary, StoreError},
@@ -86,4 +89,6 @@ pub struct ListParams {
     pub cwd: Option<AbsPath>,
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
     pub after: Option<(u64, SessionId)>,
+    pub archived: ArchiveFilter,
+    pub index: Option<IndexQuery>,
 }

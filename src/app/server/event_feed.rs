@@ -21,7 +21,7 @@ use crate::{
 /// Appends an event for all that want it.
 pub fn tell_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
     let session = id.root();
-    if state.client.as_ref().is_some_and(|it| it.wants_events) {
+    if state.client.as_ref().is_some_and(|it| it.features.events) {
         notification(EVENT, &json!({ "sessionId": session, "event": event }), lines);
     }
     tell_followers(state, &session, event, lines);

@@ -6,9 +6,9 @@ use serde_json::{json, value::RawValue};
 use super::{
     event_feed::known_followers,
     flush,
+    open_session::set_owner,
     pending_requests::RequestOwner,
     reply::{Reply, reply_now},
-    requests::set_owner,
     state::State,
     watching,
 };

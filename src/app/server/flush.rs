@@ -11,12 +11,14 @@ use crate::{
     app::{
         errors::auth_required,
         server::{
-            agents, children,
+            agents, air_reports,
+            auth::login_command,
+            children,
             event::EditorRequest,
             event_feed,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
-            questions, reconnect, reply, rewind_results, session_state,
+            questions, quota, reconnect, renewals, reply, rewind_results, session_state,
             state::State,
             tasks::Tasks,
             trust,
@@ -24,8 +26,9 @@ use crate::{
         session::{confinement, live_session::LiveSession, terminals::TerminalEnd},
     },
     base::{
-        event::{AgentEvent, EventKind, PromptOutcome},
+        event::{AgentEvent, EventKind, PromptOutcome, StopKind},
         fallback::Outage,
+        hook::HookRun,
         ids::{EffectId, PromptId, SessionId},
         log::{Entry, Fact},
         model::Usage,
@@ -33,9 +36,14 @@ use crate::{
         prompt_stats::PromptStats,
         tool::PolicyClass,
     },
-    engine::step::{Act, Effect, Input, UserQuestion},
+    engine::step::{Act, Effect, Input, QuestionTopic, UserQuestion},
     wire::{
-        acp::{meta::PromptAnswerMeta, session, terminals::CREATE},
+        acp::{
+            intercept::{self, InterceptRequest},
+            meta::PromptAnswerMeta,
+            session,
+            terminals::CREATE,
+        },
         jsonrpc::{
             error,
             open_requests::{OutgoingRequests, Ticket},
@@ -212,6 +220,10 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::RewindConversation { to } => rewind_results::replay_log(state, id, to),
         Effect::AnswerRewind { prompt, result } => rewind_results::answer_rewind(state, Ticket(prompt.0), *result),
         Effect::SaveState { user, delta } => state.tasks.save_state(id, effect_id, user, delta),
+        Effect::AnswerPolicy { prompt, result } => {
+            let result = result.as_ref().as_ref().map_err(|why| error::invalid_params(why));
+            reply::answer(state, Ticket(prompt.0), result);
+        }
         Effect::AnswerState { prompt, result } => session_state::answer(state, Ticket(prompt.0), result),
         Effect::ChooseAgent { agent } => {
             agents::choose(state, id, Some(agent));
@@ -230,12 +242,12 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             }
         }
         Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
+        Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
         Effect::AskUser(question) => ask_user(state, id, &question, lines),
         Effect::AnswerElicitation { elicitation, reply } => state.tasks.server_questions.send_reply(elicitation, reply),
         Effect::WithdrawQuestion { question } => {
-            let is_it = |it: &ClientRequest| matches!(it, ClientRequest::Question { session, question: of, .. } if session == id && *of == question);
-            pending_requests::withdraw(&mut state.outgoing, is_it, lines);
+            pending_requests::withdraw(&mut state.outgoing, |it| it.forget_question(id, question), lines);
             children::note_waiting(state, id, lines);
         }
         Effect::Abort { effect } => {
@@ -245,6 +257,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
             state.queue_requests(requests);
         }
+        Effect::TellHook(run) => tell_hook(state, id, *run, lines),
         Effect::HintAgents { content } => children::hint(state, id, &content),
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
         other if is_delegation(state.sessions.get(id), &other) => children::start(state, id, effect_id, other),
@@ -253,6 +266,16 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
                 start(&mut state.tasks, live, effect_id, other);
             }
         }
+    }
+}
+
+/// Nobody waits for it: neither for a command nor for the client's answer.
+fn tell_hook(state: &mut State, id: &SessionId, run: HookRun, lines: &mut Vec<u8>) {
+    if run.hook.is_of_client() {
+        let request = state.outgoing.register(ClientRequest::IgnoredReply);
+        _ = write::request(lines, request, intercept::METHOD, &InterceptRequest::new(id, &run));
+    } else if let Some(live) = state.sessions.get(id) {
+        state.tasks.tell_hook(&live.resources, run);
     }
 }
 
@@ -270,7 +293,14 @@ fn ask_user(state: &mut State, id: &SessionId, question: &UserQuestion, lines: &
     if let Some(call) = question.about.call() {
         live.view.announce(call, lines);
     }
-    let asker = questions::Asker { session: id, agent: live.session.record().principal.agent() };
+    if let QuestionTopic::Credential { credential, .. } = &question.about
+        && let Some(askers) = pending_requests::askers_for(&mut state.outgoing, id, &credential.key())
+    {
+        askers.push((id.clone(), question.id));
+        return children::note_waiting(state, id, lines);
+    }
+    let login = login_command(&state.env);
+    let asker = questions::Asker { session: id, agent: live.session.record().principal.agent(), login: &login };
     match questions::ask(&client, &mut state.outgoing, asker, question, lines) {
         Some(answer) => state.step(id, Input::Answered { question: question.id, answer }),
         None => children::note_waiting(state, id, lines),
@@ -310,17 +340,37 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
     let detail = if let PromptOutcome::Stop(stop) = &outcome { session::stop_detail(*stop) } else { None };
     let stream = state.sessions.get_mut(id).and_then(|it| it.followers.end_prompt(PromptId(ticket.0)));
     let has_stream = stream.is_some();
-    let meta = PromptAnswerMeta::new(stats, wants_stats, detail, stream);
+    let is_returned = matches!(outcome, PromptOutcome::Stop(StopKind::CallsReturned));
+    let live = state.sessions.get(id).filter(|_| is_returned);
+    let pending = live.map(|it| it.session.record().pending_calls()).unwrap_or_default();
+    let meta = PromptAnswerMeta::new(stats, wants_stats, detail, stream, pending);
     if let Some(log) = state.sessions.get(id).and_then(|it| it.log.sync_handle().ok()) {
         state.tasks.queue_sync(log);
     }
+    quota::tell_change(state, id, lines);
+    let now_ms = state.now.unix_ms;
+    let failure = state.sessions.get_mut(id).and_then(|live| {
+        air_reports::report_files(live, (PromptId(ticket.0), &outcome, usage.is_some()), lines);
+        air_reports::failure_record(live, &outcome, now_ms)
+    });
     let error = match &outcome {
         PromptOutcome::Stop(_) | PromptOutcome::Steered(_) | PromptOutcome::Agent(_) => None,
         PromptOutcome::Failed { kind, why } => Some(error::failed(kind, why)),
         PromptOutcome::AuthRequired(why) => Some(auth_required(why)),
     };
     state.tasks.traces.end_request(ticket, error.as_ref().map(ErrorObjectOwned::code));
-    let Some((request, _)) = state.requests.complete(ticket) else { return };
+    let Some((request, _)) = state.requests.complete(ticket) else {
+        // Steering began the turn: nobody is answered with its failure.
+        if let (Some(error), Some(live)) = (&error, state.sessions.get(id)) {
+            live.view.notice(&format!("prompt-{}", ticket.0), error.message(), None, lines);
+        }
+        return;
+    };
+    if let Some(failure) = failure {
+        let mut response = session::prompt_response(StopKind::EndTurn, usage, meta.as_ref());
+        response.meta.get_or_insert_default().extend(failure);
+        return write::result(lines, &request, &response);
+    }
     if let Some(error) = &error {
         // Others read nothing of castor's there.
         let meta = meta.as_ref().filter(|_| wants_stats || has_stream);

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     app::server::{
+        air_reports,
         event::{ListParams, Listing},
         reply::{self, Reply},
         state::State,
@@ -11,7 +12,7 @@ use crate::{
     },
     base::ids::SessionId,
     wire::{
-        acp::session,
+        acp::{archive_filter::ArchiveFilter, initialize::Client, session},
         jsonrpc::{error, open_requests::Ticket},
     },
     world::store::SessionSummary,
@@ -21,13 +22,15 @@ use crate::{
 const PAGE: usize = 100;
 
 /// Answers later, by [`answer`].
-pub fn list(tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (cwd, cursor) = session::read_list(params).map_err(|it| error::invalid_params(&it))?;
+pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let is_index = air_reports::features(client).session_index;
+    let query = session::read_list(params, is_index).map_err(|it| error::invalid_params(&it))?;
+    let session::ListQuery { cwd, cursor, archived, index } = query;
     let after = cursor.map(|it| {
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let wanted = ListParams { cwd, after: after.transpose()? };
+    let wanted = ListParams { cwd, after: after.transpose()?, archived, index };
     tasks.list(ticket, wanted);
     Ok(None)
 }
@@ -45,22 +48,31 @@ pub fn answer(state: &mut State, listing: Listing) {
             return reply::answer::<()>(state, ticket, Err(error::failed("log", &why)));
         }
     };
+    let size = params.index.map_or(PAGE, |it| it.limit);
     // An empty conversation is nothing to come back to, unless it is open here.
     let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
-    let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(PAGE + 1).collect();
-    let has_more = page.len() > PAGE;
-    page.truncate(PAGE);
+    let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(size + 1).collect();
+    let has_more = page.len() > size;
+    page.truncate(size);
     let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
     let listed: Vec<session::ListedSession> = page
         .into_iter()
-        .map(|it| session::ListedSession { session: it.id, cwd: it.cwd, title: it.title, updated_ms: it.updated_ms })
+        .map(|it| session::ListedSession {
+            row: params.index.map(|_| air_reports::index_row(&state.sessions, &state.outgoing, &it)),
+            session: it.id,
+            cwd: it.cwd,
+            title: it.title,
+            updated_ms: it.updated_ms,
+            archived: (params.archived != ArchiveFilter::Unasked).then_some(it.archived),
+        })
         .collect();
     reply::answer(state, ticket, Ok(&session::list_response(&listed, next)));
 }
 
 impl ListParams {
     fn is_next(&self, it: &SessionSummary) -> bool {
-        self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
+        self.archived.shows(it.archived)
+            && self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
     }
 }
 

@@ -2,7 +2,8 @@
 //! the simulator can turn it.
 
 use super::{
-    dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State, sweep, watching,
+    air_reports, dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State,
+    sweep, watching,
 };
 use crate::{
     app::session::terminals::TerminalEnd,
@@ -101,7 +102,12 @@ impl Machine {
             }
             Event::StdoutClosed | Event::Terminate => return true,
             Event::Written(n) => self.mark_sent(n),
-            Event::Engine { session, input } => handle_answer(state, &session, input),
+            Event::Engine { session, input } => {
+                if let (Input::BackgroundExited(pid), Some(live)) = (&input, state.sessions.get_mut(&session)) {
+                    air_reports::end_task(live, &mut state.outbox, *pid);
+                }
+                handle_answer(state, &session, input)
+            }
             Event::Mcp { server, event } => mcp::handle_event(state, server, event),
             Event::Editor(request) => state.outbox.items.push(OutboxItem::Editor(request)),
             Event::ChoreDone => state.tasks.chores.finish_chore(),
@@ -155,7 +161,7 @@ impl Machine {
         // What sub-agents hold is held for the sessions above.
         for live in self.state.sessions.values_mut().filter(|it| it.parent.is_none()) {
             for run in live.session.session_end_hooks("exit") {
-                self.state.tasks.run_session_end_hook(&live.resources, run);
+                self.state.tasks.tell_hook(&live.resources, run);
             }
             self.state.tasks.release_checkpoints(live.resources.files.checkpoints.clone(), None);
         }

@@ -7,10 +7,14 @@ use crate::{
     app::session::{
         build_session::agent_server_request,
         live_session::LiveSession,
-        mcp_servers::{McpTool, ServerOwner, ServerRequest, Stage},
+        mcp_servers::{FreshServer, McpTool, ServerOwner, ServerRequest, Stage},
         place::load_ground,
     },
-    base::{elicitation::ElicitationSupport, ids::SessionId, mcp::McpServerConfig},
+    base::{
+        elicitation::ElicitationSupport,
+        ids::SessionId,
+        mcp::{McpLink, McpServerConfig},
+    },
     engine::{
         step::{ForeignTool, Input, McpTools},
         turn::session_agent::find_session_agent,
@@ -43,7 +47,7 @@ pub fn connect_session_agent(state: &mut State, session: &SessionId) {
 /// Connects the run of an agent with the agent's own servers. They stay for its next runs in the session.
 pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, servers: &[McpServerConfig]) {
     let Some(live) = state.sessions.get(session) else { return };
-    if servers.is_empty() {
+    if servers.is_empty() || live.session.spec().toolbox.host().runs_all() {
         return;
     }
     let (_, settings) = load_ground(&state.options, &state.env, &live.resources.children.hooks.project);
@@ -55,6 +59,10 @@ pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, server
 
 fn start_servers(state: &mut State, owner: &ServerOwner, request: ServerRequest) {
     let fresh = state.tasks.mcp.set_servers(owner, request, state.now.unix_ms);
+    start_fresh(state, fresh);
+}
+
+fn start_fresh(state: &mut State, fresh: Vec<FreshServer>) {
     let client = state.client.as_ref().filter(|it| !it.headless);
     // As it is from now on for all who share the server.
     let shows =
@@ -63,6 +71,16 @@ fn start_servers(state: &mut State, owner: &ServerOwner, request: ServerRequest)
     for (id, launch, stop) in fresh {
         state.tasks.start_server(id, launch, handles.clone(), stop);
     }
+}
+
+/// Connects anew with a server of the session that could not be reached.
+pub fn restart(state: &mut State, session: &SessionId, name: &str, link: McpLink) {
+    let Some(live) = state.sessions.get(session) else { return };
+    for owner in owners(session, live) {
+        let fresh = state.tasks.mcp.restart(&owner, name, &link, state.now.unix_ms);
+        start_fresh(state, fresh.into_iter().collect());
+    }
+    refresh_session(state, session);
 }
 
 /// A server has something to say.
@@ -103,6 +121,10 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
             state.tasks.server_questions.forget_server(server);
             update_server(state, server, Stage::Lost(why));
         }
+        ServerEvent::Unauthorized(why) => {
+            state.tasks.server_questions.forget_server(server);
+            update_server(state, server, Stage::Unauthorized(why));
+        }
     }
 }
 
@@ -120,7 +142,7 @@ fn refresh_owner(state: &mut State, owner: &ServerOwner) {
 }
 
 /// The owners of the servers whose tools a session has, the strongest first.
-fn owners(id: &SessionId, live: &LiveSession) -> Vec<ServerOwner> {
+pub fn owners(id: &SessionId, live: &LiveSession) -> Vec<ServerOwner> {
     let record = live.session.record();
     let acting = record.principal.agent();
     let own = |it: &str| ServerOwner::agent(id, it);

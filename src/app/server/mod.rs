@@ -1,28 +1,38 @@
 //! `castor acp`: the loop, the table of methods with its handlers, all state, and the tasks on threads.
 
 mod agents;
+mod air;
+mod air_reports;
 mod auth;
+mod auth_status;
 mod children;
 mod dispatch;
+mod draft_rewind;
 mod event;
 mod event_feed;
 pub mod event_loop;
 mod event_requests;
 mod flush;
+mod host_tools;
 mod listing;
 pub mod machine;
 mod mcp;
 mod offered_commands;
+mod open_session;
 
 mod outbox;
 mod pending_requests;
+mod providers;
 mod questions;
+mod quota;
 mod reconnect;
+mod renewals;
 mod reply;
 mod requests;
 mod rewind;
 mod rewind_results;
 pub mod serve;
+mod session_metadata;
 mod session_state;
 pub mod sessions;
 mod state;
@@ -34,3 +44,9 @@ mod timers;
 mod traces;
 mod trust;
 mod watching;
+mod workspace_trust;
+
+/// Every method that a client may call.
+pub fn method_names() -> impl Iterator<Item = &'static str> {
+    dispatch::METHODS.iter().map(|it| it.0)
+}

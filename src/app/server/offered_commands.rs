@@ -1,7 +1,7 @@
 //! Available slash commands: tells the client about them after a session starts, and when they change.
 
 use super::outbox::Outbox;
-use crate::{app::session::live_session::LiveSession, wire::acp::updates};
+use crate::{app::session::live_session::LiveSession, wire::acp::offered_commands};
 
 /// Goes out after the response at hand: clients drop updates of sessions that they do not know yet.
 pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {
@@ -20,6 +20,6 @@ pub fn update(live: &mut LiveSession, outbox: &mut Outbox) {
 
 fn tell(live: &mut LiveSession, lines: &mut Vec<u8>) {
     let all = live.session.commands();
-    updates::commands(&live.resources.session, all.map(|it| (it.name, it.description, it.hint)), lines);
+    offered_commands::commands(&live.resources.session, all.map(|it| (it.name, it.description, it.hint)), lines);
     live.commands = Some(live.session.commands().map(|it| it.name).collect());
 }

@@ -4,7 +4,7 @@ use crate::{
     app::server::event::EditorRequest,
     base::ids::SessionId,
     engine::step::{Act, StepOutput},
-    wire::jsonrpc::message::RequestId,
+    wire::{acp::auth_status::AuthStatus, jsonrpc::message::RequestId},
 };
 
 /// In order.
@@ -13,6 +13,8 @@ pub struct Outbox {
     pub items: Vec<OutboxItem>,
     /// What follows the answer to the request at hand.
     pub after_answer: Vec<u8>,
+    /// As the client was told last; `None`: it never asked.
+    pub told_auth_status: Option<AuthStatus>,
 }
 
 impl Outbox {

@@ -30,8 +30,8 @@ pub enum RequestOwner {
 
 /// What an open request to the client is about.
 pub enum ClientRequest {
-    /// The engine waits for the user.
-    Question { session: SessionId, question: QuestionId, shape: QuestionForm },
+    /// The engine waits for the user. One session asks, but for a credential that several wait for.
+    Question { askers: Vec<(SessionId, QuestionId)>, shape: QuestionForm },
     /// A task waits, until its effect is over.
     EditorCall { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
     /// terminal/create: also when nobody waits any more, the terminal has to be given back.
@@ -46,18 +46,54 @@ impl ClientRequest {
         matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
     }
 
-    /// Whether somebody in that session waits for the answer.
-    pub fn is_of_session(&self, id: &SessionId) -> bool {
+    /// Whether this session has the question before its user.
+    pub fn is_question_of(&self, id: &SessionId) -> bool {
+        matches!(self, Self::Question { askers, .. } if askers.iter().any(|it| it.0 == *id))
+    }
+
+    /// The session waits no more for its answer; whether nobody does.
+    pub fn forget_session(&mut self, id: &SessionId) -> bool {
         match self {
-            Self::Question { session, .. } | Self::EditorCall { session, .. } => session == id,
+            Self::Question { askers, .. } => forget_asker(askers, |it| it.0 == *id),
+            Self::EditorCall { session, .. } => session == id,
             Self::Terminal { .. } | Self::IgnoredReply => false,
+        }
+    }
+
+    /// The same for one question.
+    pub fn forget_question(&mut self, id: &SessionId, question: QuestionId) -> bool {
+        match self {
+            Self::Question { askers, .. } => forget_asker(askers, |it| it.0 == *id && it.1 == question),
+            Self::EditorCall { .. } | Self::Terminal { .. } | Self::IgnoredReply => false,
         }
     }
 }
 
+fn forget_asker(askers: &mut Vec<(SessionId, QuestionId)>, is_it: impl Fn(&(SessionId, QuestionId)) -> bool) -> bool {
+    askers.retain(|it| !is_it(it));
+    askers.is_empty()
+}
+
+/// Those who ask the user of this session's tree for the same credential already.
+pub fn askers_for<'a>(
+    open: &'a mut OutgoingRequests<ClientRequest>,
+    id: &SessionId,
+    credential: &str,
+) -> Option<&'a mut Vec<(SessionId, QuestionId)>> {
+    let mut all = open.iter_mut().filter_map(|(_, it)| match it {
+        ClientRequest::Question { askers, shape } if shape.credential() == Some(credential) => Some(askers),
+        _ => None,
+    });
+    all.find(|it| it.iter().any(|(of, _)| of.root() == id.root()))
+}
+
 /// Nobody waits for these any more: the client may take the question off the screen.
-pub fn withdraw(open: &mut OutgoingRequests<ClientRequest>, is_it: impl Fn(&ClientRequest) -> bool, out: &mut Vec<u8>) {
-    let ids: Vec<i64> = open.iter().filter(|(_, it)| is_it(it)).map(|(id, _)| id).collect();
+pub fn withdraw(
+    open: &mut OutgoingRequests<ClientRequest>,
+    mut is_over: impl FnMut(&mut ClientRequest) -> bool,
+    out: &mut Vec<u8>,
+) {
+    let ids: Vec<i64> = open.iter_mut().filter_map(|(id, it)| is_over(it).then_some(id)).collect();
     for id in ids {
         open.cancel(id);
         updates::notification("$/cancel_request", &json!({ "requestId": id }), out);
@@ -73,5 +109,23 @@ pub enum QuestionForm {
     Options(Arc<Form>),
     /// One choice of castor's own question, shown as options.
     Choice(Arc<Form>),
-    Link,
+    /// A page to visit; the key of the credential that is renewed there.
+    Page {
+        credential: Option<String>,
+    },
+    /// A command for a terminal, which renews a credential.
+    Login {
+        credential: String,
+    },
+}
+
+impl QuestionForm {
+    /// The key of the credential that it is about.
+    pub fn credential(&self) -> Option<&str> {
+        match self {
+            Self::Page { credential } => credential.as_deref(),
+            Self::Login { credential } => Some(credential),
+            Self::Confirmation | Self::Form(_) | Self::Options(_) | Self::Choice(_) => None,
+        }
+    }
 }

@@ -8,8 +8,9 @@ use crate::{
     engine::step::{Confirmation, QuestionTopic, UserQuestion},
     wire::{
         acp::{
+            credentials::{self, CredentialQuestion},
             elicitation::{self, Scope},
-            initialize::Client,
+            initialize::{Client, LoginCommand},
             permission, permission_forms,
         },
         jsonrpc::{message::RpcError, open_requests::OutgoingRequests, write},
@@ -28,6 +29,8 @@ pub struct Asker<'a> {
     pub session: &'a SessionId,
     /// Of a sub-agent: its name.
     pub agent: Option<&'a str>,
+    /// What stores a key in a terminal.
+    pub login: &'a LoginCommand,
 }
 
 /// Names the sub-agent that asks in the question.
@@ -54,12 +57,12 @@ pub fn ask(
     lines: &mut Vec<u8>,
 ) -> Option<Answer> {
     let shown_in = if client.features.subagents { asker.session.clone() } else { asker.session.root() };
-    match project(client, &shown_in, &question.about) {
+    match project(client, (&shown_in, asker.login), &question.about) {
         Ok(Projection { shape, method, mut params }) => {
             if let Some(agent) = asker.agent {
                 name_agent(&mut params, agent, !client.features.subagents);
             }
-            let asked = ClientRequest::Question { session: asker.session.clone(), question: question.id, shape };
+            let asked = ClientRequest::Question { askers: vec![(asker.session.clone(), question.id)], shape };
             let id = outgoing.register(asked);
             _ = write::request(lines, id, method, &params);
             None
@@ -76,13 +79,18 @@ pub fn read_answer(shape: &QuestionForm, outcome: Result<Box<RawValue>, RpcError
         (Ok(it), QuestionForm::Form(form)) => elicitation::form_answer(form, &it),
         (Ok(it), QuestionForm::Options(form)) => elicitation::option_answer(form, &it),
         (Ok(it), QuestionForm::Choice(form)) => permission_forms::answer(form, &it),
-        (Ok(it), QuestionForm::Link) => elicitation::link_answer(&it),
+        (Ok(it), QuestionForm::Page { .. }) => elicitation::link_answer(&it),
+        (Ok(it), QuestionForm::Login { .. }) => credentials::login_answer(&it),
     }
 }
 
 /// # Errors
 /// The answer, where nothing can be shown.
-fn project(client: &Client, session: &SessionId, about: &QuestionTopic) -> Result<Projection, Answer> {
+fn project(
+    client: &Client,
+    (session, login): (&SessionId, &LoginCommand),
+    about: &QuestionTopic,
+) -> Result<Projection, Answer> {
     match about {
         QuestionTopic::Confirmation(asked) => confirmation(session, asked),
         QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } if client.shows_forms => {
@@ -106,11 +114,31 @@ fn project(client: &Client, session: &SessionId, about: &QuestionTopic) -> Resul
         QuestionTopic::Link { call, message, url, elicitation } if client.opens_links => {
             let scope = Scope::Session { session, call: call.as_ref() };
             let params = elicitation::link(scope, message, url, elicitation).ok_or(Answer::Unable)?;
-            Ok(Projection { shape: QuestionForm::Link, method: elicitation::CREATE, params })
+            Ok(Projection { shape: QuestionForm::Page { credential: None }, method: elicitation::CREATE, params })
+        }
+        QuestionTopic::Credential { call, credential, message } => {
+            let asked = CredentialQuestion { session, call, credential, message };
+            ask_for_credential(client, asked, login)
         }
         // What needs a page must not be asked for in any other way.
         QuestionTopic::Link { .. } => Err(Answer::Unable),
     }
+}
+
+/// A page where there is an address and the client opens it; else the command, where the client starts those.
+fn ask_for_credential(
+    client: &Client,
+    asked: CredentialQuestion<'_>,
+    login: &LoginCommand,
+) -> Result<Projection, Answer> {
+    let credential = asked.credential.key();
+    let page = if client.opens_links { credentials::page(asked, client, login) } else { None };
+    if let Some(params) = page {
+        let shape = QuestionForm::Page { credential: Some(credential) };
+        return Ok(Projection { shape, method: elicitation::CREATE, params });
+    }
+    let params = credentials::login(asked, client, login).ok_or(Answer::Unable)?;
+    Ok(Projection { shape: QuestionForm::Login { credential }, method: PERMISSION, params })
 }
 
 const PERMISSION: &str = "session/request_permission";

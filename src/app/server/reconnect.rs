@@ -6,7 +6,7 @@ use crate::{
     app::{
         model::{model_factory::ModelContext, reachability},
         server::state::State,
-        session::{place::load_ground, session_resources::SessionResources},
+        session::{live_session::LiveSession, place::load_ground, session_resources::SessionResources},
     },
     base::ids::SessionId,
     engine::step::Input,
@@ -22,7 +22,9 @@ pub fn reconnect_models(state: &mut State) {
 
 /// Looks again how a session's model is reached. Without access each of its requests fails, with what is missing.
 pub fn reconnect_model(state: &mut State, id: &SessionId) {
-    let Some(live) = state.sessions.get(id) else { return };
+    let is_of_peer = |it: &&LiveSession| it.session.spec().toolbox.task.as_ref().is_some_and(|task| task.is_of_peer());
+    // Another program or server answers there, whatever models are reached with.
+    let Some(live) = state.sessions.get(id).filter(|it| !is_of_peer(it)) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.children.hooks.project);
     let model = live.session.record().model.clone();
     let context = ModelContext { options: &state.options, env: &ground.env, settings: &settings };

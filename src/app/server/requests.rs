@@ -1,20 +1,23 @@
 //! Request handlers: one function for each ACP method.
 
-use std::collections::BTreeMap;
-
 use jsonrpsee::types::ErrorObjectOwned;
+use serde::Serialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
     app::{
         errors::store_error,
         server::{
-            agents, children, event_feed, flush, offered_commands,
+            agents,
+            auth::login_command,
+            children, event_feed, flush, host_tools, offered_commands,
+            open_session::{check_message, check_open, set_owner},
             outbox::OutboxItem,
             pending_requests::RequestOwner,
             reply::{self, Reply, reply_now},
             session_state, sessions,
             state::State,
+            workspace_trust::reply_opened,
         },
         session::{
             agents::folder_agents, event_log::children_of, live_session::LiveSession, modes, place::load_ground,
@@ -22,10 +25,12 @@ use crate::{
     },
     base::{
         agent::AgentList,
-        content::{Part, PromptContent},
+        content::PromptContent,
         ids::{PromptId, SessionId},
         log::Mode,
+        policy_answer::PolicyOrder,
         prompt_options::PromptOptions,
+        state::StateOrder,
     },
     engine::{
         step::{self, Input},
@@ -36,25 +41,20 @@ use crate::{
             agents::{AgentsPlace, read_place},
             initialize,
             options::{self, SetOptionParams},
+            policy::{PolicyParams, read_evaluate},
             prompt_options::{PromptOptionsParams, read_update},
-            session,
+            session::{self, PromptParams, SteerParams},
             state::{StateParams, read_state},
             updates::SessionView,
         },
-        jsonrpc::{
-            error,
-            open_requests::{IncomingRequests, Ticket},
-        },
+        jsonrpc::{error, open_requests::Ticket},
     },
     world::{disk, store::StoreError},
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
-    // What the client starts in a terminal has its own environment: it must find the same home.
-    let command = std::env::current_exe().map_or("castor".to_owned(), |it| it.display().to_string());
-    let login = initialize::LoginCommand { command, home: state.env.get("CASTOR_HOME").map(str::to_owned) };
-    let response = initialize::response(&client, &login);
+    let response = initialize::response(&client, &login_command(&state.env));
     state.tasks.store.set_client(&client.name);
     state.client = Some(client);
     state.tasks.prepare_sessions();
@@ -66,7 +66,8 @@ pub fn new_session(state: &mut State, ticket: Ticket, params: Option<&RawValue>)
     let id = sessions::create(state, &place)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
     let live = offer_commands(state, &id)?;
-    reply_now(&session::new_response(&id, &live.profile.offer, &live.chosen_options()))
+    let response = session::new_response(&id, &live.profile.offer, &live.chosen_options());
+    reply_opened(state, &id, &response)
 }
 
 /// Replays the conversation, then answers: both leave in this order.
@@ -75,34 +76,32 @@ pub fn load_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
     let entries = sessions::load(state, &id, &place)?;
     let children = children_of(&state.tasks.store, &id);
     let live = offer_commands(state, &id)?;
-    let response = reply_now(&session::load_response(&live.profile.offer, &live.chosen_options()));
+    let response = session::load_response(&live.profile.offer, &live.chosen_options());
     let mut lines = Vec::new();
     let mut view = SessionView::new(id.clone(), live.profile.clone(), live.chosen_options());
     view.replay(&entries, &children, &mut lines);
     let (last, cost) = live.context_usage();
     view.show_context_usage(last, cost, &mut lines);
     state.outbox.items.push(OutboxItem::Lines(lines));
-    response
+    reply_opened(state, &id, &response)
 }
 
 /// As load, for a client that remembers the conversation: nothing of it is said again but how full the context is.
 pub fn resume_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (id, place) = session::read_resume(params).map_err(|it| error::invalid_params(&it))?;
     sessions::load(state, &id, &place)?;
-    answer_resumed(state, &id, |live| reply_now(&session::resume_response(&live.profile.offer, &live.chosen_options())))
+    answer_resumed(state, &id, |live| session::resume_response(&live.profile.offer, &live.chosen_options()))
 }
 
 /// A copy of a session up to a message of it, live at once.
 pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let fork = session::read_fork(params).map_err(|it| error::invalid_params(&it))?;
     let id = sessions::fork(state, &fork)?;
-    answer_resumed(state, &id, |live| {
-        reply_now(&session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
-    })
+    answer_resumed(state, &id, |live| session::fork_response(&id, &live.profile.offer, &live.chosen_options()))
 }
 
 /// The answer, and after it what can be typed and how full the context is.
-fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&LiveSession) -> Reply) -> Reply {
+fn answer_resumed<T: Serialize>(state: &mut State, id: &SessionId, response: impl FnOnce(&LiveSession) -> T) -> Reply {
     let live = offer_commands(state, id)?;
     let response = response(live);
     let mut lines = Vec::new();
@@ -110,7 +109,7 @@ fn answer_resumed(state: &mut State, id: &SessionId, response: impl FnOnce(&Live
     SessionView::new(id.clone(), live.profile.clone(), live.chosen_options())
         .show_context_usage(last, cost, &mut lines);
     state.outbox.after_answer.extend(lines);
-    response
+    reply_opened(state, id, &response)
 }
 
 /// Ends what runs as session/cancel does, then lets the session go.
@@ -138,13 +137,13 @@ pub fn delete_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -
 }
 
 /// The turn so far ends here, so that what comes next, in the same bytes perhaps, finds the session gone.
-fn end_session(state: &mut State, id: &SessionId) {
+pub fn end_session(state: &mut State, id: &SessionId) {
     state.step(id, Input::Cancel);
     flush::flush_early(state);
     children::cancel_all(state, id);
     flush::flush_early(state);
     if let Some(LiveSession { session, resources, .. }) = state.sessions.get_mut(id) {
-        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.run_session_end_hook(resources, run));
+        session.session_end_hooks("other").into_iter().for_each(|run| state.tasks.tell_hook(resources, run));
     }
     state.tasks.abort_session(id, state.now.unix_ms);
     state.tasks.mcp.release(id);
@@ -160,9 +159,19 @@ fn end_session(state: &mut State, id: &SessionId) {
 }
 
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, mut content, options) = read_message(&state.sessions, params)?;
-    content.options = prompt_options(state, &id, options)?;
+    let read = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
+    let PromptParams { session: id, mut content, options, file_report } = read;
+    check_message(&state.sessions, &id, &content)?;
+    content.options = Box::new(prompt_options(state, &id, options)?);
+    let live = live_session(state, &id)?;
+    if content.results.is_empty() {
+        content.results = host_tools::given_up_calls(state.client.as_ref(), &live.session);
+    }
+    check_results(live, &content)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
+    if let Some(live) = state.sessions.get_mut(&id) {
+        live.keep_report_request(PromptId(ticket.0), file_report);
+    }
     session_state::refresh(state, &id);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
@@ -181,29 +190,30 @@ fn prompt_options(
     let options = options.options((&live.profile.offer, &live.chosen_options()), limits, has_tool);
     let options = options.map_err(|it| error::invalid_params(&it))?;
     options.mode.map(|it| check_mode(state, id, it)).transpose()?;
+    host_tools::check_capability(state.client.as_ref(), &options.host)?;
+    host_tools::check_names(&spec.toolbox, &options.host)?;
     Ok(options)
 }
 
-/// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot.
-pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
-    let (id, content, _) = read_message(&state.sessions, params)?;
-    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
-    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts });
-    Ok(None)
+/// What waits in the queue is looked at when its turn comes.
+fn check_results(live: &LiveSession, content: &PromptContent) -> Result<(), ErrorObjectOwned> {
+    if live.session.is_busy() && content.results.is_empty() {
+        return Ok(());
+    }
+    let checked = live.session.record().check_results(&content.results);
+    checked.map_err(|it| error::invalid_params(&format!("_meta.castor: {it}")))
 }
 
-/// The content of a prompt. An empty prompt is refused: no model is paid to answer it.
-fn read_message(
-    open: &BTreeMap<SessionId, LiveSession>,
-    params: Option<&RawValue>,
-) -> Result<(SessionId, PromptContent, PromptOptionsParams), ErrorObjectOwned> {
-    let (id, content, options) = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
-    check_open(open, &id)?;
-    let is_blank = |it: &Part| matches!(it, Part::Text { text, .. } if text.trim().is_empty());
-    if content.parts.iter().all(is_blank) {
-        return Err(error::invalid_params("prompt is empty; say something"));
-    }
-    Ok((id, content, options))
+/// `_session/steering {sessionId, prompt}`: words for the running turn. Answered when the model has them, or cannot; or
+/// when they begin a turn.
+pub fn steer(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let it = session::read_steer(params).map_err(|it| error::invalid_params(&it))?;
+    let SteerParams { session: id, content, starts_turn } = it;
+    check_message(&state.sessions, &id, &content)?;
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));
+    session_state::refresh(state, &id);
+    state.step(&id, Input::Steer { prompt: PromptId(ticket.0), content: content.parts, starts_turn });
+    Ok(None)
 }
 
 /// `_castor/session/state {sessionId, get?, set?}`: the values, after they were changed.
@@ -212,8 +222,20 @@ pub fn state(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Re
     check_open(&state.sessions, &session)?;
     // Answered with the prompts, should the session end before.
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(session.clone()));
-    let order = step::StateOrder { prompt: PromptId(ticket.0), get, set };
+    let order = StateOrder { prompt: PromptId(ticket.0), get, set };
     state.step(&session, Input::State(Box::new(order)));
+    Ok(None)
+}
+
+/// `_castor/policy/evaluate {sessionId, tool, args?, mode?, principal?}`: what policy says of a call.
+pub fn evaluate_policy(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
+    let it = read_evaluate(params).map_err(|it| error::invalid_params(&it))?;
+    check_open(&state.sessions, &it.session)?;
+    // Answered with the prompts, should the session end before.
+    set_owner(&mut state.requests, ticket, RequestOwner::Prompt(it.session.clone()));
+    let PolicyParams { session, tool, args, mode, principal } = it;
+    let order = PolicyOrder { prompt: PromptId(ticket.0), tool, args, mode, principal };
+    state.step(&session, Input::EvaluatePolicy(Box::new(order)));
     Ok(None)
 }
 
@@ -295,12 +317,6 @@ pub fn update(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     reply_now(&options::response(&live.profile.offer, &live.chosen_options()))
 }
 
-pub fn set_owner(requests: &mut IncomingRequests<RequestOwner>, ticket: Ticket, what: RequestOwner) {
-    if let Some(about) = requests.get_mut(ticket) {
-        *about = what;
-    }
-}
-
 /// The client is told what can be typed, behind the answer.
 fn offer_commands<'a>(state: &'a mut State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
     let live = state.sessions.get_mut(id).ok_or_else(|| error::session_not_found(id.as_str()))?;
@@ -338,12 +354,6 @@ pub fn cancel(state: &mut State, params: Option<&RawValue>) {
         }
         state.step(&id, Input::Cancel);
     }
-}
-
-/// # Errors
-/// For the client: the session is not open here.
-pub fn check_open(open: &BTreeMap<SessionId, LiveSession>, id: &SessionId) -> Result<(), ErrorObjectOwned> {
-    if open.contains_key(id) && !id.is_child() { Ok(()) } else { Err(error::session_not_found(id.as_str())) }
 }
 
 /// Whether a mode may be set in a session now.

@@ -6,10 +6,9 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
 
 use super::{
-    flush,
+    flush, open_session,
     pending_requests::RequestOwner,
     reply::{Reply, reply_now},
-    requests,
     state::State,
 };
 use crate::{
@@ -31,17 +30,17 @@ use crate::{
 
 pub fn rewind(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let order = read_rewind(params).map_err(|it| error::invalid_params(&it))?;
-    requests::check_open(&state.sessions, &order.session)?;
+    open_session::check_open(&state.sessions, &order.session)?;
     check_idle(state.sessions.get(&order.session))?;
     match (order.what, &order.target) {
         (Rewinds::Conversation, TargetParams::Message(to)) => {
-            requests::set_owner(&mut state.requests, ticket, RequestOwner::Setter(order.session.clone()));
+            open_session::set_owner(&mut state.requests, ticket, RequestOwner::Setter(order.session.clone()));
             rewind_conversation(state, &order.session, to)?;
             reply_now(&Outcome::default())
         }
         _ => {
             // Answered with the prompts, should the session be made anew.
-            requests::set_owner(&mut state.requests, ticket, RequestOwner::Prompt(order.session.clone()));
+            open_session::set_owner(&mut state.requests, ticket, RequestOwner::Prompt(order.session.clone()));
             let RewindParams { session, target, what, on_conflict, paths } = order;
             let to = match target {
                 TargetParams::Message(it) => RewindTarget::Message(it),

@@ -8,7 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, mcp, reconnect, session_state, state::State, trust, watching},
+        server::{agents, flush, host_tools, mcp, reconnect, session_state, state::State, trust, watching},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -20,6 +20,7 @@ use crate::{
         },
     },
     base::{
+        client_given::ClientGiven,
         clock::Now,
         ids::{MessageId, SessionId},
         log::{Entry, Principal},
@@ -53,6 +54,7 @@ use crate::{
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorObjectOwned> {
     let NewParams { folders, agent, state: first, user } = params;
+    host_tools::check_capability(state.client.as_ref(), &folders.host)?;
     let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let agent = agent.as_ref().map(|it| agents::first_agent(&place, it)).transpose()?;
     let own_model = agent.as_ref().and_then(|it| it.model.clone());
@@ -66,6 +68,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     if let Some(it) = trouble {
         return Err(it);
     }
+    host_tools::check_names(&spec.toolbox, &folders.host)?;
     let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
@@ -84,6 +87,9 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let mut out = StepOutput::default();
     let mut session = Session::create(origin, spec, now, &mut out);
     session.begin_state(outside, first.clone(), now, &mut out);
+    if let Some(it) = &folders.system_prompt {
+        session.take_given(&ClientGiven::Prompt(it.clone()), now, &mut out);
+    }
     if let Some(it) = agent {
         session.become_agent(it.name, now, &mut out);
     }
@@ -114,6 +120,7 @@ pub fn new_id(now: Now) -> SessionId {
 /// For the client: a folder or a session that is not there, that another process has open, or that is busy here; a
 /// script that cannot be read.
 pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Result<Vec<Entry>, ErrorObjectOwned> {
+    host_tools::check_capability(state.client.as_ref(), &folders.host)?;
     let is_live = state.sessions.contains_key(id);
     if state.sessions.get(id).is_some_and(|it| it.session.is_busy()) {
         return Err(error::busy("the session is busy with a prompt", "Cancel it first, or wait for its end."));
@@ -142,6 +149,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         None => resumed_model(&record, &state.options, &place.settings),
     };
     let SessionParts { spec, resources, trouble } = build_session(state.host(id), id, &place, &model);
+    host_tools::check_names(&spec.toolbox, &folders.host)?;
     // Files that castor was started with are an order.
     if let Some(it) = trouble.filter(|_| state.options.script.is_some() || state.options.record.is_some()) {
         return Err(it);
@@ -159,8 +167,9 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         }
         None => replace_session(state, record, spec, resources),
     }
-    if let Some(it) = leftovers {
-        state.step(id, Input::Notice(it));
+    leftovers.into_iter().for_each(|it| state.step(id, Input::Notice(it)));
+    if let Some(it) = &folders.system_prompt {
+        state.step(id, Input::Given(ClientGiven::Prompt(it.clone())));
     }
     session_state::refresh(state, id);
     reconnect::send_outages(state, id);
@@ -188,7 +197,7 @@ pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorOb
         return Err(error::invalid_params(&format!("{why}; send that, or begin another session with session/new")));
     }
     let now = state.now();
-    let fork = Fork { session: new_id(now), until: until.clone(), now_ms: now.unix_ms };
+    let fork = Fork { session: new_id(now), until: until.as_ref().map(|it| it.0.clone()), now_ms: now.unix_ms };
     let id = fork.session.clone();
     let log = fork.copy_log(&entries).ok_or_else(|| no_message(until.as_ref()))?;
     state.tasks.store.create_with(&id, &log).map_err(|it| store_error(&id, &it))?;
@@ -196,9 +205,9 @@ pub fn fork(state: &mut State, params: &ForkParams) -> Result<SessionId, ErrorOb
     Ok(id)
 }
 
-fn no_message(id: Option<&MessageId>) -> ErrorObjectOwned {
-    let id = id.map(|it| text::head(it.as_str(), 200)).unwrap_or_default();
-    let why = format!("_meta.castor.fork.messageId: the session has no message {id:?}");
+fn no_message(until: Option<&(MessageId, &str)>) -> ErrorObjectOwned {
+    let (id, param) = until.map(|(id, param)| (text::head(id.as_str(), 200), *param)).unwrap_or_default();
+    let why = format!("{param}: the session has no message {id:?}");
     error::invalid_params(&format!("{why}; session/load shows those there are"))
 }
 
@@ -215,11 +224,12 @@ fn replace_session(state: &mut State, record: Record, spec: Arc<Spec>, resources
     live.session.replace_record(record);
     live.session.replace_spec(spec);
     // Its commands are told with the answer.
-    let LiveSession { session, log, followers, .. } = live;
+    let LiveSession { session, log, followers, view, .. } = live;
     let id = resources.session.clone();
     insert_session(state, session, log, resources);
     if let Some(live) = state.sessions.get_mut(&id) {
         live.followers = followers;
+        live.view.adopt_tasks(view);
     }
 }
 

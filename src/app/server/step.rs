@@ -92,7 +92,7 @@ impl State {
     /// Calls and questions that the client knows of. The log has no end of them, and a load would show them as ended.
     fn interrupt_view(&mut self, id: &SessionId, why: &str) {
         let mut lines = Vec::new();
-        pending_requests::withdraw(&mut self.outgoing, |it| it.is_of_session(id), &mut lines);
+        pending_requests::withdraw(&mut self.outgoing, |it| it.forget_session(id), &mut lines);
         if let Some(live) = self.sessions.get_mut(id) {
             live.view.interrupt(why, &mut lines);
         }

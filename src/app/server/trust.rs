@@ -1,5 +1,7 @@
 //! Trust in a session's folder: raises the question when the session begins, and applies the answer.
 
+use std::sync::Arc;
+
 use crate::{
     app::{
         model::{catalog::Catalog, chosen_model},
@@ -31,25 +33,44 @@ pub fn ask_trust(state: &mut State, id: &SessionId, pending: PendingTrust) {
     if let Some(live) = state.sessions.get_mut(id) {
         live.pending_trust = Some(Box::new(pending));
     }
-    state.step(id, Input::TrustPrompt(prompt));
+    // Such a client knows it by the answer that opens the session, and asks by itself.
+    if !state.client.as_ref().is_some_and(|it| it.features.drafts.workspace_trust) {
+        state.step(id, Input::TrustPrompt(prompt));
+    }
+}
+
+/// For how long a decision holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrustExtent {
+    Saved,
+    /// Nothing is written down.
+    Session,
 }
 
 /// The user said it, and the log has it.
 pub fn apply_answer(state: &mut State, id: &SessionId, effect: EffectId, choice: TrustChoice) {
     let result = match state.sessions.get_mut(id).and_then(|it| it.pending_trust.take()) {
-        Some(pending) => apply_choice(state, id, *pending, choice),
+        Some(pending) => apply_choice(state, id, *pending, (choice, TrustExtent::Saved)),
         // Said already, by an earlier turn.
         None => Ok(()),
     };
     state.step(id, Input::TrustApplied { effect, result });
 }
 
-fn apply_choice(state: &mut State, id: &SessionId, pending: PendingTrust, choice: TrustChoice) -> Result<(), String> {
+/// The session goes on with more or less of its folder.
+///
+/// # Errors
+/// In words: the decision could not be written down, the session is gone.
+pub fn apply_choice(
+    state: &mut State,
+    id: &SessionId,
+    pending: PendingTrust,
+    (choice, extent): (TrustChoice, TrustExtent),
+) -> Result<(), String> {
     let PendingTrust { ground, folders, is_resumed } = pending;
-    let warnings =
-        folder_config::save_decision(state.tasks.store.home(), &ground, choice).map_err(|it| it.to_string())?;
-    for it in warnings {
-        tracing::warn!("{it}");
+    if extent == TrustExtent::Saved {
+        let saved = folder_config::save_decision(state.tasks.store.home(), &ground, choice);
+        saved.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));
     }
     let before = settings_of(&state.options, &ground);
     let (begun, notice) =
@@ -123,7 +144,8 @@ fn readmit_session(
     let record = live.session.record();
     let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
     let settings = settings_of(&state.options, &ground);
-    let place = SessionPlace { cwd, roots, ground, settings };
+    let host = Arc::new(folders.host.clone());
+    let place = SessionPlace { cwd, roots, ground, settings, host };
     log_warnings(&place);
     let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &place, &model);
     let servers = server_request(&place, folders, &resources);

@@ -55,7 +55,7 @@ pub struct SessionParts {
 }
 
 pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionPlace, model: &str) -> SessionParts {
-    let SessionPlace { cwd, roots, ground, settings } = place;
+    let SessionPlace { cwd, roots, ground, settings, .. } = place;
     host.models.set_connection(&settings.models.connection);
     let context = ModelContext { options: host.options, env: &ground.env, settings };
     let (generator, reached) = reachability::reach_models(host.models, context, id, model);
@@ -102,7 +102,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         files: Files {
             reads: host.client.reads_files,
             writes: host.client.writes_files,
-            checkpoints: settings.children.checkpoints.then(|| checkpoints(&host, id, roots)),
+            checkpoints: takes_checkpoints(place).then(|| checkpoints(&host, id, roots)),
             above: Vec::new(),
         },
         terminal_mode,
@@ -112,7 +112,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
 }
 
 fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
-    let SessionPlace { cwd, roots, ground, settings } = place;
+    let SessionPlace { cwd, roots, ground, settings, .. } = place;
     let found = session_rules(ground);
     let folder = confinement::grant_folder(roots, cwd);
     let grants = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
@@ -130,12 +130,20 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, ter
     };
     let tools = scheduler::own_tools(std::mem::take(&mut host.builtins));
     Toolbox::new(tools, found.rules, !host.client.headless)
+        .with_renewals(host.client.renews_credentials())
         .with_saving(found.saves)
         .with_grants(grants)
         .with_sandbox(sandbox, facts)
-        .with_hooks(hooks::load_hooks(ground))
+        .with_hooks(hooks::load_hooks(ground).with_interceptors(&host.client.host.interceptors))
+        .with_client_policy(host.client.host.policy)
         .with_planning(planning(host.store, id, ground, settings))
-        .with_checkpoints(settings.children.checkpoints)
+        .with_checkpoints(takes_checkpoints(place))
+        .for_host(place.host.clone())
+}
+
+/// Where the host runs all calls, castor changes nothing and looks at nothing.
+fn takes_checkpoints(place: &SessionPlace) -> bool {
+    place.settings.children.checkpoints && !place.host.runs_all()
 }
 
 /// Those of the session as it is: what is held for a call that runs is known to them alone.
@@ -172,10 +180,18 @@ fn bounds(settings: &Settings) -> TurnBounds {
     }
 }
 
+/// Why no server is started.
+const HOST_RUNS_ALL: &str = "your client runs all calls";
+
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
 pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources: &SessionResources) -> ServerRequest {
     let McpSettings { servers, off, start_budget_ms, .. } = &place.settings.mcp;
     let off = off.iter().map(|(name, why)| (name.clone(), ServerStatus::Off(why.clone())));
+    if place.host.runs_all() {
+        let by_host = |it: &McpServerConfig| (it.name.clone(), ServerStatus::Off(HOST_RUNS_ALL.to_owned()));
+        let off = servers.iter().map(by_host).chain(off).collect();
+        return ServerRequest { off, ..agent_server_request(&[], *start_budget_ms, resources) };
+    }
     let (of_settings, mut off): (_, Vec<_>) = match place.ground.trust.is_trusted() {
         true => (servers.iter().map(|it| place.ground.bind_server(it)).collect(), off.collect()),
         // Also the user's own: what they start may be found in the folder, as `npx` does.
@@ -252,7 +268,7 @@ fn secrets(host: &SessionHost<'_>, roots: &[AbsPath]) -> Arc<Secrets> {
 /// user, also if nothing in it looks like it: there they neither start in it, where a name might lead to a file of it,
 /// nor write.
 fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> HookResources {
-    let SessionPlace { cwd, roots, ground, settings } = place;
+    let SessionPlace { cwd, roots, ground, settings, .. } = place;
     let home = || host.env.get("HOME").and_then(AbsPath::new).unwrap_or_else(|| host.store.home().clone());
     let project = cwd.clone();
     let (cwd, confined) = match ground.trust.is_trusted() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::session_resources::{HookResources, SessionResources};
 use crate::{
     app::settings::{self, Sources},
-    base::hook::{Hook, HookRun},
+    base::hook::{Hook, HookRun, HookSource},
     engine::hooks::Hooks,
     wire::acp::session::iso_time,
     world::{hooks::HookPlace, workspace::folder_config::FolderConfig},
@@ -21,7 +21,7 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
-    let bound = |hook: Hook| if hook.of_project { ground.bind_hook(hook) } else { hook };
+    let bound = |hook: Hook| if hook.source == HookSource::Project { ground.bind_hook(hook) } else { hook };
     Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)
 }
 
@@ -41,7 +41,7 @@ pub fn complete(run: HookRun, resources: &SessionResources, unix_ms: u64) -> (Ho
     env.extend(PROJECT.iter().map(|name| ((*name).to_owned(), folder.clone())));
     env.extend(["CASTOR_SESSION_ID", "GEMINI_SESSION_ID"].map(|it| (it.to_owned(), resources.session.to_string())));
     env.extend(["CASTOR", "GEMINI_CLI"].map(|it| (it.to_owned(), "1".to_owned())));
-    let (cwd, confined) = match run.hook.of_project {
+    let (cwd, confined) = match run.hook.source == HookSource::Project {
         true => (project, &resources.children.confined),
         false => (cwd, confined),
     };

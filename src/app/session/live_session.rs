@@ -1,16 +1,17 @@
 //! A live session: its engine, its log and its client's view.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     app::session::{followers::Followers, session_resources::SessionResources, trust::PendingTrust},
     base::{
-        ids::{EffectId, SessionId},
+        ids::{EffectId, PromptId, SessionId},
         money::Money,
     },
     engine::{session::Session, step::Effect},
     wire::acp::{
         options::ChosenOptions,
+        quota::QuotaPool,
         updates::{ClientProfile, SessionView},
     },
     world::store::SessionLog,
@@ -32,6 +33,18 @@ pub struct LiveSession {
     pub followers: Followers,
     /// The prompt at hand has a model of its own.
     pub has_prompt_model: bool,
+    pub extras: ClientExtras,
+}
+
+/// What extensions remember of their client.
+#[derive(Default)]
+pub struct ClientExtras {
+    /// What it was told last of quotas, and when.
+    pub told_quota: Option<(u64, Vec<QuotaPool>)>,
+    /// The prompts of whose files it wants a report, with the report's id.
+    pub file_reports: BTreeMap<PromptId, String>,
+    /// Of the credential that the user is asked about, as a hash.
+    pub refused_credential: Option<String>,
 }
 
 /// The call that started a sub-agent.
@@ -66,6 +79,14 @@ impl LiveSession {
             pending_trust: None,
             followers: Followers::default(),
             has_prompt_model: false,
+            extras: ClientExtras::default(),
+        }
+    }
+
+    /// A prompt is to end with a report on its files.
+    pub fn keep_report_request(&mut self, prompt: PromptId, request: Option<String>) {
+        if let Some(request) = request.filter(|_| self.profile.features.air.file_change_report) {
+            self.extras.file_reports.insert(prompt, request);
         }
     }
 

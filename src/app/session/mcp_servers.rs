@@ -18,7 +18,10 @@ use crate::{
         tool::{ToolKind, ToolSpec, ToolTraits},
     },
     engine::step::{ForeignTool, McpTools, Server, ServerStatus},
-    world::mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
+    world::{
+        http,
+        mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
+    },
 };
 
 /// All servers, shared by the sessions that want the same one.
@@ -64,7 +67,12 @@ pub enum Stage {
     Down { connection: Connection, tools: Arc<[ServerTool]>, why: String },
     /// It could not be reached: why.
     Lost(String),
+    /// The same, as it wants another credential.
+    Unauthorized(String),
 }
+
+/// A server that is to be started, under its number.
+pub type FreshServer = (u64, ServerIdentity, CancellationToken);
 
 /// The servers of one owner.
 struct SessionServers {
@@ -111,32 +119,53 @@ impl Servers {
     }
 
     /// From now on a session, or an agent in it, has these servers. Returns those that must be started.
-    pub fn set_servers(
-        &mut self,
-        owner: &ServerOwner,
-        mut request: ServerRequest,
-        now_ms: u64,
-    ) -> Vec<(u64, ServerIdentity, CancellationToken)> {
+    pub fn set_servers(&mut self, owner: &ServerOwner, mut request: ServerRequest, now_ms: u64) -> Vec<FreshServer> {
         let mut fresh = Vec::new();
         let mut uses = Vec::new();
         for config in std::mem::take(&mut request.servers) {
             let launch = launch(&config, &request);
-            let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
-            let alive = |it: &SharedServer| it.launch == launch && is_up(&it.stage);
-            let known = self.shared.iter().find(|(_, it)| alive(it)).map(|(id, _)| *id);
-            let server = known.unwrap_or_else(|| {
-                self.n_started += 1;
-                let stop = CancellationToken::new();
-                fresh.push((self.n_started, launch.clone(), stop.clone()));
-                self.shared
-                    .insert(self.n_started, SharedServer { launch, stop, since_ms: now_ms, stage: Stage::Starting });
-                self.n_started
-            });
+            let (server, is_fresh) = self.share(launch, now_ms);
+            fresh.extend(is_fresh);
             uses.push(ServerUse { config, server, last_notice: None });
         }
         let names = self.by_owner.remove(owner).map(|it| it.names).unwrap_or_default();
         let ServerRequest { off, budget_ms, .. } = request;
         self.by_owner.insert(owner.clone(), SessionServers { uses, off, names, budget_ms });
+        self.stop_unused();
+        fresh
+    }
+
+    /// A server like this one that is there, or a new one that must be started.
+    fn share(&mut self, launch: ServerIdentity, now_ms: u64) -> (u64, Option<FreshServer>) {
+        let is_up = |it: &Stage| matches!(it, Stage::Starting | Stage::Ready { .. });
+        let alive = |it: &SharedServer| it.launch == launch && is_up(&it.stage);
+        if let Some((id, _)) = self.shared.iter().find(|(_, it)| alive(it)) {
+            return (*id, None);
+        }
+        self.n_started += 1;
+        let (stop, stage) = (CancellationToken::new(), Stage::Starting);
+        let fresh = (self.n_started, launch.clone(), stop.clone());
+        self.shared.insert(self.n_started, SharedServer { launch, stop, since_ms: now_ms, stage });
+        (self.n_started, Some(fresh))
+    }
+
+    /// How a server of this owner is reached that could not be.
+    pub fn lost_link(&self, owner: &ServerOwner, name: &str) -> Option<&McpLink> {
+        let it = self.by_owner.get(owner)?.uses.iter().find(|it| it.config.name == name)?;
+        let shared = self.shared.get(&it.server)?;
+        matches!(shared.stage, Stage::Unauthorized(_)).then_some(&shared.launch.link)
+    }
+
+    /// Begins anew with a server of this owner that could not be reached, by this link. Returns it if it must be started.
+    pub fn restart(&mut self, owner: &ServerOwner, name: &str, link: &McpLink, now_ms: u64) -> Option<FreshServer> {
+        self.lost_link(owner, name)?;
+        let is_it = |it: &&mut ServerUse| it.config.name == name;
+        let old = self.by_owner.get_mut(owner)?.uses.iter_mut().find(is_it)?.server;
+        let launch = ServerIdentity { link: link.clone(), ..self.shared.get(&old)?.launch.clone() };
+        let (server, fresh) = self.share(launch, now_ms);
+        let it = self.by_owner.get_mut(owner)?.uses.iter_mut().find(is_it)?;
+        (it.server, it.last_notice) = (server, None);
+        it.config.link.clone_from(link);
         self.stop_unused();
         fresh
     }
@@ -168,12 +197,26 @@ impl Servers {
         });
     }
 
+    /// How a server is reached.
+    pub fn link(&self, server: u64) -> Option<&McpLink> {
+        self.shared.get(&server).map(|it| &it.launch.link)
+    }
+
     /// Of a server that is ready.
     pub fn connection(&self, server: u64) -> Option<Connection> {
         match &self.shared.get(&server)?.stage {
             Stage::Ready { connection, .. } => Some(connection.clone()),
-            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) | Stage::Unauthorized(_) => None,
         }
+    }
+
+    /// Reaches a server that is there by another link; whether it is another one.
+    pub fn renew(&mut self, server: u64, link: McpLink) -> bool {
+        let Some(shared) = self.shared.get_mut(&server).filter(|it| it.launch.link != link) else { return false };
+        let (Stage::Ready { connection, .. } | Stage::Down { connection, .. }) = &shared.stage else { return false };
+        connection.renew(link.clone());
+        shared.launch.link = link;
+        true
     }
 
     /// It is gone, and may come back: what it had to offer stays on offer.
@@ -182,7 +225,7 @@ impl Servers {
             Stage::Ready { connection, tools } => {
                 Some(Stage::Down { connection: connection.clone(), tools: tools.clone(), why })
             }
-            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) => None,
+            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) | Stage::Unauthorized(_) => None,
         }
     }
 
@@ -205,6 +248,13 @@ impl Servers {
                 Stage::Ready { connection, tools } => (ServerStatus::Ready, Some((connection, tools))),
                 Stage::Down { connection, tools, why } => (ServerStatus::Down(why.clone()), Some((connection, tools))),
                 Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
+                Stage::Unauthorized(why) => {
+                    let page = match &shared.launch.link {
+                        McpLink::Web { url, .. } => http::origin_of(url),
+                        McpLink::Stdio { .. } => None,
+                    };
+                    (ServerStatus::Unauthorized { why: why.clone(), page }, None)
+                }
             };
             gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));
             if let Some((connection, tools)) = offer {
@@ -243,7 +293,7 @@ impl ServerUse {
                 return None;
             }
             ServerStatus::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
-            ServerStatus::Lost(why) => format!("not available: {why}."),
+            ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("not available: {why}."),
         };
         let is_new = self.last_notice.as_ref() != Some(&how);
         self.last_notice = Some(how.clone());

@@ -1,11 +1,14 @@
 //! The place of a session: its folders checked against the disk, its trust and its merged settings.
 
+use std::sync::Arc;
+
 use jsonrpsee::types::ErrorObjectOwned;
 
 use super::{confinement, modes::allow_mode, session_resources::SessionResources};
 use crate::{
     app::settings::{Flag, Settings, Sources, ignored_of_workspace, options::Options},
     base::{
+        host_tools::HostTools,
         log::{Entry, Mode},
         path::AbsPath,
     },
@@ -29,6 +32,8 @@ pub struct SessionPlace {
     pub roots: Vec<AbsPath>,
     pub ground: FolderConfig,
     pub settings: Settings,
+    /// What the host brings.
+    pub host: Arc<HostTools>,
 }
 
 /// The place, and what is to be said of what was found there.
@@ -64,7 +69,8 @@ pub fn inspect_place(
     for it in warnings.iter().filter(|it| !is_noticed(it)) {
         tracing::warn!("{it}");
     }
-    let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings };
+    let host = Arc::new(folders.host.clone());
+    let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings, host };
     log_warnings(&place);
     Ok((place, left))
 }
@@ -87,7 +93,9 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
     let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.limits.iter().cloned());
     let flags: Vec<Flag> = flags.collect();
-    Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags })
+    let (mut settings, warnings) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags });
+    options.routing.apply(&mut settings.models.providers);
+    (settings, warnings)
 }
 
 fn ignored_settings(ground: &FolderConfig) -> Vec<Warning> {
@@ -132,7 +140,8 @@ pub fn bring_up_to_date(record: &mut Record, place: &SessionPlace) {
 pub fn reload_record(entries: &[Entry], options: &Options, env: &Env, resources: &SessionResources) -> Option<Record> {
     let mut record = Record::replay(entries)?;
     let (ground, settings) = load_ground(options, env, &resources.cwd);
-    let place = SessionPlace { cwd: resources.cwd.clone(), roots: resources.roots.clone(), ground, settings };
+    let (cwd, roots, host) = (resources.cwd.clone(), resources.roots.clone(), Arc::default());
+    let place = SessionPlace { cwd, roots, ground, settings, host };
     bring_up_to_date(&mut record, &place);
     Some(record)
 }

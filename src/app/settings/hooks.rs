@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Sources, keys, mcp::pairs, resolve};
 use crate::{
-    base::hook::{Hook, HookEvent, HookSubject},
+    base::hook::{Hook, HookEvent, HookSource, HookSubject},
     world::workspace::{Warning, settings::Scope},
 };
 
@@ -32,7 +32,7 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
         let mut warn = |key: String, message: String| {
             warnings.push(Warning { origin: layer.file.to_string(), at: None, key: Some(key), message });
         };
-        let of_project = layer.scope == Scope::Workspace;
+        let source = if layer.scope == Scope::Workspace { HookSource::Project } else { HookSource::User };
         for (name, groups) in value.iter().filter(|(name, _)| !OLD.contains(&name.as_str())) {
             let key = format!("hooks.{name}");
             match (HookEvent::parse(name), groups.as_array()) {
@@ -40,7 +40,7 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
                 (_, None) => warn(key, "should be a list; ignored".to_owned()),
                 (Some(event), Some(groups)) => {
                     let found = groups.iter().flat_map(|it| group(event, it, &mut |why| warn(key.clone(), why)));
-                    rows.extend(found.map(|it| (rank(layer.scope), Hook { of_project, ..it })));
+                    rows.extend(found.map(|it| (rank(layer.scope), Hook { source, ..it })));
                 }
             }
         }
@@ -101,12 +101,13 @@ fn hook(event: HookEvent, it: &Map<String, Value>) -> Result<Hook, &'static str>
         event,
         matcher: None,
         sequential: false,
+        observes: it.get("observes").and_then(Value::as_bool).unwrap_or_default(),
         command: text("command").ok_or("a hook without a `command`")?.to_owned(),
         name: text("name").map(str::to_owned),
         description: text("description").map(str::to_owned),
         timeout_ms,
         env: pairs(it, "env"),
-        of_project: false,
+        source: HookSource::User,
         scripts: Vec::new(),
     })
 }
@@ -118,7 +119,7 @@ mod tests {
     use super::{HookSettings, hooks};
     use crate::{
         app::settings::Sources,
-        base::path::AbsPath,
+        base::{hook::HookSource, path::AbsPath},
         world::{
             secrets::Env,
             workspace::settings::{Layer, Layers, Scope, WorkspaceFiles},
@@ -142,13 +143,14 @@ mod tests {
 
     #[test]
     fn every_member_is_read() {
-        let hook = json!({"type": "command", "command": " c ", "name": "n", "description": "d", "timeout": 5, "env": {"A": 1}});
+        let hook = json!({"type": "command", "command": " c ", "name": "n", "description": "d", "timeout": 5, "env": {"A": 1},
+            "observes": true});
         let hooks = json!({"BeforeTool": [{"matcher": "m", "sequential": true, "hooks": [hook]}]});
         let (found, warnings) = read(&[(Scope::User, json!({ "hooks": hooks }))]);
         let it = &found.hooks[0];
         assert_eq!((it.command.as_str(), it.key(), it.timeout_ms, it.sequential), ("c", "n", 5, true));
         assert_eq!((it.matcher.as_deref(), it.env.as_slice()), (Some("m"), &[("A".to_owned(), "1".to_owned())][..]));
-        assert_eq!((it.of_project, warnings.as_str()), (false, ""));
+        assert_eq!((it.source, it.observes, warnings.as_str()), (HookSource::User, true, ""));
     }
 
     #[test]
@@ -159,8 +161,8 @@ mod tests {
             (Scope::User, json!({"hooks": one("u")})),
             (Scope::Workspace, json!({"hooks": one("p"), "hooksConfig": config})),
         ]);
-        let rows: Vec<(&str, bool)> = found.hooks.iter().map(|it| (it.key(), it.of_project)).collect();
-        assert_eq!(rows, [("p", true), ("u", false), ("s", false)]);
+        let rows: Vec<(&str, HookSource)> = found.hooks.iter().map(|it| (it.key(), it.source)).collect();
+        assert_eq!(rows, [("p", HookSource::Project), ("u", HookSource::User), ("s", HookSource::User)]);
         assert!(found.disabled.is_empty());
         let (found, _) = read(&[(Scope::User, json!({"hooks": one("u"), "hooksConfig": {"disabled": ["u"]}}))]);
         assert!(found.disabled.contains("u"));

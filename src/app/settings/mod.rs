@@ -30,6 +30,7 @@ mod lists;
 mod mcp;
 pub mod options;
 mod prices;
+pub mod provider_routing;
 mod providers;
 mod resolve;
 mod retention;

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{app::settings::Flag, base::log::Mode};
+use crate::{
+    app::settings::{Flag, provider_routing::ProviderRouting},
+    base::log::Mode,
+};
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -18,6 +21,8 @@ pub struct Options {
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.
     pub record: Option<PathBuf>,
+    /// As the client set it; no option of the command line.
+    pub routing: ProviderRouting,
 }
 
 impl Options {

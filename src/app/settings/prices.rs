@@ -198,6 +198,7 @@ mod tests {
             dialect: ApiDialect::Anthropic,
             base_url: base_url.to_owned(),
             key_env: None,
+            key_page: None,
             headers: Vec::new(),
             models: Vec::new(),
             is_configured: true,

@@ -19,17 +19,36 @@ pub struct Provider {
     pub key_env: Option<String>,
     /// Values may be secrets.
     pub headers: Vec<(String, String)>,
+    /// The page where its keys are made.
+    pub key_page: Option<String>,
     /// What the list of models shows of it.
     pub models: Vec<ListedModel>,
     /// Settings add or change it.
     pub is_configured: bool,
 }
 
-/// Name, API, address, variable of the key.
-const KNOWN: &[(&str, ApiDialect, &str, Option<&str>)] = &[
-    ("openai", ApiDialect::Responses, "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
-    ("anthropic", ApiDialect::Anthropic, "https://api.anthropic.com", Some("ANTHROPIC_API_KEY")),
-    ("openrouter", ApiDialect::Chat, "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY")),
+type KnownProvider = (&'static str, ApiDialect, &'static str, Option<(&'static str, &'static str)>);
+
+/// Name, API, address; variable of the key and the page where keys are made.
+const KNOWN: &[KnownProvider] = &[
+    (
+        "openai",
+        ApiDialect::Responses,
+        "https://api.openai.com/v1",
+        Some(("OPENAI_API_KEY", "https://platform.openai.com/api-keys")),
+    ),
+    (
+        "anthropic",
+        ApiDialect::Anthropic,
+        "https://api.anthropic.com",
+        Some(("ANTHROPIC_API_KEY", "https://console.anthropic.com/settings/keys")),
+    ),
+    (
+        "openrouter",
+        ApiDialect::Chat,
+        "https://openrouter.ai/api/v1",
+        Some(("OPENROUTER_API_KEY", "https://openrouter.ai/settings/keys")),
+    ),
     ("ollama", ApiDialect::Chat, "http://localhost:11434/v1", None),
     ("llamacpp", ApiDialect::Chat, "http://localhost:8080/v1", None),
     ("lmstudio", ApiDialect::Chat, "http://localhost:1234/v1", None),
@@ -54,12 +73,13 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Vec<Provide
     res
 }
 
-fn built_in_provider(&(name, dialect, base_url, key_env): &(&str, ApiDialect, &str, Option<&str>)) -> Provider {
+fn built_in_provider(&(name, dialect, base_url, key): &KnownProvider) -> Provider {
     Provider {
         name: name.to_owned(),
         dialect,
         base_url: base_url.to_owned(),
-        key_env: key_env.map(str::to_owned),
+        key_env: key.map(|it| it.0.to_owned()),
+        key_page: key.map(|it| it.1.to_owned()),
         headers: Vec::new(),
         models: Vec::new(),
         is_configured: false,
@@ -81,9 +101,12 @@ fn provider(name: &str, it: &Value, known: &[Provider]) -> Result<Provider, Stri
         (None, None) => ApiDialect::Chat,
     };
     let base_url = text("baseUrl").map(str::to_owned).or(base.as_ref().map(|it| it.base_url.clone()));
+    // Keys of another address are made elsewhere.
+    let key_page = base.as_ref().filter(|_| text("baseUrl").is_none()).and_then(|it| it.key_page.clone());
     Ok(Provider {
         name: name.to_owned(),
         dialect,
+        key_page,
         // A key goes to the address that it is for: another address names its own variable.
         key_env: text("apiKeyEnv").map(str::to_owned).or_else(|| base.filter(|_| text("baseUrl").is_none())?.key_env),
         base_url: base_url.ok_or("names no `baseUrl`; ignored")?,

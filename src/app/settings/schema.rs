@@ -129,6 +129,9 @@ fn hooks() -> Value {
             "timeout": { "type": "integer", "minimum": 1, "default": Hook::TIMEOUT_MS, "description":
                 "In milliseconds." },
             "env": { "type": "object", "description": "Its variables, beside the filtered environment of all children." },
+            "observes": { "type": "boolean", "default": false, "description":
+                "It only listens: castor does not wait for it, and its answer does not count. An `AfterModel` hook without \
+                 it holds each answer back until it is whole." },
         },
     });
     json!({

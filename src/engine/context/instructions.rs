@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{
+    client_given::{ClientPrompt, ClientPromptMode},
     path::AbsPath,
     tool::{PolicyClass, ToolSpec},
 };
@@ -13,6 +14,8 @@ pub struct Instructions {
     place: String,
     /// Of a sub-agent: its own instructions, in place of castor's.
     agent: Option<Arc<str>>,
+    /// Of the session's client.
+    client: Option<ClientPrompt>,
 }
 
 /// The model's environment: folders, system, date.
@@ -31,21 +34,27 @@ impl Instructions {
         let head = if around.interactive { "" } else { NOBODY };
         let folders = folder_lines(&around.cwd, &around.roots);
         let place = format!("{head}\n\n# Where you are\n- Platform: {}{folders}", around.platform);
-        Self { place, agent: None }
+        Self { place, agent: None, client: None }
+    }
+
+    /// The same with what the session's client says. Sub-agents are not told of it.
+    #[must_use]
+    pub fn with_client_prompt(&self, client: Option<&ClientPrompt>) -> Self {
+        Self { client: client.cloned(), ..self.clone() }
     }
 
     /// The same for who works in these folders.
     #[must_use]
     pub fn in_folders(&self, cwd: &AbsPath, roots: &[AbsPath]) -> Self {
         let place = self.place.split(CWD_LINE).next().unwrap_or_default();
-        Self { place: format!("{place}{}", folder_lines(cwd, roots)), agent: self.agent.clone() }
+        Self { place: format!("{place}{}", folder_lines(cwd, roots)), ..self.clone() }
     }
 
     /// The same place for a sub-agent: its role, and the rules of its run.
     pub fn for_agent(&self, role: &str, rules: &str) -> Self {
         let place = self.place.replacen(NOBODY, "", 1);
         let text = format!("{role}{place}\n\n{rules}");
-        Self { place, agent: Some(text.into()) }
+        Self { place, agent: Some(text.into()), client: None }
     }
 
     /// The same place for a session that is an agent's.
@@ -55,6 +64,16 @@ impl Instructions {
 
     /// For a model that is offered these tools: nothing is said of others.
     pub fn text(&self, tools: &[ToolSpec]) -> Arc<str> {
+        match &self.client {
+            None => self.own_text(tools),
+            Some(ClientPrompt { mode: ClientPromptMode::Append, text }) => {
+                format!("{}\n\n{text}", self.own_text(tools)).into()
+            }
+            Some(ClientPrompt { mode: ClientPromptMode::Override, text }) => format!("{text}{}", self.place).into(),
+        }
+    }
+
+    fn own_text(&self, tools: &[ToolSpec]) -> Arc<str> {
         if let Some(it) = &self.agent {
             return it.clone();
         }

@@ -43,6 +43,18 @@ pub(super) enum HookDecision {
     Block,
 }
 
+impl HookAnswer {
+    /// Whether it decides or changes anything.
+    pub fn says_something(&self) -> bool {
+        self.decision != HookDecision::Allow || self.stops || !self.specific.is_empty()
+    }
+
+    /// Whether it is missing where a call could run.
+    pub fn fails_closed(&self, event: HookEvent) -> bool {
+        self.failed.is_some() && event.row().powers.ask
+    }
+}
+
 pub(super) fn read_answer(hook: &Hook, report: &HookReport) -> HookAnswer {
     HookAnswer { config_finding: report.sandbox_note.clone(), ..answer(hook, report) }
 }
@@ -53,10 +65,13 @@ fn answer(hook: &Hook, report: &HookReport) -> HookAnswer {
         HookEnd::Exit(code) => *code,
         HookEnd::Signal(name) => return failed(format!("was ended by {name}")),
         HookEnd::TimedOut => {
-            let why = format!("did not answer within {} ms and is off in this session", hook.timeout_ms);
-            return HookAnswer { timed_out: true, ..failed(why) };
+            // A client may be slow once; what it is asked about is its own matter.
+            let off = if hook.is_of_client() { "" } else { " and is off in this session" };
+            let why = format!("did not answer within {} ms{off}", hook.timeout_ms);
+            return HookAnswer { timed_out: !hook.is_of_client(), ..failed(why) };
         }
         HookEnd::TooMuchOutput => return failed("printed too much".to_owned()),
+        HookEnd::NotStarted(why) if hook.is_of_client() => return failed(why.clone()),
         HookEnd::NotStarted(why) => return failed(format!("could not be started: {why}")),
     };
     let text = match report.stdout.trim() {
@@ -170,7 +185,7 @@ pub(super) fn drop_disallowed(event: HookEvent, said: &mut HookAnswer) -> Vec<St
             return StateDelta::deserialize(it).is_ok_and(|it| it.check().is_ok());
         }
         let fits = match name {
-            "additionalContext" => it.is_string(),
+            "additionalContext" | "prompt" | "response" => it.is_string(),
             "clearContext" => it.is_boolean(),
             _ => it.is_object(),
         };

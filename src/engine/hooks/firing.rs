@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     FiringPlan,
-    answer::{self, HookAnswer},
+    answer::{self, HookAnswer, HookDecision},
     outcome::{HookOutcome, merge},
 };
 use crate::base::{
@@ -14,12 +14,13 @@ use crate::base::{
     ids::EffectId,
 };
 
-/// Hooks under way. Nothing is waited for longer than the slowest of their timeouts; for those that run one after the
-/// other, than their sum.
+/// Hooks under way: first those of the client, one after the other up to the first that says something, then commands.
+/// Nothing is waited for longer than the slowest of their timeouts; for those that run one after the other, than their sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Firing {
     event: HookEvent,
     input: Map<String, Value>,
+    sequential: bool,
     waiting: VecDeque<usize>,
     running: Vec<(EffectId, usize)>,
     answers: Vec<(Arc<Hook>, Option<HookAnswer>)>,
@@ -53,21 +54,39 @@ impl Firing {
     ) -> FiringStart {
         let waiting = (0..plan.hooks.len()).collect();
         let told = plan.hooks.into_iter().map(|it| (it, None)).collect();
-        let mut res = Self { event, input, waiting, running: Vec::new(), answers: told, timed_out: plan.timed_out };
-        let at_once = if plan.sequential { 1 } else { usize::MAX };
-        res.start(at_once, start);
+        let (sequential, timed_out) = (plan.sequential, plan.timed_out);
+        let mut res = Self { event, input, sequential, waiting, running: Vec::new(), answers: told, timed_out };
+        res.start(start);
         match res.running.is_empty() {
             true => FiringStart::Finished(res.outcome()),
             false => FiringStart::Waiting(res),
         }
     }
 
-    fn start(&mut self, n: usize, mut start: impl FnMut(HookRun) -> EffectId) {
-        for _ in 0..n {
-            let Some(at) = self.waiting.pop_front() else { return };
+    /// Those that may run now.
+    fn start(&mut self, mut start: impl FnMut(HookRun) -> EffectId) {
+        while let Some(at) = self.waiting.front().copied() {
             let Some((hook, _)) = self.answers.get(at) else { return };
-            let effect = start(HookRun { hook: hook.clone(), input: self.input.clone(), checkpoint: None });
+            let alone = self.sequential || hook.is_of_client();
+            if alone && !self.running.is_empty() {
+                return;
+            }
+            self.waiting.pop_front();
+            let effect = start(HookRun::new(hook.clone(), self.input.clone()));
             self.running.push((effect, at));
+            if alone {
+                return;
+            }
+        }
+    }
+
+    /// The first answer of the client's counts; what it blocks nobody else hears of.
+    fn skip_after(&mut self, said: &HookAnswer) {
+        let answers = &self.answers;
+        if said.decision == HookDecision::Block || said.fails_closed(self.event) {
+            self.waiting.clear();
+        } else if said.says_something() {
+            self.waiting.retain(|at| !answers.get(*at).is_some_and(|(hook, _)| hook.is_of_client()));
         }
     }
 
@@ -88,15 +107,18 @@ impl Firing {
     ) -> AnswerEffect {
         let Some(place) = self.running.iter().position(|(it, _)| *it == effect) else { return AnswerEffect::Unrelated };
         let (_, at) = self.running.remove(place);
-        if let Some((hook, answer)) = self.answers.get_mut(at) {
+        if let Some((hook, _)) = self.answers.get(at) {
             let said = answer::read_answer(hook, report);
             if said.exited_ok {
                 chain(self.event, &mut self.input, &said);
             }
-            *answer = Some(said);
+            if hook.is_of_client() {
+                self.skip_after(&said);
+            }
+            self.answers.get_mut(at).into_iter().for_each(|it| it.1 = Some(said.clone()));
         }
         if self.running.is_empty() {
-            self.start(1, start);
+            self.start(start);
         }
         match self.running.is_empty() {
             true => AnswerEffect::Finished(Box::new(self.outcome())),
@@ -114,7 +136,7 @@ impl Firing {
         for (hook, said) in std::mem::take(&mut self.answers) {
             if let Some(mut said) = said {
                 let ignored = answer::drop_disallowed(self.event, &mut said);
-                res.add(hook.key(), said, ignored);
+                res.add((self.event, &hook), said, ignored);
             }
         }
         res
@@ -134,7 +156,7 @@ fn chain(event: HookEvent, input: &mut Map<String, Value>, said: &HookAnswer) {
         Some(it) => it,
         None => return,
     };
-    if let Some(it @ Value::Object(_)) = said.specific.get(name) {
+    if let Some(it @ (Value::Object(_) | Value::String(_))) = said.specific.get(name) {
         merge(input, name.to_owned(), it.clone());
     }
 }

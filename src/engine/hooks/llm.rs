@@ -1,16 +1,17 @@
-//! Model requests and responses in the JSON that hooks see: text only, no provider's words.
+//! Model requests and responses in the JSON that hooks see: text only, no provider's words. What they change of a request
+//! goes to the model, and nowhere else: the conversation stays as it is.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::base::{
-    content::Part,
+    content::{Part, joined_text},
     history::{Role, Turn, TurnPart},
     model::{Chunk, Finish, ModelRequest, Usage},
 };
 
-/// `llm_request`. Turns without text, such as results of tools, are left out.
+/// `llm_request`. Turns without text are left out; results of tools have a list of their own.
 pub fn request_json(it: &ModelRequest) -> Value {
     let said = it.contents.iter().filter_map(|it| Some((it.role(), text_of(it)?)));
     let messages: Vec<Value> = said.map(|(role, text)| json!({ "role": word_of(role), "content": text })).collect();
@@ -20,7 +21,16 @@ pub fn request_json(it: &ModelRequest) -> Value {
     put("maxOutputTokens", it.params.max_output_tokens.map(Into::into));
     put("topP", it.params.top_p.map(Into::into));
     put("topK", it.params.top_k.map(Into::into));
-    json!({ "model": &*it.model, "messages": messages, "config": config })
+    let mut res = json!({ "model": &*it.model, "messages": messages, "config": config });
+    let results = it.contents.iter().flat_map(|it| it.parts()).filter_map(|it| match it {
+        TurnPart::Result(it) => Some(json!({ "id": it.id, "name": it.name, "content": joined_text(&it.content) })),
+        _ => None,
+    });
+    let results: Vec<Value> = results.collect();
+    if let (Some(members), false) = (res.as_object_mut(), results.is_empty()) {
+        members.insert("tool_results".to_owned(), results.into());
+    }
+    res
 }
 
 fn word_of(role: Role) -> &'static str {
@@ -66,6 +76,12 @@ pub fn apply_change(request: &mut ModelRequest, said: &Map<String, Value>) {
             request.contents.push(Arc::new(turn));
         }
     }
+    for it in said.get("tool_results").and_then(Value::as_array).into_iter().flatten() {
+        let id = it.get("id").and_then(Value::as_str);
+        if let (Some(id), Some((_, text))) = (id, read_message(it)) {
+            request.contents.iter_mut().for_each(|turn| replace_result(turn, id, &text));
+        }
+    }
     let Some(config) = said.get("config").and_then(Value::as_object) else { return };
     let number = |name: &str| config.get(name).and_then(Value::as_f64).filter(|it| it.is_finite());
     let count = |name: &str| config.get(name).and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok());
@@ -74,6 +90,22 @@ pub fn apply_change(request: &mut ModelRequest, said: &Map<String, Value>) {
     params.top_p = number("topP").or(params.top_p);
     params.top_k = count("topK").or(params.top_k);
     params.max_output_tokens = count("maxOutputTokens").or(params.max_output_tokens);
+}
+
+/// Puts another text into the result of that call; what else the result has stays behind it.
+fn replace_result(turn: &mut Arc<Turn>, id: &str, text: &str) {
+    let is_it =
+        |it: &TurnPart| matches!(it, TurnPart::Result(it) if it.id.as_str() == id && joined_text(&it.content) != text);
+    if !turn.parts().iter().any(is_it) {
+        return;
+    }
+    let mut changed = Turn::clone(turn);
+    for part in changed.parts_mut().iter_mut().filter(|it| is_it(it)) {
+        let TurnPart::Result(result) = part else { continue };
+        result.content.retain(|it| it.as_text().is_none());
+        result.content.insert(0, Part::text(text));
+    }
+    *turn = Arc::new(changed);
 }
 
 fn read_message(it: &Value) -> Option<(Role, String)> {
@@ -132,9 +164,12 @@ fn finish_word(it: &Finish) -> &str {
     }
 }
 
-/// The text of a changed `llm_response`; `None`: it says nothing, so nothing changes.
+/// The text of a changed `llm_response`: of its candidate, else of `text`. `None`: it says nothing, so nothing changes.
 pub fn response_text(said: &Map<String, Value>) -> Option<String> {
-    let parts = said.get("candidates")?.get(0)?.get("content")?.get("parts")?.as_array()?;
+    let Some(candidates) = said.get("candidates") else {
+        return said.get("text").and_then(Value::as_str).map(str::to_owned);
+    };
+    let parts = candidates.get(0)?.get("content")?.get("parts")?.as_array()?;
     (!parts.is_empty()).then(|| parts.iter().filter_map(part_text).collect())
 }
 

@@ -5,7 +5,6 @@ pub mod firing;
 pub mod llm;
 mod matcher;
 mod outcome;
-pub mod plugins;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +13,6 @@ use std::{
 
 use matcher::HookMatcher;
 pub use outcome::{HookNotice, HookOutcome, HookVerdict};
-use plugins::Plugins;
 
 use crate::base::hook::{Hook, HookEvent, HookSwitch};
 
@@ -32,7 +30,6 @@ pub struct Hooks {
     rows: Arc<[HookRow]>,
     /// Keys that settings switch off.
     disabled: Arc<BTreeSet<String>>,
-    pub plugins: Plugins,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +42,8 @@ struct HookRow {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiringPlan {
     pub hooks: Vec<Arc<Hook>>,
+    /// Those that only listen.
+    pub observers: Vec<Arc<Hook>>,
     pub sequential: bool,
     /// Keys of those that would, but did not answer in time once.
     pub timed_out: Vec<String>,
@@ -54,23 +53,35 @@ impl Hooks {
     /// In the order in which they run.
     pub fn new(hooks: Vec<Hook>, disabled: BTreeSet<String>) -> Self {
         let row = |it: Hook| HookRow { matcher: HookMatcher::new(it.event, it.matcher.as_deref()), hook: Arc::new(it) };
-        Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled), plugins: Plugins::default() }
+        Self { rows: hooks.into_iter().map(row).collect(), disabled: Arc::new(disabled) }
     }
 
-    /// The same with plugins.
-    pub fn with_plugins(self, plugins: Plugins) -> Self {
-        Self { plugins, ..self }
+    /// The same with what the client wants to hear of. It is asked first.
+    pub fn with_interceptors(self, interceptors: &[Hook]) -> Self {
+        let own = self.rows.iter().cloned();
+        let rows = Self::new(interceptors.to_vec(), BTreeSet::new()).rows.iter().cloned().chain(own).collect();
+        Self { rows, ..self }
     }
 
     /// All but those about sessions and prompts of the user: a sub-agent has neither.
     pub fn for_agent(&self) -> Self {
-        use HookEvent::{AfterAgent, BeforeAgent, SessionEnd, SessionStart};
-        let is_kept = |it: &&HookRow| !matches!(it.hook.event, SessionStart | SessionEnd | BeforeAgent | AfterAgent);
+        use HookEvent::{AfterAgent, AfterRun, BeforeAgent, BeforeRun, OnUserMessage, SessionEnd, SessionStart};
+        let is_kept = |it: &&HookRow| {
+            let is_of_turn = matches!(it.hook.event, OnUserMessage | BeforeRun | BeforeAgent | AfterAgent | AfterRun);
+            !is_of_turn && !matches!(it.hook.event, SessionStart | SessionEnd)
+        };
         Self { rows: self.rows.iter().filter(is_kept).cloned().collect(), ..self.clone() }
     }
 
+    /// Whether there are none of the settings.
+    /// Those of the client alone: they start nothing.
+    pub fn of_client(&self) -> Self {
+        let rows = self.rows.iter().filter(|it| it.hook.is_of_client()).cloned().collect();
+        Self { rows, ..self.clone() }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.iter().all(|it| it.hook.is_of_client())
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Hook> {
@@ -97,9 +108,14 @@ impl Hooks {
                 continue;
             }
             // Of a guard that does not answer, which might have asked, somebody has to know each time.
-            if event.row().powers.ask && switches.get(key) == Some(&HookSwitch::Hung) {
+            let is_switched = !hook.is_of_client();
+            if is_switched && event.row().powers.ask && switches.get(key) == Some(&HookSwitch::Hung) {
                 res.timed_out.push(key.to_owned());
-            } else if self.check_enabled(key, switches).is_ok() {
+            } else if is_switched && self.check_enabled(key, switches).is_err() {
+                continue;
+            } else if hook.observes {
+                res.observers.push(hook.clone());
+            } else {
                 res.sequential |= hook.sequential;
                 res.hooks.push(hook.clone());
             }
@@ -110,7 +126,7 @@ impl Hooks {
     /// Whether anything would fire.
     pub fn has(&self, event: HookEvent, subject: &str, switches: &Switches) -> bool {
         let plan = self.plan(event, subject, switches);
-        !plan.hooks.is_empty() || !plan.timed_out.is_empty()
+        !plan.hooks.is_empty() || !plan.observers.is_empty() || !plan.timed_out.is_empty()
     }
 }
 

@@ -6,7 +6,12 @@ use super::{
     MAX_CONTEXT,
     answer::{HookAnswer, HookDecision, STATE_DELTA},
 };
-use crate::base::{state::StateDelta, text, tool::TailCall};
+use crate::base::{
+    hook::{Hook, HookEvent},
+    state::StateDelta,
+    text,
+    tool::TailCall,
+};
 
 /// The sum of a firing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,15 +66,22 @@ impl HookVerdict {
 
 impl HookOutcome {
     /// One more answer, in the hooks' order. `ignored`: what the event did not allow.
-    pub(super) fn add(&mut self, key: &str, said: HookAnswer, ignored: Vec<String>) {
+    pub(super) fn add(&mut self, (event, hook): (HookEvent, &Hook), said: HookAnswer, ignored: Vec<String>) {
+        let (key, fails_closed) = (hook.key(), said.fails_closed(event));
         let name = text::first_line(key, 100);
         self.ran.push(name.clone());
         let shown = said.message.clone().filter(|_| !said.silent);
         let texts = said.config_finding.into_iter().chain(shown).chain(ignored.into_iter().map(|it| format!("{it}.")));
-        let notice = |it| HookNotice { hook: name.clone(), text: format!("Hook {name:?}: {it}") };
+        let what = if hook.is_of_client() { "Interceptor" } else { "Hook" };
+        let notice = |it| HookNotice { hook: name.clone(), text: format!("{what} {name:?}: {it}") };
         self.notices.extend(texts.map(notice));
         if let Some(why) = said.failed {
-            self.failed.push(format!("The hook {name:?} {why}."));
+            let what = if hook.is_of_client() { "interceptor" } else { "hook" };
+            let failed = format!("The {what} {name:?} {why}.");
+            if hook.is_of_client() && fails_closed {
+                self.verdict = stricter(self.verdict.take(), Some(HookVerdict::Block(failed.clone())));
+            }
+            self.failed.push(failed);
             self.timed_out.extend(said.timed_out.then(|| key.to_owned()));
             return;
         }
@@ -108,6 +120,11 @@ impl HookOutcome {
         self.change.get(name).and_then(Value::as_object)
     }
 
+    /// A text that was changed.
+    pub fn changed_text(&self, name: &str) -> Option<&str> {
+        self.change.get(name).and_then(Value::as_str)
+    }
+
     /// The call to make in this one's place.
     pub fn tail_call(&self) -> Option<TailCall> {
         let it = self.changed_object("tailToolCallRequest")?;
@@ -143,7 +160,7 @@ fn join_text(text: &mut Option<String>, more: &str) {
 
 /// Objects that hooks change in part are merged; of everything else the last word counts.
 pub(super) fn merge(all: &mut Map<String, Value>, name: String, value: Value) {
-    let partial = matches!(name.as_str(), "tool_input" | "llm_request");
+    let partial = matches!(name.as_str(), "tool_input" | "llm_request" | "tool_response");
     match (all.get_mut(&name), value) {
         (Some(Value::Object(before)), Value::Object(more)) if partial => before.extend(more),
         (_, value) => _ = all.insert(name, value),

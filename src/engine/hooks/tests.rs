@@ -13,9 +13,10 @@ use super::{
 use crate::base::{
     content::Part,
     history::{Role, Turn, TurnPart},
-    hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSwitch},
+    hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, HookSwitch},
     ids::EffectId,
     model::{Chunk, Finish, ModelParams, ModelRequest, Usage},
+    tool::CallResult,
 };
 
 fn hook(event: HookEvent, command: &str) -> Hook {
@@ -23,12 +24,13 @@ fn hook(event: HookEvent, command: &str) -> Hook {
         event,
         matcher: None,
         sequential: false,
+        observes: false,
         command: command.to_owned(),
         name: None,
         description: None,
         timeout_ms: 5,
         env: Vec::new(),
-        of_project: false,
+        source: HookSource::User,
         scripts: Vec::new(),
     }
 }
@@ -286,6 +288,29 @@ fn hooks_see_and_change_model_requests() {
     assert_eq!(request.contents.len(), 4, "fewer messages leave the rest as it is");
 }
 
+/// As one that hides what must not reach a model.
+#[test]
+fn hooks_replace_results_of_tools() {
+    let result = |id: &str, text: &str| {
+        let (id, name) = (id.into(), "t".to_owned());
+        TurnPart::Result(CallResult { id, name, content: vec![Part::text(text)], is_error: false })
+    };
+    let contents = vec![turn(Role::Tool, vec![result("a", "key k"), result("b", "fine")])];
+    let (system, tools, params) = ("s".into(), Arc::new([]), ModelParams::default());
+    let mut request = ModelRequest { model: "m".into(), system, contents, tools, params };
+    let told = llm::request_json(&request)["tool_results"].clone();
+    let (a, b) =
+        (json!({"id": "a", "name": "t", "content": "key k"}), json!({"id": "b", "name": "t", "content": "fine"}));
+    assert_eq!(told, json!([a, b]));
+    let same = request.contents[0].clone();
+    llm::apply_change(&mut request, json!({ "tool_results": told }).as_object().unwrap());
+    assert!(Arc::ptr_eq(&request.contents[0], &same), "what did not change keeps its bytes");
+    let change =
+        json!({"tool_results": [{"id": "a", "content": "key hidden"}, {"id": "z", "content": "?"}, {"id": "b"}]});
+    llm::apply_change(&mut request, change.as_object().unwrap());
+    assert_eq!(request.contents[0].parts(), [result("a", "key hidden"), result("b", "fine")]);
+}
+
 #[test]
 fn hooks_see_and_change_model_answers() {
     let text = |it: &str| Chunk::Text { text: it.to_owned(), signature: None };
@@ -299,7 +324,7 @@ fn hooks_see_and_change_model_answers() {
     let said = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
     let read = |it: Value| llm::response_text(it.as_object().unwrap());
     assert_eq!(read(said(json!(["x", {"text": "y"}]))), Some("xy".to_owned()));
-    assert_eq!((read(said(json!([]))), read(json!({"text": "x"}))), (None, None));
+    assert_eq!((read(said(json!([]))), read(json!({"text": "x"}))), (None, Some("x".to_owned())));
     let finish = Chunk::Finish(Finish::Stop);
     assert_eq!(llm::replace_text(chunks, "X"), [text("X"), call.clone(), usage, finish.clone()]);
     assert_eq!(llm::replace_text(vec![call.clone(), finish.clone()], "X"), [text("X"), call, finish]);

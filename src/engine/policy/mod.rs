@@ -28,12 +28,13 @@ mod tests;
 mod verdict;
 
 pub use danger::rows as danger_rows;
-pub use decide::{decide, next_checker};
+pub use decide::{decide, decide_by_rules, next_checker};
 pub use explain::{Explanation, PartVerdict, explain};
 pub use grants::{
     grant_for_session, is_void, may_persist, network_for, permission_in_words, persistent_grant, persistent_in_words,
     sandbox_grant, sandbox_permission,
 };
+pub use guards::guard_of_target;
 pub use load::misspelt_tools;
 pub use names::current_name;
 pub use query::{Annotations, CallOrigin, CheckerVerdict, Query, SandboxFacts, check_auto_available};
@@ -41,4 +42,4 @@ pub use rule::{Rule, Tier};
 pub use rules::{CheckerRule, PolicyFile, RuleSet, unconditional_deny};
 pub use safe::is_read_only_line;
 pub use settings_rules::ToolLists;
-pub use verdict::Verdict;
+pub use verdict::{Verdict, VerdictBasis, unasked_denial};

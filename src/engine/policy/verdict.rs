@@ -16,7 +16,7 @@ use crate::base::{
 const MAX_WHY: usize = 300;
 
 /// The decision and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub decision: Decision,
     /// Which rule decided, with its source: `default/write.toml: run_shell_command`.
@@ -35,12 +35,22 @@ pub struct Verdict {
     pub network: bool,
     /// Configuration that a yes lets it write, as the question names it.
     pub writes: Vec<AbsPath>,
-    /// The mode's row allows it, or a part of it, and no rule of people's and no yes of theirs.
-    pub by_mode: bool,
+    pub basis: VerdictBasis,
     /// The question may be answered with the mode `auto`.
     pub offers_auto: bool,
     /// What "allow for this session" would grant; `None`: it is not on offer.
     pub grant: Option<Grant>,
+}
+
+/// What a verdict rests on, where that matters later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerdictBasis {
+    #[default]
+    Rules,
+    /// The mode's row allows it, or a part of it, and no rule of people's and no yes of theirs.
+    Mode,
+    /// A question that only the user answers, each time.
+    Guard,
 }
 
 impl Verdict {
@@ -59,20 +69,7 @@ impl Verdict {
     }
 
     fn new(decision: Decision, rule: String) -> Self {
-        Self {
-            decision,
-            rule,
-            deny_message: None,
-            denier: Denier::Rule,
-            reason: None,
-            why: None,
-            read_only: false,
-            network: false,
-            writes: Vec::new(),
-            by_mode: false,
-            offers_auto: false,
-            grant: None,
-        }
+        Self { decision, rule, ..Self::default() }
     }
 
     /// Step 9: what is left to ask is denied where nobody can be asked.
@@ -88,7 +85,11 @@ impl Verdict {
             denier: part.denier,
             why: part.why.filter(|_| asks).map(in_a_line),
             grant: grant.filter(|_| asks),
-            by_mode: part.by_mode && part.decision == Decision::Allow,
+            basis: match part.decision {
+                Decision::Allow if part.by_mode => VerdictBasis::Mode,
+                Decision::Ask if part.asks_every_time => VerdictBasis::Guard,
+                _ => VerdictBasis::Rules,
+            },
             ..Self::new(part.decision, part.rule)
         }
     }

@@ -1,6 +1,9 @@
 //! The checkpoints of a session: what each call changed, what is undone, and what can be redone.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use crate::base::{
     checkpoint::{ChangeKind, Changes, FileChange, RestoreResult},
@@ -122,6 +125,14 @@ impl Checkpoints {
         let first = self.prompts.iter().rposition(|it| it.message == *to && !it.is_rewound);
         let gone = first.map(|it| self.prompts.iter_mut().skip(it));
         gone.into_iter().flatten().for_each(|it| it.is_rewound = true);
+    }
+
+    /// The files that the calls of the last prompt changed, each once.
+    pub fn paths_of_last_prompt(&self) -> Vec<PathBuf> {
+        let last = self.prompts.len().checked_sub(1);
+        let own = self.list.iter().filter(|it| it.prompt == last).filter_map(|it| it.changes.as_ref());
+        let paths: BTreeSet<PathBuf> = own.flat_map(|it| it.files.iter().map(|it| it.path.clone())).collect();
+        paths.into_iter().collect()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -38,6 +38,8 @@ pub(super) struct History {
     call_ids: BTreeSet<CallId>,
     /// Calls without a result, in order.
     open_calls: VecDeque<(CallId, String)>,
+    /// Of these, what the host runs before the next prompt.
+    pending_calls: BTreeSet<CallId>,
     /// Where the current answer of the model began in `turns`.
     answer: Option<usize>,
     pub discovered_memory: DiscoveredMemory,
@@ -114,6 +116,7 @@ impl History {
         if let Some(start) = self.answer.take() {
             self.turns.truncate(start);
             self.open_calls.clear();
+            self.pending_calls.clear();
             self.discovered_memory.cut(start);
         }
     }
@@ -136,6 +139,7 @@ impl History {
     /// Adds to the turn of results, in the order of the calls: which of them ended first is chance.
     pub fn push_result(&mut self, id: &CallId, name: &str, content: &[Part], is_error: bool) {
         self.open_calls.retain(|(open, _)| open != id);
+        self.pending_calls.remove(id);
         let result = CallResult { id: id.clone(), name: name.to_owned(), content: content.to_vec(), is_error };
         let later = self.calls_after(id);
         self.change_turn(Role::Tool, false, |parts| {
@@ -190,9 +194,23 @@ impl History {
 
     /// A new stream begins: calls that a crash left open have no other end, and every call needs one.
     pub fn close_open_calls(&mut self) {
-        while let Some((id, name)) = self.open_calls.front().cloned() {
+        let is_left = |(id, _): &&(CallId, String)| !self.pending_calls.contains(id);
+        let left: Vec<(CallId, String)> = self.open_calls.iter().filter(is_left).cloned().collect();
+        for (id, name) in left {
             self.push_result(&id, &name, &[Part::text(CALL_INTERRUPTED)], true);
         }
+    }
+
+    /// The stream ends, and the host runs what is open.
+    pub fn leave_calls_to_host(&mut self) {
+        self.pending_calls = self.open_calls.iter().map(|(id, _)| id.clone()).collect();
+    }
+
+    /// What the host runs before the next prompt, in order.
+    pub fn pending_calls(&self) -> Vec<ToolCall> {
+        let parts = self.turns.iter().flat_map(|it| it.parts());
+        let calls = parts.filter_map(|it| if let TurnPart::Call { call, .. } = it { Some(call) } else { None });
+        calls.filter(|it| self.pending_calls.contains(&it.id)).cloned().collect()
     }
 
     /// Whether it has no result yet.

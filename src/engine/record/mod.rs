@@ -1,6 +1,7 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
+mod client_given;
 mod discovered_memory;
 mod event_stream;
 mod fork;
@@ -34,18 +35,19 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        endings::interrupted_call,
+        content::HostResult,
+        endings::{PENDING_CALLS, interrupted_call},
         event::{AgentEvent, EventKind, Speaker},
         guarded_names::SECRET_RULE,
         history::Turn,
-        ids::{CallId, SessionId, ThreadId},
+        ids::{CallId, SessionId, StreamId, ThreadId},
         limits::{LimitSpan, LimitUsage},
         log::{self, ChildLink, Decision, Entry, Fact, Grant, Mode, Principal, Tuning},
         memory::{Memory, MemoryFile},
         model::Usage,
         path::AbsPath,
         state::StateMap,
-        tool::RUN_SHELL_COMMAND,
+        tool::{RUN_SHELL_COMMAND, ToolCall},
     },
     engine::hooks::Switches,
 };
@@ -278,6 +280,36 @@ impl Record {
         self.past.last_route.as_ref()
     }
 
+    /// The stream that its events belong to.
+    pub fn stream(&self) -> &StreamId {
+        &self.past.stream.id
+    }
+
+    /// What the host runs before the next prompt, in order.
+    pub fn pending_calls(&self) -> Vec<ToolCall> {
+        self.past.history.pending_calls()
+    }
+
+    /// Whether a prompt may bring these results: those of all calls that wait for one, and no others.
+    ///
+    /// # Errors
+    /// Names the calls.
+    pub fn check_results(&self, results: &[HostResult]) -> Result<(), String> {
+        let pending = self.pending_calls();
+        let is_pending = |id: &CallId| pending.iter().any(|it| it.id == *id);
+        if let Some(it) = results.iter().find(|it| !is_pending(&it.call)) {
+            return Err(format!("toolResults: no call {:?} waits for a result", it.call.as_str()));
+        }
+        let is_missing = |it: &&ToolCall| !results.iter().any(|other| other.call == it.id);
+        let missing: Vec<&str> = pending.iter().filter(is_missing).map(|it| it.id.as_str()).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(format!("toolResults: send the results of all calls that wait; missing: {}", missing.join(", ")))
+            }
+        }
+    }
+
     /// Whether a call of this id was made before: ids from providers may repeat.
     pub fn knows_call(&self, id: &CallId) -> bool {
         self.past.history.knows_call(id)
@@ -331,6 +363,7 @@ impl Record {
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::Agent { agent } => self.past.choices.choose_agent(agent.clone()),
             Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
+            Fact::ClientPrompt { prompt } => self.past.choices.client_prompt = Some(prompt.clone()),
             Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent.clone(), memory.clone()),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
             Fact::Remembered { files } => self.set_memory(files),
@@ -435,7 +468,10 @@ impl Record {
                 self.past.commands.exposed |= name == RUN_SHELL_COMMAND && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
-            EventKind::SessionUpdate { title: Some(title), .. } => self.title = Some(title.clone()),
+            EventKind::AgentEnd { data: Some(data), .. } if data.get(PENDING_CALLS).is_some() => {
+                history.leave_calls_to_host();
+            }
+            EventKind::SessionUpdate { title: Some(title), .. } => self.apply_title(title, &event.meta),
             EventKind::Usage { model, usage, size, purpose, cost, .. } => {
                 if purpose.is_agent() {
                     self.past.scale.note_count(model, usage.input);

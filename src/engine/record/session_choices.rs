@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Record;
 use crate::base::{
+    client_given::ClientPrompt,
     event::{AgentEvent, EventKind},
+    host_tools::HostTools,
     limits::Limits,
     log::{Mode, Principal},
     prompt_options::{PromptModel, PromptOptions},
@@ -16,6 +18,9 @@ pub(super) struct SessionChoices {
     pub before_plan: Option<Mode>,
     /// How far it may go.
     pub limits: Option<Limits>,
+    /// By a client.
+    pub given_title: Option<String>,
+    pub client_prompt: Option<ClientPrompt>,
     /// Whose the session is from the next prompt on; `None`: that was not chosen.
     pub next_agent: Option<Principal>,
     /// Agents that were switched on or off.
@@ -34,6 +39,8 @@ pub(super) struct LastingChoices {
     pub limits: Option<Option<Limits>>,
     /// Of the prompt: the only ones.
     pub tools: Option<Vec<String>>,
+    /// Of the prompt: what the host brought for it.
+    pub host: HostTools,
 }
 
 /// Whether a prompt is over, and no other agent goes on with it.
@@ -107,6 +114,11 @@ impl Record {
         self.lasting()?.tools.as_deref()
     }
 
+    /// What the host brought for the prompt at hand, if it did.
+    pub fn prompt_host(&self) -> Option<&HostTools> {
+        self.lasting().map(|it| &it.host).filter(|it| !it.is_empty())
+    }
+
     /// Whether the prompt at hand has a mode, model or limits of its own.
     pub fn has_prompt_options(&self) -> bool {
         self.lasting().is_some()
@@ -149,13 +161,14 @@ impl Record {
 
     pub(super) fn begin_prompt_options(&mut self, options: &PromptOptions) {
         self.end_prompt_options();
-        let PromptOptions { mode, model, limits, tools } = options;
+        let PromptOptions { mode, model, limits, tools, host } = options;
         let window = self.spent.last.map_or(0, |(_, size)| size);
         let before = LastingChoices {
             mode: mode.map(|_| self.mode),
             model: model.as_ref().map(|_| PromptModel { name: self.model.clone(), window }),
             limits: limits.map(|_| self.past.choices.limits),
             tools: tools.clone(),
+            host: host.clone(),
         };
         mode.iter().for_each(|it| self.set_mode(*it));
         model.iter().for_each(|it| self.set_model(&it.name, it.window));

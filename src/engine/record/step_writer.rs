@@ -1,19 +1,20 @@
 //! The writer of a step: emits events and facts, and applies each fact to the record at once.
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
 use crate::{
     base::{
         clock::Now,
         event::{EventKind, EventSource, NOTICE},
-        hook::{HookEvent, HookRun, HookSwitch},
-        ids::{EffectId, PromptId, QuestionId, StreamId},
+        hook::{Hook, HookEvent, HookRun, HookSwitch},
+        ids::{EffectId, PromptId, QuestionId, StreamId, ThreadId},
         log::{Entry, Fact},
         state::StateDelta,
     },
     engine::{
-        hooks::{
-            HookOutcome,
-            plugins::{PluginMoment, PluginPoint, Plugins, Reply},
-        },
+        hooks::HookOutcome,
         record::{Record, RewindPoint, TRANSFER_META},
         step::{Act, Effect, StepOutput},
     },
@@ -31,19 +32,18 @@ pub struct SerialNumbers {
 pub struct Step<'a> {
     pub record: &'a mut Record,
     pub now: Now,
-    plugins: Plugins,
     serial: &'a mut SerialNumbers,
     out: &'a mut StepOutput,
 }
 
 impl<'a> Step<'a> {
     pub fn new(record: &'a mut Record, serial: &'a mut SerialNumbers, now: Now, out: &'a mut StepOutput) -> Self {
-        Self { record, now, plugins: Plugins::default(), serial, out }
+        Self { record, now, serial, out }
     }
 
-    /// The same under the eyes of plugins.
-    pub fn with_plugins(self, plugins: &Plugins) -> Self {
-        Self { plugins: plugins.clone(), ..self }
+    /// What was said and begun, from `start` on.
+    pub fn acts(&self, start: usize) -> &[Act] {
+        self.out.acts.get(start..).unwrap_or_default()
     }
 
     pub fn log(&mut self, fact: Fact) {
@@ -61,28 +61,23 @@ impl<'a> Step<'a> {
         if !state.is_empty() {
             self.tell_state(state);
         }
+        // What a client gave is no conversation.
+        if let Some(title) = self.record.given_title().map(str::to_owned) {
+            self.give_title(&title);
+        }
     }
 
     /// Tells something in the current stream.
     pub fn emit_event(&mut self, kind: EventKind) {
-        self.emit_event_of(kind, None, serde_json::Map::new());
+        self.emit_event_of(kind, None, Map::new());
     }
 
-    pub fn emit_event_with(&mut self, kind: EventKind, meta: serde_json::Map<String, serde_json::Value>) {
+    pub fn emit_event_with(&mut self, kind: EventKind, meta: Map<String, Value>) {
         self.emit_event_of(kind, None, meta);
     }
 
     /// `source`: where it comes from, if not from the session's agent or user.
-    fn emit_event_of(
-        &mut self,
-        kind: EventKind,
-        source: Option<EventSource>,
-        meta: serde_json::Map<String, serde_json::Value>,
-    ) {
-        let kind = match self.plugins.ask(PluginPoint::OnEvent, PluginMoment::Event(&kind)) {
-            Some(Reply::Event(it)) => it,
-            _ => kind,
-        };
+    fn emit_event_of(&mut self, kind: EventKind, source: Option<EventSource>, meta: Map<String, Value>) {
         let mut event = self.record.past.stream.event(self.now.unix_ms, kind);
         event.source = source.unwrap_or(event.source);
         event.meta = meta;
@@ -134,14 +129,29 @@ impl<'a> Step<'a> {
         }
         for it in &outcome.notices {
             let source = format!("hooks/{}", it.hook).into();
-            self.emit_event_of(notice(&it.text), Some(source), serde_json::Map::new());
+            self.emit_event_of(notice(&it.text), Some(source), Map::new());
         }
         outcome.failed.iter().for_each(|it| self.emit_notice(it));
     }
 
     /// Has a hook run.
     pub fn start_hook(&mut self, run: HookRun) -> EffectId {
+        let run = HookRun { place: Some(self.place()), ..run };
         self.start_effect(Effect::RunHook(Box::new(run)))
+    }
+
+    /// The current stream, and the thread of a sub-agent.
+    pub fn place(&self) -> (StreamId, Option<ThreadId>) {
+        let stream = &self.record.past.stream;
+        (stream.id.clone(), stream.thread.clone())
+    }
+
+    /// Tells hooks that only listen.
+    pub fn tell_hooks(&mut self, hooks: Vec<Arc<Hook>>, input: &Map<String, Value>) {
+        for hook in hooks {
+            let run = HookRun { place: Some(self.place()), ..HookRun::new(hook, input.clone()) };
+            self.start_effect(Effect::TellHook(Box::new(run)));
+        }
     }
 
     /// Begins a stream of a prompt: later events belong to it.
@@ -159,7 +169,7 @@ impl<'a> Step<'a> {
     /// The same for a prompt that another stream began: what it spent counts on.
     pub fn continue_in_stream(&mut self, prompt: PromptId) {
         self.open_stream(prompt);
-        let meta = serde_json::Map::from_iter([(TRANSFER_META.to_owned(), true.into())]);
+        let meta = Map::from_iter([(TRANSFER_META.to_owned(), true.into())]);
         self.emit_event_with(EventKind::AgentStart {}, meta);
     }
 

@@ -66,6 +66,10 @@ pub enum FailureAction {
         model: Option<String>,
         until: Option<(u64, String)>,
     },
+    /// A credential is read again, then the user is asked for another one.
+    Renew {
+        why: String,
+    },
     GiveUp {
         why: String,
     },
@@ -79,6 +83,7 @@ impl FailureAction {
             Self::Shorten { .. } => "shorten",
             Self::FallBack { .. } => "fall back",
             Self::Ask { .. } => "ask",
+            Self::Renew { .. } => "renew",
             Self::GiveUp { .. } => "give up",
         }
     }
@@ -119,6 +124,8 @@ pub struct FailureCase<'a> {
     pub policy: FallbackPolicy,
     /// Whether the user can be asked.
     pub interactive: bool,
+    /// Whether the user can be asked for another credential, and was not asked yet.
+    pub can_renew: bool,
     pub patience: RetryPatience,
     pub now: Now,
 }
@@ -227,6 +234,9 @@ fn stop_retrying(failure: &Failure, found: FailureFinding, most: u32, case: Fail
     let stands_in = action.is_some();
     if let Some(next) = case.fallback.filter(|_| action == Some(FallbackAction::Silent)) {
         return FailureAction::FallBack { model: next.to_owned(), why: what };
+    }
+    if case.can_renew && class == FailureClass::Auth && failure.details.credential.is_some() {
+        return FailureAction::Renew { why: end_sentence(&failure.message) };
     }
     let next = case.fallback.filter(|_| stands_in).map(str::to_owned);
     // Short waits were waited for already.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     base::{
+        check::CheckFinding,
         content::Part,
+        credential::Credential,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{CheckpointId, EffectId, QuestionId},
         log::{Fact, Grant, Mode},
@@ -57,6 +59,8 @@ pub struct Call {
     pub(super) sandbox_grant: SandboxGrant,
     /// How often that was asked.
     pub(super) n_expansions: u8,
+    /// The user was asked for another credential.
+    pub(super) is_renewed: bool,
     /// What castor has to say about what came of it.
     notes: Vec<String>,
     pub(super) hook_effects: CallHookEffects,
@@ -108,6 +112,10 @@ pub enum CallState {
         denial: Denial,
         output: Box<ToolOutput>,
     },
+    /// The host runs it before the next prompt.
+    Returned,
+    /// Its server refused its credential; the user is asked for another one.
+    Unauthorized(Box<RefusedCall>),
     /// The call is a question, which the user has before them.
     AwaitingAnswer {
         question: QuestionId,
@@ -120,7 +128,37 @@ pub enum CallState {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterHooks {
     Begin,
+    /// It failed, and those of failures are heard first.
+    Failed(Box<ToolOutput>),
     End(Box<ToolOutput>),
+}
+
+impl AfterHooks {
+    /// What came of the call.
+    pub fn output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Begin => None,
+            Self::Failed(it) | Self::End(it) => Some(it),
+        }
+    }
+}
+
+/// What a call waits with for another credential.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RefusedCall {
+    pub credential: Box<Credential>,
+    /// What the call ends with if nothing is renewed.
+    pub output: Box<ToolOutput>,
+    /// The user accepted once, and nothing had changed.
+    pub is_repeated: bool,
+    pub stage: RenewalStage,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RenewalStage {
+    Asking(QuestionId),
+    /// The user says that it is renewed.
+    Reading(EffectId),
 }
 
 /// What hooks did to a call.
@@ -134,18 +172,26 @@ pub struct CallHookEffects {
     pub(super) n_tails: u8,
 }
 
+/// What others said of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reviews {
+    pub checkers: Vec<CheckerVerdict>,
+    /// The client's own policy.
+    pub client: Option<Result<CheckFinding, String>>,
+}
+
 /// Who is asked about a call, and what is known by then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checking {
     pub effect: EffectId,
     /// Wakes us when it was too long.
     pub timer: EffectId,
-    /// Its place in the rules.
-    pub checker: usize,
+    /// Its place in the rules; `None`: the client's policy.
+    pub checker: Option<usize>,
     pub limit_ms: u64,
     pub targets: Targets,
     /// What the ones before it said.
-    pub verdicts: Vec<CheckerVerdict>,
+    pub said: Reviews,
 }
 
 impl CallState {
@@ -163,8 +209,8 @@ impl CallState {
 
     /// Whether it was begun and has not ended.
     pub fn is_under_way(&self) -> bool {
-        let ending = matches!(self, Self::RunningHooks { then: AfterHooks::End(_), .. });
-        let asks = matches!(self, Self::AwaitingAnswer { .. } | Self::SandboxDenied { .. });
+        let ending = matches!(self, Self::RunningHooks { then: AfterHooks::Failed(_) | AfterHooks::End(_), .. });
+        let asks = matches!(self, Self::AwaitingAnswer { .. } | Self::SandboxDenied { .. } | Self::Unauthorized(_));
         ending || asks || matches!(self, Self::Checkpointing { .. } | Self::Running { .. })
     }
 
@@ -190,6 +236,7 @@ impl CallState {
             Self::AwaitingApproval { question, .. }
             | Self::AwaitingAnswer { question, .. }
             | Self::SandboxDenied { question, .. } => *question == id,
+            Self::Unauthorized(it) => it.stage == RenewalStage::Asking(id),
             _ => false,
         }
     }
@@ -223,6 +270,7 @@ impl Call {
             offers_auto: false,
             sandbox_grant: SandboxGrant::default(),
             n_expansions: 0,
+            is_renewed: false,
             notes: Vec::new(),
             hook_effects: CallHookEffects::default(),
             auto_allowed: false,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     BatchStatus, Scheduler,
-    call::{AfterHooks, Call, CallState},
+    call::{AfterHooks, Call, CallState, Reviews},
     checkpoints::run_hook,
     decide::decide,
     denials,
@@ -22,51 +22,42 @@ use crate::{
         hooks::{
             HookOutcome, HookVerdict,
             firing::{AnswerEffect, Firing, FiringStart},
-            plugins::{PluginMoment, PluginPoint, Reply},
         },
         step::Effect,
     },
 };
 
 /// Calls that hooks may have made in one call's place, one after the other.
-const MAX_TAILS: u8 = 5;
+pub(super) const MAX_TAILS: u8 = 5;
 
 impl Call {
     /// The hooks see a call before anybody decides about it: they may change it.
     pub(super) fn run_before_hooks(&mut self, cx: &mut CallContext<'_, '_>) {
-        match cx.tools.hooks.plugins.ask(PluginPoint::BeforeTool, PluginMoment::Call(&self.call)) {
-            Some(Reply::Output(it)) => return self.end(cx.step, it),
-            Some(Reply::Args(args @ Value::Object(_))) => self.call.args = args,
-            _ => (),
-        }
-        self.fire_hooks(cx, HookEvent::BeforeTool, None, AfterHooks::Begin);
+        self.fire_hooks(cx, HookEvent::BeforeTool, AfterHooks::Begin);
     }
 
-    /// The hooks see what came of it.
-    pub(super) fn run_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, mut output: ToolOutput) {
-        let points = [output.error.as_ref().map(|_| PluginPoint::OnToolError), Some(PluginPoint::AfterTool)];
-        for point in points.into_iter().flatten() {
-            let other = cx.tools.hooks.plugins.output(point, PluginMoment::Result(&self.call, &output));
-            output = other.unwrap_or(output);
+    /// The hooks see what came of it: first those of failures, if it failed.
+    pub(super) fn run_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, output: ToolOutput) {
+        match output.error {
+            Some(_) => self.fire_hooks(cx, HookEvent::OnToolError, AfterHooks::Failed(Box::new(output))),
+            None => self.run_result_hooks(cx, output),
         }
+    }
+
+    fn run_result_hooks(&mut self, cx: &mut CallContext<'_, '_>, mut output: ToolOutput) {
         if !self.hook_effects.changed_args.is_empty() {
             let keys = std::mem::take(&mut self.hook_effects.changed_args).join(", ");
             let what = "were modified by a hook before execution.";
             append(&mut output, format!("\n\n[System] Tool input parameters ({keys}) {what}"));
         }
-        let told = result_json(&output);
-        self.fire_hooks(cx, HookEvent::AfterTool, Some(told), AfterHooks::End(Box::new(output)));
+        self.fire_hooks(cx, HookEvent::AfterTool, AfterHooks::End(Box::new(output)));
     }
 
-    fn fire_hooks(
-        &mut self,
-        cx: &mut CallContext<'_, '_>,
-        event: HookEvent,
-        response: Option<Value>,
-        then: AfterHooks,
-    ) {
-        let plan = cx.tools.hooks.plan(event, &self.call.name, &cx.step.record.switches);
-        let input = if plan.hooks.is_empty() { Map::new() } else { self.input(cx.tools, response) };
+    fn fire_hooks(&mut self, cx: &mut CallContext<'_, '_>, event: HookEvent, then: AfterHooks) {
+        let mut plan = cx.tools.hooks.plan(event, &self.call.name, &cx.step.record.switches);
+        let is_heard = !plan.hooks.is_empty() || !plan.observers.is_empty();
+        let input = if is_heard { self.input(cx.tools, then.output().map(result_json)) } else { Map::new() };
+        cx.step.tell_hooks(std::mem::take(&mut plan.observers), &input);
         let held = self.checkpoint_owner(cx.tools);
         match Firing::begin(event, plan, input, |run| run_hook(cx.step, held.as_ref(), run)) {
             FiringStart::Waiting(firing) => {
@@ -107,6 +98,7 @@ impl Call {
         }
         match then {
             AfterHooks::Begin => self.apply_before_hooks(cx, outcome),
+            AfterHooks::Failed(output) => self.apply_failure_hooks(cx, outcome, *output),
             AfterHooks::End(output) => self.apply_after_hooks(cx, outcome, *output),
         }
         BatchStatus::Open
@@ -133,16 +125,31 @@ impl Call {
         if self.is_of(PolicyClass::Delegate) {
             return self.resolve_delegation(cx);
         }
+        if self.decide_at_host(cx) {
+            return;
+        }
         match is_session_tool(&self.call.name) {
             true => {
                 self.apply_targets(cx.tools, &Targets::default(), &cx.step.record.cwd);
-                decide(self, cx, Targets::default(), Vec::new());
+                decide(self, cx, Targets::default(), Reviews::default());
             }
             false => {
                 let effect = cx.step.start_effect(Effect::Resolve { call: self.call.clone() });
                 self.state = CallState::Resolving { effect };
             }
         }
+    }
+
+    fn apply_failure_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
+        if let Some(verdict) = &outcome.verdict {
+            return self.end(cx.step, denials::withheld_by_hook(verdict.reason()));
+        }
+        if let Some(said) = outcome.changed_object("tool_response")
+            && replace_output(&mut output, said)
+        {
+            output.error = None;
+        }
+        self.run_result_hooks(cx, output);
     }
 
     fn apply_after_hooks(&mut self, cx: &mut CallContext<'_, '_>, outcome: &HookOutcome, mut output: ToolOutput) {
@@ -157,6 +164,9 @@ impl Call {
             Some(_) => cx.step.emit_notice("Hooks asked for too many calls in place of one; the last result counts."),
             None => (),
         }
+        if let Some(said) = outcome.changed_object("tool_response") {
+            replace_output(&mut output, said);
+        }
         if let Some(context) = outcome.marked_context() {
             append(&mut output, format!("\n\n{context}"));
         }
@@ -170,6 +180,23 @@ fn append(output: &mut ToolOutput, text: String) {
         output.content.push(Part::text(&*error.message));
     }
     output.content.push(Part::text(text));
+}
+
+/// Puts a changed `tool_response` into the output. Whether it changed what the model gets.
+fn replace_output(output: &mut ToolOutput, said: &Map<String, Value>) -> bool {
+    let told = result_json(output);
+    let changed = |key: &str| {
+        let text = said.get(key).and_then(Value::as_str);
+        text.filter(|it| told.get(key).and_then(Value::as_str) != Some(*it)).map(str::to_owned)
+    };
+    if let Some(text) = changed("returnDisplay") {
+        output.display = Some(Display::Text { text });
+    }
+    let Some(text) = changed("llmContent") else { return false };
+    // What it hides is not to be said beside it.
+    output.error.iter_mut().for_each(|it| it.message.clone_from(&text));
+    output.content = vec![Part::text(text)];
+    true
 }
 
 fn result_json(output: &ToolOutput) -> Value {
@@ -232,8 +259,8 @@ impl Scheduler {
         let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking() && !is_session_tool(&it.call.name)) else {
             return;
         };
-        let plan = cx.tools.hooks.plan(HookEvent::Notification, "ToolPermission", &cx.step.record.switches);
-        if plan.hooks.is_empty() {
+        let mut plan = cx.tools.hooks.plan(HookEvent::Notification, "ToolPermission", &cx.step.record.switches);
+        if plan.hooks.is_empty() && plan.observers.is_empty() {
             return;
         }
         let input = json!({
@@ -242,6 +269,7 @@ impl Scheduler {
             "details": details(call, cx.tools, shown),
         });
         let input = input.as_object().cloned().unwrap_or_default();
+        cx.step.tell_hooks(std::mem::take(&mut plan.observers), &input);
         if let FiringStart::Waiting(it) =
             Firing::begin(HookEvent::Notification, plan, input, |run| cx.step.start_hook(run))
         {

@@ -29,6 +29,10 @@ const MAX_READ_ONLY: usize = 256;
 impl Call {
     /// What it may change; `None`: nothing that could be given back, or nobody wants that.
     fn scope(&self, cx: &CallContext<'_, '_>) -> Option<Scope> {
+        // What a host changes is its own, as what an editor changes.
+        if cx.tools.is_of_host(&self.call.name) {
+            return None;
+        }
         if !cx.tools.checkpoints || self.sandbox_grant.read_only || !self.display.kind.has_side_effects() {
             return None;
         }
@@ -65,13 +69,15 @@ impl Call {
     fn start(&mut self, cx: &mut CallContext<'_, '_>, base: Option<BaseHash>, hold: Option<CallHold>) {
         let display = std::mem::take(&mut self.display_dirty).then(|| self.display.clone());
         self.send_progress(cx.step, ToolProgress::Started { display });
-        let durable = self.display.kind.has_side_effects();
+        let host = self.host_run(cx);
+        // The host knows what it did, and gets its calls in order.
+        let durable = host.is_none() && self.display.kind.has_side_effects();
         let leave = policy::sandbox_grant(&self.call, &cx.step.record.active_grants(&cx.tools.folder_grants))
             .union(&self.sandbox_grant);
         self.has_run = true;
         let (call, places, seen) = (self.call.clone(), self.places.clone(), self.seen_hash(cx.step));
         let effect =
-            cx.step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold });
+            cx.step.start_effect(Effect::Run { call, places, base, seen, durable, sandbox_grant: leave, hold, host });
         self.state = CallState::Running { effect };
     }
 
@@ -94,7 +100,8 @@ impl Call {
 
 /// Has a hook run, around `call`.
 pub(super) fn run_hook(step: &mut Step<'_>, call: Option<&CallId>, run: HookRun) -> EffectId {
-    let hold = call.map(|it| (CheckpointId::from(step.fresh_id("k")), it.clone()));
+    // What the user's own program does meanwhile is the user's.
+    let hold = call.filter(|_| !run.hook.is_of_client()).map(|it| (CheckpointId::from(step.fresh_id("k")), it.clone()));
     step.start_hook(HookRun { checkpoint: hold, ..run })
 }
 

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        check::{Check, CheckFinding, Checker},
+        check::{Check, CheckFinding, Checker, ClientCheck},
+        ids::EffectId,
         log::{Decision, Fact, Mode},
         tool::{PolicyClass, Targets},
     },
     engine::{
-        policy::{self, CheckerVerdict},
+        policy::{self, CheckerVerdict, VerdictBasis},
         record::Step,
         scheduler::{
-            call::{Call, CallState, Checking},
+            call::{Call, CallState, Checking, Reviews},
+            call_facts::CallFacts,
+            client_policy::{apply_finding, disputed_verdict},
             delegate, denials, history,
             session_tools::is_session_tool,
             toolbox::CallContext,
@@ -21,41 +24,30 @@ use crate::{
     },
 };
 
-/// Decides, or asks the next safety checker first.
-pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, heard: Vec<CheckerVerdict>) {
-    let grants = cx.tools.grants(&cx.step.record.grants);
-    let outside = cx.tools.foreign_tool(&call.call.name);
-    let digest = outside.map(|it| it.digest());
-    let (tool, args) = delegate::as_rules_see(&cx.tools.agents, &call.call, call.traits.class);
-    let query = policy::Query {
-        tool: &tool,
-        kind: call.display.kind,
-        args: &args,
-        targets: &targets,
-        mode: cx.step.record.mode,
-        interactive: cx.tools.interactive,
-        grants: &grants,
-        roots: &cx.step.record.roots,
-        origin: policy::CallOrigin {
-            server: outside.map(|it| it.server.as_str()),
-            annotations: outside.map(|it| policy::Annotations { members: &it.annotations, trusted: it.trusted }),
-            digest: digest.as_deref(),
-            subagent: cx.step.record.principal.agent(),
-        },
-        checker_verdicts: &heard,
-        plans: cx.tools.planning.folder.as_ref(),
-        sandbox: policy::SandboxFacts { exposed: cx.step.record.secrets_exposed(), ..cx.tools.sandbox.facts },
-    };
+/// Decides, or asks the next safety checker first; last of all the client's own policy.
+pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, said: Reviews) {
+    let facts = CallFacts::new(cx.tools, cx.step.record, &call.call, call.traits.class);
+    let query = facts.query(cx.tools, cx.step.record, &targets);
+    let query = policy::Query { kind: call.display.kind, checker_verdicts: &said.checkers, ..query };
     if let Some((checker, who)) = policy::next_checker(&cx.tools.rules, &query) {
         let who = (checker, who.checker.clone(), who.timeout_ms);
-        return ask_checker(call, cx.step, who, (targets, heard));
+        return ask_checker(call, cx.step, who, (targets, said));
     }
-    let verdict = policy::decide(&cx.tools.rules, &query);
+    let own_policy = |query: &policy::Query| policy::decide(&cx.tools.rules, query);
+    let mut verdict = own_policy(&query);
+    if let Some(client) = cx.tools.client_policy
+        && let Some(disputed) = disputed_verdict(&query, client, &verdict, own_policy)
+    {
+        let Some(finding) = &said.client else {
+            return ask_client(call, cx.step, (disputed, client.timeout_ms), (targets, said));
+        };
+        verdict = apply_finding(&query, (verdict, disputed), finding, client);
+    }
     call.grant_if_allowed = verdict.sandbox_grant();
     call.offers_auto = verdict.offers_auto && cx.tools.offers_auto(cx.step.record);
     call.policy_reason = delegate::remote_reason(&cx.tools.agents, &call.call).or(verdict.why.clone());
     call.auto_allowed = cx.step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
-    call.needs_undo = call.auto_allowed && verdict.by_mode;
+    call.needs_undo = call.auto_allowed && verdict.basis == VerdictBasis::Mode;
     cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule.clone() });
     match verdict.decision {
         // Its question is the asking, and what it is about has to be read first.
@@ -88,25 +80,57 @@ fn ask_checker(
     call: &mut Call,
     step: &mut Step<'_>,
     (checker, what, limit_ms): (usize, Arc<Checker>, u64),
-    (targets, heard): (Targets, Vec<CheckerVerdict>),
+    known: (Targets, Reviews),
 ) {
     let history = what.context.history.then(|| history::checker_history(step.record.turns()));
     let check = Check { checker: what, call: call.call.clone(), history };
     let effect = step.start_effect(Effect::Check(Box::new(check)));
+    wait_for(call, step, (effect, Some(checker), limit_ms), known);
+}
+
+/// Asks the client's policy about what castor's own says.
+fn ask_client(
+    call: &mut Call,
+    step: &mut Step<'_>,
+    (own, limit_ms): (policy::Verdict, u64),
+    known: (Targets, Reviews),
+) {
+    let check = ClientCheck {
+        call: call.call.clone(),
+        kind: call.display.kind,
+        principal: step.record.principal.agent().map(str::to_owned),
+        mode: step.record.mode,
+        decision: own.decision,
+        rule: own.rule,
+        place: step.place(),
+    };
+    let effect = step.start_effect(Effect::CheckByClient(Box::new(check)));
+    wait_for(call, step, (effect, None, limit_ms), known);
+}
+
+fn wait_for(
+    call: &mut Call,
+    step: &mut Step<'_>,
+    (effect, checker, limit_ms): (EffectId, Option<usize>, u64),
+    (targets, said): (Targets, Reviews),
+) {
     let timer = step.start_effect(Effect::SetTimer { at_ms: step.now.unix_ms.saturating_add(limit_ms) });
-    call.state = CallState::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, verdicts: heard }));
+    call.state = CallState::Checking(Box::new(Checking { effect, timer, checker, limit_ms, targets, said }));
 }
 
 fn in_lines(reasons: impl Iterator<Item = String>) -> Option<String> {
     Some(reasons.collect::<Vec<_>>().join("\n")).filter(|it| !it.is_empty())
 }
 
-/// The checker that was asked last said something, or failed.
+/// Who was asked last said something, or failed.
 pub fn add_verdict(call: &mut Call, cx: &mut CallContext<'_, '_>, said: Result<CheckFinding, String>) {
     let CallState::Checking(it) = std::mem::replace(&mut call.state, CallState::Waiting) else { return };
-    let Checking { checker, targets, verdicts: mut heard, .. } = *it;
-    heard.push(CheckerVerdict { checker, result: said });
-    decide(call, cx, targets, heard);
+    let Checking { checker, targets, said: mut reviews, .. } = *it;
+    match checker {
+        Some(checker) => reviews.checkers.push(CheckerVerdict { checker, result: said }),
+        None => reviews.client = Some(said),
+    }
+    decide(call, cx, targets, reviews);
 }
 
 /// It said nothing in its time.

@@ -1,7 +1,7 @@
 //! The decision about a call that starts a sub-agent, and about what another agent does by itself.
 
 use super::{
-    call::Call,
+    call::{Call, Reviews},
     decide::decide,
     delegate::{delegation, delegation_title},
     toolbox::CallContext,
@@ -27,7 +27,7 @@ impl Call {
                 };
                 self.display_dirty = true;
                 self.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
-                decide(self, cx, targets, Vec::new());
+                decide(self, cx, targets, Reviews::default());
             }
             Err(error) => self.end(cx.step, ToolOutput::failed(error)),
         }

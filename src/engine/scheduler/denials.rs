@@ -78,6 +78,7 @@ pub(super) fn denied(verdict: &Verdict, mode: Mode, interactive: bool) -> ToolOu
         Denier::Nobody if interactive => format!("castor cannot allow this: {rule}."),
         Denier::Nobody => nobody_asked(Some(rule)),
         Denier::Checker => format!("A safety checker denies this: {rule}"),
+        Denier::Client => format!("Your client denies this: {rule}"),
         Denier::Rule => denied_by_rule(rule, said),
     };
     ToolOutput::stopped(if is_unasked { UNASKED } else { "policy_violation" }, for_model(said), for_person)

@@ -3,9 +3,11 @@
 mod approval;
 mod ask_user;
 mod call;
+mod call_facts;
 mod call_hooks;
 mod checkpoints;
 mod child_events;
+mod client_policy;
 pub mod complete_task;
 mod decide;
 pub mod delegate;
@@ -15,6 +17,7 @@ mod display;
 pub mod elicitation;
 mod escalate;
 mod history;
+pub mod host_calls;
 mod peer_permission;
 pub mod plan;
 mod plan_review;
@@ -24,13 +27,15 @@ mod todos;
 mod toolbox;
 mod topic;
 mod transfer;
+mod unauthorized;
 mod unknown_tool;
 mod wave;
 
+pub use call_facts::evaluate;
 pub use delegate::tools_of_agents;
 pub use denials::CancelReason;
 pub use plan::Planning;
-pub use session_tools::own_tools;
+pub use session_tools::{is_session_tool, own_tools};
 pub use todos::NAME as TODO_TOOL;
 pub use toolbox::{CallContext, Toolbox};
 
@@ -50,9 +55,9 @@ use crate::{
         policy,
         record::Step,
         scheduler::{
-            call::{Call, CallState},
+            call::{Call, CallState, Reviews},
             decide::decide,
-            session_tools::{AgentExit, SessionToolResult, is_session_tool, run_session_tool},
+            session_tools::{AgentExit, SessionToolResult, run_session_tool},
         },
         step::{Effect, Input},
     },
@@ -80,6 +85,8 @@ pub enum BatchStatus {
     TaskCompleted(TaskResult),
     /// The same, and this agent goes on in the session.
     Transferred(String),
+    /// The same, but for calls that the host runs before the next prompt.
+    Returned,
     /// The user ended the turn at a question.
     TurnCancelled,
     /// A hook ended the turn: why.
@@ -135,6 +142,7 @@ impl Scheduler {
             Input::Checked { effect, finding } => return self.on_checked(cx, effect, finding),
             Input::Previewed { effect, result } => return self.on_previewed(cx, effect, result),
             Input::Answered { question, answer } => return self.on_answer(cx, question, answer),
+            Input::CredentialRenewed { effect, changed } => return self.on_credential_renewed(cx, effect, changed),
             Input::Checkpointed { effect, result } => return self.on_checkpoint(cx, effect, result),
             Input::RunEnded { effect, output, .. } => return self.on_run_ended(cx, effect, *output),
             Input::TerminalAttached { effect, screen } => {
@@ -167,10 +175,10 @@ impl Scheduler {
     pub fn advance(&mut self, cx: &mut CallContext<'_, '_>) -> BatchStatus {
         loop {
             self.change_state(cx.step);
-            if self.calls.iter().all(|it| matches!(it.state, CallState::Done)) {
+            if self.calls.iter().all(|it| matches!(it.state, CallState::Done | CallState::Returned)) {
                 let transfer = self.exit.take_successor().map(BatchStatus::Transferred);
                 let result = self.exit.take_result().map(BatchStatus::TaskCompleted);
-                return result.or(transfer).unwrap_or(BatchStatus::Done);
+                return result.or(transfer).or_else(|| self.returned_status()).unwrap_or(BatchStatus::Done);
             }
             if self.calls.iter().any(|it| it.state.is_deciding()) {
                 return BatchStatus::Open;
@@ -240,6 +248,10 @@ impl Scheduler {
                 }
                 continue;
             }
+            if cx.tools.host().returns_calls() && cx.tools.is_of_host(&call.call.name) {
+                call.state = CallState::Returned;
+                continue;
+            }
             call.run(cx);
             started = true;
         }
@@ -258,7 +270,7 @@ impl Scheduler {
         match result {
             Ok(targets) => {
                 call.apply_targets(cx.tools, &targets, &cx.step.record.cwd);
-                decide(call, cx, targets, Vec::new());
+                decide(call, cx, targets, Reviews::default());
             }
             Err(error) if !call.hook_effects.changed_args.is_empty() => {
                 call.end(cx.step, denials::changed_badly_by_hook(&error));
@@ -325,11 +337,15 @@ impl Scheduler {
             let form = form.clone();
             return self.on_form_answer(cx, at, &form, &answer);
         }
-        if matches!(call.state, CallState::SandboxDenied { .. }) {
-            return match call.on_denial_answer(cx, &answer) {
-                BatchStatus::Open => self.advance(cx),
-                status => status,
-            };
+        let settled = match call.state {
+            CallState::SandboxDenied { .. } => Some(call.on_denial_answer(cx, &answer)),
+            CallState::Unauthorized(_) => Some(call.on_renewal_answer(cx, &answer)),
+            _ => None,
+        };
+        match settled {
+            Some(BatchStatus::Open) => return self.advance(cx),
+            Some(status) => return status,
+            None => (),
         }
         match answer {
             Answer::AllowOnce => call.allow(),
@@ -406,20 +422,17 @@ impl Scheduler {
             return BatchStatus::Open;
         };
         call.state_change.extend(std::mem::take(&mut output.state));
-        if let Some(tail) = output.tail_call.take() {
+        let tail = output.tail_call.take();
+        if let Some(tail) = tail.filter(|_| call.may_have_tail(&mut output)) {
             // The same call id, policy again: a tool must not be a way around the rules.
             call.replace_with_tail(cx.tools, tail, &cx.step.record.cwd.clone());
             return self.advance(cx);
         }
-        let output = match cx.tools.interactive {
-            true => match call.ask_more_rights(cx, output) {
-                None => {
-                    self.notify_hooks(cx, at, None);
-                    return BatchStatus::Open;
-                }
-                Some(output) => output,
-            },
-            false => output,
+        let kept = call.ask_renewal(cx, output);
+        let kept = kept.and_then(|it| if cx.tools.interactive { call.ask_more_rights(cx, it) } else { Some(it) });
+        let Some(output) = kept else {
+            self.notify_hooks(cx, at, None);
+            return BatchStatus::Open;
         };
         let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());
         if let Some(why) = fatal {
@@ -450,7 +463,8 @@ impl Scheduler {
                 | CallState::SandboxDenied { question, .. } => {
                     step.start_effect(Effect::WithdrawQuestion { question: *question });
                 }
-                CallState::Waiting | CallState::Allowed { .. } | CallState::Done => (),
+                CallState::Unauthorized(it) => it.withdraw(step),
+                CallState::Waiting | CallState::Allowed { .. } | CallState::Returned | CallState::Done => (),
             }
             if !matches!(call.state, CallState::Done) {
                 call.end(step, why.output());

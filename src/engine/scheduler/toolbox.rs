@@ -12,6 +12,8 @@ use super::{
 use crate::{
     base::{
         agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
+        check::ClientPolicy,
+        host_tools::HostTools,
         log::{Grant, Mode, PersistentGrant},
         peer_agent::PeerAgent,
         tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec, ToolTraits, find_traits},
@@ -39,6 +41,10 @@ pub struct Toolbox {
     pub hooks: Hooks,
     /// Whether somebody can be asked.
     pub interactive: bool,
+    /// The client's say in policy.
+    pub(super) client_policy: Option<ClientPolicy>,
+    /// Whether the user can be asked to renew a credential: the client opens pages, or starts logins in terminals.
+    pub(super) renews_credentials: bool,
     /// Whether answers may hold for ever.
     pub(super) saves_grants: bool,
     /// What commands may do beyond the sandbox in this folder, for ever.
@@ -53,6 +59,8 @@ pub struct Toolbox {
     pub(super) foreign_tools: Arc<[ForeignTool]>,
     /// What of those an agent's run has from the session above it.
     pub(super) inherited_tools: Arc<[ForeignTool]>,
+    /// What the host brings, and which calls it runs.
+    pub(super) host: Arc<HostTools>,
     /// What the model is not told of.
     pub(super) hidden: Arc<[HiddenTool]>,
     /// Where those come from, and where more may come from.
@@ -118,8 +126,11 @@ impl Toolbox {
             interactive,
             foreign_tools: outside,
             inherited_tools: Arc::default(),
+            host: Arc::default(),
             hidden: hidden.into(),
             servers,
+            client_policy: None,
+            renews_credentials: false,
             saves_grants: false,
             folder_grants: Arc::default(),
             planning: Arc::default(),
@@ -129,6 +140,15 @@ impl Toolbox {
             successors: Arc::default(),
             task: None,
         }
+    }
+
+    /// The same whose user can be asked to renew credentials, or not.
+    pub fn with_renewals(self, renews_credentials: bool) -> Self {
+        Self { renews_credentials, ..self }
+    }
+
+    pub fn renews_credentials(&self) -> bool {
+        self.renews_credentials
     }
 
     /// The same with hooks.
@@ -146,6 +166,11 @@ impl Toolbox {
         self.planning.modes.contains(&Mode::Auto) && !record.was_command_asked()
     }
 
+    /// The same under a client that has a say in policy.
+    pub fn with_client_policy(self, client_policy: Option<ClientPolicy>) -> Self {
+        Self { client_policy, ..self }
+    }
+
     /// The same whose calls can be undone, or not.
     pub fn with_checkpoints(self, checkpoints: bool) -> Self {
         Self { checkpoints, ..self }
@@ -153,6 +178,7 @@ impl Toolbox {
 
     /// The same that may start these agents. A name that a tool has stays the tool's.
     pub fn with_agents(self, agents: Agents) -> Self {
+        let agents: Agents = self.agents_with_host(&agents).into();
         let composes = self.task.as_ref().is_some_and(|it| it.composition().is_some());
         let tools = agent_tools(&agents, composes);
         let asks = remote_rules(&agents);
@@ -168,7 +194,7 @@ impl Toolbox {
 
     /// The same with more of castor's own tools.
     fn with_more(self, mut more: Vec<ToolSpec>) -> Self {
-        more.retain(|it| !self.known_tools.iter().any(|own| own.name == it.name));
+        more.retain(|it| !self.known_tools.iter().any(|own| own.name == it.name) && self.host.find(&it.name).is_none());
         let known_tools = self.known_tools.iter().chain(&more).cloned().collect();
         let mut hidden = self.hidden.to_vec();
         more.retain(|it| {
@@ -210,9 +236,14 @@ impl Toolbox {
         let known_tools = sorted(&known_tools, &exits);
         let tools = sorted(&tools, &exits);
         let (own_tools, hooks) = (sorted(&own_tools, &exits), self.hooks.for_agent());
+        let host = HostTools {
+            tools: self.host.tools.iter().filter(|it| is_its(&it.name)).cloned().collect(),
+            ..(*self.host).clone()
+        };
+        let host = Arc::new(host);
         let (inherited_tools, agents, task) = (foreign_tools.clone(), Arc::default(), Some(Arc::new(task)));
         let successors = Arc::default();
-        let more = Self { tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, ..self.clone() };
+        let more = Self { host, tools, own_tools, known_tools, foreign_tools, inherited_tools, hooks, ..self.clone() };
         Self { agents, successors, task, ..more }
     }
 
@@ -284,9 +315,9 @@ impl Toolbox {
     pub fn grants(&self, session: &[Grant]) -> Vec<Grant> {
         let of_trusted = self.foreign_tools.iter().filter(|it| it.trusted);
         let of_session = session.iter().filter_map(|it| match it {
-            Grant::Tool { tool } if self.foreign_tool(tool).is_some() => None,
+            Grant::Tool { tool } if self.digest(tool).is_some() => None,
             Grant::Foreign { tool, digest } => {
-                let same = self.foreign_tool(tool).is_some_and(|it| it.digest() == *digest);
+                let same = self.digest(tool).is_some_and(|it| it == *digest);
                 same.then(|| Grant::Tool { tool: tool.clone() })
             }
             it => Some(it.clone()),
@@ -297,7 +328,7 @@ impl Toolbox {
     /// A yes as it is kept: of a server's tool, for what the tool is now.
     pub fn bind_grant(&self, grant: Grant) -> Grant {
         match grant {
-            Grant::Tool { tool } => match self.foreign_tool(&tool).map(ForeignTool::digest) {
+            Grant::Tool { tool } => match self.digest(&tool) {
                 Some(digest) => Grant::Foreign { tool, digest },
                 None => Grant::Tool { tool },
             },
@@ -317,6 +348,10 @@ impl Toolbox {
 
     /// What a yes for ever to this call would be, where it is on offer.
     pub fn persistent_grant(&self, call: &ToolCall, grant: &Grant, mode: Mode) -> Option<PersistentGrant> {
+        // Another host may bring another tool under that name.
+        if self.host.find(&call.name).is_some() {
+            return None;
+        }
         let server = self.foreign_tool(&call.name).map(|it| it.server.as_str());
         policy::persistent_grant(call, self.traits(&call.name), grant, server, mode).filter(|_| self.saves_grants)
     }
@@ -324,6 +359,11 @@ impl Toolbox {
     /// How the tool of this name is treated, whether or not the model is told of it.
     pub fn traits(&self, name: &str) -> ToolTraits {
         find_traits(&self.known_tools, name)
+    }
+
+    /// The tool of this name, whether or not the model is told of it.
+    pub fn known_tool(&self, name: &str) -> Option<&ToolSpec> {
+        self.find(name).or_else(|| self.known_tools.iter().find(|it| it.name == name))
     }
 
     pub fn find(&self, name: &str) -> Option<&ToolSpec> {

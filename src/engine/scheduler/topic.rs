@@ -68,11 +68,10 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     };
     let mut told = Vec::new();
     if let Some(title) = &topic.title {
-        step.emit_event(EventKind::SessionUpdate {
-            title: Some(title.clone()),
-            model: None,
-            state: Default::default(),
-        });
+        if step.record.given_title().is_none() {
+            let title = Some(title.clone());
+            step.emit_event(EventKind::SessionUpdate { title, model: None, state: Default::default() });
+        }
         told.push(format!("Current topic: \"{title}\""));
     } else if let Some(title) = &step.record.title {
         told.push(format!("Current topic: \"{title}\""));

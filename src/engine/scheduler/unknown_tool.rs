@@ -68,7 +68,7 @@ fn missing(server: &Server, tool: &str) -> Option<String> {
         _ if !rest.starts_with('_') => return None,
         ServerStatus::Ready | ServerStatus::Down(_) => return None,
         ServerStatus::Starting { .. } => "is still starting".to_owned(),
-        ServerStatus::Lost(why) => format!("is gone: {why}"),
+        ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("is gone: {why}"),
         ServerStatus::Off(why) => format!("is off: {why}"),
         ServerStatus::Untrusted => "is off: the folder is not trusted".to_owned(),
     };

@@ -4,7 +4,7 @@ use crate::{
     base::{
         content::Part,
         event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
-        hook::{Hook, HookSwitch},
+        hook::{Hook, HookSource, HookSwitch},
         ids::PromptId,
         log::{Fact, Grant, Mode},
         text,
@@ -268,7 +268,7 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
         ServerStatus::Down(why) => {
             format!("{}; the next call of its tools starts it again", why.strip_prefix("it ").unwrap_or(why))
         }
-        ServerStatus::Lost(why) => format!("failed: {why}"),
+        ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("failed: {why}"),
         ServerStatus::Off(why) => format!("off: {why}"),
         ServerStatus::Untrusted => "off: the folder is not trusted".to_owned(),
     };
@@ -298,7 +298,8 @@ fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         }
     };
     let everyone = verb.ends_with("-all") || name.trim() == "all";
-    let mut keys: Vec<String> = all.all().map(|it| it.key().to_owned()).collect();
+    // An interceptor is the client's matter.
+    let mut keys: Vec<String> = all.all().filter(|it| !it.is_of_client()).map(|it| it.key().to_owned()).collect();
     keys.retain(|it| everyone || it == name.trim());
     keys.dedup();
     if keys.is_empty() {
@@ -316,7 +317,11 @@ fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
     let standing = all.check_enabled(hook.key(), &step.record.switches).err().unwrap_or("on");
     let matcher = hook.matcher.as_ref().map(|it| format!(" `{}`", text::first_line(it, 100))).unwrap_or_default();
-    let whose = if hook.of_project { ", of the workspace" } else { "" };
+    let whose = match hook.source {
+        HookSource::User => "",
+        HookSource::Project => ", of the workspace",
+        HookSource::Client => ", of your client",
+    };
     let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();
     let (event, name) = (hook.event.as_str(), text::first_line(hook.key(), 200));
     format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")

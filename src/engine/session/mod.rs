@@ -3,24 +3,29 @@
 mod client_rewind;
 mod clock;
 pub mod commands;
+mod event_hooks;
 mod limits;
 mod models;
 mod options;
+mod policy_queries;
 mod prompt_stats;
+mod prompts;
 mod stats;
 pub mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
 use client_rewind::ClientRewind;
-use options::{apply_choice, begin_prompt_options, clear_outage, update};
+use options::{apply_choice, clear_outage, update};
+use prompts::{cancel_prompt, steer_idle};
 
 use crate::{
     base::{
         agent::FolderAgents,
+        client_given::ClientGiven,
         clock::Now,
         content::PromptContent,
-        event::{EventKind, PromptOutcome, SteerOutcome, StopKind},
+        event::{EventKind, PromptOutcome, StopKind},
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
@@ -28,15 +33,13 @@ use crate::{
         state::{StateDelta, StateMap, is_temp},
     },
     engine::{
-        policy,
         record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
-        scheduler::elicitation,
+        scheduler::elicitation::cancel_elicitation,
         step::{Act, Effect, Input, McpTools, StepOutput},
         turn::{
             Preamble, SessionScratch, Spec, Turn, TurnContext,
             endings::Cause,
             session_agent::{find_session_agent, session_limits, session_spec, switched_agents},
-            steering, windows,
         },
     },
 };
@@ -64,7 +67,15 @@ pub struct Session {
     clock: clock::Clock,
     stats: prompt_stats::StatsCounter,
     ordered_model: Option<OrderedModel>,
+    beside: SideWork,
+}
+
+/// What goes on beside turns.
+#[derive(Debug, Default)]
+struct SideWork {
     rewinding: Option<ClientRewind>,
+    event_hooks: event_hooks::EventHooks,
+    policy_queries: policy_queries::PolicyQueries,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -115,6 +126,19 @@ impl Session {
         Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: Some(agent) });
     }
 
+    /// What a client gives a session for good; the same prompt again changes nothing.
+    pub fn take_given(&mut self, given: &ClientGiven, now: Now, out: &mut StepOutput) {
+        let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+        match given {
+            ClientGiven::Title(title) => step.give_title(title),
+            ClientGiven::Prompt(prompt) if step.record.client_prompt() != Some(prompt) => {
+                step.log(Fact::ClientPrompt { prompt: prompt.clone() });
+                self.is_outdated = true;
+            }
+            ClientGiven::Prompt(_) => (),
+        }
+    }
+
     /// A session as its log left it. Nothing is written.
     pub fn resume(record: Record, spec: Arc<Spec>) -> Self {
         let mut kept = SessionScratch { preamble: Preamble::of("resume"), ..SessionScratch::default() };
@@ -131,7 +155,7 @@ impl Session {
             clock: clock::Clock::default(),
             stats: prompt_stats::StatsCounter::default(),
             ordered_model: None,
-            rewinding: None,
+            beside: SideWork::default(),
         }
     }
 
@@ -149,7 +173,7 @@ impl Session {
         if let Some(it) = &self.ordered_model {
             self.record.model.clone_from(&it.model);
         }
-        (self.turn, self.rewinding) = (None, None);
+        (self.turn, self.beside) = (None, SideWork::default());
         self.waiting.clear();
         self.clock = clock::Clock::default();
         self.stats = prompt_stats::StatsCounter::default();
@@ -201,7 +225,7 @@ impl Session {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some() || self.rewinding.is_some()
+        self.turn.is_some() || self.beside.rewinding.is_some()
     }
 
     /// The session ends: its hooks are told, without waiting for them.
@@ -217,33 +241,34 @@ impl Session {
         let start = out.acts.len();
         self.clock.count_time(&input, now);
         self.stats.observe_input(&input, now);
+        self.beside.event_hooks.observe_input(&input);
         match &input {
             Input::ToolsChanged(tools) => self.update_tools(tools),
             Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents),
+            Input::Given(it) => self.take_given(it, now, out),
             _ => (),
         }
         if self.is_outdated {
             self.renew_spec(now);
         }
-        let Self { record, spec, serial, turn, scratch: kept, waiting, rewinding, .. } = self;
-        let mut step = Step::new(record, serial, now, out).with_plugins(&spec.toolbox.hooks.plugins);
+        let Self { record, spec, serial, turn, scratch: kept, waiting, beside, .. } = self;
+        let mut step = Step::new(record, serial, now, out);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
         let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
-        client_rewind::handle_input(rewinding, &input, cx, turn.is_some());
+        client_rewind::handle_input(&mut beside.rewinding, &input, cx, turn.is_some());
+        beside.policy_queries.handle_input(&input, cx.step, &spec.toolbox);
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
             Input::Prompt { prompt, .. } => {
                 let why = format!("{MAX_WAITING} prompts are waiting in this session already");
                 settle_prompt(cx.step, prompt, PromptOutcome::Failed { kind: "session", why });
             }
-            Input::Steer { prompt, content } => match turn {
+            Input::Steer { prompt, content, starts_turn } => match turn {
                 Some(turn) => turn.steer(cx.step, prompt, content),
-                None => steering::answer(cx.step, prompt, SteerOutcome::PromptRequired(steering::NO_TURN.to_owned())),
+                None => steer_idle(cx.step, waiting, (prompt, content), starts_turn),
             },
             Input::Cancel => {
-                if let Some(turn) = turn {
-                    turn.end(cx.step, Cause::Cancelled);
-                }
+                turn.iter_mut().for_each(|it| it.end(cx.step, Cause::Cancelled));
                 for (prompt, _) in waiting.drain(..) {
                     settle_prompt(cx.step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
                 }
@@ -260,8 +285,8 @@ impl Session {
             Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
             Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
             Input::Outages(outages) => cx.scratch.health.set_outages(outages),
-            Input::ElicitationRequested { elicitation: id, .. } if turn.is_none() => {
-                elicitation::cancel_elicitation(cx.step, id)
+            Input::ElicitationRequested { elicitation, .. } if turn.is_none() => {
+                cancel_elicitation(cx.step, elicitation)
             }
             other => {
                 if let Some(turn) = turn {
@@ -282,6 +307,9 @@ impl Session {
         self.track_checkpoints(now, out, start);
         let acts = out.acts.get_mut(start..).unwrap_or_default();
         self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
+        // Last: a restore of files does not wait for these, and they hear of all that came of the step.
+        let hooks = &self.spec.toolbox.hooks;
+        self.beside.event_hooks.tell(hooks, Step::new(&mut self.record, &mut self.serial, now, out), start);
     }
 
     /// Changes that came up in this step.
@@ -306,19 +334,8 @@ impl Session {
             None => self.record.chosen_agent(),
         };
         self.spec = Arc::new(session_spec(&self.folder, &self.record, agent, &self.state(), &now.date()));
+        self.scratch.checkpoints.set_enabled(self.spec.toolbox.checkpoints);
         self.is_outdated = false;
-    }
-
-    /// The session goes on as castor's own where its agent is not there any more.
-    fn leave_lost_agent(&mut self, now: Now, out: &mut StepOutput) {
-        let Some(agent) = self.record.chosen_agent() else { return };
-        if find_session_agent(&self.agents(), agent).is_some() {
-            return;
-        }
-        let why = "it is not there, or it is off; `/agents` lists those there are";
-        let text = format!("This session continues without its agent {agent}: {why}.");
-        self.scratch.preamble.notice(text);
-        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None });
     }
 
     /// What was begun, from `start` on, is known by its end.
@@ -338,8 +355,7 @@ impl Session {
             if let Some(before) = self.turn.take_if(|it| it.is_transferred()) {
                 self.leave_lost_agent(now, out);
                 self.renew_spec(now);
-                let step = Step::new(&mut self.record, &mut self.serial, now, out);
-                let mut step = step.with_plugins(&self.spec.toolbox.hooks.plugins);
+                let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
                 let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
                 self.turn = Some(Turn::take_over(cx, before));
                 continue;
@@ -348,26 +364,24 @@ impl Session {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
                 self.scratch.state.end_turn();
             }
-            client_rewind::track_rewind(&mut self.rewinding, out.acts.get(start..).unwrap_or_default());
-            let next = if self.rewinding.is_none() { self.waiting.pop_front() } else { None };
+            client_rewind::track_rewind(&mut self.beside.rewinding, out.acts.get(start..).unwrap_or_default());
+            let next = if self.beside.rewinding.is_none() { self.waiting.pop_front() } else { None };
             let Some((prompt, content)) = next else {
                 self.turn = None;
+                // What the host brought for the prompt is gone with it.
+                if !Arc::ptr_eq(self.spec.toolbox.host(), self.folder.toolbox.host()) {
+                    self.renew_spec(now);
+                }
                 return;
             };
             self.turn = None;
-            self.leave_lost_agent(now, out);
-            self.renew_spec(now);
-            let step = Step::new(&mut self.record, &mut self.serial, now, out);
-            let mut step = step.with_plugins(&self.spec.toolbox.hooks.plugins);
-            if let Some(OrderedModel { own, model }) = self.ordered_model.take() {
-                step.log(windows::model_fact(&self.spec, &model));
-                let why = "as castor was started with it";
-                let text = format!("This session resumes with the model {model}, {why}; before, it was {own}.");
-                self.scratch.preamble.notice(text);
+            if !self.prepare_prompt(prompt, &content, now, out) {
+                continue;
             }
-            revoke_void_grants(&mut step, &mut self.scratch);
-            begin_prompt_options(&mut step, &self.spec, &content.options);
-            if let Some((command, args)) = commands::find_command(&content.parts) {
+            let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
+            // Behind results words are words.
+            let typed = if content.results.is_empty() { &content.parts[..] } else { &[] };
+            if let Some((command, args)) = commands::find_command(typed) {
                 let before = step.record.model.clone();
                 let errand = commands::run_command(command, args, &mut step, &self.spec, (prompt, &content.parts));
                 let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
@@ -383,41 +397,13 @@ impl Session {
                 }
                 continue;
             }
-            if let Some(why) = commands::suggest_command(&content.parts, &self.spec) {
+            if let Some(why) = commands::suggest_command(typed, &self.spec) {
                 commands::refuse_command(&mut step, prompt, &content.parts, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
             self.turn = Some(Turn::begin(cx, prompt, content));
         }
-    }
-}
-
-const VOID_GRANT_NOTICE: &str = "This session once allowed the network to all commands. castor ignores that: an approval of the network now covers one command.";
-
-/// What was allowed under an earlier version and means nothing any more. As with a model that was ordered: not before a
-/// prompt, and said once.
-fn revoke_void_grants(step: &mut Step<'_>, kept: &mut SessionScratch) {
-    let void: Vec<Grant> = step.record.grants.iter().filter(|it| policy::is_void(it)).cloned().collect();
-    if !void.is_empty() {
-        void.into_iter().for_each(|grant| step.log(Fact::Revoked { grant }));
-        kept.preamble.notice(VOID_GRANT_NOTICE.to_owned());
-    }
-}
-
-/// One prompt ends, running or waiting, or words for the turn.
-fn cancel_prompt(step: &mut Step<'_>, turn: Option<&mut Turn>, waiting: &mut WaitingPrompts, prompt: PromptId) {
-    if let Some(turn) = turn {
-        if turn.prompt() == prompt {
-            return turn.end(step, Cause::Cancelled);
-        }
-        if turn.cancel_steering(step, prompt) {
-            return;
-        }
-    }
-    if let Some(at) = waiting.iter().position(|(it, _)| *it == prompt) {
-        waiting.remove(at);
-        settle_prompt(step, prompt, PromptOutcome::Stop(StopKind::Cancelled));
     }
 }
 
@@ -445,7 +431,7 @@ fn restart_session(cx: &mut TurnContext<'_, '_>) {
 fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
-    plan.hooks.into_iter().map(|hook| HookRun { hook, input: input.clone(), checkpoint: None }).collect()
+    plan.hooks.into_iter().chain(plan.observers).map(|hook| HookRun::new(hook, input.clone())).collect()
 }
 
 /// A prompt that no model was asked for ends.

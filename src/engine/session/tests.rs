@@ -9,11 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Session,
-    tests_given::{origin, spec},
+    tests_given::{finding, origin, refused_key, spec},
 };
 use crate::{
     base::{
-        check::CheckFinding,
         checkpoint::CheckpointResult,
         clock::Now,
         content::Part,
@@ -23,7 +22,7 @@ use crate::{
         hook::{HookEnd, HookReport},
         ids::{CallId, EffectId, ElicitationId, MessageId, PromptId, QuestionId},
         limits::{Caps, Limits},
-        log::{Answer, Decision, Entry, Fact, Mode, ThoughtLevel, Tuning},
+        log::{Answer, Entry, Fact, Mode, ThoughtLevel, Tuning},
         memory::{MemoryFile, Tier as MemoryTier},
         model::{Chunk, Failure, FailureKind, Finish, Usage},
         path::AbsPath,
@@ -258,7 +257,7 @@ impl World {
                 Input::Generated { effect, result: self.model_end() }
             }
             Effect::Resolve { .. } => Input::Resolved { effect, result: self.targets() },
-            Effect::Check(_) => Input::Checked { effect, finding: self.finding() },
+            Effect::Check(_) | Effect::CheckByClient(_) => Input::Checked { effect, finding: finding(self.dice(4)) },
             Effect::Preview { .. } => {
                 let (base, failed) = (Some(BaseHash(None)), ToolError::new("file_not_found", "gone"));
                 let result = if self.dice(5) == 0 { Err(failed) } else { Ok(Preview { display: None, base }) };
@@ -299,20 +298,11 @@ impl World {
                 Input::MemoryRead { effect, files: files[self.dice(4) as usize].clone().map(Into::into) }
             }
             Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
+            Effect::RenewCredential(_) => Input::CredentialRenewed { effect, changed: self.dice(2) == 0 },
             Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
             Effect::SaveState { delta, .. } => self.saved(effect, &delta),
             other => unreachable!("{other:?}"),
-        }
-    }
-
-    fn finding(&mut self) -> Result<CheckFinding, String> {
-        let reason = "it said so".to_owned();
-        match self.dice(4) {
-            0 => Err("it crashed".to_owned()),
-            1 => Ok(CheckFinding { decision: Decision::Deny, reason }),
-            2 => Ok(CheckFinding { decision: Decision::Ask, reason }),
-            _ => Ok(CheckFinding::allow()),
         }
     }
 
@@ -378,7 +368,7 @@ impl World {
             8 => Err(Failure { status: Some(404), ..Failure::new(FailureKind::Status, "gone") }),
             0 => Err(Failure { status: Some(503), ..Failure::new(FailureKind::Status, "busy") }),
             1 => Err(Failure::new(FailureKind::Stream, "reset")),
-            2 => Err(Failure::new(FailureKind::Auth, "no key")),
+            2 => Err(refused_key()),
             _ => Ok(()),
         }
     }
@@ -441,7 +431,7 @@ impl World {
                 Act::Do(_, Effect::Abort { effect }) => {
                     assert!(self.pending.iter().any(|(id, _)| *id == effect), "{effect:?} aborted after its end");
                 }
-                Act::Do(_, Effect::UpdateHealth { .. }) => (),
+                Act::Do(_, Effect::UpdateHealth { .. } | Effect::TellHook(_)) => (),
                 Act::Do(id, effect) => self.pending.push((id, effect)),
                 Act::BeginStream { prompt, .. } => assert!(self.open_prompts.contains(&prompt), "{prompt:?} is over"),
             }

@@ -7,10 +7,13 @@ use serde_json::json;
 use crate::{
     app::policies::own_tools,
     base::{
-        hook::{Hook, HookEvent},
+        check::CheckFinding,
+        credential::{Credential, CredentialOwner},
+        hook::{Hook, HookEvent, HookSource},
         ids::SessionId,
         limits::Limits,
-        log::{Mode, Principal},
+        log::{Decision, Mode, Principal},
+        model::{Details, Failure, FailureKind},
         path::AbsPath,
         tool::{ToolKind, ToolSpec, ToolTraits},
     },
@@ -50,12 +53,13 @@ fn hooks(seed: u64) -> Hooks {
         event,
         matcher: None,
         sequential: seed.is_multiple_of(2),
+        observes: false,
         command: format!("{command} {}", event.as_str()),
         name: None,
         description: None,
         timeout_ms: 1,
         env: Vec::new(),
-        of_project: false,
+        source: HookSource::User,
         scripts: Vec::new(),
     };
     let n = if seed.is_multiple_of(3) { 2 } else { 0 };
@@ -92,7 +96,8 @@ pub(super) fn spec(seed: u64) -> Spec {
     Spec {
         toolbox: Toolbox::new(scheduler::own_tools(tools), rules, interactive)
             .with_hooks(hooks(seed))
-            .with_checkpoints(!seed.is_multiple_of(2)),
+            .with_checkpoints(!seed.is_multiple_of(2))
+            .with_renewals(!seed.is_multiple_of(3)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         memory_sources: MemorySources { at_start: true, just_in_time: true },
@@ -114,4 +119,21 @@ pub(super) fn spec(seed: u64) -> Spec {
         },
         role: None,
     }
+}
+
+/// A safety checker's, by a die with four sides.
+pub(super) fn finding(die: u64) -> Result<CheckFinding, String> {
+    let reason = "it said so".to_owned();
+    match die {
+        0 => Err("it crashed".to_owned()),
+        1 => Ok(CheckFinding { decision: Decision::Deny, reason }),
+        2 => Ok(CheckFinding { decision: Decision::Ask, reason }),
+        _ => Ok(CheckFinding::allow()),
+    }
+}
+
+pub(super) fn refused_key() -> Failure {
+    let credential = Some(Credential::new(CredentialOwner::Model, "p", None));
+    let details = Box::new(Details { credential, ..Details::default() });
+    Failure { details, ..Failure::new(FailureKind::Auth, "no key") }
 }

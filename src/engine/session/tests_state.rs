@@ -15,9 +15,9 @@ use crate::{
         event::EventKind,
         ids::{EffectId, PromptId},
         log::Fact,
-        state::{MAX_SCOPE, StateDelta, StateMap},
+        state::{MAX_SCOPE, StateDelta, StateMap, StateOrder},
     },
-    engine::step::{Act, Effect, Input, StateOrder, StepOutput},
+    engine::step::{Act, Effect, Input, StepOutput},
 };
 
 pub(super) fn delta(value: Value) -> StateDelta {

@@ -1,6 +1,6 @@
 //! A whole answer of the model: its AfterModel hooks, then its calls, or the agent's last word.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     endings::Cause,
@@ -16,24 +16,22 @@ use crate::{
     base::{
         agent::TaskResult,
         hook::HookEvent,
-        log::Fact,
         model::{Chunk, Failure, Finish, ModelRequest},
     },
-    engine::{
-        hooks::{
-            HookOutcome, llm,
-            plugins::{PluginMoment, PluginPoint},
-        },
-        routing::failure_class::classify,
-    },
+    engine::hooks::{HookOutcome, llm},
 };
 
-/// A whole answer that hooks see before the client.
+/// A whole answer, for its hooks.
 #[derive(Debug)]
 pub(super) struct BufferedAnswer {
     request: Value,
     chunks: Vec<Chunk>,
+    /// Hooks see it before the client does, and may change it.
+    pub is_held: bool,
 }
+
+#[derive(Debug)]
+struct OnModelError(FailedAttempt);
 
 #[derive(Debug)]
 struct AfterModel {
@@ -45,13 +43,21 @@ impl BufferedAnswer {
     /// `None`: no hook waits for it.
     pub fn of(cx: &TurnContext<'_, '_>, request: &ModelRequest) -> Option<Self> {
         let hooks = &cx.spec.toolbox.hooks;
-        let has = hooks.has(HookEvent::AfterModel, "", &cx.step.record.switches)
-            || hooks.plugins.has(PluginPoint::AfterModel);
-        has.then(|| Self { request: llm::request_json(request), chunks: Vec::new() })
+        let plan = hooks.plan(HookEvent::AfterModel, "", &cx.step.record.switches);
+        let is_held = !plan.hooks.is_empty();
+        let is_wanted = is_held || !plan.observers.is_empty();
+        is_wanted.then(|| Self { request: llm::request_json(request), chunks: Vec::new(), is_held })
     }
 
     pub fn extend(&mut self, chunks: Vec<Chunk>) {
         self.chunks.extend(chunks);
+    }
+
+    /// Tells the hooks that only listen: the client has seen it.
+    pub fn tell_observers(self, cx: &mut TurnContext<'_, '_>) {
+        let plan = cx.spec.toolbox.hooks.plan(HookEvent::AfterModel, "", &cx.step.record.switches);
+        let input = json!({ "llm_request": self.request, "llm_response": llm::response_json(&self.chunks) });
+        cx.step.tell_hooks(plan.observers, input.as_object().unwrap_or(&Map::new()));
     }
 }
 
@@ -60,10 +66,9 @@ pub(super) fn fire_answer_hooks(
     turn: &mut TurnState,
     cx: &mut TurnContext<'_, '_>,
     response: Box<Response>,
-    BufferedAnswer { request, chunks }: BufferedAnswer,
+    buffered: BufferedAnswer,
 ) -> Flow {
-    let other = cx.spec.toolbox.hooks.plugins.chunks(PluginPoint::AfterModel, PluginMoment::Answer(&chunks));
-    let chunks = other.unwrap_or(chunks);
+    let BufferedAnswer { request, chunks, .. } = buffered;
     let input = json!({ "llm_request": request, "llm_response": llm::response_json(&chunks) });
     fire_hooks(turn, cx, (HookEvent::AfterModel, "", input), AfterModel { response, chunks })
 }
@@ -87,29 +92,50 @@ impl HookContinuation for AfterModel {
     }
 }
 
-/// A plugin or a hook answers for the model.
-pub(super) fn take_other_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mut chunks: Vec<Chunk>) -> Flow {
-    if !chunks.iter().any(|it| matches!(it, Chunk::Finish(_))) {
-        chunks.push(Chunk::Finish(Finish::Stop));
-    }
+/// A hook answers for the model.
+pub(super) fn take_other_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, text: String) -> Flow {
     turn.draft.attempt = 1;
     let mut response = Response::new(turn.model.clone(), cx.spec, cx.step.record);
+    let chunks = vec![Chunk::Text { text, signature: None }, Chunk::Finish(Finish::Stop)];
     response.take_chunks(turn, cx.step, chunks);
     take_answer(turn, cx, response)
 }
 
-/// A plugin may answer where the model failed.
-pub(super) fn ask_plugins_instead(
+/// The request, where hooks hear of its failure.
+pub(super) fn request_for_hooks(cx: &TurnContext<'_, '_>, request: &ModelRequest) -> Option<Value> {
+    let hears = cx.spec.toolbox.hooks.has(HookEvent::OnModelError, "", &cx.step.record.switches);
+    hears.then(|| llm::request_json(request))
+}
+
+/// The model failed: hooks may answer in its place. `request`: as hooks see it.
+pub(super) fn fire_failure_hooks(
     turn: &mut TurnState,
     cx: &mut TurnContext<'_, '_>,
-    failure: &Failure,
-) -> Option<Flow> {
-    let plugins = &cx.spec.toolbox.hooks.plugins;
-    let chunks = plugins.chunks(PluginPoint::OnModelError, PluginMoment::Failure(failure))?;
-    turn.drop_calls(cx.step, failure_recovery::BROKE_OFF);
-    let (class, decision) = (classify(failure).class.as_str().to_owned(), "answered".to_owned());
-    cx.step.log(Fact::AttemptFailed { failure: failure.clone(), abandoned: true, class, decision });
-    Some(take_other_answer(turn, cx, chunks))
+    failed: FailedAttempt,
+    request: Option<Value>,
+) -> Flow {
+    let Failure { kind, status, message, .. } = &failed.failure;
+    let error = json!({ "kind": kind.as_str(), "status": status, "message": message, "attempt": turn.draft.attempt });
+    let input = json!({ "llm_request": request, "error": error });
+    fire_hooks(turn, cx, (HookEvent::OnModelError, "", input), OnModelError(failed))
+}
+
+impl HookContinuation for OnModelError {
+    fn go_on(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, outcome: &HookOutcome) -> Flow {
+        let Self(failed) = self;
+        cx.step.log_hooks(HookEvent::OnModelError, outcome, None, false);
+        let answer = outcome.changed_object("llm_response").and_then(llm::response_text);
+        if answer.is_none() && outcome.verdict.is_none() {
+            return failure_recovery::recover(turn, cx, failed);
+        }
+        let decision = if answer.is_some() { "answered" } else { "stopped" };
+        failure_recovery::give_up(turn, cx, failed, decision);
+        match (answer, &outcome.verdict) {
+            (Some(text), _) => take_other_answer(turn, cx, text),
+            (None, Some(verdict)) => Flow::End(cause_of(verdict)),
+            (None, None) => Flow::Next,
+        }
+    }
 }
 
 /// An answer is there, and shown: its calls are made, or it was the last one.

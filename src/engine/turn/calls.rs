@@ -42,6 +42,7 @@ fn flow_of(step: &mut Step<'_>, status: BatchStatus) -> Flow {
         BatchStatus::Open => Flow::wait(RunningCalls),
         BatchStatus::Done => Flow::Next,
         BatchStatus::TaskCompleted(result) => Flow::End(Cause::TaskCompleted(result)),
+        BatchStatus::Returned => Flow::End(Cause::CallsReturned),
         BatchStatus::Transferred(agent) => transfer::hand_over(step, agent),
         BatchStatus::AskedInText(question) => Flow::End(Cause::AskedInText(question)),
         BatchStatus::TurnCancelled => Flow::End(Cause::Cancelled),

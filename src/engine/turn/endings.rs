@@ -23,6 +23,8 @@ pub enum Cause {
     MemberFailed(String),
     /// This agent goes on in the session, with the same prompt.
     Transferred(String),
+    /// The host runs calls, and the next prompt brings their results.
+    CallsReturned,
     /// The client shows no such questions: this is asked in a message, and the next prompt is the answer.
     AskedInText(String),
     MaxTokens,
@@ -148,6 +150,7 @@ impl Cause {
         let for_person = match self {
             Self::AskedInText(_) => "Cancelled, because the turn waits for your answer.",
             Self::Completed
+            | Self::CallsReturned
             | Self::TaskCompleted(_)
             | Self::NoCompleteTask
             | Self::MemberFailed(_)
@@ -172,9 +175,12 @@ impl Cause {
     pub fn why(&self) -> &'static str {
         match self {
             Self::AskedInText(_) => "the user was asked, and the turn waits for the answer",
-            Self::Completed | Self::TaskCompleted(_) | Self::MaxTokens | Self::Safety(_) | Self::Empty(_) => {
-                "the turn is over"
-            }
+            Self::Completed
+            | Self::CallsReturned
+            | Self::TaskCompleted(_)
+            | Self::MaxTokens
+            | Self::Safety(_)
+            | Self::Empty(_) => "the turn is over",
             Self::NoCompleteTask => "the agent stopped calling tools",
             Self::MemberFailed(_) => "another agent failed",
             Self::Transferred(_) => "another agent took over",
@@ -214,6 +220,7 @@ pub fn ending(cause: &Cause) -> TurnEnding {
         Cause::Completed | Cause::TaskCompleted(_) | Cause::Transferred(_) => {
             stop(EndReason::Completed, StopKind::EndTurn)
         }
+        Cause::CallsReturned => stop(EndReason::Completed, StopKind::CallsReturned),
         Cause::MemberFailed(why) => failed("agent", why, Status::Aborted, "AGENT_FAILED"),
         Cause::NoCompleteTask => stop(EndReason::Failed, StopKind::EndTurn),
         Cause::AskedInText(question) => {
@@ -353,6 +360,7 @@ mod tests {
         };
         let causes = [
             Cause::Completed,
+            Cause::CallsReturned,
             Cause::AskedInText("Which?".to_owned()),
             Cause::MaxTokens,
             Cause::Safety("SAFETY".to_owned()),

@@ -21,23 +21,25 @@ use crate::{
         scheduler::CancelReason,
         step::{Effect, Input},
         turn::{
+            credential_renewal,
             endings::{self, Cause},
             flow::{Flow, Phase, Station},
             pseudo_call::{PseudoCall, PseudoCallKind},
             spec::TurnContext,
-            state::TurnState,
+            state::{Renewal, TurnState},
             windows,
         },
     },
 };
 
-const FALLBACK: PseudoCallKind = PseudoCallKind::fallback("model_fallback", "model_unavailable");
+const FALLBACK: PseudoCallKind = PseudoCallKind { name: "model_fallback", error: "model_unavailable" };
 
 /// Why calls of such an answer end.
 pub(super) const BROKE_OFF: CancelReason =
     CancelReason::new("the model's answer broke off", "Cancelled, because the model's answer broke off.");
 
 /// An attempt that is over.
+#[derive(Debug)]
 pub(super) struct FailedAttempt {
     pub failure: Failure,
     /// The user saw some of the answer.
@@ -110,6 +112,10 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed
             cx.step.log(Fact::Fallback { from: model, to: Some(to.clone()), intent: None, answer: None, why });
             switch_model(turn, cx.step, to)
         }
+        FailureAction::Renew { why } => {
+            discard_all(cx.step, said, status);
+            credential_renewal::renew(turn, cx, failure, why)
+        }
         FailureAction::Ask { why, model: to, until } => {
             discard_all(cx.step, said, status);
             ask(cx.step, FallbackDoubt { failure, why, from: model, to, until })
@@ -119,6 +125,15 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed
             Flow::End(cause.unwrap_or(Cause::ModelError { failure, why }))
         }
     }
+}
+
+/// Nobody asks again: a hook has decided what comes of it.
+pub(super) fn give_up(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, failed: FailedAttempt, decision: &str) {
+    let FailedAttempt { failure, said, .. } = failed;
+    turn.drop_calls(cx.step, BROKE_OFF);
+    let (class, status) = (classify(&failure).class.as_str().to_owned(), endings::status_of(&failure));
+    cx.step.log(Fact::AttemptFailed { failure, abandoned: true, class, decision: decision.to_owned() });
+    discard_all(cx.step, said, status);
 }
 
 fn choose_action(turn: &TurnState, cx: &TurnContext<'_, '_>, failure: &Failure, shown: bool) -> FailureAction {
@@ -131,6 +146,7 @@ fn choose_action(turn: &TurnState, cx: &TurnContext<'_, '_>, failure: &Failure, 
         fallback: chain.next(&turn.model, &cx.scratch.health, cx.step.now.unix_ms),
         policy: chain.policies.of(&turn.model),
         interactive: cx.spec.toolbox.interactive,
+        can_renew: cx.spec.toolbox.renews_credentials() && turn.attempts.renewal != Renewal::Asked,
         patience: cx.spec.bounds.patience,
         now: cx.step.now,
     };
@@ -179,7 +195,7 @@ fn ask(step: &mut Step<'_>, doubt: FallbackDoubt) -> Flow {
     let FallbackDoubt { why, from, to, until, .. } = &doubt;
     let wait = until.as_ref().map(|(_, it)| it.as_str());
     let form = fallback::question(format!("{why} How should castor continue?"), from, to.as_deref(), wait);
-    let asked = FALLBACK.ask(step, format!("{from} does not answer"), form);
+    let asked = FALLBACK.ask_how(step, format!("{from} does not answer"), form);
     Flow::wait(RecoveryQuestion { asked, doubt })
 }
 

@@ -11,12 +11,16 @@ use crate::{
 /// A place on the way of a turn. Their order is the recipe's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Station {
+    /// The prompt joins the history.
+    UserMessage,
     /// What turn and session may still take.
     Budget,
     BeforeRun,
     Trust,
     Memory,
     Servers,
+    /// Servers that want another credential.
+    Credentials,
     /// What user and model are told before it begins.
     Notices,
     SessionStart,

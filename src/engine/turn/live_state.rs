@@ -6,11 +6,11 @@ use std::{collections::VecDeque, sync::Arc};
 use crate::{
     base::{
         ids::{EffectId, PromptId},
-        state::{StateDelta, StateMap, check_size, is_shared, is_temp},
+        state::{StateDelta, StateMap, StateOrder, check_size, is_shared, is_temp},
     },
     engine::{
         record::{Record, Step},
-        step::{Effect, Input, StateOrder},
+        step::{Effect, Input},
     },
 };
 

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-const LOOP: PseudoCallKind = PseudoCallKind::fallback("loop_detected", "stopped");
+const LOOP: PseudoCallKind = PseudoCallKind { name: "loop_detected", error: "stopped" };
 /// The field of the question, and the answer that lets the model go on. Any other one stops it.
 const FIELD: &str = "loop_detected";
 const GO_ON: &str = "retry_once";
@@ -52,7 +52,7 @@ pub(super) fn stop_loop(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, Loop
     if !cx.spec.toolbox.interactive {
         return Flow::End(Cause::Loop(why));
     }
-    let asked = LOOP.ask(cx.step, "The model repeats itself".to_owned(), form(&why));
+    let asked = LOOP.ask_how(cx.step, "The model repeats itself".to_owned(), form(&why));
     Flow::wait(LoopQuestion { asked, why })
 }
 

@@ -13,6 +13,7 @@ mod command_turn;
 mod composing;
 mod composition;
 mod compressing;
+mod credential_renewal;
 mod distilling;
 pub mod endings;
 mod failure_recovery;
@@ -35,6 +36,7 @@ mod response;
 mod route;
 mod router;
 mod sampling;
+mod server_credentials;
 mod server_wait;
 pub mod session_agent;
 mod spec;
@@ -61,16 +63,18 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        content::{Part, PromptContent, joined_text},
+        content::{HostResult, Part, PromptContent, joined_text},
+        endings::PENDING_CALLS,
         event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
         ids::{MessageId, PromptId},
         limits::Limits,
         log::Fact,
         text,
+        tool::{ToolCall, ToolOutput},
     },
     engine::{
-        hooks::plugins::{PluginMoment, PluginPoint},
-        record::{COMMAND_META, Record, Step, TRANSFER},
+        record::{COMMAND_META, Record, STEERING_META, Step, TRANSFER},
+        scheduler::host_calls::pending_calls,
         step::{Effect, Input},
         turn::{
             endings::{Cause, TurnEnding},
@@ -100,20 +104,14 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Begins: the prompt joins the history; the model is asked when trust, servers and hooks are ready.
+    /// Begins: the prompt joins the history, once its hooks have heard it; the model is asked when trust, servers and hooks
+    /// are ready.
     pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: PromptContent) -> Self {
         cx.step.begin_stream(prompt);
-        let plugins = &cx.spec.toolbox.hooks.plugins;
-        let changed = plugins.parts(PluginPoint::OnUserMessage, PluginMoment::Message(&content.parts));
-        let content = changed.map_or(content, PromptContent::from);
+        let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let prompt_text = joined_text(&content.parts);
-        let title = Some(text::first_line(&joined_text(content.typed()), TITLE)).filter(|it| !it.is_empty());
-        let title = title.filter(|_| cx.step.record.title.is_none());
-        send_message(cx.step, Speaker::User, content.parts, &[]);
-        // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
-        cx.scratch.health.begin_turn();
-        let (model, instead) = begin_with_model(cx, title);
-        let state = TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text);
+        let mut state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), prompt_text);
+        state.transcript.unheard = Some(Box::new(content));
         Self::walk_from_first(cx, prompt, state)
     }
 
@@ -267,7 +265,10 @@ impl Turn {
 
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
-        self.state.scheduler.cancel(step, cause.cancel_reason());
+        let pending = (*cause == Cause::CallsReturned).then(|| pending_calls(self.state.scheduler.returned_calls()));
+        if pending.is_none() {
+            self.state.scheduler.cancel(step, cause.cancel_reason());
+        }
         let cause = &agent_run::final_cause(self.state.recovery.as_ref(), cause);
         let TurnEnding { reason, outcome, text, aside, error } = match &self.state.tools.task {
             Some(task) => agent_run::ending(task, cause),
@@ -276,10 +277,6 @@ impl Turn {
         if let Some(text) = text {
             let marks = aside.then_some(COMMAND_META).into_iter().chain(error.is_some().then_some(STOPPED));
             send_message(step, Speaker::Agent, vec![Part::text(text)], &marks.collect::<Vec<_>>());
-        }
-        let plugins = self.state.tools.hooks.plugins.clone();
-        if let Some(content) = plugins.parts(PluginPoint::AfterAgent, PluginMoment::Turn) {
-            send_message(step, Speaker::Agent, content, &[]);
         }
         if let Some((status, code)) = error {
             let meta = serde_json::Map::from_iter([("code".to_owned(), code.into())]);
@@ -292,6 +289,7 @@ impl Turn {
         }
         let data = match &outcome {
             PromptOutcome::Agent(it) => serde_json::to_value(it).ok(),
+            PromptOutcome::Stop(StopKind::CallsReturned) => pending.map(|it| serde_json::json!({ PENDING_CALLS: it })),
             _ => error.map(|(_, code)| serde_json::json!({ "code": code })),
         };
         if let Cause::Transferred(agent) = cause {
@@ -300,7 +298,7 @@ impl Turn {
             return step.emit_event(EventKind::AgentEnd { reason, data });
         }
         self.settle(step, EventKind::AgentEnd { reason, data }, outcome);
-        _ = plugins.ask(PluginPoint::AfterRun, PluginMoment::Turn);
+        agent_hooks::after_run(&self.state, step, reason);
     }
 
     /// The one end of a command.
@@ -321,6 +319,34 @@ impl Turn {
         let stats = Some(Box::default());
         step.start_effect(Effect::AnswerPrompt { prompt: self.prompt, outcome, usage, stats });
     }
+}
+
+/// The host ran the calls that the prompt before ended with.
+fn answer_returned_calls(step: &mut Step<'_>, results: Vec<HostResult>) {
+    let names: Vec<ToolCall> = step.record.pending_calls();
+    for HostResult { call, answer } in results {
+        let Some(ToolCall { name, .. }) = names.iter().find(|it| it.id == call).cloned() else { continue };
+        let ToolOutput { content, display, error, .. } = ToolOutput::of_host(&name, answer);
+        let (request_id, summary, data, seen) = (call, None, serde_json::Value::Null, None);
+        step.emit_event(EventKind::ToolResponse { request_id, name, content, display, summary, error, data, seen });
+    }
+}
+
+/// The prompt joins the history.
+fn join_history(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, content: PromptContent) {
+    let title = Some(text::first_line(&joined_text(content.typed()), TITLE)).filter(|it| !it.is_empty());
+    let title = title.filter(|_| cx.step.record.title.is_none());
+    // Behind results, the user's words are no new prompt: the model goes on with its work.
+    let marks = if content.results.is_empty() { &[][..] } else { &[STEERING_META][..] };
+    answer_returned_calls(cx.step, content.results);
+    if !content.parts.is_empty() {
+        send_message(cx.step, Speaker::User, content.parts, marks);
+    }
+    // Once for each prompt of the user, not for each call: a model that failed stays away for the whole turn.
+    cx.scratch.health.begin_turn();
+    let (model, instead) = begin_with_model(cx, title);
+    (turn.model, turn.router) = (model, Router::begin(instead));
+    note_standing(turn, cx);
 }
 
 /// The model that a prompt goes to, as far as that is known before anybody is asked; and what it is in place of.
@@ -348,7 +374,9 @@ mod tests;
 #[cfg(test)]
 mod tests_agents;
 #[cfg(test)]
-mod tests_plugins;
+mod tests_credentials;
+#[cfg(test)]
+mod tests_hooks;
 #[cfg(test)]
 mod tests_router;
 #[cfg(test)]

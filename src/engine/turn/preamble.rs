@@ -1,11 +1,21 @@
 //! The opening of a turn: waits for MCP servers and collects notices about those that failed.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
-    base::question::Form,
+    base::{
+        credential::{Credential, CredentialOwner},
+        question::Form,
+        text,
+    },
     engine::step::{Server, ServerStatus, TrustPrompt},
 };
+
+/// A client may accept a question as soon as its page is open.
+const MAX_ASKED: u8 = 2;
 
 /// What a turn waits for before it asks a model the first time.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +25,10 @@ pub struct Preamble {
     notices: Vec<String>,
     /// Servers that do not start, as the folder is not trusted.
     untrusted: Vec<String>,
+    /// Servers that want another credential, and why.
+    unauthorized: Vec<(Credential, String)>,
+    /// How often the user was asked about each.
+    asked: BTreeMap<String, u8>,
     /// Servers whose slowness was told, or that they are off.
     told: BTreeSet<String>,
     /// What the user is to be asked about the folder.
@@ -55,7 +69,36 @@ impl Preamble {
         self.starting = servers.iter().filter_map(until).collect();
         let untrusted = servers.iter().filter(|it| it.status == ServerStatus::Untrusted);
         self.untrusted = untrusted.map(|it| it.name.clone()).collect();
+        let refused = |it: &Server| match &it.status {
+            ServerStatus::Unauthorized { why, page } => {
+                let name = text::first_line(&it.name, 100);
+                Some((Credential::new(CredentialOwner::Server, name, page.clone()), why.clone()))
+            }
+            _ => None,
+        };
+        self.unauthorized = servers.iter().filter_map(refused).collect();
         self.notices.extend(notices);
+    }
+
+    /// A server that wants another credential, why, and whether the user was asked about it before. Each comes twice at
+    /// most.
+    pub fn next_unauthorized(&mut self) -> Option<(Credential, String, bool)> {
+        let is_open = |it: &&(Credential, String)| self.asked.get(&it.0.name).is_none_or(|n| *n < MAX_ASKED);
+        let (credential, why) = self.unauthorized.iter().find(is_open)?.clone();
+        let n = self.asked.entry(credential.name.clone()).or_default();
+        *n += 1;
+        Some((credential, why, *n > 1))
+    }
+
+    /// The user does not renew it: nothing more is asked.
+    pub fn give_up_on(&mut self, server: &str) {
+        self.asked.insert(server.to_owned(), MAX_ASKED);
+    }
+
+    /// A server is connected anew: that it could not be reached is no news.
+    pub fn forget_loss(&mut self, server: &str) {
+        let start = format!("MCP server {server:?} is not available");
+        self.notices.retain(|it| !it.starts_with(&start));
     }
 
     pub fn add_trust_prompt(&mut self, doubt: TrustPrompt) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     base::{
         content::Part,
-        event::{EventKind, ToolDisplay},
+        event::{EventKind, ToolDisplay, ToolProgress},
         ids::{CallId, QuestionId},
         question::Form,
         tool::{ToolError, ToolKind},
@@ -25,7 +25,6 @@ pub(super) struct PseudoCallKind {
     pub name: &'static str,
     /// The kind of error that a no is.
     pub error: &'static str,
-    pub topic: fn(CallId, Arc<Form>) -> QuestionTopic,
 }
 
 /// A question that the user has before them, or had.
@@ -37,12 +36,29 @@ pub(super) struct PseudoCall {
 }
 
 impl PseudoCallKind {
-    /// How to continue with something that does not go well.
-    pub const fn fallback(name: &'static str, error: &'static str) -> Self {
-        Self { name, error, topic: |call, form| QuestionTopic::Fallback { call, form } }
+    /// Asks how to continue with something that does not go well.
+    pub fn ask_how(self, step: &mut Step<'_>, title: String, form: Form) -> PseudoCall {
+        self.ask(step, title, |call| QuestionTopic::Fallback { call, form: Arc::new(form) })
     }
 
-    pub fn ask(self, step: &mut Step<'_>, title: String, form: impl Into<Arc<Form>>) -> PseudoCall {
+    pub fn ask(self, step: &mut Step<'_>, title: String, topic: impl FnOnce(CallId) -> QuestionTopic) -> PseudoCall {
+        let call = self.show(step, title);
+        self.put_question(step, call, topic)
+    }
+
+    /// The same, and its events say that the user is waited for.
+    pub fn ask_and_wait(
+        self,
+        step: &mut Step<'_>,
+        title: String,
+        topic: impl FnOnce(CallId) -> QuestionTopic,
+    ) -> PseudoCall {
+        let call = self.show(step, title);
+        send_progress(step, &call, ToolProgress::Waiting);
+        self.put_question(step, call, topic)
+    }
+
+    fn show(self, step: &mut Step<'_>, title: String) -> CallId {
         let call = CallId::from(step.fresh_id("q"));
         let display = ToolDisplay { title, kind: ToolKind::Other, locations: Vec::new() };
         let (request_id, name) = (call.clone(), self.name.to_owned());
@@ -50,15 +66,33 @@ impl PseudoCallKind {
             EventKind::ToolRequest { request_id, name, args: json!({}), display, signature: None },
             ours(),
         );
-        let (id, about) = (step.new_question_id(), (self.topic)(call.clone(), form.into()));
+        call
+    }
+
+    fn put_question(
+        self,
+        step: &mut Step<'_>,
+        call: CallId,
+        topic: impl FnOnce(CallId) -> QuestionTopic,
+    ) -> PseudoCall {
+        let (id, about) = (step.new_question_id(), topic(call.clone()));
         step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));
         PseudoCall { kind: self, call, question: id }
     }
 }
 
+fn send_progress(step: &mut Step<'_>, call: &CallId, update: ToolProgress) {
+    step.emit_event_with(EventKind::ToolUpdate { request_id: call.clone(), update }, ours());
+}
+
 impl PseudoCall {
     pub fn is_about(&self, question: QuestionId) -> bool {
         self.question == question
+    }
+
+    /// Its events say that the user is not waited for any more.
+    pub fn resume(&self, step: &mut Step<'_>) {
+        send_progress(step, &self.call, ToolProgress::Resumed);
     }
 
     /// Nobody waits for the answer any more.

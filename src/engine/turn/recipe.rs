@@ -4,7 +4,7 @@ use super::{
     agent_hooks, build, calls, composing,
     flow::{Flow, Station},
     inbox, limits, loop_recovery, memory_discovery, memory_reading, model_checks, request_hooks, route, sampling,
-    server_wait,
+    server_credentials, server_wait,
     spec::TurnContext,
     state::TurnState,
     trust,
@@ -15,11 +15,13 @@ type Enter = fn(&mut TurnState, &mut TurnContext<'_, '_>) -> Flow;
 /// A station says [`Flow::Next`], or waits, and what it waited for says so later. Other ways are named where they leave.
 const RECIPE: &[(Station, Enter)] = &[
     // Once for each prompt.
+    (Station::UserMessage, agent_hooks::on_user_message),
     (Station::Budget, limits::check_budget),
     (Station::BeforeRun, agent_hooks::before_run),
     (Station::Trust, trust::ask_trust),
     (Station::Memory, memory_reading::read_at_start),
     (Station::Servers, server_wait::wait_for_servers),
+    (Station::Credentials, server_credentials::ask_for_credentials),
     (Station::Notices, server_wait::tell_notices),
     (Station::SessionStart, agent_hooks::session_start),
     (Station::BeforeAgent, agent_hooks::before_agent),
@@ -44,7 +46,7 @@ const RECIPE: &[(Station, Enter)] = &[
 ];
 
 impl Station {
-    pub const FIRST: Self = Self::Budget;
+    pub const FIRST: Self = Self::UserMessage;
 
     /// What comes behind it; `None`: the end of the turn.
     pub fn next(self) -> Option<Self> {

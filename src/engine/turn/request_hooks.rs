@@ -11,11 +11,8 @@ use super::{
     turn_hooks::{HookContinuation, cause_of, fire_hooks},
 };
 use crate::{
-    base::{hook::HookEvent, model::Chunk},
-    engine::hooks::{
-        HookOutcome, HookVerdict, llm,
-        plugins::{PluginMoment, PluginPoint},
-    },
+    base::hook::HookEvent,
+    engine::hooks::{HookOutcome, HookVerdict, llm},
 };
 
 #[derive(Debug)]
@@ -24,12 +21,7 @@ struct BeforeModel;
 struct BeforeToolSelection;
 
 pub(super) fn before_model(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
-    let Some(request) = &turn.draft.request else { return Flow::Go(Station::Model) };
-    let plugins = &cx.spec.toolbox.hooks.plugins;
-    match plugins.chunks(PluginPoint::BeforeModel, PluginMoment::Request(request)) {
-        Some(chunks) => answer::take_other_answer(turn, cx, chunks),
-        None => fire_with_request(turn, cx, HookEvent::BeforeModel, BeforeModel),
-    }
+    fire_with_request(turn, cx, HookEvent::BeforeModel, BeforeModel)
 }
 
 pub(super) fn choose_tools(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
@@ -57,7 +49,7 @@ impl HookContinuation for BeforeModel {
         let answer = outcome.changed_object("llm_response").and_then(llm::response_text);
         match (&outcome.verdict, answer) {
             (Some(HookVerdict::Block(_)), Some(text)) => {
-                return answer::take_other_answer(turn, cx, vec![Chunk::Text { text, signature: None }]);
+                return answer::take_other_answer(turn, cx, text);
             }
             (Some(verdict), _) => return Flow::End(cause_of(verdict)),
             (None, Some(_)) => cx.step.emit_notice("A hook's llm_response counts only where it blocks; ignored."),

@@ -1,8 +1,10 @@
 //! Sampling: sends a request to the model and reads its answer.
 
+use serde_json::Value;
+
 use super::{
     answer::{self, BufferedAnswer},
-    failure_recovery::{self, FailedAttempt},
+    failure_recovery::FailedAttempt,
     flow::{Flow, Phase, Station},
     limits, loop_recovery,
     response::Response,
@@ -32,8 +34,10 @@ const REPEATS: CancelReason =
 struct Sampling {
     effect: EffectId,
     response: Box<Response>,
-    /// What came of it, where hooks see it first.
+    /// What came of it, where hooks hear of it.
     buffered: Option<BufferedAnswer>,
+    /// The request, where hooks hear of a failure.
+    request: Option<Value>,
 }
 
 pub(super) fn send_request(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
@@ -43,12 +47,13 @@ pub(super) fn send_request(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
         return Flow::End(cause);
     }
     let (model, buffered) = (request.model.clone(), BufferedAnswer::of(cx, &request));
+    let told = answer::request_for_hooks(cx, &request);
     let (attempt, why) = (turn.draft.attempt, std::mem::take(&mut turn.draft.why));
     let tokens = tokens::of_request(&request);
     cx.step.log(Fact::Attempt { model: model.to_string(), attempt, tokens, why });
     let effect = cx.step.start_effect(Effect::Generate { purpose: Purpose::Agent, request });
     let response = Box::new(Response::new(model, cx.spec, cx.step.record));
-    Flow::wait(Sampling { effect, response, buffered })
+    Flow::wait(Sampling { effect, response, buffered, request: told })
 }
 
 impl Phase for Sampling {
@@ -74,8 +79,11 @@ impl Sampling {
         chunks: Vec<Chunk>,
     ) -> Flow {
         if let Some(buffered) = &mut self.buffered {
-            buffered.extend(chunks);
-            return Flow::Wait(self);
+            if buffered.is_held {
+                buffered.extend(chunks);
+                return Flow::Wait(self);
+            }
+            buffered.extend(chunks.clone());
         }
         let spent = chunks.iter().any(|it| matches!(it, Chunk::Report(PeerReport::Spent { .. })));
         let from = self.response.text().len();
@@ -97,15 +105,19 @@ impl Sampling {
         match (result, self.buffered) {
             (Err(failure), _) => {
                 self.response.close(cx.step);
-                if let Some(flow) = answer::ask_plugins_instead(turn, cx, &failure) {
-                    return flow;
-                }
                 let (shown, said) = (self.response.has_shown(), self.response.messages().to_vec());
                 let failed = FailedAttempt { failure, shown, said, cause: None, nudge: None };
-                failure_recovery::recover(turn, cx, failed)
+                answer::fire_failure_hooks(turn, cx, failed, self.request)
             }
-            (Ok(()), Some(buffered)) => answer::fire_answer_hooks(turn, cx, self.response, buffered),
-            (Ok(()), None) => answer::take_answer(turn, cx, *self.response),
+            (Ok(()), Some(buffered)) if buffered.is_held => {
+                answer::fire_answer_hooks(turn, cx, self.response, buffered)
+            }
+            (Ok(()), buffered) => {
+                if let Some(it) = buffered {
+                    it.tell_observers(cx);
+                }
+                answer::take_answer(turn, cx, *self.response)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     child_spec::{add_facts, role_of},
-    spec::{Choices, Spec, TurnBounds},
+    spec::{Choices, MemorySources, Spec, TurnBounds},
     template::FilledTemplate,
 };
 use crate::{
@@ -48,6 +48,22 @@ pub fn find_session_agent<'a>(agents: &'a FolderAgents, name: &str) -> Option<(&
 /// `folder`: as the session's folder has it, or a run's own. `agent`: whose turns they are; `None`: castor's own.
 /// `state`: all values. `today`: as people write a date.
 pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &StateMap, today: &str) -> Spec {
+    let host = folder.toolbox.host();
+    let host = record.prompt_host().map_or_else(|| host.clone(), |it| Arc::new(host.with_prompt(it)));
+    if host.is_empty() {
+        return agent_spec(folder, record, agent, state, today);
+    }
+    let mut folder = folder.clone();
+    if host.runs_all() {
+        // What the model is to know of the workspace is the host's to say.
+        folder.memory_sources = MemorySources { at_start: false, just_in_time: false };
+    }
+    folder.toolbox = folder.toolbox.for_host(host);
+    let spec = agent_spec(&folder, record, agent, state, today);
+    Spec { toolbox: spec.toolbox.with_host_tools(), ..spec }
+}
+
+fn agent_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &StateMap, today: &str) -> Spec {
     let agents = switched_agents(&folder.choices.agents, record);
     if let Some(task) = &folder.toolbox.task {
         let own = record.principal.agent().and_then(|it| agents.find(it));
@@ -57,11 +73,12 @@ pub fn session_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: 
     let Some((definition, local)) = agent.and_then(|it| find_session_agent(&agents, it)) else {
         let toolbox = folder.toolbox.for_session(None).with_agents(agents.definitions.clone());
         let choices = Choices { agents, ..folder.choices.clone() };
-        return Spec { toolbox, choices, ..folder.clone() };
+        let instructions = folder.instructions.with_client_prompt(record.client_prompt());
+        return Spec { toolbox, instructions, choices, ..folder.clone() };
     };
     let starts = agents_of(&agents.definitions, definition, 1);
-    let instructions =
-        folder.instructions.for_session_of(&instructions((definition, local), &record.model, state, today));
+    let role = instructions((definition, local), &record.model, state, today);
+    let instructions = folder.instructions.for_session_of(&role).with_client_prompt(record.client_prompt());
     let limits = session_limits(folder.bounds.limits, definition);
     let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
     let successors = successors(&agents, definition);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
 use crate::{
-    base::{limits::Limits, model::ModelRequest},
+    base::{content::PromptContent, limits::Limits, model::ModelRequest},
     engine::{
         context::RetryAdvice,
         record::Step,
@@ -42,6 +42,18 @@ pub(super) struct Attempts {
     /// The model has one attempt in this turn.
     pub is_single: bool,
     pub retry_advice: Option<RetryAdvice>,
+    pub renewal: Renewal,
+}
+
+/// What was done so far about a credential that is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Renewal {
+    #[default]
+    Nothing,
+    /// It was read again, and was another one.
+    Reread,
+    /// The user was asked, and the request was made once more.
+    Asked,
 }
 
 /// The request that is being made.
@@ -59,6 +71,9 @@ pub(super) struct RequestDraft {
 /// What is said in a turn as a whole; hooks are told of it.
 #[derive(Debug, Default)]
 pub(super) struct TurnTranscript {
+    /// The prompt, as long as its hooks have not heard it. Where the turn is cancelled by then, it joins no history: what they
+    /// would have changed of it is not known.
+    pub unheard: Option<Box<PromptContent>>,
     /// The prompt's text.
     pub prompt_text: String,
     /// The agent's, so far.

@@ -21,7 +21,7 @@ use crate::{
         limits::Limits,
         log::{Answer, Decision, Fact, Mode, Principal},
         memory::{MemoryFile, Tier as MemoryTier},
-        model::{Chunk, Failure, FailureKind, Finish, Usage},
+        model::{Chunk, Finish, Usage},
         path::AbsPath,
         question::Form,
         tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
@@ -122,7 +122,8 @@ pub(super) fn play(session: &mut Session, step: &str, n: u64, actual: &mut Strin
 
 /// What its name says: `checker` for [`CHECKERS`], `(agent NAME)` for a sub-agent's, `(n …)` where `n` may take over,
 /// silently or not, `headless` where nobody is there to ask, `compresses` where that happens from 104 tokens on,
-/// `discovers` where memory of sub-folders is looked for, `undoes` where checkpoints are taken.
+/// `discovers` where memory of sub-folders is looked for, `undoes` where checkpoints are taken, `renews` where the user
+/// can be asked for another credential.
 pub(super) fn fresh_session(name: &str) -> Session {
     let cwd = AbsPath::new("/w").unwrap();
     let agent = name.split_once("(agent ").and_then(|(_, it)| it.split_once(')')).map(|it| it.0.to_owned());
@@ -130,7 +131,7 @@ pub(super) fn fresh_session(name: &str) -> Session {
     let (mode, model, child_of, thread) = (Mode::Default, "m".to_owned(), None, None);
     let (session, roots) = ("x".into(), vec![cwd.clone()]);
     let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };
-    let spec = super::tests_agents::spec(name, &origin, spec(name));
+    let spec = super::tests_agents::spec(name, &origin, super::tests_hooks::spec(name, spec(name)));
     Session::create(origin, Arc::new(spec), Now { unix_ms: 1_000, seed: 0 }, &mut StepOutput::default())
 }
 
@@ -147,6 +148,7 @@ pub(super) fn spec(name: &str) -> Spec {
     let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
     let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
+    let toolbox = toolbox.with_renewals(name.contains("renews"));
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
     let action = if name.contains("silent") { FallbackAction::Silent } else { FallbackAction::Ask };
@@ -181,7 +183,7 @@ fn input(line: &str) -> Input {
     let json = || serde_json::from_str::<Value>(rest).unwrap_or_default();
     match verb {
         "prompt" => Input::Prompt { prompt: PromptId(n), content: vec![Part::text(rest)].into() },
-        "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)] },
+        "steer" => Input::Steer { prompt: PromptId(n), content: vec![Part::text(rest)], starts_turn: false },
         "completed" => Input::BackgroundResult(rest.to_owned()),
         "emptied" => Input::BackgroundExited(id.parse().unwrap()),
         "cancel" => Input::Cancel,
@@ -204,19 +206,7 @@ fn input(line: &str) -> Input {
             Input::Chunks { effect, chunks: vec![Chunk::Finish(finish)] }
         }
         "ended" => Input::Generated { effect, result: Ok(()) },
-        "failed" => {
-            let (status, delay) = rest.split_once(' ').unwrap_or((rest, ""));
-            let kind = match status {
-                "401" => FailureKind::Auth,
-                "stream" => FailureKind::Stream,
-                _ => FailureKind::Status,
-            };
-            let (status, retry_after_ms) = (status.parse().ok(), delay.parse().ok());
-            let message =
-                if delay == "long" { "prompt is too long: 9000 tokens > 8000 maximum" } else { "said the server" };
-            let failure = Failure { status, retry_after_ms, ..Failure::new(kind, message) };
-            Input::Generated { effect, result: Err(failure) }
-        }
+        "failed" | "renewed" | "refused" => super::tests_credentials::input(verb, effect, rest),
         "woke" => Input::TimerFired { effect },
         "tools" => Input::ToolsChanged(kit(rest)),
         // Places, or a command.
@@ -260,12 +250,11 @@ fn input(line: &str) -> Input {
         "dismiss" => Input::Answered { question: QuestionId(n), answer: Answer::Dismissed },
         "unfit" => Input::Answered { question: QuestionId(n), answer: Answer::Unfit { why: rest.to_owned() } },
         "in-text" => Input::Answered { question: QuestionId(n), answer: Answer::InText },
+        "hung" => Input::HookFinished { effect, report: Box::new(HookReport::from_end(HookEnd::TimedOut)) },
         "hooked" => {
             let end = HookEnd::Exit(if rest.starts_with('{') { 0 } else { 2 });
-            Input::HookFinished {
-                effect,
-                report: Box::new(HookReport { stdout: rest.to_owned(), ..HookReport::from_end(end) }),
-            }
+            let report = HookReport { stdout: rest.to_owned(), ..HookReport::from_end(end) };
+            Input::HookFinished { effect, report: Box::new(report) }
         }
         // `path=text`, or why not.
         "remembered" => {
@@ -334,7 +323,7 @@ fn input(line: &str) -> Input {
     }
 }
 
-fn ran(effect: EffectId, output: ToolOutput, changed: Option<&str>) -> Input {
+pub(super) fn ran(effect: EffectId, output: ToolOutput, changed: Option<&str>) -> Input {
     Input::RunEnded { effect, output: Box::new(output), changes: changed.map(|it| Ok(changes(it))) }
 }
 
@@ -439,30 +428,29 @@ fn shown(act: &Act) -> Option<String> {
                     let of = if form.fields.is_empty() { format!(" of {call:?}") } else { String::new() };
                     format!("Ask {}{of}: {}", it.id.0, form.message)
                 }
+                it @ QuestionTopic::Credential { .. } => super::tests_credentials::question_line(it),
                 QuestionTopic::Link { message, url, elicitation, .. } => {
                     format!("Ask {} at {url} ({elicitation}): {message}", it.id.0)
                 }
             },
             Effect::AnswerElicitation { elicitation, reply } => format!("Reply {elicitation} {reply:?}"),
+            Effect::RenewCredential(it) => super::tests_credentials::order_line(*id, it),
             Effect::UpdateHealth { model, outage } => format!("health of {model}: {outage:?}"),
             Effect::WithdrawQuestion { question } => format!("Withdraw {}", question.0),
             Effect::HintAgents { content } => format!("Hint {}", joined_text(content)),
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
-            it @ (Effect::SaveState { .. } | Effect::AnswerState { .. }) => format!("#{} {it:?}", id.0),
             Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {
                 format!("#{} Discover {}", id.0, places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
             }
-            Effect::RunHook(it) => {
-                format!("#{} Hook {} {}", id.0, it.hook.event.as_str(), Value::Object(it.input.clone()))
-            }
             Effect::WriteScratch { file, text } => format!("Stash {file}: {} bytes", text.len()),
             Effect::SaveGrant(it) => format!("Save {} {:?} {:?}", it.tool, it.prefixes, it.args_pattern),
             Effect::UpdateGrant { grant, holds } => format!("Keep {grant:?} {holds}"),
             Effect::AnswerPrompt { prompt, outcome, .. } => format!("Settle {} {outcome:?}", prompt.0),
+            other => super::tests_hooks::shown(id.0, other),
         }),
     }
 }

@@ -21,11 +21,7 @@ use crate::{
     },
 };
 
-const TRUST: PseudoCallKind = PseudoCallKind {
-    name: "trust_folder",
-    error: "not_trusted",
-    topic: |call, form| QuestionTopic::Trust { call, form },
-};
+const TRUST: PseudoCallKind = PseudoCallKind { name: "trust_folder", error: "not_trusted" };
 /// Longest title, in characters.
 const TITLE: usize = 500;
 
@@ -46,7 +42,7 @@ struct TrustDecision {
 pub(super) fn ask_trust(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     let Some(form) = cx.scratch.preamble.trust_form() else { return Flow::Next };
     let title = text::first_line(form.message.split_inclusive('?').next().unwrap_or_default(), TITLE);
-    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, form) })
+    Flow::wait(TrustQuestion { asked: TRUST.ask(cx.step, title, |call| QuestionTopic::Trust { call, form }) })
 }
 
 impl Phase for TrustQuestion {

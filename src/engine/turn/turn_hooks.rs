@@ -40,8 +40,9 @@ pub(super) fn fire_hooks<T: HookContinuation>(
     (event, subject, input): (HookEvent, &str, Value),
     then: T,
 ) -> Flow {
-    let plan = cx.spec.toolbox.hooks.plan(event, subject, &cx.step.record.switches);
+    let mut plan = cx.spec.toolbox.hooks.plan(event, subject, &cx.step.record.switches);
     let input = input.as_object().cloned().unwrap_or_default();
+    cx.step.tell_hooks(std::mem::take(&mut plan.observers), &input);
     match Firing::begin(event, plan, input, |run| cx.step.start_hook(run)) {
         FiringStart::Waiting(firing) => Flow::wait(RunningHooks { firing, then }),
         FiringStart::Finished(outcome) => then.go_on(turn, cx, &outcome),

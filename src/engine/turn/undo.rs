@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-const CONFLICTS: PseudoCallKind = PseudoCallKind::fallback("restore_conflicts", "stopped");
+const CONFLICTS: PseudoCallKind = PseudoCallKind { name: "restore_conflicts", error: "stopped" };
 /// Paths that a message names.
 const NAMED: usize = 20;
 
@@ -223,7 +223,7 @@ impl Restoring {
             return Flow::report(format!("{why}:\n{lines}"));
         }
         let title = "Some files are not as the agent left them".to_owned();
-        self.stage = Stage::Asking(CONFLICTS.ask(step, title, form(&lines)));
+        self.stage = Stage::Asking(CONFLICTS.ask_how(step, title, form(&lines)));
         Flow::Wait(self)
     }
 

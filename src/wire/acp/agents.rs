@@ -15,6 +15,7 @@ pub enum AgentsPlace {
     Folder(AbsPath),
 }
 
+/// Lists the agents of a session or of a folder.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct AgentsMethod {

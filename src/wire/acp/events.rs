@@ -107,6 +107,7 @@ event_types! {
     Custom: EventKind::Custom { .. },
 }
 
+/// Reads events of the past, also of a session that another castor has open.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct EventsMethod {
@@ -114,6 +115,7 @@ pub(super) struct EventsMethod {
     result: Option<EventList<'static>>,
 }
 
+/// Follows the events of a session, until you end the subscription or close the session.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct SubscribeMethod {
@@ -121,6 +123,7 @@ pub(super) struct SubscribeMethod {
     result: Option<Subscribed>,
 }
 
+/// Ends a subscription.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct UnsubscribeMethod {
@@ -128,6 +131,7 @@ pub(super) struct UnsubscribeMethod {
     result: Option<EmptyResult>,
 }
 
+/// Follows one stream of events. castor answers after its last event, which is `agent_end`.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct StreamMethod {

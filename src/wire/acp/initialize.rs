@@ -4,15 +4,29 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
         AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId, AuthMethodTerminal,
-        AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities,
-        McpCapabilities, PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+        AuthStatusCapabilities, AuthenticateRequest, Implementation, InitializeRequest, InitializeResponse,
+        LogoutCapabilities, McpCapabilities, PromptCapabilities, ProvidersCapabilities,
+        SessionAdditionalDirectoriesCapabilities, SessionArchiveCapabilities, SessionCapabilities,
         SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionListCapabilities,
-        SessionResumeCapabilities,
+        SessionResumeCapabilities, SessionStatusCapabilities, SessionSystemPromptCapabilities,
+        SessionSystemPromptModeCapabilities, SessionSystemPromptOverrideCapabilities, SessionTitleCapabilities,
     },
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::{base::event::EVENTS_VERSION, wire::acp::meta::TerminalLogin};
+use crate::{
+    base::{
+        check::ClientPolicy,
+        event::EVENTS_VERSION,
+        hook::{Hook, POINTS},
+    },
+    wire::acp::{
+        air::AirFeatures,
+        intercept::read_interceptors,
+        meta::TerminalLogin,
+        policy::{POLICY_ROLES, read_client_policy},
+    },
+};
 
 /// The client's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,9 +47,16 @@ pub struct Client {
     /// Knows boolean config options.
     pub bool_options: bool,
     pub features: ClientFeatures,
-    /// Wants each AgentEvent as `_castor/session/event`.
-    pub wants_events: bool,
     pub login: LoginWays,
+    pub host: HostRole,
+}
+
+/// What a client decides by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostRole {
+    /// The points at which it has a say, as hooks.
+    pub interceptors: Vec<Hook>,
+    pub policy: Option<ClientPolicy>,
 }
 
 /// Features of a client beside messages and calls.
@@ -53,6 +74,23 @@ pub struct ClientFeatures {
     pub subagents: bool,
     /// Wants to know which stream a prompt begins.
     pub streams: bool,
+    /// Runs tools that it declares.
+    pub host_tools: bool,
+    /// Wants each AgentEvent as `_castor/session/event`.
+    pub events: bool,
+    pub drafts: DraftFeatures,
+    pub air: AirFeatures,
+}
+
+/// Features of drafts of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DraftFeatures {
+    /// Shows by itself what is to be decided about a folder.
+    pub workspace_trust: bool,
+    /// Knows the draft of quotas.
+    pub quota: bool,
+    /// Knows plans by their ids.
+    pub plans: bool,
 }
 
 /// Ways in which a client can let castor log its user in.
@@ -68,6 +106,11 @@ pub struct LoginWays {
 const LINE_READERS: &[&str] = &["zed", "vscode"];
 
 impl Client {
+    /// Whether its user can be sent to where a credential is renewed.
+    pub fn renews_credentials(&self) -> bool {
+        !self.headless && (self.opens_links || self.login.terminal || self.login.old_terminal)
+    }
+
     /// Whether its terminals take a whole command line as the command. By the protocol they would take a program.
     pub fn reads_command_lines(&self) -> bool {
         let name = self.name.to_lowercase();
@@ -78,7 +121,7 @@ impl Client {
 /// Reads the params of initialize.
 ///
 /// # Errors
-/// See [`super::params`].
+/// See [`super::params`]; also for a point or a policy that castor does not know.
 pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
     let request: InitializeRequest = super::params(params)?;
     let caps = request.client_capabilities;
@@ -100,18 +143,35 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             stats: flag("stats") == Some(true),
             subagents: caps.subagents.is_some(),
             streams: flag("streams") == Some(true),
+            host_tools: flag("hostTools") == Some(true),
+            events: flag("events") == Some(true),
+            drafts: DraftFeatures {
+                workspace_trust: flag("workspaceTrust") == Some(true),
+                quota: knows_quota(params),
+                plans: caps.plan.is_some(),
+            },
+            air: AirFeatures::read(caps.meta.as_ref()),
         },
         has_terminals: caps.terminal,
         draws_terminals: draws == Some(true),
         shows_forms: elicitation.supports_form(),
         opens_links: elicitation.supports_url(),
         headless: flag("interactive") == Some(false),
-        wants_events: flag("events") == Some(true),
         login: LoginWays {
             terminal: caps.auth.terminal,
             old_terminal: caps.meta.as_ref().and_then(|it| it.get(OLD_TERMINAL_AUTH)) == Some(&Value::Bool(true)),
         },
+        host: HostRole {
+            interceptors: ours.and_then(|it| it.get("intercepts")).map_or(Ok(Vec::new()), read_interceptors)?,
+            policy: ours.and_then(|it| it.get("policy")).map(read_client_policy).transpose()?,
+        },
     })
+}
+
+/// A capability of a draft, which the protocol's types do not know.
+fn knows_quota(params: Option<&RawValue>) -> bool {
+    let params = params.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()).unwrap_or_default();
+    params.pointer("/clientCapabilities/session/quota").is_some_and(Value::is_object)
 }
 
 /// A command with which a client logs its user in.
@@ -124,30 +184,75 @@ pub struct LoginCommand {
 }
 
 /// The answer to initialize: version 1 whatever was asked, since it is the only one we speak.
-pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
-    let sessions = SessionCapabilities::new()
-        .list(SessionListCapabilities::new())
-        .resume(SessionResumeCapabilities::new())
-        .close(SessionCloseCapabilities::new())
-        .delete(SessionDeleteCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
-        .fork(SessionForkCapabilities::new().meta(fork_points()));
+pub fn response(client: &Client, login: &LoginCommand) -> Value {
+    let sessions =
+        SessionCapabilities::new()
+            .list(SessionListCapabilities::new())
+            .resume(SessionResumeCapabilities::new())
+            .close(SessionCloseCapabilities::new())
+            .delete(SessionDeleteCapabilities::new())
+            .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+            .archive(SessionArchiveCapabilities::new())
+            .status(SessionStatusCapabilities::new())
+            .title(SessionTitleCapabilities::new())
+            .system_prompt(SessionSystemPromptCapabilities::new().mode(
+                SessionSystemPromptModeCapabilities::new().override_(SessionSystemPromptOverrideCapabilities::new()),
+            ))
+            .fork(SessionForkCapabilities::new().meta(fork_points()));
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
         .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
-        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
+        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()).status(AuthStatusCapabilities::new()))
+        .providers(ProvidersCapabilities::new())
         .meta(agent_extensions());
-    InitializeResponse::new(ProtocolVersion::V1)
+    let response = InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .auth_methods(offered_methods(client, login))
         .agent_info(Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned()))
+        .meta(extensions(client));
+    with_drafts(json!(response))
 }
 
-/// `_session/steering` takes words for a running turn; castor's own methods about checkpoints are there, and its events.
+/// Where it goes, its name and what it says.
+type DraftCapability = (&'static str, &'static str, fn() -> Value);
+
+/// Capabilities of drafts, which the protocol's types do not know yet.
+const DRAFTS: &[DraftCapability] = &[
+    ("/agentCapabilities", "rewindSession", || json!({ "supported": true, "supportsEditPrompt": true })),
+    ("/agentCapabilities/sessionCapabilities/fork", "atMessageId", || json!(true)),
+    ("/agentCapabilities/sessionCapabilities", "workspaceTrust", || json!({})),
+    ("/agentCapabilities", "quota", || json!({})),
+];
+
+fn with_drafts(mut response: Value) -> Value {
+    for (place, name, value) in DRAFTS {
+        if let Some(place) = response.pointer_mut(place).and_then(Value::as_object_mut) {
+            place.insert((*name).to_owned(), value());
+        }
+    }
+    response
+}
+
+/// Where clients look for `_session/steering`.
+fn extensions(client: &Client) -> Map<String, Value> {
+    let mut res = Map::from_iter([("steering".to_owned(), json!({ "supported": true }))]);
+    res.extend(client.features.air.advertisement().map(|it| ("jetbrains".to_owned(), it)));
+    res
+}
+
+/// `_session/steering`, where castor's own clients looked for it before; castor's own methods about checkpoints are there, and its events.
 fn agent_extensions() -> Map<String, Value> {
-    let own = json!({ "checkpoints": true, "rewind": true, "events": { "version": EVENTS_VERSION, "streams": true } });
+    let points: Vec<&str> = POINTS.iter().map(|it| it.0).collect();
+    let own = json!({
+        "checkpoints": true,
+        "rewind": true,
+        "hostTools": true,
+        "events": { "version": EVENTS_VERSION, "streams": true },
+        "supportedHookPoints": points,
+        "policy": POLICY_ROLES,
+    });
     Map::from_iter([("steering".to_owned(), json!({ "supported": true })), ("castor".to_owned(), own)])
 }
 
@@ -159,7 +264,7 @@ fn fork_points() -> Map<String, Value> {
 pub const API_KEY: &str = "gemini-api-key";
 pub const GATEWAY: &str = "gateway";
 pub const VERTEX: &str = "vertex-ai";
-const TERMINAL: &str = "terminal-login";
+pub(super) const TERMINAL: &str = "terminal-login";
 /// Where clients and agents spoke of terminal logins before there was `auth.terminal`.
 const OLD_TERMINAL_AUTH: &str = "terminal-auth";
 /// What is appended to castor's command line, or is the whole of it.
@@ -204,7 +309,7 @@ pub fn auth_methods() -> Vec<AuthMethod> {
 fn plain_method(it: &PlainLogin, login: Option<&LoginCommand>) -> AuthMethod {
     let mut meta = (it.meta)();
     if let (Some(fields), Some(login)) = (meta.as_object_mut(), login) {
-        fields.insert(OLD_TERMINAL_AUTH.to_owned(), legacy_login(login));
+        fields.insert(OLD_TERMINAL_AUTH.to_owned(), json!(legacy_login(login)));
     }
     let res = AuthMethodAgent::new(AuthMethodId::new(it.id), it.name.to_owned());
     AuthMethod::Agent(
@@ -213,10 +318,10 @@ fn plain_method(it: &PlainLogin, login: Option<&LoginCommand>) -> AuthMethod {
 }
 
 /// The whole command, for the client knows only this; not its environment either.
-fn legacy_login(login: &LoginCommand) -> Value {
+pub(super) fn legacy_login(login: &LoginCommand) -> TerminalLogin {
     let env = login.home.iter().map(|it| ("CASTOR_HOME".to_owned(), it.clone())).collect();
     let (label, args) = ("castor auth login", LOGIN_ARGS.iter().map(|it| (*it).to_owned()).collect());
-    json!(TerminalLogin { label, command: login.command.clone(), args, env })
+    TerminalLogin { label, command: login.command.clone(), args, env }
 }
 
 /// As advertised. A terminal login stands last: clients that take the first method can always do that one.

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::prompt_options::PromptOptionsParams;
+use super::{intercept::InterceptorParam, policy::ClientPolicyParam, prompt_options::PromptOptionsParams};
 use crate::base::{
+    host_tools::{HostExecution, HostTool},
     ids::{CallId, MessageId, StreamId},
     money::Money,
     path::AbsPath,
     prompt_stats::PromptStats,
     state::StateDelta,
+    tool::ToolCall,
 };
 
 /// One member for each place of the protocol; what stands in `_meta` there.
@@ -28,7 +31,7 @@ pub struct MetaPlaces {
     authenticate: Option<AuthenticateMeta>,
     /// Each of `authMethods` in the answer to initialize.
     auth_method: Option<AuthMethodMeta>,
-    /// The params of session/new and session/fork.
+    /// The params of session/new, session/load, session/resume and session/fork.
     session_start: Option<SessionStartMeta>,
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
@@ -38,10 +41,23 @@ pub struct MetaPlaces {
     prompt_text: Option<PromptTextMeta>,
     /// The answer to session/prompt, and `data` of its error.
     prompt_answer: Option<PromptAnswerMeta>,
+    #[serde(flatten)]
+    messages: MessagePlaces,
+}
+
+/// The same in what castor sends by itself.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "only its schema is used")]
+struct MessagePlaces {
     /// A tool_call or tool_call_update.
     tool_call: Option<CallMeta>,
+    /// The params of elicitation/create and session/request_permission.
+    question: Option<QuestionMeta>,
     /// A notice, or a thought in its place.
     notice: Option<NoticeMeta>,
+    /// The first subagent_update of a sub-agent.
+    subagent: Option<SubagentMeta>,
     /// An AgentEvent.
     event: Option<EventMeta>,
 }
@@ -65,14 +81,22 @@ struct AgentMeta {
 }
 
 #[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "written as the field does")]
 struct OwnAgentMeta {
     /// `_castor/session/checkpoints` lists what calls changed in files.
     checkpoints: bool,
     /// `_castor/session/rewind` takes files and conversation back.
     rewind: bool,
+    /// A client with `_meta.castor.hostTools` may declare tools, which castor calls by `_castor/tool/call`.
+    host_tools: bool,
     /// Those that `_castor/session/event` and `_castor/session/events` bring.
     events: Option<EventsMeta>,
+    /// The points that `intercepts` may name.
+    #[serde(rename = "supportedHookPoints")]
+    supported_hook_points: Option<Vec<String>>,
+    /// What `policy` of a client may be.
+    policy: Option<Vec<String>>,
 }
 
 #[derive(JsonSchema)]
@@ -95,19 +119,27 @@ struct SteeringMeta {
 #[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "read leniently, member by member")]
 struct OwnClientMeta {
-    /// False: nobody can be asked.
+    /// False: castor asks nothing, and denies what needs an approval.
     interactive: Option<bool>,
     /// True: AgentEvents come as `_castor/session/event`, beside the updates.
     events: Option<bool>,
     /// True: what a command prints comes as `terminal_output` in the `_meta` of its updates, piece by piece and without
     /// escape sequences; without it, each update repeats the output so far as content.
     output_deltas: Option<bool>,
-    /// True: what a rewind takes away is told as `_castor/session/rewound`.
+    /// True: castor says what a rewind takes away, by `_castor/session/rewound`.
     rewind: Option<bool>,
     /// True: the answer to a prompt says what models and tools took for it.
     stats: Option<bool>,
     /// True: a notification, and the answer to a prompt, say which stream of events is the prompt's.
     streams: Option<bool>,
+    /// True: the client runs tools that it declares.
+    host_tools: Option<bool>,
+    /// The points at which castor asks with `_castor/intercept`, in this order.
+    intercepts: Option<Vec<InterceptorParam>>,
+    /// castor asks with `_castor/policy/evaluate` before calls.
+    policy: Option<ClientPolicyParam>,
+    /// True: answers that open a session have `workspaceTrust`, and castor does not ask about the folder.
+    workspace_trust: Option<bool>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -130,6 +162,12 @@ pub struct OwnSessionStartMeta {
     /// Of session/fork.
     #[serde(default)]
     pub fork: Option<ForkPoint>,
+    /// Tools that the client runs, for as long as the session is open.
+    #[serde(default)]
+    pub tools: Vec<HostTool>,
+    /// Which calls the client runs.
+    #[serde(default, rename = "hostToolExecution")]
+    pub host_tool_execution: Option<HostExecution>,
 }
 
 /// Where the copy ends.
@@ -234,6 +272,17 @@ pub struct OwnPromptAnswerMeta {
     /// To clients with `_meta.castor.streams`: the first stream of its events.
     #[serde(skip_serializing_if = "Option::is_none", rename = "streamId")]
     pub stream_id: Option<StreamId>,
+    /// Calls that the client is to run: the next prompt brings their results.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "pendingToolCalls")]
+    pub pending: Option<Vec<PendingCallMeta>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingCallMeta {
+    pub request_id: CallId,
+    pub name: String,
+    pub args: Value,
 }
 
 /// Why a prompt ended, where the stop reason does not tell.
@@ -261,11 +310,14 @@ impl PromptAnswerMeta {
         wants_stats: bool,
         stop: Option<StopDetail>,
         stream_id: Option<StreamId>,
+        pending: Vec<ToolCall>,
     ) -> Option<Self> {
         let cost = stats.as_ref().and_then(|it| it.cost()).map(|amount| CostMeta { amount, currency: "USD" });
         let stats = stats.filter(|_| wants_stats);
-        let is_empty = cost.is_none() && stats.is_none() && stop.is_none() && stream_id.is_none();
-        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop, stream_id } })
+        let is_empty = cost.is_none() && stats.is_none() && stop.is_none() && stream_id.is_none() && pending.is_empty();
+        let meta = |ToolCall { id, name, args }| PendingCallMeta { request_id: id, name, args };
+        let pending = (!pending.is_empty()).then(|| pending.into_iter().map(meta).collect());
+        (!is_empty).then_some(Self { castor: OwnPromptAnswerMeta { cost, stats, stop, stream_id, pending } })
     }
 }
 
@@ -286,12 +338,48 @@ pub struct CallMeta {
 
 #[derive(Default, JsonSchema, Serialize)]
 pub struct OwnCallMeta {
-    /// The call failed, as it needs an approval and nobody can be asked.
+    /// The call failed, as it needs an approval and the client answers no questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unasked: Option<bool>,
     /// Another agent made the call by itself, and says so: castor neither decided nor ran it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<bool>,
+}
+
+/// Of a question.
+#[derive(JsonSchema, Serialize)]
+pub struct QuestionMeta {
+    pub castor: OwnQuestionMeta,
+    /// A refused key: the login that stores another, for clients that start logins in the way of before `auth.terminal`.
+    #[serde(rename = "terminal-auth", skip_serializing_if = "Option::is_none")]
+    pub terminal_auth: Option<TerminalLogin>,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnQuestionMeta {
+    /// The sub-agent that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// A credential was refused, and the user is asked to renew it. No secret is expected as an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_required: Option<AuthRequiredMeta>,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthRequiredMeta {
+    /// `model/PROVIDER`, `server/MCP-SERVER` or `agent/AGENT`.
+    pub credential: String,
+    /// The one of `authMethods` that stores another key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method_id: Option<&'static str>,
+}
+
+impl QuestionMeta {
+    pub fn into_map(self) -> serde_json::Map<String, serde_json::Value> {
+        into_map(self)
+    }
 }
 
 /// Begins a terminal.
@@ -317,12 +405,27 @@ pub struct TerminalExit {
 }
 
 #[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct SubagentMeta {
+    castor: Option<OwnSubagentMeta>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "written as the field does")]
+struct OwnSubagentMeta {
+    /// The call that started it, in the session above.
+    call: CallId,
+}
+
+#[derive(JsonSchema)]
 #[allow(dead_code, reason = "written where the event is made")]
 struct EventMeta {
     /// The message belongs to a slash command: the model does not see it.
     command: Option<bool>,
     /// The user said it while a turn ran.
     steering: Option<bool>,
+    /// Of a session_update: a client gave the title, and castor makes no other.
+    given: Option<bool>,
     /// Of an error: one word for programs.
     code: Option<String>,
     /// Of an error: messages that do not count any more, as their answer broke off.

@@ -12,8 +12,9 @@ use crate::{
 
 impl SessionView {
     /// Live only. Without notices as a thought: no client takes that for the answer.
-    pub(super) fn notice(&self, id: &str, text: &str, meta: Option<Meta>, lines: &mut Vec<u8>) {
+    pub fn notice(&self, id: &str, text: &str, meta: Option<Meta>, lines: &mut Vec<u8>) {
         let update = match self.profile.features.notices {
+            false if self.profile.features.air.session_failure => return self.failure_notice(id, text, lines),
             true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text).meta(meta)),
             false => {
                 let chunk = ContentChunk::new(content::text_block(text)).message_id(id).meta(meta);

@@ -7,8 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::options::{ChosenOptions, LIMITS, MODE, MODEL, OfferedOptions, OptionChoice, SetOptionParams};
+use super::{
+    host_tools::{ToolResultParams, read_results},
+    options::{ChosenOptions, LIMITS, MODE, MODEL, OfferedOptions, OptionChoice, SetOptionParams},
+};
 use crate::base::{
+    content::HostResult,
+    host_tools::{HostExecution, HostTool},
     ids::SessionId,
     limits::Limits,
     prompt_options::{PromptModel, PromptOptions},
@@ -21,14 +26,29 @@ const MAX_TITLE: usize = 200;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptOptionsParams {
-    /// A mode that is on offer.
+    /// The id of one of the session's modes.
     mode: Option<String>,
-    /// A model that is on offer.
+    /// The id of one of the session's models.
     model: Option<String>,
     /// As the option `limits`: what it names is set, the rest is as in the session.
     limits: Option<String>,
-    /// The only tools that the model and its sub-agents have, by name.
-    tools: Option<Vec<String>>,
+    /// Names: the only ones of the session's tools that the model and its sub-agents have. Declarations: tools that the
+    /// client runs, beside those.
+    #[schemars(with = "Option<Vec<PromptTool>>")]
+    tools: Option<Vec<Value>>,
+    /// Which calls the client runs.
+    host_tool_execution: Option<HostExecution>,
+    /// Of all calls that the prompt before ended with.
+    #[schemars(with = "Option<Vec<ToolResultParams>>")]
+    tool_results: Option<Vec<Value>>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum PromptTool {
+    Name(String),
+    Declaration(Box<HostTool>),
 }
 
 impl PromptOptionsParams {
@@ -58,12 +78,44 @@ impl PromptOptionsParams {
             let all = if new.is_none() { new } else { Limits::parse(&format!("{limits} {new}")).unwrap_or(new) };
             res.limits = Some(all);
         }
-        if let Some(unknown) = self.tools.iter().flatten().find(|it| !has_tool(it)) {
-            return Err(wrong(format!("tools: the session has no tool {unknown:?}; name those that it has")));
-        }
-        res.tools = self.tools;
+        (res.tools, res.host.tools) = prompt_tools(self.tools, has_tool).map_err(wrong)?;
+        res.host.execution = self.host_tool_execution;
+        res.host.check().map_err(wrong)?;
         Ok(res)
     }
+
+    /// The results that the prompt brings.
+    ///
+    /// # Errors
+    /// Names the call whose result is not usable.
+    pub fn take_results(&mut self) -> Result<Vec<HostResult>, String> {
+        let results = self.tool_results.take().unwrap_or_default();
+        read_results(results).map_err(|it| format!("_meta.castor: {it}"))
+    }
+}
+
+/// Which of the session's tools there are, and which come with the prompt. Declared ones alone take none away.
+fn prompt_tools(
+    tools: Option<Vec<Value>>,
+    has_tool: impl Fn(&str) -> bool,
+) -> Result<(Option<Vec<String>>, Vec<HostTool>), String> {
+    let Some(tools) = tools else { return Ok((None, Vec::new())) };
+    let (mut names, mut declared) = (Vec::new(), Vec::new());
+    for tool in tools {
+        match tool {
+            Value::String(name) => names.push(name),
+            it @ Value::Object(_) => {
+                declared.push(serde_json::from_value::<HostTool>(it).map_err(|it| format!("tools: {it}"))?)
+            }
+            _ => return Err("tools: send names of tools and declarations".to_owned()),
+        }
+    }
+    if let Some(unknown) = names.iter().find(|it| !has_tool(it)) {
+        return Err(format!("tools: the session has no tool {unknown:?}; name those that it has"));
+    }
+    let is_list = !names.is_empty() || declared.is_empty();
+    names.extend(declared.iter().map(|it| it.name.clone()));
+    Ok((is_list.then_some(names), declared))
 }
 
 /// Reads `_meta.castor` of a prompt.
@@ -85,6 +137,7 @@ pub struct UpdateParams {
     options: Vec<SetOptionParams>,
 }
 
+/// Changes title and options of a session: all of it, or nothing.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct UpdateMethod {

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     agents::AgentsMethod,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
+    host_tools::ToolCallMethod,
+    intercept::HostMethods,
     prompt_options::UpdateMethod,
-    state::StateMethod,
+    steering::SteeringMethod,
 };
 use crate::base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
@@ -43,8 +45,12 @@ pub struct RewindParams {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub struct Methods {
+    #[serde(rename = "_session/steering")]
+    steering: Option<SteeringMethod>,
     #[serde(rename = "_castor/agents/list")]
     agents: Option<AgentsMethod>,
+    #[serde(flatten)]
+    host: HostMethods,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<Listing>,
     #[serde(rename = "_castor/session/events")]
@@ -57,21 +63,30 @@ pub struct Methods {
     stream: Option<StreamMethod>,
     #[serde(rename = "_castor/session/update")]
     update: Option<UpdateMethod>,
+    #[serde(rename = "_castor/session/rewind")]
+    rewind: Option<Method>,
+    #[serde(flatten)]
+    sent: SentMethods,
+}
+
+/// Those that castor calls.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct SentMethods {
     /// A notification: to clients with `_meta.castor.events`, to subscribers, and for a stream that is followed.
     #[serde(rename = "_castor/session/event")]
     event: Option<EventNotice<'static>>,
     /// A notification to clients with `_meta.castor.streams`, before the stream's first event.
     #[serde(rename = "_castor/session/stream_started")]
     stream_started: Option<StreamStarted<'static>>,
-    #[serde(rename = "_castor/session/rewind")]
-    rewind: Option<Method>,
     /// A notification to clients with `_meta.castor.rewind`.
     #[serde(rename = "_castor/session/rewound")]
     rewound: Option<RewoundNotice>,
-    #[serde(rename = "_castor/session/state")]
-    state: Option<StateMethod>,
+    #[serde(rename = "_castor/tool/call")]
+    tool_call: Option<ToolCallMethod>,
 }
 
+/// Takes files and conversation back. castor asks nothing here, and refuses it while a turn runs.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct Method {
@@ -79,6 +94,7 @@ struct Method {
     result: Option<Outcome>,
 }
 
+/// Lists what each call changed in files, for a rewind.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct Listing {

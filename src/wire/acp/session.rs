@@ -5,15 +5,17 @@ use agent_client_protocol_schema::v1::{
     ForkSessionResponse, HttpHeader, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
     LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse,
     ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
-    StopReason,
+    StopReason, SystemPrompt,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
+        client_given::ClientPrompt,
         content::PromptContent,
         event::{SteerOutcome, StopKind},
+        host_tools::HostTools,
         ids::{MessageId, SessionId},
         log::Mode,
         mcp::{McpLink, McpServerConfig, McpTransport},
@@ -22,13 +24,19 @@ use crate::{
         state::{StateDelta, check_user},
     },
     wire::acp::{
+        air::{
+            report_request,
+            session_index::{IndexQuery, IndexRow},
+        },
+        archive_filter::ArchiveFilter,
         meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
         prompt_options::{PromptOptionsParams, read_prompt_options},
+        system_prompt::read_system_prompt,
     },
 };
 
-/// The folders of a session.
+/// The folders of a session, and what else a client opens it with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFolders {
     pub cwd: AbsPath,
@@ -36,6 +44,10 @@ pub struct SessionFolders {
     pub additional: Vec<AbsPath>,
     /// MCP servers that the client passed.
     pub mcp_servers: Vec<McpServerConfig>,
+    /// Tools that it runs itself.
+    pub host: HostTools,
+    /// `None`: the session's, if it has one.
+    pub system_prompt: Option<ClientPrompt>,
 }
 
 /// A session that is to begin.
@@ -56,11 +68,9 @@ pub struct NewParams {
 /// See [`super::params`]; also for paths that are not absolute.
 pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let it: NewSessionRequest = with_servers(params)?;
-    let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
-    let meta = Value::Object(it.meta.unwrap_or_default());
-    let meta: SessionStartMeta =
-        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))?;
-    let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta.castor;
+    let meta = start_meta(it.meta)?;
+    let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta;
     state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
     user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
     Ok(NewParams { folders, agent, state, user })
@@ -72,8 +82,20 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
 /// As [`read_new`].
 pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: LoadSessionRequest = with_servers(params)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let meta = start_meta(it.meta)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
     Ok((session_id(&it.session_id), place))
+}
+
+fn air_fork_message(meta: &Map<String, Value>) -> Option<MessageId> {
+    meta.get("jetbrains")?.pointer("/air/fork/messageId")?.as_str().map(MessageId::from)
+}
+
+fn start_meta(meta: Option<Map<String, Value>>) -> Result<OwnSessionStartMeta, String> {
+    let meta = Value::Object(meta.unwrap_or_default());
+    let meta: SessionStartMeta =
+        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))?;
+    Ok(meta.castor)
 }
 
 /// Some clients leave `mcpServers` out where they have none, though it is required.
@@ -90,7 +112,14 @@ fn session_folders(
     cwd: &std::path::Path,
     more: &[std::path::PathBuf],
     servers: Vec<McpServer>,
+    (meta, system_prompt): (&OwnSessionStartMeta, Option<SystemPrompt>),
 ) -> Result<SessionFolders, String> {
+    let host = HostTools { tools: meta.tools.clone(), execution: meta.host_tool_execution };
+    host.check().map_err(|it| format!("_meta.castor: {it}"))?;
+    if host.runs_all() && !servers.is_empty() {
+        let why = "mcpServers: with this hostToolExecution castor starts no server";
+        return Err(format!("{why}; declare their tools in _meta.castor.tools"));
+    }
     let absolute = |path: &std::path::Path, what: &str| {
         AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
@@ -98,6 +127,8 @@ fn session_folders(
         cwd: absolute(cwd, "cwd")?,
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
         mcp_servers: servers.into_iter().filter_map(mcp_server).collect(),
+        host,
+        system_prompt: read_system_prompt(system_prompt)?,
     })
 }
 
@@ -107,7 +138,8 @@ fn session_folders(
 /// As [`read_new`].
 pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: ResumeSessionRequest = super::params(params)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
+    let meta = start_meta(it.meta)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -116,8 +148,15 @@ pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, SessionFolde
 pub struct ForkParams {
     pub parent: SessionId,
     pub place: SessionFolders,
-    /// The last message of the copy; `None`: all of them.
-    pub until: Option<MessageId>,
+    /// The last message of the copy, and the param that names it; `None`: all of them.
+    pub until: Option<(MessageId, &'static str)>,
+}
+
+/// What a draft of the protocol adds to the params of session/fork (RFD session-fork-at-message).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DraftForkParams {
+    message_id: Option<MessageId>,
 }
 
 /// Reads session/fork.
@@ -126,11 +165,13 @@ pub struct ForkParams {
 /// As [`read_new`]; also for a message that is none.
 pub fn read_fork(params: Option<&RawValue>) -> Result<ForkParams, String> {
     let it: ForkSessionRequest = super::params(params)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers)?;
-    let meta = Value::Object(it.meta.unwrap_or_default());
-    let meta: SessionStartMeta =
-        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor.fork: {it}")))?;
-    let until = meta.castor.fork.map(|it| it.message_id);
+    let DraftForkParams { message_id: drafted } = super::params(params)?;
+    let of_air = it.meta.as_ref().and_then(air_fork_message);
+    let meta = start_meta(it.meta)?;
+    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let own = meta.fork.map(|it| (it.message_id, "_meta.castor.fork.messageId"));
+    let drafted = drafted.map(|it| (it, "messageId"));
+    let until = own.or(drafted).or(of_air.map(|it| (it, "_meta.jetbrains.air.fork.messageId")));
     Ok(ForkParams { parent: session_id(&it.session_id), place, until })
 }
 
@@ -171,11 +212,22 @@ fn mcp_server(it: McpServer) -> Option<McpServerConfig> {
     }
 }
 
-/// Reads session/list: the folder that sessions must belong to, and the cursor.
+/// The sessions that a client wants to see.
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    /// The folder that they must belong to.
+    pub cwd: Option<AbsPath>,
+    pub cursor: Option<String>,
+    pub archived: ArchiveFilter,
+    /// As AIR asks for it.
+    pub index: Option<IndexQuery>,
+}
+
+/// Reads session/list. `is_index`: for AIR's index.
 ///
 /// # Errors
 /// As [`read_new`].
-pub fn read_list(params: Option<&RawValue>) -> Result<(Option<AbsPath>, Option<String>), String> {
+pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery, String> {
     let it: ListSessionsRequest = match params {
         None => ListSessionsRequest::new(),
         some => super::params(some)?,
@@ -186,7 +238,12 @@ pub fn read_list(params: Option<&RawValue>) -> Result<(Option<AbsPath>, Option<S
             Some(AbsPath::new(path).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))?)
         }
     };
-    Ok((cwd, it.cursor.map(|it| it.to_string())))
+    let index = is_index.then(|| IndexQuery::read(it.meta.as_ref())).transpose()?;
+    let archived = match index {
+        Some(index) if it.archived.is_none() => index.archived,
+        _ => ArchiveFilter::read(it.archived)?,
+    };
+    Ok(ListQuery { cwd, cursor: it.cursor, archived, index })
 }
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
@@ -196,6 +253,10 @@ pub struct ListedSession {
     pub cwd: AbsPath,
     pub title: Option<String>,
     pub updated_ms: u64,
+    /// `None`: nobody asked.
+    pub archived: Option<bool>,
+    /// For AIR's index.
+    pub row: Option<IndexRow>,
 }
 
 pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSessionsResponse {
@@ -203,18 +264,55 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
         SessionInfo::new(wire_id(&it.session), it.cwd.as_path())
             .title(it.title.clone())
             .updated_at(iso_time(it.updated_ms))
+            .archived(it.archived)
+            .meta(it.row.as_ref().map(IndexRow::meta))
     };
     ListSessionsResponse::new(sessions.iter().map(info).collect()).next_cursor(next)
+}
+
+/// A prompt, and what belongs to it alone.
+pub struct PromptParams {
+    pub session: SessionId,
+    pub content: PromptContent,
+    pub options: PromptOptionsParams,
+    /// The id of the report on changed files that AIR asks for.
+    pub file_report: Option<String>,
 }
 
 /// Reads session/prompt.
 ///
 /// # Errors
 /// See [`super::params`].
-pub fn read_prompt(params: Option<&RawValue>) -> Result<(SessionId, PromptContent, PromptOptionsParams), String> {
+pub fn read_prompt(params: Option<&RawValue>) -> Result<PromptParams, String> {
     let it: PromptRequest = super::params(params)?;
-    let id = session_id(&it.session_id);
-    Ok((id, super::content::prompt(it.prompt), read_prompt_options(it.meta)?))
+    let session = session_id(&it.session_id);
+    let file_report = report_request::read_request(it.meta.as_ref());
+    let mut options = read_prompt_options(it.meta)?;
+    let content = PromptContent { results: options.take_results()?, ..super::content::prompt(it.prompt) };
+    Ok(PromptParams { session, content, options, file_report })
+}
+
+/// Words for a running turn.
+pub struct SteerParams {
+    pub session: SessionId,
+    pub content: PromptContent,
+    /// Where no turn runs they begin one, as the contract of steering has it; else they come back.
+    pub starts_turn: bool,
+}
+
+/// Reads `_session/steering`.
+///
+/// # Errors
+/// See [`super::params`]; also for an idle behaviour that is none.
+pub fn read_steer(params: Option<&RawValue>) -> Result<SteerParams, String> {
+    let it: PromptRequest = super::params(params)?;
+    let idle = it.meta.as_ref().and_then(|it| it.get("steering")?.get("idleBehavior"));
+    let starts_turn = match idle.map(|it| it.as_str().unwrap_or_default()) {
+        None => true,
+        Some("promptRequired") => false,
+        Some(_) => return Err("_meta.steering.idleBehavior: send \"promptRequired\", or leave it out".to_owned()),
+    };
+    Ok(SteerParams { session: session_id(&it.session_id), content: super::content::prompt(it.prompt), starts_turn })
 }
 
 /// Reads session/cancel.
@@ -271,7 +369,7 @@ pub fn stop_detail(stop: StopKind) -> Option<StopDetail> {
 /// `usage`: what the models took for it; `meta`: the same by model.
 pub fn prompt_response(stop: StopKind, usage: Option<Usage>, meta: Option<&PromptAnswerMeta>) -> PromptResponse {
     let stop = match stop {
-        StopKind::EndTurn | StopKind::UnknownCommand => StopReason::EndTurn,
+        StopKind::EndTurn | StopKind::CallsReturned | StopKind::UnknownCommand => StopReason::EndTurn,
         StopKind::MaxTokens | StopKind::OutputLimit => StopReason::MaxTokens,
         StopKind::MaxTurnRequests => StopReason::MaxTurnRequests,
         StopKind::Refusal => StopReason::Refusal,
@@ -290,6 +388,7 @@ pub fn prompt_response(stop: StopKind, usage: Option<Usage>, meta: Option<&Promp
 pub fn steering_response(steered: &SteerOutcome) -> Value {
     match steered {
         SteerOutcome::Injected => json!({ "outcome": "injected" }),
+        SteerOutcome::StartedNewTurn => json!({ "outcome": "startedNewTurn" }),
         SteerOutcome::PromptRequired(why) => json!({ "outcome": "promptRequired", "message": why }),
         SteerOutcome::Failed(why) => json!({ "outcome": "failed", "message": why }),
     }
@@ -307,7 +406,7 @@ pub fn wire_id(id: &SessionId) -> agent_client_protocol_schema::v1::SessionId {
     agent_client_protocol_schema::v1::SessionId::new(id.as_str())
 }
 
-fn session_id(id: &agent_client_protocol_schema::v1::SessionId) -> SessionId {
+pub(super) fn session_id(id: &agent_client_protocol_schema::v1::SessionId) -> SessionId {
     SessionId::from(&*id.0)
 }
 

@@ -18,6 +18,7 @@ pub struct StateParams {
     pub set: StateDelta,
 }
 
+/// Changes and reads the values that a session keeps for a client.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct StateMethod {

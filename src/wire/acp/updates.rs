@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate, ContentChunk,
-    CurrentModeUpdate, Meta, Plan, SessionInfoUpdate, SessionNotification, SessionUpdate, ToolCall, ToolCallContent,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, UnstructuredCommandInput,
+    ConfigOptionUpdate, ContentChunk, CurrentModeUpdate, Meta, Plan, SessionInfoUpdate, SessionNotification,
+    SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -14,8 +13,10 @@ use crate::{
     base::{
         ansi::plain,
         content::{Part, joined_text},
-        endings::{CASTOR_ENDED, INTERRUPTED, interrupted_call},
-        event::{AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, ToolDisplay, ToolProgress},
+        endings::{CASTOR_ENDED, INTERRUPTED, PENDING_CALLS, interrupted_call},
+        event::{
+            AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, Status, ToolDisplay, ToolProgress,
+        },
         ids::{CallId, MessageId, SessionId},
         log::Fact,
         money::Money,
@@ -27,11 +28,13 @@ use crate::{
     },
     wire::acp::{
         activities::RecentActivities,
+        air::{background_task::BackgroundTask, patches::patch_update},
         call_content::{result_content, terminal_result},
         content,
         initialize::ClientFeatures,
         meta::{CallMeta, OwnCallMeta},
         options::{self, ChosenOptions, OfferedOptions},
+        plans::plan_update,
         session::{iso_time, wire_id},
         terminals, tool_calls,
     },
@@ -55,6 +58,10 @@ pub struct SessionView {
     pub(super) compacting: Option<String>,
     /// Tokens of the last answer to the conversation, and what the session cost.
     pub(super) context_usage: Option<(u64, Option<Money>)>,
+    /// Why the prompt at hand fails.
+    pub(super) failure: Option<Status>,
+    /// Commands that go on after their calls.
+    pub(super) tasks: Vec<BackgroundTask>,
 }
 
 /// What is shown of a sub-agent, in the session that the client knows.
@@ -132,8 +139,9 @@ impl SessionView {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, profile: ClientProfile, chosen: ChosenOptions) -> Self {
         let chunk_heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
-        let (calls, child) = (BTreeMap::new(), None);
-        Self { session, profile, chosen, chunk_heads, child, calls, compacting: None, context_usage: None }
+        let (calls, child, tasks) = (BTreeMap::new(), None, Vec::new());
+        let (compacting, context_usage, failure) = (None, None, None);
+        Self { session, profile, chosen, chunk_heads, child, calls, compacting, context_usage, failure, tasks }
     }
 
     /// Other models may be on offer now.
@@ -175,6 +183,8 @@ impl SessionView {
     fn event(&mut self, event: &AgentEvent, way: Playback, lines: &mut Vec<u8>) {
         match &event.kind {
             EventKind::AgentStart {} if way == Playback::Replay => self.interrupt(CASTOR_ENDED, lines),
+            // They have their ends with the next prompt.
+            EventKind::AgentEnd { data: Some(it), .. } if it.get(PENDING_CALLS).is_some() => self.calls.clear(),
             // Who shows notices can tell it from the answer.
             EventKind::Message { content, .. }
                 if event.meta.contains_key(STOPPED) && self.profile.features.notices && way == Playback::Live =>
@@ -191,25 +201,28 @@ impl SessionView {
                 self.tool_call(request_id, name, args, display, lines);
             }
             EventKind::ToolUpdate { request_id, update } => self.progress(request_id, update, way, lines),
-            EventKind::ToolResponse { request_id, .. } => {
+            EventKind::ToolResponse { request_id, data, .. } => {
                 // A call that was interrupted at the start of the next turn, or taken away by a rewind, has its end.
                 let has_end = interrupted_call(&event.kind).is_some() && !self.calls.contains_key(request_id);
+                let title = self.live_title(request_id, way);
                 if way == Playback::Live || !has_end {
-                    self.show_result(request_id, &event.kind, lines);
+                    self.show_result(request_id, &event.kind, way, lines);
                 }
+                title.into_iter().for_each(|it| self.begin_task(request_id, &it, data, lines));
             }
             EventKind::SessionUpdate { title: Some(title), .. } => {
                 let info = SessionInfoUpdate::new().title(title.clone()).updated_at(iso_time(event.timestamp));
                 self.push_update(SessionUpdate::SessionInfoUpdate(info), lines);
             }
             EventKind::Usage { .. } if way == Playback::Live => {
-                let size = self.take_usage(&event.kind);
-                size.into_iter().for_each(|it| self.push_usage(it, lines));
+                self.take_usage(&event.kind).into_iter().for_each(|it| self.push_usage(it, lines));
             }
             EventKind::Error { message, fatal: false, .. } if way == Playback::Live => {
-                let ids = event.meta.get(DISCARDS).map(|it| json!({ DISCARDS: it }));
-                self.notice(&event.id, message, ids.map(|it| Map::from_iter([("castor".to_owned(), it)])), lines)
+                let ids =
+                    event.meta.get(DISCARDS).map(|it| Map::from_iter([("castor".to_owned(), json!({ DISCARDS: it }))]));
+                self.notice(&event.id, message, ids, lines)
             }
+            EventKind::Error { status, .. } if way == Playback::Live => self.failure = Some(*status),
             EventKind::Custom { kind, data } if kind == NOTICE && way == Playback::Live => {
                 let text = data.get("text").and_then(Value::as_str).unwrap_or_default();
                 self.notice(&event.id, text, None, lines);
@@ -221,14 +234,14 @@ impl SessionView {
             EventKind::Custom { kind, data } if kind == REPORTED_CALL => self.reported_call(data, lines),
             EventKind::Custom { kind, data } if kind == "plan" => {
                 if let Ok(plan) = serde_json::from_value::<Plan>(data.clone()) {
-                    self.push_update(SessionUpdate::Plan(plan), lines);
+                    self.push_update(plan_update(plan, self.profile.features.drafts.plans), lines);
                 }
             }
             _ => (),
         }
     }
 
-    fn show_result(&mut self, id: &CallId, response: &EventKind, lines: &mut Vec<u8>) {
+    fn show_result(&mut self, id: &CallId, response: &EventKind, way: Playback, lines: &mut Vec<u8>) {
         let EventKind::ToolResponse { content, display, summary, error, data, .. } = response else { return };
         let shown = self.calls.remove(id).unwrap_or_default();
         let content = match shown.terminal(id) {
@@ -238,7 +251,10 @@ impl SessionView {
         let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
         let meta = match shown.screen {
             Some(Screen::Drawn { .. }) => Some(terminals::exit_meta(id, data)),
-            _ => error.as_ref().filter(|it| it.kind == UNASKED).map(|_| unasked_meta()),
+            _ => match error {
+                Some(it) => (it.kind == UNASKED).then(unasked_meta),
+                None => self.background_mark(data).filter(|_| way == Playback::Live),
+            },
         };
         self.end_call(id, end, meta, lines);
     }
@@ -383,24 +399,9 @@ impl SessionView {
     }
 
     pub(super) fn push_update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
+        let update = if self.profile.features.air.diff_patch { patch_update(update) } else { update };
         notification("session/update", &SessionNotification::new(wire_id(&self.session), update), lines);
     }
-}
-
-/// Appends the complete list of commands: name, description, hint of what may follow.
-pub fn commands<'a>(
-    session: &SessionId,
-    commands: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
-    lines: &mut Vec<u8>,
-) {
-    let command = |(name, description, hint): (&str, &str, &str)| {
-        let input = UnstructuredCommandInput::new(hint);
-        let input = (!hint.is_empty()).then_some(AvailableCommandInput::Unstructured(input));
-        AvailableCommand::new(name, description).input(input)
-    };
-    let update = AvailableCommandsUpdate::new(commands.map(command).collect());
-    let update = SessionNotification::new(wire_id(session), SessionUpdate::AvailableCommandsUpdate(update));
-    notification("session/update", &update, lines);
 }
 
 /// Appends a notification as one line.

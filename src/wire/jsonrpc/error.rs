@@ -61,6 +61,17 @@ pub fn busy(cause: &str, fix: &str) -> ErrorObjectOwned {
     standard_error(ErrorCode::InvalidRequest, "busy", &cause_and_fix(cause, fix))
 }
 
+/// -32600: the session is open here, and this is for sessions that are not.
+pub fn session_active(session: &str) -> ErrorObjectOwned {
+    let message = format!("{}: the session is open here. Close it first.", ErrorCode::InvalidRequest.message());
+    let session = text::head(session, 200);
+    new(
+        ErrorCode::InvalidRequest,
+        &message,
+        json!({ "kind": "busy", "reason": "session_active", "sessionId": session }),
+    )
+}
+
 /// -32600: another process has the session.
 pub fn locked(session: &str, holder: Value, why: &str) -> ErrorObjectOwned {
     let message = format!("{}: {why}", ErrorCode::InvalidRequest.message());

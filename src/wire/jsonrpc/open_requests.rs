@@ -110,6 +110,10 @@ impl<T> OutgoingRequests<T> {
         self.open.iter().map(|(id, then)| (*id, then))
     }
 
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (i64, &mut T)> {
+        self.open.iter_mut().map(|(id, then)| (*id, then))
+    }
+
     /// Takes everything that is still open, oldest first: the other side is gone.
     pub fn drain(&mut self) -> impl Iterator<Item = (i64, T)> + use<T> {
         std::mem::take(&mut self.open).into_iter()

@@ -17,13 +17,15 @@ use tokio::{
 use super::RemoteHands;
 use crate::{
     base::{
-        model::{Failure, FailureKind},
+        credential::{Credential, CredentialOwner},
+        model::{Details, Failure, FailureKind},
         path::AbsPath,
-        peer_agent::{CardSource, KeySource, RemoteAuth},
+        peer_agent::{CardSource, KeySource, RemoteAgent, RemoteAuth},
         sandbox::Confinement,
     },
     world::{
-        http::{Http, public, safe_host},
+        disk,
+        http::{self, Http, public, safe_host},
         models::google::Tokens,
         process::{Groups, Spawn, Stdin, sandbox},
         secrets::{Env, google},
@@ -51,18 +53,28 @@ pub struct KeyCommands {
 /// is to be public, or the host that the user named.
 pub struct Access {
     pub http: Arc<Http>,
+    agent: String,
     /// The card's address, as the user wrote it. `None`: the user wrote the card itself.
     configured: Option<Url>,
     pub credentials: Arc<RemoteCredentials>,
 }
 
 impl Access {
-    pub fn new(http: Arc<Http>, card: &CardSource, credentials: RemoteCredentials) -> Self {
-        let configured = match card {
+    pub fn new(http: Arc<Http>, agent: &RemoteAgent, credentials: RemoteCredentials) -> Self {
+        let configured = match &agent.card {
             CardSource::Url(it) => Url::parse(it).ok(),
             CardSource::Json(_) => None,
         };
-        Self { http, configured, credentials: Arc::new(credentials) }
+        Self { http, agent: agent.name.clone(), configured, credentials: Arc::new(credentials) }
+    }
+
+    /// What a server at `url` says no to.
+    pub fn refusal(&self, why: String, url: &Url) -> Failure {
+        let named = self.configured.as_ref().unwrap_or(url);
+        let page = http::origin_of(named.as_str());
+        let credential = Some(Credential::new(CredentialOwner::Agent, self.agent.as_str(), page));
+        let details = Box::new(Details { credential, ..Details::default() });
+        Failure { details, ..Failure::new(FailureKind::Auth, why) }
     }
 
     /// The client that may ask `url`.
@@ -127,6 +139,23 @@ impl RemoteCredentials {
 
     pub fn is_some(&self) -> bool {
         self.auth.is_some()
+    }
+
+    /// Of the secrets, where they are known without a command or a request.
+    pub fn hash(&self) -> Option<String> {
+        let Some(auth) = &self.auth else { return Some(String::new()) };
+        if *auth == RemoteAuth::Google {
+            return None;
+        }
+        let mut all = vec![auth.kind().to_owned()];
+        for it in auth.sources() {
+            all.push(match it {
+                KeySource::Literal(it) => it.clone(),
+                KeySource::Variable(name) => format!("{name}={}", self.env.get(name).unwrap_or_default()),
+                KeySource::Command(_) => return None,
+            });
+        }
+        Some(disk::hash(all.join("\0").as_bytes()))
     }
 
     /// The text without the secrets: servers like to repeat them.

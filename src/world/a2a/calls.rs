@@ -67,6 +67,15 @@ impl Caller {
         self.access.credentials.clone()
     }
 
+    /// The task needs something that the server itself asks for, and keeps.
+    pub fn unauthorized(&self, why: &str) -> Failure {
+        let mut res = self.access.refusal(why.to_owned(), &self.interface.url);
+        if let Some(it) = &mut res.details.credential {
+            it.is_outside = true;
+        }
+        res
+    }
+
     /// Whether the task of a run before waits for a message.
     pub async fn is_waiting(&self, memory: &Memory) -> bool {
         let Some(id) = &memory.task else { return false };
@@ -174,7 +183,7 @@ impl Caller {
             401 | 403 => {
                 let hint = if self.access.credentials.is_some() { "check" } else { "set" };
                 let why = format!("{host} refuses castor ({status}){said}; {hint} `auth` in the agent's file");
-                Failure::new(FailureKind::Auth, why)
+                self.access.refusal(why, &self.interface.url)
             }
             429 | 500.. => Failure {
                 status: Some(code),

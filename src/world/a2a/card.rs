@@ -54,7 +54,7 @@ async fn fetch(access: &Access, url: Url) -> Result<Vec<u8>, Failure> {
         401 | 403 => {
             let hint = if access.credentials.is_some() { "check" } else { "set" };
             let why = format!("{host} does not show the card ({status}); {hint} `auth` in the agent's file");
-            Err(Failure::new(FailureKind::Auth, why))
+            Err(access.refusal(why, &url))
         }
         code @ (429 | 500..) => {
             let why = format!("{host} does not show the card");

@@ -10,6 +10,7 @@ mod progress;
 
 use std::sync::Arc;
 
+use a2a::StreamResponse;
 use tokio::sync::Mutex;
 
 use self::{
@@ -94,7 +95,7 @@ impl RemotePeer {
 
     async fn connect(&self, out: &mut Out<'_>) -> Result<Arc<Caller>, Failure> {
         let credentials = RemoteCredentials::new(self.agent.auth.as_ref(), &self.hands);
-        let access = Access::new(self.hands.http.clone(), &self.agent.card, credentials);
+        let access = Access::new(self.hands.http.clone(), &self.agent, credentials);
         out.credentials = Some(access.credentials.clone());
         let card = card::find(&access, &self.agent.card).await?;
         Ok(Arc::new(Caller::new(access, card)))
@@ -109,8 +110,14 @@ impl RemotePeer {
         out: &mut Out<'_>,
     ) -> Result<Outcome, Failure> {
         let again = run.sent.take().filter(|it| it.0 == at).map(|it| it.1);
-        let resumes = again.is_some() && run.progress.is_under_way();
         let mut guard = CancelOnDrop::new(caller.clone());
+        let mut resumes = again.is_some() && run.progress.is_under_way();
+        // The user says that it is authorized: the server may have gone on by itself.
+        if let Some(task) = run.progress.unauthorized_task().filter(|_| again.is_some()) {
+            let task = caller.get_task(task).await?;
+            run.progress.take(StreamResponse::Task(task));
+            resumes = run.progress.unauthorized_task().is_none();
+        }
         let message = if resumes {
             None
         } else {
@@ -146,7 +153,10 @@ impl RemotePeer {
             Outcome::AuthRequired(why) => {
                 let hint = format!("Set `auth` in the file of the agent {name}, then prompt again.");
                 let why = format!("the remote agent needs an authorization: {} {hint}", text::end_sentence(&why));
-                Err(Failure::new(FailureKind::Auth, why))
+                Err(run
+                    .caller
+                    .as_ref()
+                    .map_or_else(|| Failure::new(FailureKind::Auth, &*why), |it| it.unauthorized(&why)))
             }
             Outcome::Failed(why) => Err(Failure::new(FailureKind::Garbage, why)),
         }
@@ -164,6 +174,10 @@ impl Generator for RemotePeer {
                 Failure { message: out.hide(text::head(&line, MAX_FAILURE)), ..it }
             })
         })
+    }
+
+    fn credential_hash(&self, _: &str) -> Option<String> {
+        RemoteCredentials::new(self.agent.auth.as_ref(), &self.hands).hash()
     }
 }
 

@@ -64,6 +64,11 @@ impl TaskProgress {
         self.task.as_deref()
     }
 
+    /// The task that waits until somebody authorizes it.
+    pub fn unauthorized_task(&self) -> Option<&str> {
+        self.task().filter(|_| self.state == TaskState::AuthRequired)
+    }
+
     /// Whether the server works on it.
     pub fn is_under_way(&self) -> bool {
         self.task.is_some() && self.outcome().is_none()

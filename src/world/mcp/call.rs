@@ -15,11 +15,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{connection::ServerLink, output, output::result_json, sandbox_findings::PendingFindings};
+use super::{
+    connection::ServerLink, error::is_unauthorized, output, output::result_json, sandbox_findings::PendingFindings,
+};
 use crate::{
     base::{
         content::Part,
+        credential::{Credential, CredentialOwner},
         fs::BoxFuture,
+        mcp::McpLink,
         sandbox::Confinement,
         text,
         tool::{Display, ToolError, ToolOutput},
@@ -42,6 +46,8 @@ pub struct Connection {
     /// How many questions of the server are open.
     open_questions: watch::Receiver<usize>,
     process_hold: ProcessHold,
+    /// Where a user gets another credential for it.
+    address: Option<Arc<str>>,
 }
 
 /// The hold on a server's process.
@@ -69,8 +75,14 @@ impl Connection {
         progress: broadcast::Sender<ProgressNotificationParam>,
         asks: watch::Receiver<usize>,
         held: ProcessHold,
+        address: Option<String>,
     ) -> Self {
-        Self { line, progress, open_questions: asks, process_hold: held }
+        Self { line, progress, open_questions: asks, process_hold: held, address: address.map(Into::into) }
+    }
+
+    /// Reaches the server with other headers from now on.
+    pub fn renew(&self, link: McpLink) {
+        self.line.renew(link);
     }
 
     /// What appears meanwhile that somebody would obey is put aside: it may be the server's. What was found under its
@@ -116,7 +128,7 @@ impl Connection {
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut handle = match sent {
             Ok(it) => it,
-            Err(it) => return error_output(call.tool, &mut line, &it).await,
+            Err(it) => return self.error_output(call.tool, &mut line, &it).await,
         };
         let mut deadline = Instant::now() + call.timeout;
         let mut next_show = Instant::now();
@@ -126,7 +138,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
-                answer = &mut handle.rx => return answer_output(call.tool, &mut line, answer).await,
+                answer = &mut handle.rx => return self.answer_output(call.tool, &mut line, answer).await,
                 Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
                 () = sleep_until(deadline), if !asks_somebody => {
                     let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
@@ -147,32 +159,43 @@ impl Connection {
     }
 }
 
+impl Connection {
+    async fn answer_output(
+        &self,
+        tool: &str,
+        line: &mut ServerLink,
+        answer: Result<Result<ServerResult, ServiceError>, RecvError>,
+    ) -> ToolOutput {
+        match answer {
+            Ok(Ok(result)) => output::output(tool, &result_json(&result)),
+            Ok(Err(error)) => self.error_output(tool, line, &error).await,
+            Err(_) => self.error_output(tool, line, &ServiceError::TransportClosed).await,
+        }
+    }
+
+    async fn error_output(&self, tool: &str, line: &mut ServerLink, error: &ServiceError) -> ToolOutput {
+        match error {
+            ServiceError::McpError(it) => failed_output(tool, &it.message),
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                let why = line.end_reason().await.map(|it| format!(": {it}")).unwrap_or_default();
+                let why = format!("its server is gone{why}; whether the call took effect is unknown");
+                let cause = if let ServiceError::TransportSend(it) = error { Some(it.error.as_ref()) } else { None };
+                let refused = cause.is_some_and(|it| is_unauthorized(it)).then(|| self.credential());
+                ToolOutput { credential: refused, ..failed_output(tool, &why) }
+            }
+            other => failed_output(tool, &other.to_string()),
+        }
+    }
+
+    /// Whose it is by name, its sessions know.
+    fn credential(&self) -> Box<Credential> {
+        Box::new(Credential::new(CredentialOwner::Server, "", self.address.as_deref().map(str::to_owned)))
+    }
+}
+
 async fn cancel(handle: RequestHandle<RoleClient>, why: &str) -> ToolOutput {
     _ = timeout(CANCELLING, handle.cancel(Some(why.to_owned()))).await;
     ToolOutput::failed(ToolError::new("mcp_tool_error", why))
-}
-
-async fn answer_output(
-    tool: &str,
-    line: &mut ServerLink,
-    answer: Result<Result<ServerResult, ServiceError>, RecvError>,
-) -> ToolOutput {
-    match answer {
-        Ok(Ok(result)) => output::output(tool, &result_json(&result)),
-        Ok(Err(error)) => error_output(tool, line, &error).await,
-        Err(_) => error_output(tool, line, &ServiceError::TransportClosed).await,
-    }
-}
-
-async fn error_output(tool: &str, line: &mut ServerLink, error: &ServiceError) -> ToolOutput {
-    match error {
-        ServiceError::McpError(it) => failed_output(tool, &it.message),
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            let why = line.end_reason().await.map(|it| format!(": {it}")).unwrap_or_default();
-            failed_output(tool, &format!("its server is gone{why}; whether the call took effect is unknown"))
-        }
-        other => failed_output(tool, &other.to_string()),
-    }
 }
 
 fn failed_output(tool: &str, why: &str) -> ToolOutput {

@@ -17,7 +17,10 @@ use rmcp::{
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::{elicitation_call::ServerAsker, error::StartError};
+use super::{
+    elicitation_call::ServerAsker,
+    error::{StartError, is_unauthorized},
+};
 use crate::{
     base::{terminal::ObeyedFindings, text},
     world::process::server_process::ServerProcess,
@@ -162,12 +165,13 @@ impl ClientHandler for Listener {
 fn connect_error(error: &ClientInitializeError) -> StartError {
     if error.is_authorization_required() {
         let hint = "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token";
-        return StartError::Refused(hint.to_owned());
+        return StartError::Unauthorized(hint.to_owned());
     }
     let mut deepest: &dyn Error = match error {
         ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
         other => other,
     };
+    let wants_credential = is_unauthorized(deepest);
     // This one does not name its cause as such.
     if let Some(StreamableHttpError::Client(it)) = deepest.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         deepest = it;
@@ -175,5 +179,6 @@ fn connect_error(error: &ClientInitializeError) -> StartError {
     while let Some(next) = deepest.source() {
         deepest = next;
     }
-    StartError::Gone(text::first_line(&deepest.to_string(), 300))
+    let why = text::first_line(&deepest.to_string(), 300);
+    if wants_credential { StartError::Unauthorized(why) } else { StartError::Gone(why) }
 }

@@ -1,5 +1,9 @@
 //! Errors of MCP servers, each as the end of a sentence about one.
 
+use std::error::Error;
+
+use rmcp::transport::streamable_http_client::{AuthRequiredError, StreamableHttpError};
+
 /// Why a server does not come up.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum StartError {
@@ -16,8 +20,47 @@ pub(super) enum StartError {
     Broken(&'static str),
     #[error("it answered with HTTP status {0}")]
     Status(u16),
+    /// It wants another credential than castor has.
+    #[error("{0}")]
+    Unauthorized(String),
     #[error("it did not answer within {0} s")]
     Silent(f64),
+}
+
+/// A message that the older HTTP transport could not send.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SseError {
+    #[error("{0}")]
+    Unsent(String),
+    #[error("it answered a message with HTTP status {0}")]
+    Status(u16),
+}
+
+impl SseError {
+    pub(super) fn is_unauthorized(&self) -> bool {
+        matches!(self, Self::Status(401))
+    }
+}
+
+/// Whether a server wants another credential than what castor proves itself with: HTTP status 401.
+pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
+    let is_it = |it: &(dyn Error + 'static)| {
+        let answer = it.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+        // Without a challenge rmcp has the status in words only.
+        let is_status =
+            matches!(answer, Some(StreamableHttpError::UnexpectedServerResponse(it)) if it.starts_with("HTTP 401"));
+        is_status
+            || it.is::<AuthRequiredError>()
+            || it.downcast_ref::<SseError>().is_some_and(SseError::is_unauthorized)
+    };
+    let mut next = Some(error);
+    while let Some(it) = next {
+        if is_it(it) {
+            return true;
+        }
+        next = it.source();
+    }
+    false
 }
 
 /// Why a call has nobody to go to.

@@ -79,6 +79,8 @@ pub enum ServerEvent {
     Down(String),
     /// It could not be reached, or is gone for good: why, in one line for people.
     Lost(String),
+    /// The same, as it wants another credential than castor has.
+    Unauthorized(String),
 }
 
 /// A question to the user. Dropped: no user can be asked.

@@ -18,14 +18,17 @@ use super::{
     call::ProcessHold,
     catalog,
     client::{Listener, OpenConnection},
-    connection::{MAX_RESTARTS, open_link},
+    connection::{MAX_RESTARTS, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
     output::result_json,
     sandbox_findings::PendingFindings,
     stdio, web,
 };
-use crate::{base::mcp::McpLink, world::process::server_process::ServerProcess};
+use crate::{
+    base::mcp::McpLink,
+    world::{http, process::server_process::ServerProcess},
+};
 
 /// Pages of one listing: a server that never comes to an end is cut off.
 const MAX_PAGES: usize = 100;
@@ -42,34 +45,64 @@ pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: Cancel
 
 /// One life after the other; why it is gone for good is told last.
 async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &EventSink) {
+    let mut launch = launch.clone();
     let listener = Listener::new(ServerAsker::new(doors.elicitation, tell.clone()));
-    let (mut open, tools) = match start(launch, doors, listener.clone()).await {
+    let (mut open, tools) = match start(&launch, doors, listener.clone()).await {
         Ok(it) => it,
-        Err(why) => return tell(ServerEvent::Lost(why.to_string())).await,
+        Err(why) => return tell(loss(why.to_string(), &why)).await,
     };
     let (mut plug, line) = open_link(open.service.peer().clone());
     let confined = launch.confined.clone();
     let held = ProcessHold { confined, findings: PendingFindings::default() };
-    let connection = Connection::new(line, listener.progress.clone(), listener.asking.n_open.subscribe(), held.clone());
+    let asks = listener.asking.n_open.subscribe();
+    let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link));
     let mut ready = tools;
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
         tell(ServerEvent::Ready { connection: connection.clone(), tools: ready.clone() }).await;
-        let why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell).await;
-        plug.mark_down(&why);
-        if !plug.may_restart() {
-            break format!("{why}, and it was started again {MAX_RESTARTS} times");
+        let gone = tokio::select! {
+            why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
+            () = plug.wait_until_renewed() => None,
+        };
+        if let Some(why) = &gone {
+            plug.mark_down(why);
+            if !plug.may_restart() {
+                break ServerEvent::Lost(format!("{why}, and it was started again {MAX_RESTARTS} times"));
+            }
+            tell(ServerEvent::Down(why.clone())).await;
+            plug.wait_until_wanted().await;
         }
-        tell(ServerEvent::Down(why.clone())).await;
-        plug.wait_until_wanted().await;
-        (open, ready) = match start(launch, doors, listener.clone()).await {
+        if let Some(link) = plug.take_link() {
+            launch.link = link;
+        }
+        (open, ready) = match start(&launch, doors, listener.clone()).await {
             Ok(it) => it,
-            Err(again) => break format!("{why}; it was started again, but {again}"),
+            Err(again) => {
+                let why = gone.as_deref().unwrap_or(RENEWED);
+                break loss(format!("{why}; it was started again, but {again}"), &again);
+            }
         };
         plug.mark_up(open.service.peer().clone());
     };
-    plug.close(&lost);
-    tell(ServerEvent::Lost(lost)).await;
+    if let ServerEvent::Lost(why) | ServerEvent::Unauthorized(why) = &lost {
+        plug.close(why);
+    }
+    tell(lost).await;
+}
+
+fn loss(why: String, error: &StartError) -> ServerEvent {
+    match error {
+        StartError::Unauthorized(_) | StartError::Status(401) => ServerEvent::Unauthorized(why),
+        _ => ServerEvent::Lost(why),
+    }
+}
+
+/// Where a user gets another credential for it.
+fn address(link: &McpLink) -> Option<String> {
+    match link {
+        McpLink::Web { url, .. } => http::origin_of(url),
+        McpLink::Stdio { .. } => None,
+    }
 }
 
 async fn start(

@@ -11,7 +11,7 @@ use rmcp::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use super::error::StartError;
+use super::error::{SseError, StartError};
 use crate::wire::sse::{Decoder, Event};
 
 /// For the place to post to, and for each POST.
@@ -27,10 +27,6 @@ pub(super) struct Sse {
     messages: mpsc::Receiver<RxJsonRpcMessage<RoleClient>>,
     reader: JoinHandle<()>,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct SseError(String);
 
 impl Sse {
     pub(super) async fn connect(client: Client, url: Url, headers: HeaderMap) -> Result<Self, StartError> {
@@ -107,12 +103,13 @@ impl Transport<RoleClient> for Sse {
     ) -> impl Future<Output = Result<(), SseError>> + Send + 'static {
         let post = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).json(&item);
         async move {
-            let sent =
-                timeout(PATIENCE, post.send()).await.map_err(|_| SseError("no answer to a message".to_owned()))?;
-            let response = sent.map_err(|it| SseError(it.without_url().to_string()))?;
+            let sent = timeout(PATIENCE, post.send())
+                .await
+                .map_err(|_| SseError::Unsent("no answer to a message".to_owned()))?;
+            let response = sent.map_err(|it| SseError::Unsent(it.without_url().to_string()))?;
             match response.status() {
                 it if it.is_success() => Ok(()),
-                it => Err(SseError(format!("it answered a message with HTTP status {}", it.as_u16()))),
+                it => Err(SseError::Status(it.as_u16())),
             }
         }
     }

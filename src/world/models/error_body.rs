@@ -222,7 +222,7 @@ pub fn wait_from_headers<'a>(status: u16, header: impl Fn(&str) -> Option<&'a st
 }
 
 /// A span, an instant, or a number of seconds, which is an instant where it is too large for a span.
-fn reset_ms(text: &str, now_ms: u64) -> Option<u64> {
+pub(super) fn reset_ms(text: &str, now_ms: u64) -> Option<u64> {
     let text = text.trim();
     if let Some(it) = duration_ms(text) {
         return Some(it);

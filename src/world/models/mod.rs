@@ -12,6 +12,7 @@ mod lenient;
 pub mod listing;
 mod message_pieces;
 mod provider_limits;
+mod rate_limits;
 pub mod recording;
 pub mod remote;
 pub mod responses;
@@ -46,6 +47,13 @@ pub enum ApiDialect {
     Anthropic,
 }
 
+/// APIs of one house.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiFamily {
+    Anthropic,
+    OpenAi,
+}
+
 impl ApiDialect {
     /// With the names that settings may give as a provider's `type`, the usual one first.
     pub const ALL: &[(Self, &[&str])] =
@@ -53,6 +61,21 @@ impl ApiDialect {
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, names)| names.contains(&text)).map(|it| it.0)
+    }
+
+    /// As the protocol tells APIs apart.
+    pub fn family(self) -> ApiFamily {
+        if self == Self::Anthropic { ApiFamily::Anthropic } else { ApiFamily::OpenAi }
+    }
+
+    /// This dialect, or the usual one of another family.
+    #[must_use]
+    pub fn in_family(self, family: ApiFamily) -> Self {
+        match family {
+            it if it == self.family() => self,
+            ApiFamily::Anthropic => Self::Anthropic,
+            ApiFamily::OpenAi => Self::Chat,
+        }
     }
 
     /// What `parse` takes, for people.
@@ -78,6 +101,11 @@ impl ApiDialect {
 pub trait Generator: Send + Sync {
     /// Streams the answer into `sink`, in order; returns when it is complete or failed.
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// What it proves itself with for this model, as a hash. `None`: nothing, or it cannot be known beforehand.
+    fn credential_hash(&self, _model: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The receiver of chunks. It waits while the loop cannot take more: then nothing more is read from the model.

@@ -42,6 +42,10 @@ impl Generator for Recording {
             Ok(())
         })
     }
+
+    fn credential_hash(&self, model: &str) -> Option<String> {
+        self.inner.credential_hash(model)
+    }
 }
 
 struct Tee<'a> {

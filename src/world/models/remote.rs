@@ -16,14 +16,17 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens};
+use super::{Generator, Sink, chunks::AnswerState, error_body, google::Tokens, rate_limits::read_rate_limits};
 use crate::{
     base::{
         fs::BoxFuture,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         text,
     },
-    world::http::{self, Http},
+    world::{
+        disk,
+        http::{self, Http},
+    },
 };
 use answer::{Answer, not_a_stream};
 use origin::EndpointOrigin;
@@ -142,6 +145,7 @@ impl Remote {
             request.model = bare.into();
         }
         let mut response = self.send(&request, token).await?;
+        self.note_rate_limits(response.headers());
         let decoder = self.dialect.decoder(&request);
         drop(request);
         let status = response.status();
@@ -157,6 +161,12 @@ impl Remote {
             return Err(self.web_page(&response, &body).unwrap_or_else(|| not_a_stream(&body)));
         }
         Answer::new(response, &self.http, decoder).deliver(sink).await
+    }
+
+    fn note_rate_limits(&self, headers: &HeaderMap) {
+        let found = read_rate_limits(|name| headers.get(name)?.to_str().ok(), now_ms());
+        let name = self.prefix.strip_suffix('/').unwrap_or("gemini");
+        self.http.rate_limits().note(name, found);
     }
 
     /// The failure for an answer whose status is no success.
@@ -247,8 +257,11 @@ impl Remote {
             true => failure.message,
             false => format!("{} {advice}", text::end_sentence(&failure.message)),
         };
-        let details = Box::new(failure.details.without(|it| secrets.iter().any(|secret| it.contains(secret))));
-        Failure { message, details, ..failure }
+        let mut details = failure.details.without(|it| secrets.iter().any(|secret| it.contains(secret)));
+        if failure.kind == FailureKind::Auth && failure.status.is_some() {
+            details.credential.clone_from(&self.endpoint.origin.credential);
+        }
+        Failure { message, details: Box::new(details), ..failure }
     }
 }
 
@@ -258,6 +271,16 @@ impl Generator for Remote {
             let token = self.token().await.map_err(|it| self.present_failure(it, None))?;
             self.answer(request, token.as_ref(), sink).await.map_err(|it| self.present_failure(it, token.as_ref()))
         })
+    }
+
+    fn credential_hash(&self, _: &str) -> Option<String> {
+        let Endpoint { base_url, key, headers, tokens, origin: _ } = &self.endpoint;
+        if tokens.is_some() {
+            return None;
+        }
+        let headers = headers.iter().flat_map(|(name, value)| [name.as_str(), value.expose_secret()]);
+        let all: Vec<&str> = [base_url.as_str(), key.expose_secret()].into_iter().chain(headers).collect();
+        Some(disk::hash(all.join("\0").as_bytes()))
     }
 }
 
@@ -272,7 +295,10 @@ fn is_stream(headers: &HeaderMap) -> bool {
 
 /// What the headers ask for.
 fn retry_after(status: u16, headers: &HeaderMap) -> Option<u64> {
+    error_body::wait_from_headers(status, |name| headers.get(name)?.to_str().ok(), now_ms())
+}
+
+fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    error_body::wait_from_headers(status, |name| headers.get(name)?.to_str().ok(), now_ms)
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -17,7 +17,17 @@ pub struct ModelSwitch {
 
 impl Generator for ModelSwitch {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
-        let other = self.others.iter().find(|(model, _)| **model == *request.model);
-        other.map_or(&self.main, |(_, it)| it).generate(request, sink)
+        self.of(&request.model).generate(request, sink)
+    }
+
+    fn credential_hash(&self, model: &str) -> Option<String> {
+        self.of(model).credential_hash(model)
+    }
+}
+
+impl ModelSwitch {
+    fn of(&self, model: &str) -> &Arc<dyn Generator> {
+        let other = self.others.iter().find(|(it, _)| it == model);
+        other.map_or(&self.main, |(_, it)| it)
     }
 }

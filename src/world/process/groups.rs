@@ -109,7 +109,8 @@ impl Groups {
         self.send_or_kill(pid, GroupOrder::Add(Process::now(pid), mark, placeholders));
     }
 
-    pub(super) fn end(&self, pid: u32) {
+    /// Ends all processes that the one of this number began.
+    pub fn end(&self, pid: u32) {
         self.send_or_kill(pid, GroupOrder::End(pid));
     }
 

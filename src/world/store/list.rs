@@ -1,9 +1,13 @@
 //! The session list: reads the head of each log.
 
-use std::{collections::HashMap, io::ErrorKind};
+use std::{
+    collections::{HashMap, HashSet},
+    io::ErrorKind,
+};
 
 use memchr::memmem;
 
+use super::metadata::{METADATA_SUFFIX, SessionMetadata, read_metadata};
 use crate::{
     base::{
         event::EventKind,
@@ -27,6 +31,11 @@ pub struct SessionSummary {
     pub updated_ms: u64,
     /// Whether anything was ever asked in it.
     pub has_prompts: bool,
+    pub archived: bool,
+    /// That it began with.
+    pub model: Option<String>,
+    /// The session that it is a copy of.
+    pub parent: Option<SessionId>,
 }
 
 /// Cached results of a listing: by the time of change and the length of each log.
@@ -48,11 +57,17 @@ pub fn list_logs(
         Ok(it) => it,
     };
     let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
+    let has_metadata: HashSet<&str> = files.iter().filter_map(|it| it.name.strip_suffix(METADATA_SUFFIX)).collect();
     let mut fresh = HashMap::new();
     let mut res = Vec::new();
     for id in ids.filter(SessionId::is_safe) {
         let Some((key, found)) = known_or_read(folder, &id, cache) else { continue };
-        res.extend(found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd)));
+        let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
+        if let Some(it) = listed.as_mut().filter(|it| has_metadata.contains(it.id.as_str())) {
+            let SessionMetadata { title, archived } = read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}")));
+            (it.title, it.archived) = (title.or(it.title.take()), archived);
+        }
+        res.extend(listed);
         fresh.insert(id, (key.0, key.1, found));
     }
     // Deleted ones go with the old table.
@@ -79,7 +94,8 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSumm
     let head = disk::read_head(path, HEAD).ok()?;
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
-    let Fact::Created { cwd, .. } = lines.find_map(entry)?.fact else { return None };
+    let Fact::Created { cwd, model, parent, .. } = lines.find_map(entry)?.fact else { return None };
+    let model = Some(model);
     // Most lines are nothing of this and need not be parsed: the loop waits for the list.
     let words: [&[u8]; 3] = [b"\"session_update\"", b"\"user\"", b"\"rewound\""];
     let entries: Vec<Entry> = lines.filter(|it| words.iter().any(|word| has(it, word))).filter_map(entry).collect();
@@ -90,7 +106,7 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSumm
         last = title(entry).or(last);
         has_prompts |= rewind::user_message(entry).is_some();
     }
-    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts })
+    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts, archived: false, model, parent })
 }
 
 fn entry(line: &[u8]) -> Option<Entry> {

@@ -3,6 +3,7 @@
 mod details;
 pub mod import;
 mod list;
+mod metadata;
 mod read;
 mod remove;
 mod repair;

@@ -103,7 +103,7 @@ impl SessionStore {
         let folder = self.folder();
         let files = disk::read_dir(&folder).unwrap_or_default();
         let copies = files.iter().filter(|it| it.name.starts_with(&prefix)).map(|it| folder.join(&it.name));
-        let results = copies.chain([self.note_path(id)]).map(|it| disk::remove_file(&it));
+        let results = copies.chain([self.note_path(id), self.metadata_path(id)]).map(|it| disk::remove_file(&it));
         let trees = [self.scratch_dir(id), self.folder().join(id.as_str())].map(|it| disk::remove_tree(&it));
         for it in results.chain(trees) {
             match it {

@@ -15,5 +15,7 @@ AfterTool) case $input in
     *'"original_request_name"'*) ;;
     *) say '{"tailToolCallRequest": {"name": "read_file", "args": {"file_path": "a.txt"}}}' ;;
     esac ;;
+OnUserMessage) say '{"prompt": "asked by test"}' ;;
+BeforeRun) say '{"response": "said by test"}' ;;
 *) say '{"tool_input": {"content": "written by test"}}' ;;
 esac

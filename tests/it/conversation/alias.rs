@@ -37,14 +37,14 @@ impl Aliases {
         Self { ids: Vec::new(), places: vec![place(workspace, "$WS"), place(home, "$HOME"), version, own, castor] }
     }
 
-    /// `$WS`, `$HOME`, `$SID`, `$SID2`, `$MID1`, … as the agent knows them.
+    /// `$WS`, `$HOME`, `$SID`, `$SID2`, `$MID1`, `$CID1`, … as the agent knows them.
     pub fn expand(&self, text: &str) -> String {
         let mut res = text.to_owned();
         for (path, name) in self.places.iter().filter(|(_, name)| *name != "$VERSION") {
             res = res.replace(name, path);
         }
         for (raw, short) in self.ids.iter().rev() {
-            for (letter, name) in [('s', "$SID"), ('m', "$MID")] {
+            for (letter, name) in [('s', "$SID"), ('m', "$MID"), ('c', "$CID")] {
                 if let Some(number) = short.strip_prefix(letter) {
                     res = res.replace(&format!("{name}{number}"), raw);
                 }

@@ -1,5 +1,7 @@
 //! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
 
+mod protocol;
+mod samples;
 pub mod variables;
 
 use std::{
@@ -37,6 +39,8 @@ pub const PAGES: &[Page] = &[
     Page { name: "commands", body: commands, head: "# Commands\n\nThis page lists the commands of the shell and of a session. `castor VERB --help` prints the same for one verb." },
     Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nThis page lists the codes with which castor's commands end." },
     Page { name: "hooks", body: hooks, head: "# Hook events\n\nThis page lists the points of a session at which a [hook](../how-to/hooks.md) runs, and what its answer can do there.\n\n- *matcher*: the text with which castor compares the hook's `matcher`.\n- *answers*: the members that an answer may have, beside a message. All but `block`, `ask` and `stop` belong into `hookSpecificOutput`." },
+    Page { name: "meta", body: protocol::meta, head: "# Members of `_meta`\n\nThis page lists what castor reads and writes in `_meta`, by place, with an example of each.\n\nAll members are optional. A dot stands between a member and its own members, and `[]` after a list. [Extensions](extensions.md) says what castor does with them." },
+    Page { name: "methods", body: protocol::methods, head: "# castor's own methods\n\nThis page lists the methods and notifications that castor adds to the protocol, with an example of each.\n\ncastor refuses params that it does not know, by their names. [Methods and capabilities](protocol.md) has the protocol's own methods, and [extensions](extensions.md) says how you ask for these." },
     Page { name: "settings", body: settings, head: "# Settings\n\nThis page lists the keys of `settings.json`.\n\n| file | whose | strength |\n|---|---|---|\n| `/etc/castor/settings.json` | an administrator's | goes over all others |\n| `.castor/settings.json` in a trusted workspace | the workspace's | goes over yours, as far as the column *in a workspace* lets it |\n| `~/.castor/settings.json` | yours | goes over castor's defaults |\n| `.gemini/settings.json`, at both places | Gemini CLI's | weaker than castor's file at the same place |\n\n[Variables](variables.md) name other places for an administrator's files. `castor config explain KEY` prints the value that counts, and its file.\nThe [schema](../../schema/settings.json) has the members of `mcpServers` and `hooks`." },
     Page { name: "tools", body: tools, head: "# Tools\n\nThis page lists the tools that a model can call, besides those of [MCP servers](../how-to/mcp-servers.md).\n\n- *type*: the kind of a tool. Arguments without \"required\" may be left out.\n- *default*: castor's decision in the mode `default`, where no [rule](rules.md) of yours names the tool. `allow` is for the session's folders." },
     Page { name: "variables", body: variables, head: "# Variables\n\nThis page lists the variables that castor reads, and those that it sets for the programs it starts." },

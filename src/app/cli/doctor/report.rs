@@ -14,10 +14,11 @@ use crate::{
     app::{
         cli::auth::{self, AuthOutput},
         session::{confinement, policies},
-        settings::{SettingValue, Settings, Sources, set_values},
+        settings::{self, HookSettings, SettingValue, Settings, Sources, set_values},
     },
     base::{
         event::EventKind,
+        hook::Hook,
         ids::SessionId,
         log::Fact,
         mcp::{McpLink, McpServerConfig},
@@ -158,7 +159,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let user_home = env.get("HOME").and_then(AbsPath::new);
     let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
-    let warnings = warnings.chain(left_out);
+    let warnings = warnings.chain(left_out).chain(holding_hooks(sources));
     let home = workspace::castor_home(env);
     let past = home.as_ref().map(|it| session_history(&SessionStore::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
@@ -188,6 +189,20 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     };
     report.todo = report.problems(layers.unread_files().map(ToString::to_string).chain(rules).chain(stuck));
     report
+}
+
+/// Hooks for which a whole answer of the model is held back. A command may hold a key: only names are told.
+fn holding_hooks(sources: Sources<'_>) -> Vec<String> {
+    let (HookSettings { hooks, disabled }, _) = settings::hooks(sources);
+    let holds = |it: &&Hook| it.holds_answers() && !disabled.contains(it.key());
+    let words = |it: &Hook| {
+        let name = it.name.as_ref().map_or_else(|| "without a name".to_owned(), |it| format!("{it:?}"));
+        format!(
+            "The AfterModel hook {name} holds each answer back until it is whole. If it only listens, add \
+             \"observes\": true to it."
+        )
+    };
+    hooks.iter().filter(holds).map(words).collect()
 }
 
 /// Every setting that is set, with its value and the layer that wins. Servers have their own section, without their

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{exits::EXIT_INPUT, terminal_text::escape_line};
 use crate::{
     app::session::hooks,
+    base::hook::HookSource,
     base::{path::AbsPath, text, trust::TrustedFileKind},
     engine::hooks::Switches,
     world::{
@@ -60,7 +61,7 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let found = hooks::load_hooks(&ground);
     for it in found.all() {
         let standing = found.check_enabled(it.key(), &Switches::new()).err().unwrap_or("on");
-        let whose = if it.of_project { "workspace" } else { "user" };
+        let whose = if it.source == HookSource::Project { "workspace" } else { "user" };
         let matcher = it.matcher.as_deref().filter(|it| !it.is_empty()).unwrap_or("*");
         let (matcher, name) = (escape_line(matcher), escape_line(&text::first_line(it.key(), 200)));
         writeln!(out, "{:<20} {matcher:<20} {whose:<10} {standing:<4} {name}", it.event.as_str())?;

@@ -239,8 +239,8 @@ impl TerminalAsker {
                 let text = QuestionText::of_message(&message);
                 (QuestionKind::Form(FormInProgress::new(form)), text)
             }
-            QuestionSubject::Page { message, url } => {
-                (QuestionKind::page(clean_line(&url, MAX_URL)), QuestionText::of_message(&message))
+            QuestionSubject::Page { message, url, renews } => {
+                (QuestionKind::page(clean_line(&url, MAX_URL), renews), QuestionText::of_message(&message))
             }
         };
         if !agent.is_empty() {

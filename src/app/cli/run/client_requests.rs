@@ -42,8 +42,8 @@ pub enum QuestionSubject {
     Permission(Value),
     /// Fields to fill in; the message as it came.
     Form { message: String, form: Form },
-    /// A page to visit.
-    Page { message: String, url: String },
+    /// A page to visit. `renews`: a refused credential is to be renewed before the answer.
+    Page { message: String, url: String, renews: bool },
 }
 
 #[derive(Debug, PartialEq)]
@@ -119,7 +119,10 @@ async fn elicitation(request: String, params: &Value, to: &mpsc::Sender<Question
     // Agents ask as MCP servers do, and what those must not ask for is no more theirs.
     let about = match parse(params).map_err(|why| error(INVALID_PARAMS, &why.to_string()))? {
         ElicitationRequest::Form(form) => QuestionSubject::Form { message, form },
-        ElicitationRequest::Page { url, .. } => QuestionSubject::Page { message, url },
+        ElicitationRequest::Page { url, .. } => {
+            let renews = params.pointer("/_meta/castor/authRequired").is_some();
+            QuestionSubject::Page { message, url, renews }
+        }
     };
     match ask(QuestionOrigin::new(request, params, call_id(params)), about, to).await? {
         Answer::Filled(Some(content)) => Ok(json!({"action": "accept", "content": content})),

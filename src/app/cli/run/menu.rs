@@ -90,6 +90,11 @@ impl Menu {
         Self { options, highlighted, checked: None }
     }
 
+    /// Enter takes this option.
+    pub fn highlighting(self, at: usize) -> Self {
+        Self { highlighted: Some(at), ..self }
+    }
+
     pub fn with_several(mut self, checked: &[&str]) -> Self {
         self.checked = Some(self.options.iter().map(|it| checked.contains(&it.id.as_str())).collect());
         self.highlighted = Some(0);

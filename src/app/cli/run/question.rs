@@ -14,14 +14,29 @@ use crate::app::cli::render::{text::Line, wrap::wrap};
 pub enum QuestionKind {
     Approval(ApprovalQuestion),
     Form(FormInProgress),
-    /// A page to open, with its address.
-    Page(Menu, String),
+    /// A page to open.
+    Page(PageQuestion),
+}
+
+#[derive(Debug)]
+pub struct PageQuestion {
+    menu: Menu,
+    url: String,
+    /// A credential is renewed there, or by a command in another terminal.
+    renews: bool,
 }
 
 impl QuestionKind {
-    pub fn page(url: String) -> Self {
-        let opened = MenuOption::new("opened", "I have opened it").with_letter('y');
-        Self::Page(Menu::new(vec![opened, MenuOption::new("not_now", "Do not open it")]), url)
+    pub fn page(url: String, renews: bool) -> Self {
+        let (yes, no) = match renews {
+            true => ("It is renewed: go on", "End the turn"),
+            false => ("I have opened it", "Do not open it"),
+        };
+        let opened = MenuOption::new("opened", yes).with_letter('y');
+        let menu = Menu::new(vec![opened, MenuOption::new("not_now", no)]);
+        // Enter makes the request again, and opens nothing.
+        let menu = if renews { menu.highlighting(0) } else { menu };
+        Self::Page(PageQuestion { menu, url, renews })
     }
 
     pub fn key(&mut self, key: &KeyPress) -> QuestionStep {
@@ -31,9 +46,11 @@ impl QuestionKind {
                 let event = form.key(key);
                 settle_form(form, event).unwrap_or(QuestionStep::Open)
             }
-            Self::Page(menu, _) => match (key, menu.key(key)) {
-                (KeyPress::Esc, _) | (_, Some(1)) => settle(Answer::Declined, "not opened"),
-                (_, Some(_)) => settle(Answer::Filled(None), "opened"),
+            Self::Page(PageQuestion { menu, renews, .. }) => match (key, menu.key(key)) {
+                (KeyPress::Esc, _) | (_, Some(1)) => {
+                    settle(Answer::Declined, if *renews { "not renewed" } else { "not opened" })
+                }
+                (_, Some(_)) => settle(Answer::Filled(None), if *renews { "renewed" } else { "opened" }),
                 _ => QuestionStep::Open,
             },
         }
@@ -51,7 +68,9 @@ impl QuestionKind {
                 FormEvent::Done(content) => Ok(Answer::Filled(Some(content))),
                 FormEvent::Declined => Ok(Answer::Declined),
             },
-            Self::Page(menu, _) => match menu.option_for_line(line) {
+            // Enter says that it is done.
+            Self::Page(it) if it.renews && line.trim().is_empty() => Ok(Answer::Filled(None)),
+            Self::Page(it) => match it.menu.option_for_line(line) {
                 Some(0) => Ok(Answer::Filled(None)),
                 Some(_) => Ok(Answer::Declined),
                 None => Err("  y or n: ".to_owned()),
@@ -63,7 +82,7 @@ impl QuestionKind {
         match self {
             Self::Approval(it) => it.draw(width),
             Self::Form(it) => it.draw(width),
-            Self::Page(menu, url) => {
+            Self::Page(PageQuestion { menu, url, .. }) => {
                 let mut lines = wrap(&Line::plain(&format!("  {url}")), width, "  ");
                 lines.extend(menu.draw(width));
                 lines
@@ -87,7 +106,10 @@ impl QuestionKind {
                 reasons + &it.prompt()
             }
             Self::Form(it) => it.prompt(),
-            Self::Page(_, url) => format!("  {url}\n  open it, then answer y; n to decline: "),
+            Self::Page(PageQuestion { url, renews: true, .. }) => {
+                format!("  {url}\n  press Enter when it is renewed; n ends the turn: ")
+            }
+            Self::Page(PageQuestion { url, .. }) => format!("  {url}\n  open it, then answer y; n to decline: "),
         }
     }
 }

@@ -47,8 +47,9 @@ pub async fn open_session(
     }
     // Others never say which messages do not count.
     driver.screen.set_may_discard(is_castor(&agent));
-    let steers = agent.pointer("/agentCapabilities/_meta/steering/supported").and_then(Value::as_bool);
-    driver.steering.is_possible = steers == Some(true);
+    // The second is where castor said so before.
+    let places = ["/_meta/steering/supported", "/agentCapabilities/_meta/steering/supported"];
+    driver.steering.is_possible = places.iter().any(|it| agent.pointer(it) == Some(&Value::Bool(true)));
     let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
     driver.screen.calls.changed.is_listed = lists == Some(true);
     let opened = match &request.resume {

@@ -25,7 +25,9 @@ pub struct Steering {
 
 impl Steering {
     pub fn send(&mut self, peer: &Peer, session: Option<&str>, text: &str) {
-        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+        // Words that come too late are the user's again: a turn that begins now would be waited for by nobody.
+        let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}], "_meta": meta});
         let (text, answer) = (text.to_owned(), peer.request("_session/steering", params));
         self.open.spawn(async move { (text, answer.await) });
     }

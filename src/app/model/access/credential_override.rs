@@ -17,6 +17,8 @@ pub struct CredentialOverride {
     pub key: Option<SecretString>,
     /// For the way `Gateway`.
     pub gateway: Option<Gateway>,
+    /// The key of a variable was refused, and the user stored another: the stored one goes before it.
+    pub prefers_stored: bool,
 }
 
 /// A gateway of the client; `None` comes from the environment.

@@ -152,6 +152,10 @@ pub fn model_access(env: &Env, settings: &Settings, given: &CredentialOverride) 
     let (key, key_from) = match given_key {
         Some(it) => (Some(it), Some(KeySource::Client)),
         None if is_named => (None, None),
+        None if given.prefers_stored && may_read_store => match stored_key(env)? {
+            (None, _) => env_or_stored_key(env, false)?,
+            stored => stored,
+        },
         None => env_or_stored_key(env, may_read_store)?,
     };
     let kind = match (&base_url, &key) {
@@ -198,7 +202,11 @@ fn env_or_stored_key(env: &Env, may_read_store: bool) -> Result<SourcedKey, Acce
             return Ok((key, Some(KeySource::Variable(name))));
         }
     }
-    let Some(home) = workspace::castor_home(env).filter(|_| may_read_store) else { return Ok((None, None)) };
+    if may_read_store { stored_key(env) } else { Ok((None, None)) }
+}
+
+fn stored_key(env: &Env) -> Result<SourcedKey, AccessError> {
+    let Some(home) = workspace::castor_home(env) else { return Ok((None, None)) };
     let failed = |it: credentials::CredentialsError| AccessError { place: it.place.into(), message: it.message };
     let Some(key) = credentials::read(&home).map_err(failed)? else { return Ok((None, None)) };
     let key = check_key(key.expose_secret());

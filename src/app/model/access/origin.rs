@@ -3,12 +3,18 @@
 use super::{AccessKind, BASE_URL, KeySource, ModelAccess};
 use crate::{
     app::model::providers::place_of_variable,
+    base::credential::{Credential, CredentialOwner},
     world::{
+        http,
         models::remote::origin::EndpointOrigin,
         secrets::{Env, credentials},
         workspace,
     },
 };
+
+/// Where keys are made.
+const GEMINI_KEYS: &str = "https://aistudio.google.com/apikey";
+const VERTEX_KEYS: &str = "https://console.cloud.google.com/apis/credentials";
 
 /// What people are told of it when a request fails.
 pub fn endpoint_origin(access: &ModelAccess, env: &Env) -> EndpointOrigin {
@@ -39,7 +45,20 @@ pub fn endpoint_origin(access: &ModelAccess, env: &Env) -> EndpointOrigin {
         address: address.or_else(|| given.then(|| "the address that your editor sent".to_owned())),
         key: Some(key).filter(|it| !it.is_empty()),
         change,
+        credential: Some(credential(access)),
     }
+}
+
+/// A gateway's keys are the gateway's own matter; `castor auth login` stores none for it.
+fn credential(access: &ModelAccess) -> Credential {
+    let (name, page) = match (access.kind, &access.base_url) {
+        (AccessKind::Vertex, _) => ("vertex-ai", Some(VERTEX_KEYS.to_owned())),
+        (AccessKind::Gateway, Some(url)) => ("gateway", http::origin_of(url)),
+        (_, Some(url)) => ("gemini", http::origin_of(url)),
+        (_, None) => ("gemini", Some(GEMINI_KEYS.to_owned())),
+    };
+    let can_log_in = access.kind == AccessKind::ApiKey;
+    Credential { can_log_in, ..Credential::new(CredentialOwner::Model, name, page) }
 }
 
 #[cfg(test)]

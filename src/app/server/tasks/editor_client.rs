@@ -36,7 +36,7 @@ pub struct EditorClient {
 
 impl EditorClient {
     /// `None`: the loop, the client or the call is gone.
-    async fn ask(&self, method: &'static str, params: Value) -> Option<Result<Value, RpcError>> {
+    pub async fn ask(&self, method: &'static str, params: Value) -> Option<Result<Value, RpcError>> {
         let (reply, answer) = oneshot::channel();
         let (session, effect) = (self.session.clone(), self.effect);
         let request = EditorRequest { session, effect, method, params, reply };

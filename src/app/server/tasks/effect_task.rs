@@ -178,7 +178,7 @@ impl EffectTask {
         }
     }
 
-    fn editor_client(&self) -> EditorClient {
+    pub fn editor_client(&self) -> EditorClient {
         EditorClient { session: self.resources.session.clone(), effect: self.id, events: self.requests.clone() }
     }
 

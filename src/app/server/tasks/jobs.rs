@@ -42,8 +42,8 @@ pub enum Job {
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
     Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
-    /// A hook is told of the end of a session. A chore.
-    SessionEndHook { resources: Arc<SessionResources>, run: Box<HookRun> },
+    /// A hook that no session waits for. A chore.
+    TellHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
     List(SessionSearch),
     /// Probes the system's sandbox and reads the price list before the first session needs them. Not answered.

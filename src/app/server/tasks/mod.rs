@@ -1,8 +1,10 @@
 //! Running tasks: the effects that are under way, and the workers that do them.
 
 pub mod checkpoint_tasks;
+pub mod client_checks;
 pub mod editor_client;
 pub mod effect_task;
+pub mod host_call;
 pub mod jobs;
 pub mod pending_chores;
 pub mod redact_output;
@@ -208,9 +210,9 @@ impl Tasks {
         Some(effect)
     }
 
-    /// Tells a hook of the end of a session, which is not waited for.
-    pub fn run_session_end_hook(&mut self, resources: &Arc<SessionResources>, run: HookRun) {
-        self.start_chore(Job::SessionEndHook { resources: resources.clone(), run: Box::new(run) });
+    /// Tells a hook that no session waits for.
+    pub fn tell_hook(&mut self, resources: &Arc<SessionResources>, run: HookRun) {
+        self.start_chore(Job::TellHook { resources: resources.clone(), run: Box::new(run) });
     }
 
     /// Lets go of what is held for a session. `forget`: it is deleted.

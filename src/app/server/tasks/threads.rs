@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::{
-    Tools, checkpoint_tasks,
+    Tools, checkpoint_tasks, client_checks,
     effect_task::EffectTask,
+    host_call::call_host,
     jobs::{EffectJob, Job, Workers},
     pending_chores::{self, FileWrite},
     redact_output,
@@ -28,10 +29,11 @@ use crate::{
         settings::load_price_list,
     },
     base::{
-        check::Check,
+        check::{Check, ClientCheck},
         content::Part,
         fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
+        host_tools::HostRun,
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
@@ -99,12 +101,13 @@ impl Threads {
                 self.leaves.spawn(resolve(task, call));
             }
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
+            Effect::CheckByClient(it) => self.leaves.spawn(check_by_client(task, *it)),
             Effect::Preview { call, places, seen } => {
                 self.leaves.spawn(preview(task, call, CallKnowledge::decided(places, seen)));
             }
-            Effect::Run { call, places, base, seen, sandbox_grant, hold, .. } => {
+            Effect::Run { call, places, base, seen, sandbox_grant, hold, host, .. } => {
                 let span = traces::tool_span(&call);
-                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output };
+                let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output, host };
                 self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
             }
             Effect::OpenCheckpoints => checkpoint_tasks::open_checkpoints(task),
@@ -112,10 +115,7 @@ impl Threads {
             Effect::CompareCheckpoint { id } => self.leaves.spawn(checkpoint_tasks::compare(task, id)),
             Effect::Restore(order) => self.leaves.spawn(checkpoint_tasks::restore(task, order)),
             Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
-            Effect::RunHook(it) => {
-                let span = traces::hook_span(&it.hook);
-                self.leaves.spawn(hook(task, *it, span));
-            }
+            Effect::RunHook(it) => self.run_hook(task, *it),
             Effect::ReadMemory => self.read_memory(task, memory::read),
             Effect::DiscoverMemory { places } => self.read_memory(task, move |it| memory::read_nested(it, &places)),
             // Said or timed by the loop itself.
@@ -124,14 +124,17 @@ impl Threads {
             | Effect::SetTimer { .. }
             | Effect::Abort { .. }
             | Effect::HintAgents { .. }
+            | Effect::TellHook(_)
             | Effect::SaveGrant(_)
             | Effect::UpdateGrant { .. }
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
             | Effect::ApplyTrust(_)
             | Effect::ReadAgents
+            | Effect::RenewCredential(_)
             | Effect::SaveState { .. }
             | Effect::AnswerState { .. }
+            | Effect::AnswerPolicy { .. }
             | Effect::ChooseAgent { .. }
             | Effect::AnswerElicitation { .. }
             | Effect::RewindConversation { .. }
@@ -140,12 +143,17 @@ impl Threads {
         }
     }
 
+    fn run_hook(&self, task: EffectTask, it: HookRun) {
+        let span = traces::hook_span(&it.hook);
+        self.leaves.spawn(hook(task, it, span));
+    }
+
     /// Nobody asks for its answer; castor's own end waits for it for a moment.
-    fn run_session_end_hook(&self, resources: Arc<SessionResources>, it: HookRun) {
+    fn tell_hook(&self, resources: Arc<SessionResources>, it: HookRun) {
         let span = traces::hook_span(&it.hook);
         self.spawn_chore(async move {
             let (run, place) = hooks::complete(it, &resources, unix_ms());
-            // The session is over: the log tells.
+            // Nobody waits, and the session may be over: the log tells.
             let nobody: world::hooks::Notice = Arc::new(|_| Box::pin(std::future::ready(())));
             let future =
                 world::hooks::run(&run, &place, &resources.children.hooks.groups, &nobody).instrument(span.clone());
@@ -207,7 +215,7 @@ impl Workers for Threads {
         match job {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
-            Job::SessionEndHook { resources, run } => self.run_session_end_hook(resources, *run),
+            Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => self.spawn_blocking(|| {
                 load_price_list();
                 _ = sandbox::has_mounts();
@@ -306,6 +314,12 @@ async fn check(task: EffectTask, check: Check, groups: Groups) {
     .await;
 }
 
+async fn check_by_client(task: EffectTask, check: ClientCheck) {
+    let future = task.catch_panic(client_checks::ask_policy(&task, check));
+    let Some(finding) = task.cancel.run_until_cancelled(future).await else { return };
+    task.send_answer(Input::Checked { effect: task.id, finding: finding.and_then(|it| it) }).await;
+}
+
 async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
     let ctx = task.context(known);
     let future = async {
@@ -323,10 +337,12 @@ struct AllowedCall {
     hold: Option<CallHold>,
     /// Of a sub-agent that has ended.
     output: Option<Box<ToolOutput>>,
+    /// The host runs it.
+    host: Option<Box<HostRun>>,
 }
 
 async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Span) {
-    let AllowedCall { call, known, base, hold, output } = allowed;
+    let AllowedCall { call, known, base, hold, output, host } = allowed;
     // A side effect that the log does not know of could not be told after a crash.
     if let Some(log) = log {
         sync_log(log).await;
@@ -342,6 +358,9 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
         if let Some(it) = output {
             return *it;
         }
+        if let Some(host) = &host {
+            return call_host(&task, host, &call).await;
+        }
         match (task.tool(&call.name), task.mcp_tool(&call.name)) {
             (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
             (None, Some(tool)) => task.call_mcp(tool, &call).await,
@@ -350,9 +369,12 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
     };
     let output = task.catch_panic(future).instrument(span.clone()).await;
     let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
-    let is_of_files = task.tool(&call.name).is_some() && call.name != RUN_SHELL_COMMAND;
-    redact_output::redact_call_output(&task.resources, &mut output, is_of_files.then_some(&*ctx.known.decided_targets))
-        .await;
+    let is_of_files = host.is_none() && task.tool(&call.name).is_some() && call.name != RUN_SHELL_COMMAND;
+    // The values of secrets stand in files of the workspace, which are the host's then.
+    if host.is_none_or(|it| !it.runs_all) {
+        let files = is_of_files.then_some(&*ctx.known.decided_targets);
+        redact_output::redact_call_output(&task.resources, &mut output, files).await;
+    }
     // Tools of files page by themselves.
     let output = if is_of_files { output } else { truncate_output(&task.resources, &call, output).await };
     let rest = task.output_stream.end();
@@ -379,9 +401,14 @@ fn written_files(task: &EffectTask, call: &ToolCall, known: &CallKnowledge) -> V
 
 async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
     let hold = checkpoint_tasks::take_for_hook(&task, it.checkpoint.take()).await;
-    let (run, place) = hooks::complete(it, &task.resources, unix_ms());
     let notice = task.text_sender(Input::Notice);
-    let future = world::hooks::run(&run, &place, &task.resources.children.hooks.groups, &notice);
+    let future = async {
+        if it.hook.is_of_client() {
+            return client_checks::ask_interceptor(&task, &it).await;
+        }
+        let (run, place) = hooks::complete(it, &task.resources, unix_ms());
+        world::hooks::run(&run, &place, &task.resources.children.hooks.groups, &notice).await
+    };
     // Cancelling drops the future, and with it the processes.
     let work = task.catch_panic(future).instrument(span.clone());
     let report = task.cancel.run_until_cancelled(work).await;

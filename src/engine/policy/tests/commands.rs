@@ -49,7 +49,9 @@ impl Setting {
         let joined = |it: Option<Vec<String>>| it.map_or("-".to_owned(), |it| it.join(", "));
         match how {
             "undo" => match shell(&self.rules, Mode::Auto, true, command, &self.grants) {
-                Verdict { decision: Decision::Allow, by_mode, .. } => if by_mode { "needed" } else { "-" }.to_owned(),
+                Verdict { decision: Decision::Allow, basis, .. } => {
+                    if basis == VerdictBasis::Mode { "needed" } else { "-" }.to_owned()
+                }
                 it => word(it.decision).to_owned(),
             },
             "offer" => match shell(&self.rules, Mode::Default, true, command, &self.grants).grant {

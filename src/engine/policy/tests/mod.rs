@@ -12,7 +12,7 @@ mod tools;
 
 use serde_json::{Value, json};
 
-use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, decide};
+use super::{Annotations, CallOrigin, Query, RuleSet, SandboxFacts, Tier, Verdict, VerdictBasis, decide};
 use crate::{
     app::policies::own_tools,
     base::{

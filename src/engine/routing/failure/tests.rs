@@ -31,6 +31,7 @@ fn case(failure: &Failure, attempt: u32) -> FailureCase<'static> {
         fallback: None,
         policy: FallbackPolicy::always(FallbackAction::Ask),
         interactive: true,
+        can_renew: false,
         patience: RetryPatience::default(),
         now: NOW,
     }
@@ -194,6 +195,7 @@ fn another_model() {
                 FailureAction::Shorten { why } => format!("shorten: {why}"),
                 FailureAction::FallBack { model, why } => format!("fall back to {model}: {why}"),
                 FailureAction::Ask { why, model, until } => format!("ask {model:?} {until:?}: {why}"),
+                FailureAction::Renew { .. } => unreachable!(),
                 FailureAction::GiveUp { why } => format!("give up: {why}"),
             };
             table += &format!("{name}, {who}: after {n}{once} {said}\n");
@@ -228,6 +230,7 @@ fn words() {
         FailureAction::RetryAt { why, .. }
         | FailureAction::Shorten { why }
         | FailureAction::GiveUp { why }
+        | FailureAction::Renew { why }
         | FailureAction::FallBack { why, .. }
         | FailureAction::Ask { why, .. } => why,
     };

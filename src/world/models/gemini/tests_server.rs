@@ -104,6 +104,7 @@ fn origin() -> EndpointOrigin {
         address: Some("GOOGLE_GEMINI_BASE_URL".to_owned()),
         key: Some("the key in GEMINI_API_KEY".to_owned()),
         change: "Set another.".to_owned(),
+        credential: None,
     }
 }
 

@@ -1,6 +1,9 @@
 //! Origin of a model's address and key: where both are configured, and what to change when they fail.
 
-use crate::base::model::{Failure, FailureKind};
+use crate::base::{
+    credential::Credential,
+    model::{Failure, FailureKind},
+};
 
 /// Of a shorter key not even the end is shown.
 const MIN_SHOWN: usize = 16;
@@ -16,6 +19,8 @@ pub struct EndpointOrigin {
     pub key: Option<String>,
     /// How to change the key, in a sentence; empty: nothing is said of the key.
     pub change: String,
+    /// What a refusal is about. `None`: the user is asked for no other key.
+    pub credential: Option<Credential>,
 }
 
 impl EndpointOrigin {

@@ -57,8 +57,9 @@ impl Desk {
                 ElicitationRequest::Form(form) => {
                     self.ask(QuestionSubject::Form { message: form.message.clone(), form }, &Value::Null);
                 }
-                ElicitationRequest::Page { message, url, .. } => {
-                    self.ask(QuestionSubject::Page { message, url }, &Value::Null);
+                ElicitationRequest::Page { message, url, id } => {
+                    let renews = id == "renews";
+                    self.ask(QuestionSubject::Page { message, url, renews }, &Value::Null);
                 }
             },
             "withdraw" => _ = self.asker.withdraw(rest),

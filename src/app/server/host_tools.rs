@@ -1,0 +1,43 @@
+//! Tools of hosts: whether a client may bring them, and what it brings with a prompt.
+
+use jsonrpsee::types::ErrorObjectOwned;
+
+use crate::{
+    base::{
+        content::{HostAnswer, HostResult, Part},
+        endings::CALL_INTERRUPTED,
+        host_tools::HostTools,
+        tool::ToolCall,
+    },
+    engine::{scheduler::Toolbox, session::Session},
+    wire::{acp::initialize::Client, jsonrpc::error},
+};
+
+/// # Errors
+/// For the client: it did not say that it runs tools.
+pub fn check_capability(client: Option<&Client>, host: &HostTools) -> Result<(), ErrorObjectOwned> {
+    let runs_tools = client.is_some_and(|it| it.features.host_tools);
+    if runs_tools || host.is_empty() {
+        return Ok(());
+    }
+    let why = "_meta.castor: tools and hostToolExecution are for clients that run tools";
+    Err(error::invalid_params(&format!("{why}; send clientCapabilities._meta.castor.hostTools: true at initialize")))
+}
+
+/// What a client that runs no tools says of calls that another left to its host: else the session could not continue.
+pub fn given_up_calls(client: Option<&Client>, session: &Session) -> Vec<HostResult> {
+    if session.is_busy() || client.is_some_and(|it| it.features.host_tools) {
+        return Vec::new();
+    }
+    let given_up = |it: ToolCall| {
+        let content = vec![Part::text(CALL_INTERRUPTED)];
+        HostResult { call: it.id, answer: HostAnswer { content, shown: None, is_error: true } }
+    };
+    session.record().pending_calls().into_iter().map(given_up).collect()
+}
+
+/// # Errors
+/// For the client: a tool has the name of another.
+pub fn check_names(toolbox: &Toolbox, host: &HostTools) -> Result<(), ErrorObjectOwned> {
+    toolbox.check_host(host).map_err(|it| error::invalid_params(&format!("_meta.castor: {it}")))
+}

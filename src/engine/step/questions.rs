@@ -1,0 +1,84 @@
+//! Questions to the user: their topics, as the engine puts them and the client is shown them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::base::{
+    credential::Credential,
+    event::Location,
+    ids::{CallId, QuestionId},
+    question::Form,
+    tool::{Display, ToolKind},
+};
+
+/// A question to the user. Answered once, or withdrawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserQuestion {
+    pub id: QuestionId,
+    pub about: QuestionTopic,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum QuestionTopic {
+    Confirmation(Confirmation),
+    /// Is the folder trusted? A form whose options are [`TrustChoice`](crate::base::trust::TrustChoice)s.
+    Trust {
+        call: CallId,
+        form: Arc<Form>,
+    },
+    /// How to continue without this model? A form whose options are [`Intent`](crate::base::fallback::Intent)s.
+    Fallback {
+        call: CallId,
+        form: Arc<Form>,
+    },
+    /// Fields to fill in, for a call or for the session.
+    Form {
+        call: Option<CallId>,
+        form: Arc<Form>,
+    },
+    /// A page to visit, for what must not go through a form. The id names it until it is completed.
+    Link {
+        call: Option<CallId>,
+        message: String,
+        url: String,
+        elicitation: String,
+    },
+    /// A credential was refused: a page to visit, or a command for a terminal. It is never typed in here.
+    Credential {
+        call: CallId,
+        credential: Box<Credential>,
+        message: String,
+    },
+}
+
+impl QuestionTopic {
+    /// The call that it is about.
+    pub fn call(&self) -> Option<&CallId> {
+        match self {
+            Self::Confirmation(it) => Some(&it.call),
+            Self::Trust { call, .. } | Self::Fallback { call, .. } | Self::Credential { call, .. } => Some(call),
+            Self::Form { call, .. } | Self::Link { call, .. } => call.as_ref(),
+        }
+    }
+}
+
+/// May this call run?
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirmation {
+    pub call: CallId,
+    pub title: String,
+    pub kind: ToolKind,
+    pub args: Value,
+    pub locations: Vec<Location>,
+    /// What it would do.
+    pub display: Option<Display>,
+    /// Why it is asked, where that is more than the rules' default.
+    pub reason: Option<String>,
+    /// What "for this session" would allow, in words; `None`: not on offer.
+    pub session_grant: Option<String>,
+    /// The same for ever.
+    pub persistent_grant: Option<String>,
+    /// Whether the mode `auto` is a choice.
+    pub offers_auto: bool,
+}

@@ -1,0 +1,15 @@
+//! Plans by id (`plan_update`, `plan_removed`), which are unstable, for clients that know them.
+
+use agent_client_protocol_schema::v1::{Plan, PlanRemoved, PlanUpdate, PlanUpdateContent, SessionUpdate};
+
+/// A session has one list of todos.
+const TODOS: &str = "todos";
+
+/// `by_id`: the client knows plans by their ids. An empty list is no plan any more.
+pub(super) fn plan_update(plan: Plan, by_id: bool) -> SessionUpdate {
+    match by_id {
+        false => SessionUpdate::Plan(plan),
+        true if plan.entries.is_empty() => SessionUpdate::PlanRemoved(PlanRemoved::new(TODOS)),
+        true => SessionUpdate::PlanUpdate(PlanUpdate::new(PlanUpdateContent::items(TODOS, plan.entries))),
+    }
+}

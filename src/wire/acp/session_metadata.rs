@@ -1,0 +1,70 @@
+//! ACP methods about sessions that need not be open: set_title, archive, unarchive and status; all are unstable.
+
+use agent_client_protocol_schema::v1::{
+    ArchiveSessionRequest, SessionStatus, SessionStatusRequest, SessionStatusResponse, SetSessionTitleRequest,
+    SetSessionTitleResponse, UnarchiveSessionRequest,
+};
+use serde_json::value::RawValue;
+
+use super::session::session_id;
+use crate::base::{ids::SessionId, text};
+
+/// Longest title, in characters; the rest is cut off.
+const MAX_TITLE: usize = 200;
+
+/// The title that a client gives a session.
+pub struct TitleParams {
+    pub session: SessionId,
+    /// One line that is not empty.
+    pub title: String,
+}
+
+/// Reads session/set_title.
+///
+/// # Errors
+/// See [`super::params`]; also for a title without a visible character.
+pub fn read_set_title(params: Option<&RawValue>) -> Result<TitleParams, String> {
+    let it: SetSessionTitleRequest = super::params(params)?;
+    let words = text::strip_hidden(&it.title);
+    let words: Vec<&str> = words.split(|it: char| it.is_whitespace() || it.is_control()).collect();
+    let line = words.iter().filter(|it| !it.is_empty()).copied().collect::<Vec<_>>().join(" ");
+    match line.is_empty() {
+        true => Err("title is empty; send a line of text".to_owned()),
+        false => Ok(TitleParams { session: session_id(&it.session_id), title: text::first_line(&line, MAX_TITLE) }),
+    }
+}
+
+pub fn title_response(title: &str) -> SetSessionTitleResponse {
+    SetSessionTitleResponse::new(title)
+}
+
+/// Reads session/archive.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_archive(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: ArchiveSessionRequest = super::params(params)?;
+    Ok(session_id(&it.session_id))
+}
+
+/// Reads session/unarchive.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_unarchive(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: UnarchiveSessionRequest = super::params(params)?;
+    Ok(session_id(&it.session_id))
+}
+
+/// Reads session/status.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_status(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: SessionStatusRequest = super::params(params)?;
+    Ok(session_id(&it.session_id))
+}
+
+pub fn status_response(is_open: bool) -> SessionStatusResponse {
+    SessionStatusResponse::new(if is_open { SessionStatus::Open } else { SessionStatus::Saved })
+}
