@@ -381,7 +381,8 @@ fn spoil(dice: &mut Dice, params: &mut Value) {
         1 => *params = json!([1, 2]),
         2 => *params = json!({}),
         3 => params["sessionId"] = json!(7),
-        _ => params["_meta"] = json!({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}),
+        // What else is there stays: words without `steering` would begin a turn that no request of the client is for.
+        _ => params["_meta"]["traceparent"] = json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
     }
 }
 

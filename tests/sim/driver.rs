@@ -6,6 +6,7 @@ use super::{
     life::Life,
     moves::{Disk, End, Line, Move},
     sabotage::Sabotage,
+    watch::{EVALUATE, Open},
     world::{EDITOR, Kind, Task, World},
 };
 
@@ -221,7 +222,8 @@ impl Driver {
         if life.world.chores > 0 {
             return Some(Move::Chore);
         }
-        let busy = |it: &&str| life.watch.open.iter().any(|open| open.session == **it && open.due_ms.is_none());
+        let waits = |it: &Open| it.due_ms.is_none() && it.method != EVALUATE;
+        let busy = |it: &&str| life.watch.open.iter().any(|open| open.session == **it && waits(open));
         if let Some(session) = life.watch.sessions.iter().map(String::as_str).find(busy) {
             return Some(Move::Bytes(cancel(session)));
         }
@@ -229,7 +231,8 @@ impl Driver {
             return Some(Move::Bytes(refuse(question)));
         }
         // What nobody waits for comes as well.
-        let stale = life.world.tasks.iter().position(|it| it.answered || it.cancel.is_cancelled());
+        let is_asked = |it: &Task| it.kind == Kind::Resolve && !life.watch.is_busy(it.session.as_str());
+        let stale = life.world.tasks.iter().position(|it| it.answered || it.cancel.is_cancelled() || is_asked(it));
         if let Some(at) = stale {
             let task = life.world.tasks.remove(at);
             let words = loop {

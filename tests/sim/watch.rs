@@ -11,6 +11,9 @@ const KEPT: usize = 8;
 /// What the agent may ask outside of any turn: its terminals have to be given back.
 const ANY_TIME: &[&str] = &["terminal/create", "terminal/kill", "terminal/release"];
 
+/// No cancel ends it: it ends when the files that the call names are looked up.
+pub const EVALUATE: &str = "_castor/policy/evaluate";
+
 #[derive(Default)]
 pub struct Watch {
     /// Requests of ours without an answer.
@@ -247,7 +250,8 @@ impl Watch {
         }
         for it in &self.questions {
             let method = it["method"].as_str().unwrap_or_default();
-            if !ANY_TIME.contains(&method) && !self.is_busy(&text(&it["params"]["sessionId"])) {
+            let session = text(&it["params"]["sessionId"]);
+            if !ANY_TIME.contains(&method) && !self.is_busy(&session) && !self.evaluates(&session) {
                 self.problems.push(format!("{method} (id {}) outlives its turn", it["id"]));
             }
         }
@@ -259,6 +263,11 @@ impl Watch {
                 self.problems.push(format!("the sub-agent {id} was cancelled more than {CANCEL_MS} ms ago"));
             }
         }
+    }
+
+    /// Whether the client waits for what policy would say of a call, whose files the editor may be asked for.
+    fn evaluates(&self, session: &str) -> bool {
+        self.open.iter().any(|it| it.method == EVALUATE && it.session == session)
     }
 
     /// Whether a prompt is under way. Sub-agents work in turns of the session above them.
