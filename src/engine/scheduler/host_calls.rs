@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentRun},
+        agent::{AGENT_TOOLS, AgentDefinition, AgentRun},
         content::Part,
         host_tools::{HostExecution, HostRun, HostTool, HostTools},
         log::{Decision, Fact},
@@ -68,7 +68,7 @@ impl Toolbox {
     pub fn check_host(&self, host: &HostTools) -> Result<(), String> {
         let is_taken = |name: &str| {
             let is_own = self.known_tools.iter().any(|it| it.name == name);
-            is_own || is_session_tool(name) || policy::current_name(name) != name
+            is_own || is_session_tool(name) || AGENT_TOOLS.contains(&name) || policy::current_name(name) != name
         };
         match host.tools.iter().find(|it| is_taken(&it.name)) {
             Some(it) => Err(format!("tools: {:?} is the name of a tool of castor's; choose another", it.name)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{policy::PolicyMethod, state::StateMethod};
 use crate::{
     base::{
-        hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, POINTS},
+        hook::{Hook, HookEnd, HookEvent, HookReport, HookRun, HookSource, HookSubject, POINTS},
         ids::{SessionId, StreamId, ThreadId},
     },
     wire::jsonrpc::message::RpcError,
@@ -81,6 +82,10 @@ fn read_interceptor(it: &Value) -> Result<Hook, String> {
         let known: Vec<&str> = POINTS.iter().map(|it| it.0).collect();
         return Err(format!("unknown point {point:?}; choose of {}", known.join(", ")));
     };
+    if let (HookSubject::Tool, Some(Err(why))) = (event.row().subject, matcher.as_deref().map(Regex::new)) {
+        // As of a hook it would match nothing, and calls would run unheard.
+        return Err(format!("the matcher of {point} is no regular expression: {why}"));
+    }
     let name = name.filter(|it| !it.trim().is_empty()).unwrap_or(point);
     let timeout_ms = timeout_ms.unwrap_or(TIMEOUT_MS);
     if !(1..=MAX_TIMEOUT_MS).contains(&timeout_ms) {
@@ -193,6 +198,9 @@ pub fn report(event: HookEvent, outcome: Result<Value, RpcError>) -> HookReport 
         Err(why) => return failed(format!("gave an answer that cannot be read: {why}")),
     };
     let modifications = modifications.unwrap_or_default();
+    if modifications.get("tool_input").is_some_and(|it| !it.is_object()) {
+        return failed("gave an answer that cannot be read: tool_input must be an object".to_owned());
+    }
     let answers = event.substitute().is_some_and(|it| modifications.contains_key(it));
     let mut said = json!({ "hookSpecificOutput": modifications });
     if action == InterceptAction::Block || answers {
@@ -218,6 +226,10 @@ mod tests {
             (json!([{ "point": "before_tool", "when": 1 }]), "unknown field `when`"),
             (json!([{ "point": "before_tool", "timeoutMs": 0 }]), "timeoutMs 0 is not between 1 and 600000"),
             (json!(["before_tool", "before_tool"]), "two of before_tool are named \"before_tool\""),
+            (
+                json!([{ "point": "before_tool", "matcher": "(" }]),
+                "the matcher of before_tool is no regular expression",
+            ),
             (json!([5]), "invalid type"),
             (json!(many), "64 are the most"),
         ] {
@@ -240,6 +252,11 @@ mod tests {
             (HookEvent::BeforeTool, json!({ "action": "proceed" }), r#"Exit(0) {"hookSpecificOutput":{}}"#),
             (HookEvent::BeforeTool, block, r#"Exit(0) {"decision":"block","reason":"no","hookSpecificOutput":{}}"#),
             (HookEvent::AfterModel, llm.clone(), r#"Exit(0) {"hookSpecificOutput":{"llm_response":{"text":"x"}}}"#),
+            (
+                HookEvent::BeforeTool,
+                json!({ "action": "proceed", "modifications": { "tool_input": [1] } }),
+                "NotStarted(",
+            ),
             (HookEvent::BeforeTool, json!({ "action": "go" }), "NotStarted("),
             (HookEvent::BeforeTool, json!({ "action": "proceed", "modify": 1 }), "NotStarted("),
             (HookEvent::BeforeTool, json!(null), "NotStarted("),
