@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::base::{mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent, text};
+use crate::base::{agent_right::AgentRight, mcp::McpServerConfig, path::AbsPath, peer_agent::PeerAgent, text};
 
 /// The tool that starts an agent with a text.
 pub const INVOKE_AGENT: &str = "invoke_agent";
@@ -108,6 +108,8 @@ pub struct AgentDefinition {
     pub enabled: bool,
     /// Folders of the workspace that a run has, the first as its working directory; none: all of the session above.
     pub folders: Vec<String>,
+    /// Beyond what the session above has.
+    pub rights: Vec<AgentRight>,
     pub run: AgentRun,
 }
 

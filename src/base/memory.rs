@@ -24,6 +24,8 @@ pub struct MemoryFile {
 pub enum Tier {
     /// The user's own, for all projects.
     Global,
+    /// The user's own, for the project.
+    Private,
     Project,
 }
 
@@ -31,6 +33,7 @@ impl Tier {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Global => "global",
+            Self::Private => "private",
             Self::Project => "project",
         }
     }

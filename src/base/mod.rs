@@ -1,6 +1,7 @@
 //! base names: the types that every other room uses. They are values; nothing here acts or decides.
 
 pub mod agent;
+pub mod agent_right;
 pub mod ansi;
 pub mod check;
 pub mod checkpoint;
@@ -37,6 +38,7 @@ pub mod question;
 pub mod quota;
 pub mod rewind;
 pub mod sandbox;
+pub mod saved_memory;
 pub mod schema;
 pub mod secret;
 pub mod state;

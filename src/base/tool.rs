@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::{
+    agent_right::AgentRight,
     content::{HostAnswer, Part, joined_text},
     credential::Credential,
     ids::CallId,
@@ -113,6 +114,8 @@ pub struct ToolTraits {
     pub returns_whole: bool,
     /// A line of the system prompt, where the tool is on offer.
     pub instructions: Option<&'static str>,
+    /// Only agents have it that were given this right.
+    pub right: Option<AgentRight>,
 }
 
 impl ToolTraits {
@@ -124,6 +127,7 @@ impl ToolTraits {
         keeps_results: false,
         returns_whole: false,
         instructions: None,
+        right: None,
     };
     /// Below the roots nobody is asked about it, and a rule does not reach beyond them.
     pub const LOOKS: Self = Self { class: PolicyClass::Look, narrows_grants: true, ..Self::NONE };

@@ -31,6 +31,7 @@ use crate::base::{
     prompt_stats::PromptStats,
     question::Form,
     sandbox::SandboxGrant,
+    saved_memory::MemoryOrder,
     state::{StateDelta, StateMap, StateOrder},
     terminal::Screen,
     tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
@@ -203,6 +204,11 @@ pub enum Input {
     HookFinished {
         effect: EffectId,
         report: Box<HookReport>,
+    },
+    /// What came of a change of saved memory, in words.
+    MemoryChanged {
+        effect: EffectId,
+        report: Result<String, String>,
     },
     /// The memory files as they are now, or the reason why they could not be read.
     MemoryRead {
@@ -423,6 +429,8 @@ pub enum Effect {
     TellHook(Box<HookRun>),
     /// Answered by `MemoryRead`.
     ReadMemory,
+    /// Answered by `MemoryChanged`.
+    ChangeMemory(Box<MemoryOrder>),
     /// Answered by `AgentsRead`.
     ReadAgents,
     /// Memory files of the subfolders that lead to these places. Answered by `MemoryRead`.

@@ -42,7 +42,7 @@ fn reload_says_what_changed() {
     let session = client.new_session(&sandbox.workspace()).unwrap();
     assert_eq!(
         command(&mut client, &session, "/agents reload"),
-        ("Nothing changed: there are 4 agents.\n".into(), None)
+        ("Nothing changed: there are 5 agents.\n".into(), None)
     );
     sandbox.write("home/.castor/agents/a.md", &file("a", "Another."));
     sandbox.write("home/.castor/agents/b.md", &file("c", "Three."));

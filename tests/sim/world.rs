@@ -81,6 +81,7 @@ pub enum Kind {
     Run,
     Hook,
     Remember,
+    ChangeMemory,
     Hold,
     Compare,
     Restore,
@@ -154,6 +155,7 @@ impl World {
                         Effect::Preview { .. } => Kind::Preview,
                         Effect::Run { .. } => Kind::Run,
                         Effect::RunHook(_) => Kind::Hook,
+                        Effect::ChangeMemory(_) => Kind::ChangeMemory,
                         Effect::ReadMemory | Effect::DiscoverMemory { .. } => Kind::Remember,
                         Effect::OpenCheckpoints | Effect::Checkpoint { .. } => Kind::Hold,
                         Effect::CompareCheckpoint { .. } => Kind::Compare,
@@ -237,6 +239,7 @@ impl World {
                 .weighed(&[(8, "printed"), (1, "printed-long"), (1, "attached-drawn"), (1, "attached-client")])
                 .into(),
             Kind::Hook => format!("hooked {}", dice.word(HOOKS)),
+            Kind::ChangeMemory => format!("memory-changed {}", dice.word(&["ok", "failed"])),
             Kind::Remember => format!("remembered {}", dice.word(&["nothing", "a", "b", "panic"])),
             Kind::Hold => format!("held {}", dice.word(&["ok", "ok", "ok", "full"])),
             Kind::Compare => format!("compared {}", dice.word(&["nothing", "a", "panic"])),
@@ -263,6 +266,10 @@ impl World {
                 Input::TerminalAttached { effect, screen: Screen::Client { terminal: "t".to_owned() } }
             }
             "hooked" => Input::HookFinished { effect, report: Box::new(hooked(rest)?) },
+            "memory-changed" => {
+                let report = if rest == "ok" { Ok("Kept.".to_owned()) } else { Err("no".to_owned()) };
+                Input::MemoryChanged { effect, report }
+            }
             "remembered" => Input::MemoryRead { effect, files: remembered(rest)? },
             "ran" => Input::RunEnded { effect, output: Box::new(ran(rest)?), changes: Some(changes(rest)) },
             "held" => Input::Checkpointed { effect, result: held(rest)? },

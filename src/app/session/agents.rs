@@ -30,6 +30,7 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
     }
     let FoundAgents { mut definitions, warnings } = ground.agents(&tool_name);
     for it in &mut definitions {
+        it.enabled &= wanted.auto_memory || it.origin != AgentOrigin::BuiltIn || it.rights.is_empty();
         if let Some(change) = wanted.overrides.get(&it.descriptor.name) {
             apply(change, it);
         }
@@ -73,7 +74,7 @@ fn has_meaning(model: &str, aliases: &Aliases) -> bool {
 }
 
 fn apply(change: &AgentOverride, it: &mut AgentDefinition) {
-    it.enabled = change.enabled.unwrap_or(true);
+    it.enabled = change.enabled.unwrap_or(it.enabled);
     let limits = &mut it.descriptor.constraints;
     limits.max_turns = change.max_turns.or(limits.max_turns);
     limits.max_time_minutes = change.max_time_minutes.or(limits.max_time_minutes);
@@ -148,7 +149,8 @@ mod tests {
         ground.write("w/run", "");
         let built_in = |tail: &str| {
             let tools = r#"["list_directory", "read_file", "glob", "grep_search"]"#;
-            vec![format!("codebase_investigator true - 50 {tools} []"), format!("generalist {tail}")]
+            let learns = "memory_extractor false - 40 [] []".to_owned();
+            vec![format!("codebase_investigator true - 50 {tools} []"), format!("generalist {tail}"), learns]
         };
         let with = |mut all: Vec<String>, it: &str| {
             all.push(it.to_owned());
@@ -175,7 +177,7 @@ mod tests {
         let ground = Ground::new();
         ground.write("h/.gemini/agents/a.md", FILE);
         ground.write("w/x", "");
-        assert!(found(&ground, "true")[2].ends_with(r#"["s:0", "t:0"]"#));
-        assert!(found(&ground, "false")[2].ends_with("[]"));
+        assert!(found(&ground, "true")[3].ends_with(r#"["s:0", "t:0"]"#));
+        assert!(found(&ground, "false")[3].ends_with("[]"));
     }
 }

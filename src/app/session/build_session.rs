@@ -28,6 +28,7 @@ use crate::{
         mcp::{McpServerConfig, merge_servers},
         path::AbsPath,
         sandbox::{Confinement, SandboxGrant},
+        saved_memory::SavedMemory,
     },
     engine::{
         context::{Instructions, PLANS, SessionEnvironment},
@@ -42,7 +43,12 @@ use crate::{
         disk,
         redaction::Secrets,
         store::SessionStore,
-        workspace::{folder_config::FolderConfig, memory::MemorySearch},
+        tools::ToolSettings,
+        workspace::{
+            castor_home,
+            folder_config::FolderConfig,
+            memory::{self, MemorySearch},
+        },
     },
 };
 
@@ -85,7 +91,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         roots: roots.clone(),
         scratch: host.store.scratch_dir(id),
         generator,
-        tools: Arc::new(settings.tools.clone()),
+        tools: Arc::new(ToolSettings { saved_memory: saved_memory(place), ..settings.tools.clone() }),
         mcp: Arc::default(),
         children: ChildProcesses {
             env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
@@ -225,9 +231,15 @@ pub fn agent_server_request(
     ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, env, confined, budget_ms }
 }
 
-fn memory_of(SessionPlace { roots, ground, settings, .. }: &SessionPlace) -> MemorySearch {
+fn memory_of(place: &SessionPlace) -> MemorySearch {
+    let SessionPlace { roots, ground, settings, .. } = place;
     let (env, names, trust) = (ground.env.clone(), settings.memory.names.clone(), ground.trust.clone());
-    MemorySearch { env, names, roots: roots.clone(), trust }
+    MemorySearch { saved: saved_memory(place), env, names, roots: roots.clone(), trust }
+}
+
+/// A project is its repository, wherever in it the session works.
+fn saved_memory(SessionPlace { roots, ground, .. }: &SessionPlace) -> Option<SavedMemory> {
+    Some(SavedMemory::new(&castor_home(&ground.env)?, &memory::project(roots.first()?)))
 }
 
 /// Where plans go, as policy compares it: where it really is.

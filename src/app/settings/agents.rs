@@ -13,6 +13,8 @@ const OVERRIDES: &str = "agents.overrides";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSettings {
     pub enabled: bool,
+    /// Whether the agent that learns from earlier sessions is on.
+    pub auto_memory: bool,
     /// By name of the agent.
     pub overrides: BTreeMap<String, AgentOverride>,
 }
@@ -34,7 +36,8 @@ pub struct AgentOverride {
 pub fn agents(sources: Sources<'_>) -> (AgentSettings, Vec<Warning>) {
     let get = Getter(sources);
     let mut warnings = Vec::new();
-    let mut res = AgentSettings { enabled: get.flag("experimental.enableAgents"), ..AgentSettings::default() };
+    let (enabled, auto_memory) = (get.flag("experimental.enableAgents"), get.flag("experimental.autoMemory"));
+    let mut res = AgentSettings { enabled, auto_memory, ..AgentSettings::default() };
     for (name, it) in get.value(OVERRIDES).as_object().into_iter().flatten() {
         let mut members = Members { at: format!("{OVERRIDES}.{name}"), warnings: &mut warnings };
         if let Some(it) = members.object(it) {

@@ -325,6 +325,7 @@ pub const KEYS: &[Key] = {
         key("extensions", Object, "{}", "Extensions.").merge(Shallow).usage(Accepted),
         key("useWriteTodos", Bool, "true", "Whether the model may keep a list of tasks.").usage(Accepted),
         key("experimental.adk", Object, "{}", "Which runtime Gemini CLI uses.").merge(Shallow).usage(ONE_RUNTIME),
+        key("experimental.autoMemory", Bool, "false", "Whether the agent memory_extractor is on, which proposes facts from earlier sessions.").guard(Only(false)),
         key("experimental.contextManagement", Bool, "false", "Whether very large results are distilled: a small model lists what counts in them."),
         key("experimental.enableAgents", Bool, "true", "Whether a model may start sub-agents.").guard(Only(false)),
         key("experimental.jitContext", Bool, "true", "Whether memory files of sub-folders count, from when the work comes there."),

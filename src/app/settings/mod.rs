@@ -300,6 +300,7 @@ impl Settings {
                 ignore_files,
                 shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
                 shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
+                saved_memory: None,
             },
             children: ChildSettings {
                 sandbox: SandboxSettings::read(&get, odd),

@@ -109,7 +109,7 @@ impl Toolbox {
     pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
         let known_tools = tools.clone().into();
         // Where nobody can be asked, the model is not told of it.
-        tools.retain(|it| interactive || it.traits.class != PolicyClass::Question);
+        tools.retain(|it| it.traits.right.is_none() && (interactive || it.traits.class != PolicyClass::Question));
         let mut hidden = Vec::new();
         tools.retain(|it| {
             keep_or_hide(&mut hidden, it, None, policy::unconditional_deny(&rules, it, None, interactive))
@@ -220,6 +220,13 @@ impl Toolbox {
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 
+    /// What the session above does not have.
+    fn tools_by_right(&self, agent: &AgentDefinition) -> impl Iterator<Item = ToolSpec> {
+        let has_right = |it: &&ToolSpec| it.traits.right.is_some_and(|right| agent.rights.contains(&right));
+        let denied = |it: &&ToolSpec| policy::unconditional_deny(&self.rules, it, None, self.interactive).is_some();
+        self.known_tools.iter().filter(has_right).filter(move |it| !denied(it)).cloned()
+    }
+
     /// The toolbox of a sub-agent, under the same rules: what it has of these tools, and those that end its run.
     pub fn for_agent(&self, agent: &AgentDefinition, task: AgentTask) -> Self {
         let tools: Arc<[ToolSpec]> = self.tools_of_agent(agent).into();
@@ -229,6 +236,7 @@ impl Toolbox {
         let own_tools: Vec<ToolSpec> =
             tools.iter().filter(|it| self.foreign_tool(&it.name).is_none()).cloned().collect();
         let mut exits = task.exit_tools();
+        exits.extend(self.tools_by_right(agent));
         exits.extend(asks(agent).then(peer_permission::spec));
         // What the session above has for its own agents and its own end.
         let is_above = |it: &ToolSpec| it.traits.class == PolicyClass::Delegate || AGENT_TOOLS.contains(&&*it.name);

@@ -7,6 +7,7 @@ use crate::{
         hook::{Hook, HookSource, HookSwitch},
         ids::PromptId,
         log::{Fact, Grant, Mode},
+        saved_memory::MemoryOrder,
         text,
         trust::mode_refusal,
     },
@@ -99,7 +100,12 @@ pub const COMMANDS: &[SlashCommand] = &[
         |args| Ok(CommandTurn::Agents(args.to_owned())),
     )
     .offered_when(|spec| !spec.choices.agents.definitions.is_empty()),
-    turn_command("memory", "[refresh|show]", "The memory files, read again: names and sizes, or also the text", memory),
+    turn_command(
+        "memory",
+        "[refresh|show|add [global] fact|inbox [accept|discard number|all]]",
+        "The memory files, read again; keeps facts for later sessions",
+        memory,
+    ),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command(
         "limits",
@@ -327,11 +333,15 @@ fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
     format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")
 }
 
+const MEMORY_USAGE: &str = "`/memory` reads the memory files again and lists them, `/memory show` with their text. `/memory add \
+                            [global] FACT` keeps a fact, `/memory inbox` shows what agents propose, and `/memory inbox \
+                            accept|discard NUMBER|all` decides about it.";
+
 fn memory(args: &str) -> Result<CommandTurn, &'static str> {
     match args {
         "" | "list" | "refresh" | "reload" => Ok(CommandTurn::Memory { whole: false }),
         "show" => Ok(CommandTurn::Memory { whole: true }),
-        _ => Err("`/memory` reads the memory files again and lists them, `/memory show` with their text."),
+        _ => MemoryOrder::parse(args).map(CommandTurn::SavedMemory).ok_or(MEMORY_USAGE),
     }
 }
 

@@ -299,6 +299,10 @@ impl World {
             }
             Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
             Effect::RenewCredential(_) => Input::CredentialRenewed { effect, changed: self.dice(2) == 0 },
+            Effect::ChangeMemory(_) => {
+                let report = if self.dice(2) == 0 { Ok("Kept.".to_owned()) } else { Err("no".to_owned()) };
+                Input::MemoryChanged { effect, report }
+            }
             Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
             Effect::SaveState { delta, .. } => self.saved(effect, &delta),

@@ -3,17 +3,20 @@
 use super::{
     agents_command, compressing,
     flow::Flow,
-    memory_reading,
+    memory_changing, memory_reading,
     spec::TurnContext,
     state::TurnState,
     undo::{self, UndoRequest},
 };
+use crate::base::saved_memory::MemoryOrder;
 
 /// What the turn is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandTurn {
     /// The memory files, as they are now; whole, or only named.
     Memory { whole: bool },
+    /// What is kept for later sessions changes, or what waits for it is shown.
+    SavedMemory(MemoryOrder),
     /// The conversation is compressed; what is to be kept above all.
     Compress { keep: String },
     /// The agents: what is typed behind the command.
@@ -25,7 +28,8 @@ pub enum CommandTurn {
 impl CommandTurn {
     pub(super) fn begin(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
         match self {
-            Self::Memory { whole } => memory_reading::read_memory(cx.step, Some(whole)),
+            Self::Memory { whole } => memory_reading::show_memory(cx.step, whole),
+            Self::SavedMemory(order) => memory_changing::begin(cx.step, order),
             Self::Agents(args) => agents_command::run(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),

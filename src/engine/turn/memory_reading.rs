@@ -23,20 +23,38 @@ use crate::{
 #[derive(Debug)]
 struct ReadingMemory {
     effect: EffectId,
-    /// The turn only shows them, whole or not, and asks no model for an answer.
-    shown: Option<bool>,
+    then: AfterReading,
+}
+
+#[derive(Debug)]
+enum AfterReading {
+    /// The turn goes on.
+    Next,
+    /// They are shown, whole or not, and no model is asked.
+    Show { whole: bool },
+    /// The user changed them; this was the answer.
+    Report(String),
 }
 
 pub(super) fn read_at_start(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     match cx.spec.memory_sources.at_start && !cx.scratch.memory_read {
-        true => read_memory(cx.step, None),
+        true => read(cx.step, AfterReading::Next),
         false => Flow::Next,
     }
 }
 
-/// `shown`: to show them, whole or not, and nothing else.
-pub(super) fn read_memory(step: &mut Step<'_>, shown: Option<bool>) -> Flow {
-    Flow::wait(ReadingMemory { effect: step.start_effect(Effect::ReadMemory), shown })
+/// To show them, whole or only named.
+pub(super) fn show_memory(step: &mut Step<'_>, whole: bool) -> Flow {
+    read(step, AfterReading::Show { whole })
+}
+
+/// `done`: what changed in them, in words.
+pub(super) fn read_after_change(step: &mut Step<'_>, done: String) -> Flow {
+    read(step, AfterReading::Report(done))
+}
+
+fn read(step: &mut Step<'_>, then: AfterReading) -> Flow {
+    Flow::wait(ReadingMemory { effect: step.start_effect(Effect::ReadMemory), then })
 }
 
 impl Phase for ReadingMemory {
@@ -53,12 +71,13 @@ impl Phase for ReadingMemory {
 }
 
 impl ReadingMemory {
-    fn take_files(&self, cx: &mut TurnContext<'_, '_>, files: Result<Arc<[MemoryFile]>, String>) -> Flow {
+    fn take_files(self, cx: &mut TurnContext<'_, '_>, files: Result<Arc<[MemoryFile]>, String>) -> Flow {
         cx.scratch.memory_read = true;
-        cx.scratch.discovery_off &= self.shown.is_none();
+        let is_asked = !matches!(self.then, AfterReading::Next);
+        cx.scratch.discovery_off &= !is_asked;
         let found: Vec<String> = cx.step.record.discovered_memory().map(line).collect();
         // Who asks for it wants to have it anew.
-        let anew = self.shown.is_some() && !found.is_empty();
+        let anew = matches!(self.then, AfterReading::Show { .. }) && !found.is_empty();
         match files {
             Ok(files) if anew || *files != *cx.step.record.memory().files() => {
                 cx.step.log(Fact::Remembered { files: files.to_vec() });
@@ -66,9 +85,10 @@ impl ReadingMemory {
             Ok(_) => (),
             Err(why) => cx.step.emit_notice(&format!("The memory files could not be read: {why}")),
         }
-        match self.shown {
-            Some(whole) => Flow::report(with(&found, in_words(cx.step.record.memory(), whole))),
-            None => Flow::Next,
+        match self.then {
+            AfterReading::Show { whole } => Flow::report(with(&found, in_words(cx.step.record.memory(), whole))),
+            AfterReading::Report(done) => Flow::report(done),
+            AfterReading::Next => Flow::Next,
         }
     }
 }

@@ -23,6 +23,7 @@ mod limits;
 mod live_state;
 mod loop_detection;
 mod loop_recovery;
+mod memory_changing;
 mod memory_discovery;
 mod memory_reading;
 mod messages;

@@ -266,6 +266,8 @@ fn input(line: &str) -> Input {
             let files = rest.split_whitespace().map(file).collect::<Option<Arc<[_]>>>();
             Input::MemoryRead { effect, files: files.ok_or_else(|| rest.to_owned()) }
         }
+        "kept" => Input::MemoryChanged { effect, report: Ok(rest.to_owned()) },
+        "not-kept" => Input::MemoryChanged { effect, report: Err(rest.to_owned()) },
         "printed" => Input::OutputPrinted { effect, text: rest.to_owned() },
         "ran" => ran(effect, ToolOutput::text(rest), None),
         "changed" => {
@@ -442,6 +444,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
             Effect::ReadAgents => format!("#{} Agents", id.0),
+            Effect::ChangeMemory(order) => format!("#{} {order:?}", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {
                 format!("#{} Discover {}", id.0, places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))

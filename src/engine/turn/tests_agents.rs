@@ -47,6 +47,7 @@ fn helper(words: &str) -> AgentDefinition {
         descriptor: AgentDescriptor { name, description, constraints, ..AgentDescriptor::default() },
         origin: AgentOrigin::BuiltIn,
         enabled: true,
+        rights: Vec::new(),
         folders: Vec::new(),
         run: AgentRun::Local(Box::new(local)),
     }

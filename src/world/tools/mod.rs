@@ -3,15 +3,19 @@
 mod aliases;
 mod change;
 pub mod exit_plan_mode;
+mod fact_arguments;
 pub mod glob;
 pub mod grep_search;
 pub mod list_directory;
 pub mod params;
+pub mod past_sessions;
 pub mod paths;
 mod placeholder;
 mod private_files;
+pub mod propose_memory;
 pub mod read_file;
 pub mod replace;
+pub mod save_memory;
 mod schema;
 pub mod shell;
 mod snippet;
@@ -32,6 +36,7 @@ use crate::{
         fs::{BoxFuture, Fs},
         path::AbsPath,
         sandbox::{Confinement, ProtectedPaths},
+        saved_memory::SavedMemory,
         terminal::{Screen, Terminal},
         tool::{BaseHash, Preview, TargetPath, Targets, ToolError, ToolOutput, ToolSpec},
     },
@@ -64,9 +69,12 @@ pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
         Box::new(glob::Glob),
         Box::new(grep_search::GrepSearch),
         Box::new(list_directory::ListDirectory),
+        Box::new(propose_memory::ProposeMemory),
         Box::new(read_file::ReadFile),
+        Box::new(past_sessions::ReadPastSessions),
         Box::new(replace::Replace),
         Box::new(shell::Shell::new(groups)),
+        Box::new(save_memory::SaveMemory),
         Box::new(write_file::WriteFile),
     ]
 }
@@ -189,6 +197,8 @@ pub struct ToolSettings {
     pub shell_inactivity_s: u64,
     /// Commands run in the client's terminals, where it has them.
     pub shell_in_client: bool,
+    /// `None`: castor has no folder of its own.
+    pub saved_memory: Option<SavedMemory>,
 }
 
 impl Default for ToolSettings {
@@ -199,6 +209,7 @@ impl Default for ToolSettings {
             ignore_files: Vec::new(),
             shell_inactivity_s: 300,
             shell_in_client: false,
+            saved_memory: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    base::{content::joined_text, path::AbsPath, tool::ToolOutput},
+    base::{content::joined_text, path::AbsPath, saved_memory::SavedMemory, tool::ToolOutput},
     world::{
         disk::DiskFs,
         tools::{Background, Builtin, CallKnowledge, Terminals, ToolContext, ToolSettings},
@@ -30,7 +30,9 @@ impl ToolFixture {
         fs::create_dir_all(&cwd).unwrap();
         fs::create_dir_all(cwd.join("../scratch")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (settings, cancel) = (ToolSettings::default(), CancellationToken::new());
+        let saved_memory = Some(SavedMemory::new(&cwd.join("../home"), &cwd));
+        let settings = ToolSettings { saved_memory, ..ToolSettings::default() };
+        let cancel = CancellationToken::new();
         let res = Self { runtime, _dir: dir, cwd, settings, cancel };
         for (path, text) in files {
             res.write(path, text.as_bytes());

@@ -2,6 +2,7 @@
 
 mod imports;
 mod nested;
+mod saved;
 
 use std::collections::BTreeSet;
 
@@ -10,6 +11,7 @@ use crate::{
         guarded_names::SECRETS,
         memory::{MAX_ALL, MemoryFile, Tier, cap_text},
         path::AbsPath,
+        saved_memory::SavedMemory,
         text::strip_hidden,
         trust::Trust,
     },
@@ -22,6 +24,7 @@ use crate::{
 
 use imports::Importer;
 pub use nested::read_nested;
+pub use saved::change_saved;
 
 /// Of a file with all that it imports, in bytes; what is over is cut.
 pub const MAX_FILE: usize = 64 << 10;
@@ -32,6 +35,8 @@ pub struct MemorySearch {
     pub env: Env,
     /// Of files; see [`is_memory_name`].
     pub names: Vec<String>,
+    /// `None`: castor keeps none.
+    pub saved: Option<SavedMemory>,
     /// The session's folders, the working directory first.
     pub roots: Vec<AbsPath>,
     /// Of the first one; for the others the rules are read.
@@ -50,6 +55,10 @@ pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
     let mut found = FoundMemory::of(wanted);
     for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
         found.take(&home, Tier::Global, None);
+    }
+    if let Some(it) = &wanted.saved {
+        found.take_file(it.global.clone(), Tier::Global, None);
+        found.take_file(it.project.clone(), Tier::Private, None);
     }
     for MemoryRoot { root, top } in memory_roots(wanted) {
         folders_down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
@@ -94,6 +103,11 @@ fn trust_of(env: &Env, folder: &AbsPath, first: &Trust, reader: Reader<'_>) -> T
     }
 }
 
+/// The folder that stands for a project, whoever trusts it: that of its repository.
+pub fn project(root: &AbsPath) -> AbsPath {
+    repository(&Reader::disk().real(root), None)
+}
+
 /// The nearest folder with a `.git` that is not above `top`; the folder itself where there is none.
 fn repository(folder: &AbsPath, top: Option<&AbsPath>) -> AbsPath {
     let mut at = Some(folder.clone());
@@ -128,21 +142,24 @@ impl<'a> FoundMemory<'a> {
     /// `top`: nothing from elsewhere counts, whatever links say; the user's own links lead where the user wants.
     fn take(&mut self, folder: &AbsPath, tier: Tier, top: Option<&AbsPath>) {
         for name in self.names.clone() {
-            let path = folder.join(name);
-            let Ok(real) = disk::real_path(&path) else { continue };
-            if top.is_some_and(|top| !real.is_within(top)) || SECRETS.find(real.as_path()).is_some() {
-                continue;
-            }
-            let Ok(text) = read_text(&real) else { continue };
-            if text.trim().is_empty() || !self.seen.insert(real.clone()) {
-                continue;
-            }
-            let top = top.cloned().or_else(|| real.parent()).unwrap_or_else(|| folder.clone());
-            let text = Importer::new(&top).expand(&real, &text);
-            let text = cap_text(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
-            self.len += text.len();
-            self.files.push(MemoryFile { path, tier, text });
+            self.take_file(folder.join(name), tier, top);
         }
+    }
+
+    fn take_file(&mut self, path: AbsPath, tier: Tier, top: Option<&AbsPath>) {
+        let Ok(real) = disk::real_path(&path) else { return };
+        if top.is_some_and(|top| !real.is_within(top)) || SECRETS.find(real.as_path()).is_some() {
+            return;
+        }
+        let Ok(text) = read_text(&real) else { return };
+        if text.trim().is_empty() || !self.seen.insert(real.clone()) {
+            return;
+        }
+        let Some(top) = top.cloned().or_else(|| real.parent()) else { return };
+        let text = Importer::new(&top).expand(&real, &text);
+        let text = cap_text(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
+        self.len += text.len();
+        self.files.push(MemoryFile { path, tier, text });
     }
 }
 

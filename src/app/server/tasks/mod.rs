@@ -203,6 +203,7 @@ impl Tasks {
             | Input::Compared { effect, .. }
             | Input::Restored { effect, .. }
             | Input::Diffed { effect, .. }
+            | Input::MemoryChanged { effect, .. }
             | Input::MemoryRead { effect, .. } => *effect,
             _ => return None,
         };

@@ -37,6 +37,7 @@ use crate::{
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
+        saved_memory::MemoryOrder,
         tool::{Access, BaseHash, RUN_SHELL_COMMAND, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
@@ -117,6 +118,7 @@ impl Threads {
             Effect::Diff { of, paths } => self.leaves.spawn(checkpoint_tasks::diff(task, of, paths)),
             Effect::RunHook(it) => self.run_hook(task, *it),
             Effect::ReadMemory => self.read_memory(task, memory::read),
+            Effect::ChangeMemory(order) => self.change_memory(task, *order),
             Effect::DiscoverMemory { places } => self.read_memory(task, move |it| memory::read_nested(it, &places)),
             // Said or timed by the loop itself.
             Effect::AskUser(_)
@@ -196,6 +198,17 @@ impl Threads {
     /// What only blocks has threads of its own. They are with the worker that every session needs.
     fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.models.spawn_blocking(work);
+    }
+
+    fn change_memory(&self, task: EffectTask, order: MemoryOrder) {
+        self.spawn_blocking(move || {
+            let saved = task.resources.tools.saved_memory.as_ref();
+            let report = match saved {
+                Some(it) => memory::change_saved(it, &order),
+                None => Err("castor has no folder of its own: set CASTOR_HOME or HOME".to_owned()),
+            };
+            _ = task.answers.blocking_send(task.event(Input::MemoryChanged { effect: task.id, report }));
+        });
     }
 
     /// A look at the disk: not for the loop.

@@ -82,7 +82,7 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
     };
     let model = keys.model.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty() && it != "inherit");
     let run = LocalAgent { instructions: body.to_owned(), model, tools: listed, ..LocalAgent::default() };
-    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders: Vec::new(), notes })
+    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders: Vec::new(), rights: Vec::new(), notes })
 }
 
 fn tool(word: &str) -> Option<String> {

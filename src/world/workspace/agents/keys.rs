@@ -19,6 +19,7 @@ use crate::base::{
         AGENT_TOOLS, AgentCapability, AgentConstraints, AgentDescriptor, AgentKind, AgentOutput, AgentRun,
         CompositeAgent, LocalAgent, OnFailure,
     },
+    agent_right::AgentRight,
     mcp::{McpLink, McpServerConfig, McpTransport},
     state::check_key,
 };
@@ -33,6 +34,7 @@ pub struct Draft {
     pub descriptor: AgentDescriptor,
     pub run: AgentRun,
     pub folders: Vec<String>,
+    pub rights: Vec<AgentRight>,
     /// What of it does not count.
     pub notes: Vec<FileFault>,
 }
@@ -64,6 +66,8 @@ const LOCAL: &[&str] = &[
     "timeout_mins",
     "max_budget_usd",
     "workspace_directories",
+    "memory_inbox",
+    "memory_extraction",
     "metadata",
 ];
 
@@ -85,6 +89,10 @@ struct ToolKeys {
     sub_agents: Vec<AgentName>,
     #[serde(default)]
     workspace_directories: Vec<Text>,
+    #[serde(default)]
+    memory_inbox: bool,
+    #[serde(default)]
+    memory_extraction: bool,
 }
 
 #[derive(Deserialize)]
@@ -244,6 +252,9 @@ fn local(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFau
         return Err(FileFault::new(None, "has no instructions: write them below the front matter"));
     }
     let sub_agents = stubs(of_tools.sub_agents.iter().map(|it| it.0.as_str()));
+    let rights =
+        [(of_tools.memory_inbox, AgentRight::MemoryInbox), (of_tools.memory_extraction, AgentRight::MemoryExtraction)];
+    let rights = rights.into_iter().filter(|it| it.0).map(|it| it.1).collect();
     let folders = of_tools.workspace_directories.iter().map(|it| it.0.clone()).collect();
     let (run, notes) = local_run(of_tools, of_model, body, tools)?;
     let mut capabilities = vec![AgentCapability::Elicitation, AgentCapability::Streaming];
@@ -266,7 +277,7 @@ fn local(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFau
         },
         metadata: own.metadata,
     };
-    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders, notes })
+    Ok(Draft { descriptor, run: AgentRun::Local(Box::new(run)), folders, rights, notes })
 }
 
 fn local_run(
@@ -323,7 +334,7 @@ fn composite(keys: CompositeKeys, kind: AgentKind) -> Result<Draft, FileFault> {
         output_key: keys.output_key.map(checked_key).transpose()?,
         on_failure: keys.on_failure,
     };
-    Ok(Draft { descriptor, run: AgentRun::Composite(run), folders: Vec::new(), notes: Vec::new() })
+    Ok(Draft { descriptor, run: AgentRun::Composite(run), folders: Vec::new(), rights: Vec::new(), notes: Vec::new() })
 }
 
 /// A key of the state, for the result.

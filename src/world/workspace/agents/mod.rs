@@ -38,7 +38,8 @@ pub const FOLDERS: &[(&str, AgentFormat)] = &[
 ];
 
 /// Agents that castor brings.
-const BUILT_IN: &[&str] = &[include_str!("codebase_investigator.md"), include_str!("generalist.md")];
+const BUILT_IN: &[&str] =
+    &[include_str!("codebase_investigator.md"), include_str!("generalist.md"), include_str!("memory_extractor.md")];
 
 /// The keys of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +111,12 @@ pub fn parse(
         },
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
-    let keys::Draft { descriptor, run, folders, .. } = draft;
-    let mut definition = AgentDefinition { descriptor, origin, enabled: true, folders, run };
+    let keys::Draft { descriptor, run, folders, rights, .. } = draft;
+    if matches!(origin, AgentOrigin::Workspace(_)) && !rights.is_empty() {
+        let why = "memory_inbox and memory_extraction are for agents in your own folders, not in a workspace's";
+        return Err(FileFault::new(None, why));
+    }
+    let mut definition = AgentDefinition { descriptor, origin, enabled: true, folders, rights, run };
     if let (Some(file), AgentRun::Local(it)) = (definition.origin.file(), &mut definition.run) {
         it.takes_state = format == AgentFormat::Castor && !is_of_gemini(file);
     }

@@ -89,7 +89,13 @@ pub fn read(yaml: &str, body: &str, tools: ToolLookup<'_>) -> Result<Draft, File
         scripts: Vec::new(),
     };
     let folders = keys.workspace_directories.into_iter().map(|it| it.0).collect();
-    Ok(Draft { descriptor, run: AgentRun::Peer(Box::new(PeerAgent::Program(program))), folders, notes })
+    Ok(Draft {
+        descriptor,
+        run: AgentRun::Peer(Box::new(PeerAgent::Program(program))),
+        folders,
+        rights: Vec::new(),
+        notes,
+    })
 }
 
 /// The program that a file would start, as settings would say it.

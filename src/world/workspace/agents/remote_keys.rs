@@ -93,7 +93,7 @@ pub(super) fn read(yaml: &str, tools: ToolLookup<'_>) -> Result<Draft, FileFault
         ..AgentDescriptor::default()
     };
     let run = AgentRun::Peer(Box::new(PeerAgent::Remote(RemoteAgent { name, card, auth })));
-    Ok(Draft { descriptor, run, folders: Vec::new(), notes: Vec::new() })
+    Ok(Draft { descriptor, run, folders: Vec::new(), rights: Vec::new(), notes: Vec::new() })
 }
 
 /// A repository gets none of the user's secrets by naming them, and starts nothing: trusted or not, it names the

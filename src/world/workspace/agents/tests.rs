@@ -271,6 +271,7 @@ fn the_first_of_a_name_counts() {
         [
             "codebase_investigator built-in []",
             "generalist built-in []",
+            "memory_extractor built-in []",
             "a workspace /w/.castor/agents/a.md []",
             "b user /h/.gemini/agents/b.md []",
             "c user /h/.claude/agents/c.md []",
@@ -309,9 +310,9 @@ fn compositions_have_all_their_agents_and_an_end() {
         ("/h/.castor/agents/c4.md", &wheel),
     ];
     let (found, warnings) = look(&files, None);
-    assert_eq!(found[2..].iter().map(|it| it.split(' ').next().unwrap()).collect::<Vec<_>>(), ["a", "b", "whole"]);
+    assert_eq!(found[3..].iter().map(|it| it.split(' ').next().unwrap()).collect::<Vec<_>>(), ["a", "b", "whole"]);
     assert!(
-        found[2].starts_with("a user /h/.castor/agents/a.md [\"does b\", \"Does a whole task by itself"),
+        found[3].starts_with("a user /h/.castor/agents/a.md [\"does b\", \"Does a whole task by itself"),
         "{found:?}"
     );
     assert!(found[4].ends_with("[\"does a\", \"does b\"]"), "{found:?}");
