@@ -16,6 +16,7 @@ pub mod events;
 pub mod host_tools;
 pub mod initialize;
 pub mod intercept;
+pub mod mcp_message;
 pub mod meta;
 mod notices;
 pub mod offered_commands;
