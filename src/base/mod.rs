@@ -4,7 +4,7 @@ pub mod agent;
 pub mod ansi;
 pub mod check;
 pub mod checkpoint;
-pub mod client_given;
+pub mod client_settings;
 pub mod clock;
 pub mod content;
 pub mod credential;

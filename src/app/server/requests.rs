@@ -166,7 +166,7 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     content.options = Box::new(prompt_options(state, &id, options)?);
     let live = live_session(state, &id)?;
     if content.results.is_empty() {
-        content.results = host_tools::given_up_calls(state.client.as_ref(), &live.session);
+        content.results = host_tools::interrupted_results(state.client.as_ref(), &live.session);
     }
     check_results(live, &content)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));

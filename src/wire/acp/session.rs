@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
-        client_given::ClientPrompt,
+        client_settings::ClientPrompt,
         content::PromptContent,
         event::{SteerOutcome, StopKind},
         host_tools::HostTools,

@@ -266,6 +266,6 @@ mod tests {
         let missing: Vec<&str> = server::method_names()
             .filter(|it| it.starts_with("_castor/") && shapes["properties"].get(it).is_none())
             .collect();
-        assert!(missing.is_empty(), "schema/methods.json lacks {missing:?}: src/wire/acp/rewind.rs lists them");
+        assert!(missing.is_empty(), "schema/methods.json lacks {missing:?}: src/wire/acp/own_methods.rs lists them");
     }
 }
