@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, auth, auth_status, draft_rewind, event_feed, event_requests, listing, mcp,
+        air, auth, auth_status, draft_rewind, event_feed, event_requests, index_watch, listing, mcp,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
@@ -136,6 +136,9 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
         _ => call_handler(state, ticket, *handler, params),
     };
     send_reply(state, ticket, reply);
+    if method != "session/list" {
+        index_watch::note_change(state);
+    }
 }
 
 /// Something is written: opens the sessions that waited for it.

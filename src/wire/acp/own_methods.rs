@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 
 use super::{
     agents::AgentsMethod,
+    air::session_index::IndexMethods,
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     host_tools::ToolCallMethod,
     intercept::HostMethods,
@@ -18,6 +19,8 @@ use super::{
 pub struct Methods {
     #[serde(rename = "_session/steering")]
     steering: Option<SteeringMethod>,
+    #[serde(flatten)]
+    index: IndexMethods,
     #[serde(rename = "_castor/agents/list")]
     agents: Option<AgentsMethod>,
     #[serde(flatten)]

@@ -272,7 +272,7 @@ pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery,
 }
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedSession {
     pub session: SessionId,
     pub cwd: AbsPath,
