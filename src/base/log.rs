@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     checkpoint::{Changes, RestoreResult},
-    client_given::ClientPrompt,
+    client_settings::ClientPrompt,
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},

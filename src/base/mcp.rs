@@ -41,6 +41,11 @@ pub enum McpLink {
         headers: Vec<(String, String)>,
         speech: McpTransport,
     },
+    /// The client itself: its messages travel in the client's own protocol.
+    Client {
+        /// The client's name for it.
+        server_id: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +111,7 @@ impl fmt::Debug for McpLink {
                 let mut it = f.debug_struct("Web");
                 it.field("host", &host).field("headers", &names(headers)).field("speech", speech).finish()
             }
+            Self::Client { server_id } => f.debug_struct("Client").field("server_id", server_id).finish(),
         }
     }
 }

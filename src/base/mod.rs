@@ -5,7 +5,7 @@ pub mod agent_right;
 pub mod ansi;
 pub mod check;
 pub mod checkpoint;
-pub mod client_given;
+pub mod client_settings;
 pub mod clock;
 pub mod content;
 pub mod credential;

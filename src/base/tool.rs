@@ -72,6 +72,14 @@ pub enum PolicyClass {
 }
 
 impl PolicyClass {
+    /// Whether its calls act outside of the session: on files, programs, or what a server or a host does.
+    pub fn acts_outside(self) -> bool {
+        match self {
+            Self::Foreign | Self::Look | Self::Edit | Self::Run => true,
+            Self::Tell | Self::Question | Self::Delegate | Self::EnterPlan | Self::ExitPlan => false,
+        }
+    }
+
     /// What castor's own rules say in the mode `default`, for people.
     pub fn default_decision(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use crate::base::{
     agent::FolderAgents,
     check::{Check, CheckFinding, ClientCheck},
     checkpoint::{Changes, CheckpointResult, OnConflict, RestoreOrder, RestoreResult, Rewinds, Scope},
-    client_given::ClientGiven,
+    client_settings::ClientSetting,
     content::{Part, PromptContent},
     credential::RenewalOrder,
     elicitation::{ElicitationRequest, Reply},
@@ -65,7 +65,7 @@ pub enum Input {
         model: Option<String>,
     },
     /// A client gives the session a title or a system prompt.
-    Given(ClientGiven),
+    ClientSetting(ClientSetting),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs
     /// nothing comes of it.
     RewindConversation {

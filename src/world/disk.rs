@@ -12,6 +12,7 @@ pub mod parallel;
 mod private;
 #[cfg(unix)]
 mod real;
+mod worktrees;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -29,6 +30,7 @@ use crate::base::{
 pub use digest::*;
 pub use names::*;
 pub use private::*;
+pub use worktrees::*;
 
 /// Most that is read of one file for a tool, in bytes.
 const MAX_WHOLE: u64 = 64 << 20;

@@ -16,6 +16,7 @@ static UNSTABLE: LazyLock<Schema> = LazyLock::new(|| {
     Schema::read(include_str!("../../schema/v1-unstable.json"), |it| {
         const OWN: &[&str] = &[
             "initialize",
+            "mcp/message",
             "auth/status",
             "auth/status_update",
             "providers/disable",
@@ -61,7 +62,7 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
         }
         _ if method.starts_with('_') => schemas::check("methods", &json!({ method: params })),
         "$/cancel_request" => SCHEMA.check(method, "protocol", "Notification", params),
-        "auth/status_update" => UNSTABLE.check(method, "client", kind, params),
+        "auth/status_update" | "mcp/message" => UNSTABLE.check(method, "client", kind, params),
         _ if params["update"]["sessionUpdate"] == "quota_update" => {
             schemas::check("drafts", &json!({ "quota_update": params["update"] }))
         }

@@ -23,7 +23,7 @@ use crate::{
         event::AgentEvent,
         log::Entry,
     },
-    wire::acp::{drafts::Drafts, meta::MetaPlaces, rewind::Methods},
+    wire::acp::{drafts::Drafts, meta::MetaPlaces, own_methods::Methods},
 };
 
 /// Prints a JSON Schema.

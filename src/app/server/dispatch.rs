@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, auth, auth_status, draft_rewind, event_feed, event_requests, listing,
+        air, auth, auth_status, draft_rewind, event_feed, event_requests, index_watch, listing, mcp,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
@@ -22,7 +22,7 @@ use crate::{
     base::ids::PromptId,
     engine::step::Input,
     wire::{
-        acp,
+        acp::{self, mcp_message::MESSAGE},
         jsonrpc::{
             error,
             frame::Frame,
@@ -88,8 +88,11 @@ const OPENING_METHODS: &[&str] = &["session/new", "session/load", "session/resum
 type Listener = fn(&mut State, Option<&RawValue>);
 
 /// Every notification that a client may send; others are ignored, as the protocol says.
-pub const NOTIFICATIONS: &[(&str, Listener)] =
-    &[("session/cancel", requests::cancel), ("$/cancel_request", cancel_request)];
+pub const NOTIFICATIONS: &[(&str, Listener)] = &[
+    ("session/cancel", requests::cancel),
+    ("$/cancel_request", cancel_request),
+    (MESSAGE, |state, params| mcp::take_notice(&state.tasks.mcp, &state.outgoing, params)),
+];
 
 /// Takes one line of the client.
 pub fn handle_frame(state: &mut State, frame: Frame) {
@@ -133,6 +136,9 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
         _ => call_handler(state, ticket, *handler, params),
     };
     send_reply(state, ticket, reply);
+    if method != "session/list" {
+        index_watch::note_change(state);
+    }
 }
 
 /// Something is written: opens the sessions that waited for it.
@@ -189,6 +195,7 @@ fn handle_response(state: &mut State, id: &RequestId, outcome: Result<Box<RawVal
             }
             _ = reply.send(outcome);
         }
+        Some(ClientRequest::Relayed { reply, .. }) => mcp::answer_relayed(reply, outcome),
         Some(ClientRequest::IgnoredReply) => (),
     }
 }

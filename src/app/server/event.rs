@@ -1,5 +1,7 @@
 //! Events of the loop: everything that can wake it, in one closed list.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -42,7 +44,7 @@ pub enum Event {
     ChoreDone,
     /// A permanent grant is saved, or could not be.
     GrantSaved,
-    /// The sessions on the disk, for an open `session/list`.
+    /// The sessions on the disk.
     SessionsListed(Box<Listing>),
 }
 
@@ -68,8 +70,10 @@ impl Event {
 
 /// The result of a listing, newest first.
 pub struct Listing {
-    pub ticket: Ticket,
-    pub params: ListParams,
+    pub asker: ListAsker,
+    /// With the folders that they are about.
+    pub queries: Vec<ListParams>,
+    /// In all folders.
     pub found: Result<Vec<SessionSummary>, StoreError>,
     /// For the next one.
     pub cache: ListCache,
@@ -84,9 +88,20 @@ pub struct EditorRequest {
     pub reply: oneshot::Sender<Result<Value, RpcError>>,
 }
 
+/// Who wants to know.
+pub enum ListAsker {
+    /// An open `session/list`.
+    Request(Ticket),
+    /// AIR's watches on the first pages that it read.
+    Watches,
+}
+
 /// Parameters of `session/list`.
+#[derive(Clone)]
 pub struct ListParams {
     pub cwd: Option<AbsPath>,
+    /// What that means on the disk, once it was looked; empty: all folders.
+    pub folders: BTreeSet<AbsPath>,
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
     pub after: Option<(u64, SessionId)>,
     pub archived: ArchiveFilter,

@@ -29,7 +29,7 @@ pub fn tell_event(state: &mut State, id: &SessionId, event: &AgentEvent, lines: 
 
 /// Appends an event for the followers of a session, and the answers to those whose stream ends with it.
 pub fn tell_followers(state: &mut State, session: &SessionId, event: &AgentEvent, lines: &mut Vec<u8>) {
-    let Some(followers) = known_followers(state, session) else { return };
+    let Some(followers) = followers_of(state, session) else { return };
     for (ticket, stream) in followers.tell(session, event, lines) {
         state.tasks.traces.end_request(ticket, None);
         if let Some((request, _)) = state.requests.complete(ticket) {
@@ -64,18 +64,18 @@ pub fn cancel(state: &mut State, session: &SessionId, ticket: Ticket) {
 
 /// The session goes: nothing more happens in it.
 pub fn close(state: &mut State, session: &SessionId) {
-    let open = known_followers(state, session).map(|it| it.followed()).unwrap_or_default();
+    let open = followers_of(state, session).map(|it| it.followed()).unwrap_or_default();
     open.into_iter().for_each(|it| finish(state, session, it, StreamOutcome::Closed));
 }
 
 fn finish(state: &mut State, session: &SessionId, ticket: Ticket, outcome: StreamOutcome) {
-    let followed = known_followers(state, session).and_then(|it| it.stop_following(ticket));
+    let followed = followers_of(state, session).and_then(|it| it.stop_following(ticket));
     let stream_id = followed.and_then(|it| it.id);
     reply::answer(state, ticket, Ok(&StreamEnd { stream_id, outcome }));
 }
 
 /// Who follows a session, open here or not.
-pub fn known_followers<'a>(state: &'a mut State, session: &SessionId) -> Option<&'a mut Followers> {
+pub fn followers_of<'a>(state: &'a mut State, session: &SessionId) -> Option<&'a mut Followers> {
     match state.sessions.get_mut(session) {
         Some(live) => Some(&mut live.followers),
         None => state.tasks.watched.get_mut(session).map(|it| &mut it.followers),

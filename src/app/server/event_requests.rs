@@ -4,7 +4,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    event_feed::known_followers,
+    event_feed::followers_of,
     flush,
     open_session::set_owner,
     pending_requests::RequestOwner,
@@ -59,7 +59,7 @@ pub fn subscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Rep
 pub fn unsubscribe(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     let (session, id) = read_unsubscribe(params).map_err(|it| error::invalid_params(&it))?;
     flush::flush_early(state);
-    match known_followers(state, &session).is_some_and(|it| it.unsubscribe(&id)) {
+    match followers_of(state, &session).is_some_and(|it| it.unsubscribe(&id)) {
         true => reply_now(&json!({})),
         false => Err(error::invalid_params("subscriptionId: there is none of that id; send one that was answered")),
     }
@@ -91,7 +91,7 @@ fn followers<'a>(state: &'a mut State, session: &SessionId) -> Result<&'a mut Fo
     if !state.sessions.contains_key(session) {
         watching::watch(state, session);
     }
-    let followers = known_followers(state, session).ok_or_else(|| error::session_not_found(session.as_str()))?;
+    let followers = followers_of(state, session).ok_or_else(|| error::session_not_found(session.as_str()))?;
     match followers.is_full() {
         false => Ok(followers),
         true => {

@@ -15,7 +15,7 @@ use crate::{
             auth::login_command,
             children,
             event::EditorRequest,
-            event_feed,
+            event_feed, index_watch,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, quota, reconnect, renewals, reply, rewind_results, session_state,
@@ -90,6 +90,9 @@ pub fn flush(state: &mut State) -> Vec<u8> {
     let mut lines = Vec::new();
     // A failed log write makes a session say more: that is said in another round.
     while !state.outbox.items.is_empty() {
+        if state.outbox.items.iter().any(OutboxItem::has_facts) {
+            index_watch::note_change(state);
+        }
         let mut round = Round::begin(&mut state.outbox, &mut state.sessions);
         while let Some(it) = round.items.pop_front() {
             match it {

@@ -24,16 +24,17 @@ pub fn check_capability(client: Option<&Client>, host: &HostTools) -> Result<(),
     Err(error::invalid_params(&format!("{why}; send clientCapabilities._meta.castor.hostTools: true at initialize")))
 }
 
-/// What a client that runs no tools says of calls that another left to its host: else the session could not continue.
-pub fn given_up_calls(client: Option<&Client>, session: &Session) -> Vec<HostResult> {
+/// The results of calls that another client's host still owes, for a client that runs no tools: else the session could not
+/// continue.
+pub fn interrupted_results(client: Option<&Client>, session: &Session) -> Vec<HostResult> {
     if session.is_busy() || client.is_some_and(|it| it.features.host_tools) {
         return Vec::new();
     }
-    let given_up = |it: ToolCall| {
+    let interrupted = |it: ToolCall| {
         let content = vec![Part::text(CALL_INTERRUPTED)];
         HostResult { call: it.id, answer: HostAnswer { content, shown: None, is_error: true } }
     };
-    session.record().pending_calls().into_iter().map(given_up).collect()
+    session.record().pending_calls().into_iter().map(interrupted).collect()
 }
 
 /// # Errors

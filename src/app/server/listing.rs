@@ -1,25 +1,36 @@
 //! ACP `session/list`: reads the disk on a thread of its own, since a machine may hold thousands of logs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::value::RawValue;
 
 use crate::{
-    app::server::{
-        air_reports,
-        event::{ListParams, Listing},
-        reply::{self, Reply},
-        state::State,
-        tasks::Tasks,
+    app::{
+        server::{
+            air_reports,
+            event::{ListAsker, ListParams, Listing},
+            index_watch, list_page,
+            pending_requests::ClientRequest,
+            reply::{self, Reply},
+            state::State,
+            tasks::Tasks,
+        },
+        session::live_session::LiveSession,
     },
     base::ids::SessionId,
     wire::{
-        acp::{archive_filter::ArchiveFilter, initialize::Client, session},
-        jsonrpc::{error, open_requests::Ticket},
+        acp::{
+            archive_filter::ArchiveFilter,
+            initialize::Client,
+            session::{self, ListedSession},
+        },
+        jsonrpc::{
+            error,
+            open_requests::{OutgoingRequests, Ticket},
+        },
     },
     world::store::SessionSummary,
 };
-
-/// Sessions of one page.
-const PAGE: usize = 100;
 
 /// Answers later, by [`answer`].
 pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
@@ -30,17 +41,22 @@ pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: 
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let wanted = ListParams { cwd, after: after.transpose()?, archived, index };
-    tasks.list(ticket, wanted);
+    let wanted = ListParams { cwd, folders: BTreeSet::new(), after: after.transpose()?, archived, index };
+    tasks.list(ListAsker::Request(ticket), vec![wanted]);
     Ok(None)
 }
 
-/// The page that was asked for.
+/// Answers the request for a page, or tells AIR which pages are others now.
 pub fn answer(state: &mut State, listing: Listing) {
-    let Listing { ticket, params, found, cache } = listing;
+    let Listing { asker, queries, found, cache } = listing;
     let listings = &mut state.tasks.listings;
     listings.n_running = listings.n_running.saturating_sub(1);
     listings.cache = cache;
+    let ticket = match (asker, &found) {
+        (ListAsker::Request(it), _) => it,
+        (ListAsker::Watches, Ok(found)) => return index_watch::compare(state, &queries, found),
+        (ListAsker::Watches, Err(_)) => return,
+    };
     let found = match found {
         Ok(it) => it,
         Err(why) => {
@@ -48,31 +64,10 @@ pub fn answer(state: &mut State, listing: Listing) {
             return reply::answer::<()>(state, ticket, Err(error::failed("log", &why)));
         }
     };
-    let size = params.index.map_or(PAGE, |it| it.limit);
-    // An empty conversation is nothing to come back to, unless it is open here.
-    let worth = found.into_iter().filter(|it| it.has_prompts || state.sessions.contains_key(&it.id));
-    let mut page: Vec<SessionSummary> = worth.filter(|it| params.is_next(it)).take(size + 1).collect();
-    let has_more = page.len() > size;
-    page.truncate(size);
-    let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
-    let listed: Vec<session::ListedSession> = page
-        .into_iter()
-        .map(|it| session::ListedSession {
-            row: params.index.map(|_| air_reports::index_row(&state.sessions, &state.outgoing, &it)),
-            session: it.id,
-            cwd: it.cwd,
-            title: it.title,
-            updated_ms: it.updated_ms,
-            archived: (params.archived != ArchiveFilter::Unasked).then_some(it.archived),
-        })
-        .collect();
-    reply::answer(state, ticket, Ok(&session::list_response(&listed, next)));
-}
-
-impl ListParams {
-    fn is_next(&self, it: &SessionSummary) -> bool {
-        self.archived.shows(it.archived)
-            && self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
+    for params in queries {
+        let (rows, next) = list_page::page(&state.sessions, &state.outgoing, (&params, &found));
+        reply::answer(state, ticket, Ok(&session::list_response(&rows, next)));
+        index_watch::watch(state, params, rows);
     }
 }
 

@@ -2,8 +2,8 @@
 //! the simulator can turn it.
 
 use super::{
-    air_reports, dispatch, flush, listing, mcp, outbox::OutboxItem, pending_requests, session_state, state::State,
-    sweep, watching,
+    air_reports, dispatch, flush, index_watch, listing, mcp, outbox::OutboxItem, pending_requests, session_state,
+    state::State, sweep, watching,
 };
 use crate::{
     app::session::terminals::TerminalEnd,
@@ -115,7 +115,7 @@ impl Machine {
             Event::SessionsListed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {
-                    if !watching::look(state, &session, takes_more) {
+                    if !index_watch::look(state, &session, takes_more) && !watching::look(state, &session, takes_more) {
                         state.step(&session, Input::TimerFired { effect });
                     }
                 }

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{offered_commands, state::State};
+use serde_json::value::RawValue;
+
+use super::{
+    offered_commands,
+    outbox::Outbox,
+    pending_requests::{self, ClientRequest},
+    state::State,
+};
 use crate::{
     app::session::{
         build_session::agent_server_request,
         live_session::LiveSession,
-        mcp_servers::{FreshServer, McpTool, ServerOwner, ServerRequest, Stage},
+        mcp_servers::{FreshServer, McpTool, ServerOwner, ServerRequest, Servers, Stage},
         place::load_ground,
     },
     base::{
@@ -19,8 +26,15 @@ use crate::{
         step::{ForeignTool, Input, McpTools},
         turn::session_agent::find_session_agent,
     },
-    wire::acp::{elicitation, updates},
-    world::mcp::{HostHandles, ServerEvent},
+    wire::{
+        acp::{
+            elicitation,
+            mcp_message::{MESSAGE, McpNotice, message_params, read_answer, read_notice},
+            updates,
+        },
+        jsonrpc::{message::RpcError, open_requests::OutgoingRequests, write},
+    },
+    world::mcp::{HostHandles, RelayError, RelayReply, RelayedRequest, ServerEvent},
 };
 
 /// Connects a session with its servers, without waiting for any of them.
@@ -59,6 +73,7 @@ pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, server
 
 fn start_servers(state: &mut State, owner: &ServerOwner, request: ServerRequest) {
     let fresh = state.tasks.mcp.set_servers(owner, request, state.now.unix_ms);
+    withdraw_of_stopped(state);
     start_fresh(state, fresh);
 }
 
@@ -97,6 +112,10 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
                 state.step(&session, input);
             }
         }
+        ServerEvent::Relay(request) => relay(state, server, *request),
+        ServerEvent::RelayWithdrawn(number) => {
+            withdraw((&mut state.outgoing, &mut state.outbox), |of, it| of == server && it == number)
+        }
         ServerEvent::PageCompleted(page) => {
             if let Some(id) = state.tasks.server_questions.complete_page(server, &page) {
                 let params = elicitation::complete(&id.to_string());
@@ -112,19 +131,70 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
             }
         }
         ServerEvent::Down(why) => {
-            state.tasks.server_questions.forget_server(server);
+            forget_requests(state, server);
             if let Some(stage) = state.tasks.mcp.down_stage(server, why) {
                 update_server(state, server, stage);
             }
         }
         ServerEvent::Lost(why) => {
-            state.tasks.server_questions.forget_server(server);
+            forget_requests(state, server);
             update_server(state, server, Stage::Lost(why));
         }
         ServerEvent::Unauthorized(why) => {
-            state.tasks.server_questions.forget_server(server);
+            forget_requests(state, server);
             update_server(state, server, Stage::Unauthorized(why));
         }
+    }
+}
+
+/// Nobody waits for what the server asked, or was asked.
+fn forget_requests(state: &mut State, server: u64) {
+    state.tasks.server_questions.forget_server(server);
+    withdraw((&mut state.outgoing, &mut state.outbox), |of, _| of == server);
+}
+
+/// Asks the client, which is the server.
+fn relay(state: &mut State, server: u64, request: RelayedRequest) {
+    // One that was stopped meanwhile has nobody who waits.
+    let Some(McpLink::Client { server_id }) = state.tasks.mcp.link(server) else { return };
+    let RelayedRequest { number, method, params, reply } = request;
+    let id = state.outgoing.register(ClientRequest::Relayed { server, number, reply });
+    let params = message_params(server_id, id, &method, params);
+    state.outbox.queue_lines(|lines| _ = write::request(lines, id, MESSAGE, &params));
+}
+
+/// What the client answered in a server's place.
+pub fn answer_relayed(reply: RelayReply, outcome: Result<Box<RawValue>, RpcError>) {
+    reply.answer(read_answer(outcome).map_err(|RpcError { code, message, data }| RelayError { code, message, data }));
+}
+
+/// `mcp/message` of the client: about a request that it has not answered. Of any other there is nobody to tell.
+pub fn take_notice(servers: &Servers, outgoing: &OutgoingRequests<ClientRequest>, params: Option<&RawValue>) {
+    let Some(McpNotice { request, server_id, method, params }) = read_notice(params) else { return };
+    let open = outgoing.iter().find(|(id, _)| *id == request);
+    let Some((_, ClientRequest::Relayed { server, reply, .. })) = open else { return };
+    if servers.link(*server) == Some(&McpLink::Client { server_id }) {
+        reply.notify(&method, params);
+    }
+}
+
+/// Takes back what a server in the client was asked. `is_over`: of its server, under its number there.
+fn withdraw(
+    (outgoing, outbox): (&mut OutgoingRequests<ClientRequest>, &mut Outbox),
+    is_over: impl Fn(u64, i64) -> bool,
+) {
+    let is_it = |it: &mut ClientRequest| matches!(it, ClientRequest::Relayed { server, number, .. } if is_over(*server, *number));
+    let mut lines = Vec::new();
+    pending_requests::withdraw(outgoing, is_it, &mut lines);
+    outbox.queue_lines(|it| it.append(&mut lines));
+}
+
+/// Takes back what servers were asked that no session has any more.
+pub fn withdraw_of_stopped(state: &mut State) {
+    let stopped: Vec<u64> = state.outgoing.iter().filter_map(|(_, it)| it.server()).collect();
+    let stopped: Vec<u64> = stopped.into_iter().filter(|it| state.tasks.mcp.link(*it).is_none()).collect();
+    if !stopped.is_empty() {
+        withdraw((&mut state.outgoing, &mut state.outbox), |of, _| stopped.contains(&of));
     }
 }
 

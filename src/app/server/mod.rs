@@ -14,6 +14,8 @@ pub mod event_loop;
 mod event_requests;
 mod flush;
 mod host_tools;
+mod index_watch;
+mod list_page;
 mod listing;
 pub mod machine;
 mod mcp;
@@ -43,6 +45,7 @@ pub mod tasks;
 mod timers;
 mod traces;
 mod trust;
+mod watched_lists;
 mod watching;
 mod workspace_trust;
 

@@ -53,3 +53,9 @@ pub enum OutboxItem {
     /// A task's request to the editor, if the task is still wanted by then.
     Editor(EditorRequest),
 }
+
+impl OutboxItem {
+    pub fn has_facts(&self) -> bool {
+        matches!(self, Self::Acts(_, acts) if acts.iter().any(|it| matches!(it, Act::Log(_))))
+    }
+}

@@ -14,6 +14,7 @@ use crate::{
         acp::updates,
         jsonrpc::{message::RpcError, open_requests::OutgoingRequests},
     },
+    world::mcp::RelayReply,
 };
 
 /// Whom an open request of the client is about.
@@ -36,6 +37,8 @@ pub enum ClientRequest {
     EditorCall { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
     /// terminal/create: also when nobody waits any more, the terminal has to be given back.
     Terminal { session: SessionId, effect: EffectId, reply: oneshot::Sender<Result<Value, RpcError>> },
+    /// An MCP server that the client is: its task waits, and knows the request by that number.
+    Relayed { server: u64, number: i64, reply: RelayReply },
     /// Whatever the answer says.
     IgnoredReply,
 }
@@ -44,6 +47,11 @@ impl ClientRequest {
     /// Whether the task of this effect waits for the answer.
     pub fn is_call_of(&self, id: &SessionId, of: EffectId) -> bool {
         matches!(self, Self::EditorCall { session, effect, .. } if session == id && *effect == of)
+    }
+
+    /// The server in the client that it is for.
+    pub fn server(&self) -> Option<u64> {
+        if let Self::Relayed { server, .. } = self { Some(*server) } else { None }
     }
 
     /// Whether this session has the question before its user.
@@ -56,7 +64,7 @@ impl ClientRequest {
         match self {
             Self::Question { askers, .. } => forget_asker(askers, |it| it.0 == *id),
             Self::EditorCall { session, .. } => session == id,
-            Self::Terminal { .. } | Self::IgnoredReply => false,
+            Self::Terminal { .. } | Self::Relayed { .. } | Self::IgnoredReply => false,
         }
     }
 
@@ -64,7 +72,7 @@ impl ClientRequest {
     pub fn forget_question(&mut self, id: &SessionId, question: QuestionId) -> bool {
         match self {
             Self::Question { askers, .. } => forget_asker(askers, |it| it.0 == *id && it.1 == question),
-            Self::EditorCall { .. } | Self::Terminal { .. } | Self::IgnoredReply => false,
+            Self::EditorCall { .. } | Self::Terminal { .. } | Self::Relayed { .. } | Self::IgnoredReply => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         server::{
             agents,
             auth::login_command,
-            children, event_feed, flush, host_tools, offered_commands,
+            children, event_feed, flush, host_tools, mcp, offered_commands,
             open_session::{check_message, check_open, set_owner},
             outbox::OutboxItem,
             pending_requests::RequestOwner,
@@ -147,6 +147,7 @@ pub fn end_session(state: &mut State, id: &SessionId) {
     }
     state.tasks.abort_session(id, state.now.unix_ms);
     state.tasks.mcp.release(id);
+    mcp::withdraw_of_stopped(state);
     state.tasks.traces.forget_turn(id);
     // What still waits for it, as a change of its state may.
     for ticket in state.prompts_of(id) {
@@ -165,7 +166,7 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
     content.options = Box::new(prompt_options(state, &id, options)?);
     let live = live_session(state, &id)?;
     if content.results.is_empty() {
-        content.results = host_tools::given_up_calls(state.client.as_ref(), &live.session);
+        content.results = host_tools::interrupted_results(state.client.as_ref(), &live.session);
     }
     check_results(live, &content)?;
     set_owner(&mut state.requests, ticket, RequestOwner::Prompt(id.clone()));

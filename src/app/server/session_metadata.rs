@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     app::{errors::store_error, session::live_session::LiveSession},
-    base::{client_given::ClientGiven, ids::SessionId},
+    base::{client_settings::ClientSetting, ids::SessionId},
     engine::{record::Record, step::Input},
     wire::{
         acp::session_metadata::{
@@ -35,7 +35,7 @@ pub fn set_title(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -
         true => {
             state.tasks.store.set_title(&id, &title).map_err(|it| store_error(&id, &it))?;
             set_owner(&mut state.requests, ticket, RequestOwner::Setter(id.clone()));
-            state.step(&id, Input::Given(ClientGiven::Title(title.clone())));
+            state.step(&id, Input::ClientSetting(ClientSetting::Title(title.clone())));
         }
         false => {
             let now_ms = state.now().unix_ms;
@@ -49,7 +49,7 @@ pub fn set_title(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -
 fn retitle_saved(store: &SessionStore, id: &SessionId, title: &str, now_ms: u64) -> Result<(), StoreError> {
     let (entries, mut log) = store.open(id)?;
     let record = Record::replay(&entries).ok_or_else(|| StoreError::NotFound { id: id.clone() })?;
-    let entry = record.given_title_entry(title, now_ms);
+    let entry = record.client_title_entry(title, now_ms);
     log.append([&entry]).map_err(|source| StoreError::Io { id: id.clone(), source })?;
     store.set_title(id, title)
 }

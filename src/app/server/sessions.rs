@@ -20,7 +20,7 @@ use crate::{
         },
     },
     base::{
-        client_given::ClientGiven,
+        client_settings::ClientSetting,
         clock::Now,
         ids::{MessageId, SessionId},
         log::{Entry, Principal},
@@ -88,7 +88,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let mut session = Session::create(origin, spec, now, &mut out);
     session.begin_state(outside, first.clone(), now, &mut out);
     if let Some(it) = &folders.system_prompt {
-        session.take_given(&ClientGiven::Prompt(it.clone()), now, &mut out);
+        session.apply_client_setting(&ClientSetting::Prompt(it.clone()), now, &mut out);
     }
     if let Some(it) = agent {
         session.become_agent(it.name, now, &mut out);
@@ -169,7 +169,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     }
     leftovers.into_iter().for_each(|it| state.step(id, Input::Notice(it)));
     if let Some(it) = &folders.system_prompt {
-        state.step(id, Input::Given(ClientGiven::Prompt(it.clone())));
+        state.step(id, Input::ClientSetting(ClientSetting::Prompt(it.clone())));
     }
     session_state::refresh(state, id);
     reconnect::send_outages(state, id);

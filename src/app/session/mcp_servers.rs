@@ -251,7 +251,7 @@ impl Servers {
                 Stage::Unauthorized(why) => {
                     let page = match &shared.launch.link {
                         McpLink::Web { url, .. } => http::origin_of(url),
-                        McpLink::Stdio { .. } => None,
+                        McpLink::Stdio { .. } | McpLink::Client { .. } => None,
                     };
                     (ServerStatus::Unauthorized { why: why.clone(), page }, None)
                 }
@@ -322,7 +322,9 @@ fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
     // Folder and environment make no difference to a server that somebody else runs.
     let (cwd, env) = match config.link {
         McpLink::Stdio { .. } => (request.cwd.clone(), request.env.clone()),
-        McpLink::Web { .. } => (AbsPath::new("/").unwrap_or_else(|| request.cwd.clone()), Arc::default()),
+        McpLink::Web { .. } | McpLink::Client { .. } => {
+            (AbsPath::new("/").unwrap_or_else(|| request.cwd.clone()), Arc::default())
+        }
     };
     let confined = request.confined.clone().filter(|_| config.confined);
     let (link, scripts) = (config.link.clone(), config.scripts.clone());

@@ -154,6 +154,7 @@ mod tests {
                 let link = match it.link {
                     McpLink::Stdio { command, args, env, cwd } => format!("{command} {args:?} {env:?} {cwd:?}"),
                     McpLink::Web { url, headers, speech } => format!("{url} {headers:?} {speech:?}"),
+                    McpLink::Client { server_id } => server_id,
                 };
                 format!("{link} {} {} {:?} {:?}", it.timeout_ms, it.trust, it.include, it.exclude)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{
-    client_given::{ClientPrompt, ClientPromptMode},
+    client_settings::{ClientPrompt, ClientPromptMode},
     path::AbsPath,
     tool::{PolicyClass, ToolSpec},
 };

@@ -1,7 +1,7 @@
 //! The record of a session: the fold over its facts. Live steps and replay go through the same `apply`.
 
 pub mod checkpoints;
-mod client_given;
+mod client_settings;
 mod discovered_memory;
 mod event_stream;
 mod fork;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Record;
 use crate::base::{
-    client_given::ClientPrompt,
+    client_settings::ClientPrompt,
     event::{AgentEvent, EventKind},
     host_tools::HostTools,
     limits::Limits,
@@ -19,7 +19,7 @@ pub(super) struct SessionChoices {
     /// How far it may go.
     pub limits: Option<Limits>,
     /// By a client.
-    pub given_title: Option<String>,
+    pub client_title: Option<String>,
     pub client_prompt: Option<ClientPrompt>,
     /// Whose the session is from the next prompt on; `None`: that was not chosen.
     pub next_agent: Option<Principal>,

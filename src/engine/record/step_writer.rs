@@ -62,7 +62,7 @@ impl<'a> Step<'a> {
             self.tell_state(state);
         }
         // What a client gave is no conversation.
-        if let Some(title) = self.record.given_title().map(str::to_owned) {
+        if let Some(title) = self.record.client_title().map(str::to_owned) {
             self.give_title(&title);
         }
     }

@@ -21,7 +21,7 @@ use crate::{
         host_tools::{HostExecution, HostRun, HostTool, HostTools},
         log::{Decision, Fact},
         peer_agent::PeerAgent,
-        tool::{PolicyClass, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::policy::{self, Query},
 };
@@ -116,15 +116,7 @@ impl Toolbox {
         if self.host.find(name).is_some() {
             return true;
         }
-        let acts_outside = match self.traits(name).class {
-            PolicyClass::Foreign | PolicyClass::Look | PolicyClass::Edit | PolicyClass::Run => true,
-            PolicyClass::Tell
-            | PolicyClass::Question
-            | PolicyClass::Delegate
-            | PolicyClass::EnterPlan
-            | PolicyClass::ExitPlan => false,
-        };
-        self.host.runs_all() && acts_outside && !is_session_tool(name)
+        self.host.runs_all() && self.traits(name).class.acts_outside() && !is_session_tool(name)
     }
 
     /// What a rule, or a yes for the session, goes by beside the name.

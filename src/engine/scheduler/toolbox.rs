@@ -206,17 +206,9 @@ impl Toolbox {
 
     /// What an agent has of these tools: those that its definition lists, but none that speak to the user or start agents.
     pub fn tools_of_agent(&self, agent: &AgentDefinition) -> Vec<ToolSpec> {
-        let is_for_agents = |it: &&ToolSpec| match it.traits.class {
-            PolicyClass::Foreign | PolicyClass::Look | PolicyClass::Edit | PolicyClass::Run => true,
-            PolicyClass::Tell
-            | PolicyClass::Question
-            | PolicyClass::Delegate
-            | PolicyClass::EnterPlan
-            | PolicyClass::ExitPlan => false,
-        };
         let is_shared = |it: &&ToolSpec| self.owner(&it.name).is_none();
         let asks = |it: &&ToolSpec| matches!(agent.run, AgentRun::Peer(_)) && it.traits.class == PolicyClass::Question;
-        let its = self.tools.iter().filter(|it| is_for_agents(it) || asks(it)).filter(is_shared);
+        let its = self.tools.iter().filter(|it| it.traits.class.acts_outside() || asks(it)).filter(is_shared);
         its.filter(|it| is_listed(agent, &it.name)).cloned().collect()
     }
 

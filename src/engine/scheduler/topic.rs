@@ -68,7 +68,7 @@ pub fn run(step: &mut Step<'_>, args: &Map<String, Value>) -> ToolOutput {
     };
     let mut told = Vec::new();
     if let Some(title) = &topic.title {
-        if step.record.given_title().is_none() {
+        if step.record.client_title().is_none() {
             let title = Some(title.clone());
             step.emit_event(EventKind::SessionUpdate { title, model: None, state: Default::default() });
         }

@@ -22,7 +22,7 @@ use prompts::{cancel_prompt, steer_idle};
 use crate::{
     base::{
         agent::FolderAgents,
-        client_given::ClientGiven,
+        client_settings::ClientSetting,
         clock::Now,
         content::PromptContent,
         event::{EventKind, PromptOutcome, StopKind},
@@ -67,12 +67,12 @@ pub struct Session {
     clock: clock::Clock,
     stats: prompt_stats::StatsCounter,
     ordered_model: Option<OrderedModel>,
-    beside: SideWork,
+    non_turn_work: NonTurnWork,
 }
 
-/// What goes on beside turns.
+/// Work of a session that belongs to no turn.
 #[derive(Debug, Default)]
-struct SideWork {
+struct NonTurnWork {
     rewinding: Option<ClientRewind>,
     event_hooks: event_hooks::EventHooks,
     policy_queries: policy_queries::PolicyQueries,
@@ -127,15 +127,15 @@ impl Session {
     }
 
     /// What a client gives a session for good; the same prompt again changes nothing.
-    pub fn take_given(&mut self, given: &ClientGiven, now: Now, out: &mut StepOutput) {
+    pub fn apply_client_setting(&mut self, given: &ClientSetting, now: Now, out: &mut StepOutput) {
         let mut step = Step::new(&mut self.record, &mut self.serial, now, out);
         match given {
-            ClientGiven::Title(title) => step.give_title(title),
-            ClientGiven::Prompt(prompt) if step.record.client_prompt() != Some(prompt) => {
+            ClientSetting::Title(title) => step.give_title(title),
+            ClientSetting::Prompt(prompt) if step.record.client_prompt() != Some(prompt) => {
                 step.log(Fact::ClientPrompt { prompt: prompt.clone() });
                 self.is_outdated = true;
             }
-            ClientGiven::Prompt(_) => (),
+            ClientSetting::Prompt(_) => (),
         }
     }
 
@@ -155,7 +155,7 @@ impl Session {
             clock: clock::Clock::default(),
             stats: prompt_stats::StatsCounter::default(),
             ordered_model: None,
-            beside: SideWork::default(),
+            non_turn_work: NonTurnWork::default(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Session {
         if let Some(it) = &self.ordered_model {
             self.record.model.clone_from(&it.model);
         }
-        (self.turn, self.beside) = (None, SideWork::default());
+        (self.turn, self.non_turn_work) = (None, NonTurnWork::default());
         self.waiting.clear();
         self.clock = clock::Clock::default();
         self.stats = prompt_stats::StatsCounter::default();
@@ -225,7 +225,7 @@ impl Session {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some() || self.beside.rewinding.is_some()
+        self.turn.is_some() || self.non_turn_work.rewinding.is_some()
     }
 
     /// The session ends: its hooks are told, without waiting for them.
@@ -241,22 +241,22 @@ impl Session {
         let start = out.acts.len();
         self.clock.count_time(&input, now);
         self.stats.observe_input(&input, now);
-        self.beside.event_hooks.observe_input(&input);
+        self.non_turn_work.event_hooks.observe_input(&input);
         match &input {
             Input::ToolsChanged(tools) => self.update_tools(tools),
             Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents),
-            Input::Given(it) => self.take_given(it, now, out),
+            Input::ClientSetting(it) => self.apply_client_setting(it, now, out),
             _ => (),
         }
         if self.is_outdated {
             self.renew_spec(now);
         }
-        let Self { record, spec, serial, turn, scratch: kept, waiting, beside, .. } = self;
+        let Self { record, spec, serial, turn, scratch: kept, waiting, non_turn_work, .. } = self;
         let mut step = Step::new(record, serial, now, out);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
         let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
-        client_rewind::handle_input(&mut beside.rewinding, &input, cx, turn.is_some());
-        beside.policy_queries.handle_input(&input, cx.step, &spec.toolbox);
+        client_rewind::handle_input(&mut non_turn_work.rewinding, &input, cx, turn.is_some());
+        non_turn_work.policy_queries.handle_input(&input, cx.step, &spec.toolbox);
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
             Input::Prompt { prompt, .. } => {
@@ -309,7 +309,7 @@ impl Session {
         self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
         // Last: a restore of files does not wait for these, and they hear of all that came of the step.
         let hooks = &self.spec.toolbox.hooks;
-        self.beside.event_hooks.tell(hooks, Step::new(&mut self.record, &mut self.serial, now, out), start);
+        self.non_turn_work.event_hooks.tell(hooks, Step::new(&mut self.record, &mut self.serial, now, out), start);
     }
 
     /// Changes that came up in this step.
@@ -364,8 +364,8 @@ impl Session {
                 turn.reject_steering(&mut Step::new(&mut self.record, &mut self.serial, now, out));
                 self.scratch.state.end_turn();
             }
-            client_rewind::track_rewind(&mut self.beside.rewinding, out.acts.get(start..).unwrap_or_default());
-            let next = if self.beside.rewinding.is_none() { self.waiting.pop_front() } else { None };
+            client_rewind::track_rewind(&mut self.non_turn_work.rewinding, out.acts.get(start..).unwrap_or_default());
+            let next = if self.non_turn_work.rewinding.is_none() { self.waiting.pop_front() } else { None };
             let Some((prompt, content)) = next else {
                 self.turn = None;
                 // What the host brought for the prompt is gone with it.

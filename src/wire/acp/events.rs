@@ -313,9 +313,18 @@ pub fn read_events(params: Option<&RawValue>) -> Result<(SessionId, EventWindow,
 /// Reads `_castor/session/subscribe`.
 ///
 /// # Errors
-/// See [`super::params`].
+/// See [`super::params`]; also for two ways to say what of the past comes first.
 pub fn read_subscribe(params: Option<&RawValue>) -> Result<Subscription, String> {
     let it: SubscribeParams = super::params(params)?;
+    let members = [
+        ("replay", it.replay),
+        ("afterTimestamp", it.after_timestamp.is_some()),
+        ("numRecentEvents", it.num_recent_events.is_some()),
+    ];
+    let mut given = members.iter().filter(|it| it.1).map(|it| it.0);
+    if let (Some(one), Some(other)) = (given.next(), given.next()) {
+        return Err(format!("{one} and {other} both say what of the past comes first; send one of them"));
+    }
     let filter = EventFilter { thread: it.thread_id, types: it.types, after_ms: None };
     let wants_past = it.replay || it.after_timestamp.is_some() || it.num_recent_events.is_some();
     let past = wants_past.then(|| EventWindow {

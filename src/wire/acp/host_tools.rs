@@ -49,10 +49,10 @@ pub fn call_params(session: &SessionId, stream: &StreamId, call: &ToolCall) -> V
     serde_json::to_value(params).unwrap_or_default()
 }
 
-/// What a host answers to a call.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CallAnswer {
+/// What a tool of a host comes to.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ToolAnswer {
     /// For the model.
     #[schemars(with = "Words")]
     llm_content: Value,
@@ -63,6 +63,14 @@ pub struct CallAnswer {
     /// True: the tool failed, as the content says.
     #[serde(default)]
     is_error: bool,
+}
+
+/// What a host answers to a call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallAnswer {
+    #[serde(flatten)]
+    answer: ToolAnswer,
     /// A call to make in this one's place; one at most. Policy sees it anew, and its result is that of the call.
     #[serde(default)]
     #[schemars(length(max = 1))]
@@ -84,16 +92,8 @@ struct TailCallParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolResultParams {
     request_id: CallId,
-    /// For the model.
-    #[schemars(with = "Words")]
-    llm_content: Value,
-    /// For people; absent: the text of `llmContent`.
-    #[serde(default)]
-    #[schemars(with = "Option<Words>")]
-    display_content: Value,
-    /// True: the tool failed, as the content says.
-    #[serde(default)]
-    is_error: bool,
+    #[serde(flatten)]
+    answer: ToolAnswer,
 }
 
 /// A text, or parts.
@@ -131,12 +131,12 @@ pub struct HostReply {
 /// One line that names what is wrong.
 pub fn read_answer(answer: Value) -> Result<HostReply, String> {
     check_size(&answer)?;
-    let CallAnswer { llm_content, display_content, is_error, tail_calls, .. } = parse(answer)?;
+    let CallAnswer { answer, tail_calls, .. } = parse(answer)?;
     if tail_calls.len() > 1 {
         return Err("tailCalls: at most one call can be made in place of another".to_owned());
     }
     let tail_call = tail_calls.into_iter().next().map(|it| TailCall { name: it.name, args: Value::Object(it.args) });
-    Ok(HostReply { answer: host_answer(llm_content, display_content, is_error)?, tail_call })
+    Ok(HostReply { answer: host_answer(answer)?, tail_call })
 }
 
 /// The results that a prompt brings.
@@ -150,9 +150,8 @@ pub fn read_results(results: Vec<Value>) -> Result<Vec<HostResult>, String> {
         let id = result.get("requestId").and_then(Value::as_str).unwrap_or_default().to_owned();
         let wrong = |why: String| format!("toolResults: {id:?}: {why}");
         check_size(&result).map_err(wrong)?;
-        let ToolResultParams { request_id: call, llm_content, display_content, is_error } =
-            parse(result).map_err(wrong)?;
-        let answer = host_answer(llm_content, display_content, is_error).map_err(wrong)?;
+        let ToolResultParams { request_id: call, answer } = parse(result).map_err(wrong)?;
+        let answer = host_answer(answer).map_err(wrong)?;
         if !ids.insert(call.clone()) {
             return Err(format!("toolResults: {id:?} is there twice; send one result for each call"));
         }
@@ -170,9 +169,10 @@ fn parse<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|it| it.to_string())
 }
 
-fn host_answer(content: Value, shown: Value, is_error: bool) -> Result<HostAnswer, String> {
-    let content = parts(content).map_err(|it| format!("llmContent: {it}"))?;
-    let shown = match shown {
+fn host_answer(it: ToolAnswer) -> Result<HostAnswer, String> {
+    let ToolAnswer { llm_content, display_content, is_error } = it;
+    let content = parts(llm_content).map_err(|it| format!("llmContent: {it}"))?;
+    let shown = match display_content {
         Value::Null => None,
         it => Some(joined_text(&parts(it).map_err(|it| format!("displayContent: {it}"))?)),
     };
@@ -241,9 +241,7 @@ mod tests {
             json!({"llmContent": "", "tailCalls": [tail, tail]}),
             Err("tailCalls: at most one call can be made in place of another"),
         );
-        let unknown =
-            "unknown field `text`, expected one of `llmContent`, `displayContent`, `isError`, `tailCalls`, `_meta`";
-        check(json!({"llmContent": "", "text": ""}), Err(unknown));
+        check(json!({"llmContent": "", "text": ""}), Err("unknown field `text`"));
     }
 
     #[test]

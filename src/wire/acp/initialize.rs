@@ -202,7 +202,7 @@ pub fn response(client: &Client, login: &LoginCommand) -> Value {
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).audio(true).embedded_context(true))
-        .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
+        .mcp_capabilities(McpCapabilities::new().http(true).sse(true).acp(true))
         .session_capabilities(sessions)
         .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()).status(AuthStatusCapabilities::new()))
         .providers(ProvidersCapabilities::new())

@@ -6,14 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    agents::AgentsMethod,
-    events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
-    host_tools::ToolCallMethod,
-    intercept::HostMethods,
-    prompt_options::UpdateMethod,
-    steering::SteeringMethod,
-};
 use crate::base::{
     checkpoint::{Conflict, FileChange, OnConflict, Rewinds as What, all_shown},
     ids::{CheckpointId, MessageId, SessionId},
@@ -41,55 +33,10 @@ pub struct RewindParams {
     pub paths: Option<Vec<PathBuf>>,
 }
 
-/// castor's own methods, by name.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-pub struct Methods {
-    #[serde(rename = "_session/steering")]
-    steering: Option<SteeringMethod>,
-    #[serde(rename = "_castor/agents/list")]
-    agents: Option<AgentsMethod>,
-    #[serde(flatten)]
-    host: HostMethods,
-    #[serde(rename = "_castor/session/checkpoints")]
-    checkpoints: Option<Listing>,
-    #[serde(rename = "_castor/session/events")]
-    events: Option<EventsMethod>,
-    #[serde(rename = "_castor/session/subscribe")]
-    subscribe: Option<SubscribeMethod>,
-    #[serde(rename = "_castor/session/unsubscribe")]
-    unsubscribe: Option<UnsubscribeMethod>,
-    #[serde(rename = "_castor/session/stream")]
-    stream: Option<StreamMethod>,
-    #[serde(rename = "_castor/session/update")]
-    update: Option<UpdateMethod>,
-    #[serde(rename = "_castor/session/rewind")]
-    rewind: Option<Method>,
-    #[serde(flatten)]
-    sent: SentMethods,
-}
-
-/// Those that castor calls.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-struct SentMethods {
-    /// A notification: to clients with `_meta.castor.events`, to subscribers, and for a stream that is followed.
-    #[serde(rename = "_castor/session/event")]
-    event: Option<EventNotice<'static>>,
-    /// A notification to clients with `_meta.castor.streams`, before the stream's first event.
-    #[serde(rename = "_castor/session/stream_started")]
-    stream_started: Option<StreamStarted<'static>>,
-    /// A notification to clients with `_meta.castor.rewind`.
-    #[serde(rename = "_castor/session/rewound")]
-    rewound: Option<RewoundNotice>,
-    #[serde(rename = "_castor/tool/call")]
-    tool_call: Option<ToolCallMethod>,
-}
-
 /// Takes files and conversation back. castor asks nothing here, and refuses it while a turn runs.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-struct Method {
+pub(super) struct OwnRewindMethod {
     params: Option<Params>,
     result: Option<Outcome>,
 }
@@ -97,7 +44,7 @@ struct Method {
 /// Lists what each call changed in files, for a rewind.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-struct Listing {
+pub(super) struct CheckpointsMethod {
     params: Option<SessionParams>,
     result: Option<Checkpoints>,
 }

@@ -1,5 +1,7 @@
 //! Params and results of the ACP session methods: new, load, resume, fork, list, close and delete.
 
+use std::collections::BTreeSet;
+
 use agent_client_protocol_schema::v1::{
     self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
     ForkSessionResponse, HttpHeader, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
@@ -12,7 +14,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
-        client_given::ClientPrompt,
+        client_settings::ClientPrompt,
         content::PromptContent,
         event::{SteerOutcome, StopKind},
         host_tools::HostTools,
@@ -120,13 +122,15 @@ fn session_folders(
         let why = "mcpServers: with this hostToolExecution castor starts no server";
         return Err(format!("{why}; declare their tools in _meta.castor.tools"));
     }
+    let mcp_servers: Vec<McpServerConfig> = servers.into_iter().filter_map(mcp_server).collect();
+    check_server_ids(&mcp_servers)?;
     let absolute = |path: &std::path::Path, what: &str| {
         AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
     Ok(SessionFolders {
         cwd: absolute(cwd, "cwd")?,
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
-        mcp_servers: servers.into_iter().filter_map(mcp_server).collect(),
+        mcp_servers,
         host,
         system_prompt: read_system_prompt(system_prompt)?,
     })
@@ -208,8 +212,29 @@ fn mcp_server(it: McpServer) -> Option<McpServerConfig> {
         }
         McpServer::Http(it) => Some(web(it.name, it.url, it.headers, McpTransport::Http)),
         McpServer::Sse(it) => Some(web(it.name, it.url, it.headers, McpTransport::Sse)),
+        McpServer::Acp(it) => {
+            Some(McpServerConfig::new(it.name, McpLink::Client { server_id: it.server_id.0.to_string() }))
+        }
         _ => None,
     }
+}
+
+/// What comes for a server names it by its id alone.
+fn check_server_ids(servers: &[McpServerConfig]) -> Result<(), String> {
+    let mut known = BTreeSet::new();
+    for it in servers {
+        let McpLink::Client { server_id } = &it.link else { continue };
+        if server_id.is_empty() {
+            return Err(format!(
+                "mcpServers: the serverId of {:?} is empty; send one that no other server has",
+                it.name
+            ));
+        }
+        if !known.insert(server_id) {
+            return Err(format!("mcpServers: serverId {server_id:?} is there twice; give each server its own"));
+        }
+    }
+    Ok(())
 }
 
 /// The sessions that a client wants to see.
@@ -247,7 +272,7 @@ pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery,
 }
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedSession {
     pub session: SessionId,
     pub cwd: AbsPath,

@@ -3,14 +3,14 @@
 use std::{error::Error, sync::Arc};
 
 use rmcp::{
-    ClientHandler, ErrorData, RoleClient,
+    ClientHandler, ClientLifecycleMode, ErrorData, RoleClient,
     model::{
         ClientConfig, CustomNotification, CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ErrorCode,
         Implementation, ProgressNotificationParam, ProtocolVersion,
     },
     service::{
         ClientInitializeError, NotificationContext, RequestContext, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
-        serve_client,
+        serve_client_with_lifecycle,
     },
     transport::{Transport, streamable_http_client::StreamableHttpError},
 };
@@ -43,15 +43,39 @@ impl OpenConnection {
     /// Shakes hands over a transport. The error says why in one line.
     pub(super) async fn handshake<T>(
         transport: T,
+        listener: Listener,
+        process: Option<ServerProcess>,
+    ) -> Result<Self, StartError>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        Self::open(transport, listener, process, ClientLifecycleMode::Initialize).await
+    }
+
+    /// Asks the server what it is, and shakes hands with one that knows no such question.
+    pub(super) async fn discover<T>(transport: T, listener: Listener) -> Result<Self, StartError>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        Self::open(transport, listener, None, lifecycle).await
+    }
+
+    async fn open<T>(
+        transport: T,
         mut listener: Listener,
         process: Option<ServerProcess>,
+        lifecycle: ClientLifecycleMode,
     ) -> Result<Self, StartError>
     where
         T: Transport<RoleClient> + 'static,
     {
         listener.asking.closed = CancellationToken::new();
         let watched = WatchedTransport { transport, closed: listener.asking.closed.clone() };
-        match serve_client(listener, watched).await {
+        match serve_client_with_lifecycle(listener, watched, lifecycle).await {
             Ok(service) => {
                 let found = process.as_ref().map(ServerProcess::startup_findings);
                 Ok(Self { service, process, startup_findings: found })
@@ -168,6 +192,7 @@ fn connect_error(error: &ClientInitializeError) -> StartError {
         return StartError::Unauthorized(hint.to_owned());
     }
     let mut deepest: &dyn Error = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return connect_error(fallback),
         ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
         other => other,
     };

@@ -3,6 +3,7 @@
 mod call;
 mod catalog;
 mod client;
+mod client_transport;
 mod connection;
 pub mod elicitation;
 mod elicitation_call;
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 
 pub use call::{Connection, ProcessHold, ServerCall};
 pub use catalog::ServerTool;
+pub use client_transport::{RelayError, RelayReply, RelayedRequest};
 pub use connection::open_link;
 pub use names::ToolNames;
 pub use server::run_server;
@@ -73,6 +75,10 @@ pub enum ServerEvent {
     Question(ServerQuestion),
     /// The question of that number is no longer asked.
     QuestionWithdrawn(u64),
+    /// For the server that the client is.
+    Relay(Box<RelayedRequest>),
+    /// Nobody waits any more for the answer to the request of that number.
+    RelayWithdrawn(i64),
     /// What the user went to the page of that name for is done.
     PageCompleted(String),
     /// It is gone: why, in one line for people. The next call starts it again, and `Ready` or `Lost` follows.

@@ -30,6 +30,11 @@ struct Parts {
 }
 
 pub fn output(tool: &str, result: &Value) -> ToolOutput {
+    // What it is then asked again with, nobody here has.
+    if result.get("resultType").is_some_and(|it| it == "input_required") {
+        let why = "it wants input in the middle of a call, which castor does not give";
+        return ToolOutput::failed(ToolError::new("mcp_tool_error", format!("MCP tool '{tool}' failed: {why}.")));
+    }
     let mut parts = Parts::default();
     match result.get("content") {
         Some(Value::Array(blocks)) => blocks.iter().for_each(|it| parts.block(tool, it)),

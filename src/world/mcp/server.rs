@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rmcp::{
     Peer, RoleClient,
-    model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams},
+    model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo, SubscriptionFilter},
     service::ServiceError,
 };
 use tokio::{
@@ -18,6 +18,7 @@ use super::{
     call::ProcessHold,
     catalog,
     client::{Listener, OpenConnection},
+    client_transport::ClientTransport,
     connection::{MAX_RESTARTS, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
@@ -26,7 +27,7 @@ use super::{
     stdio, web,
 };
 use crate::{
-    base::mcp::McpLink,
+    base::{elicitation::ElicitationSupport, mcp::McpLink},
     world::{http, process::server_process::ServerProcess},
 };
 
@@ -46,8 +47,8 @@ pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: Cancel
 /// One life after the other; why it is gone for good is told last.
 async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &EventSink) {
     let mut launch = launch.clone();
-    let listener = Listener::new(ServerAsker::new(doors.elicitation, tell.clone()));
-    let (mut open, tools) = match start(&launch, doors, listener.clone()).await {
+    let listener = Listener::new(ServerAsker::new(elicitation(&launch.link, doors), tell.clone()));
+    let (mut open, tools) = match start(&launch, doors, listener.clone(), tell).await {
         Ok(it) => it,
         Err(why) => return tell(loss(why.to_string(), &why)).await,
     };
@@ -75,7 +76,7 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
         if let Some(link) = plug.take_link() {
             launch.link = link;
         }
-        (open, ready) = match start(&launch, doors, listener.clone()).await {
+        (open, ready) = match start(&launch, doors, listener.clone(), tell).await {
             Ok(it) => it,
             Err(again) => {
                 let why = gone.as_deref().unwrap_or(RENEWED);
@@ -90,6 +91,14 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     tell(lost).await;
 }
 
+/// A server in the client has no way to ask: it shows its own forms.
+fn elicitation(link: &McpLink, doors: &HostHandles) -> ElicitationSupport {
+    match link {
+        McpLink::Client { .. } => ElicitationSupport::default(),
+        McpLink::Stdio { .. } | McpLink::Web { .. } => doors.elicitation,
+    }
+}
+
 fn loss(why: String, error: &StartError) -> ServerEvent {
     match error {
         StartError::Unauthorized(_) | StartError::Status(401) => ServerEvent::Unauthorized(why),
@@ -101,7 +110,7 @@ fn loss(why: String, error: &StartError) -> ServerEvent {
 fn address(link: &McpLink) -> Option<String> {
     match link {
         McpLink::Web { url, .. } => http::origin_of(url),
-        McpLink::Stdio { .. } => None,
+        McpLink::Stdio { .. } | McpLink::Client { .. } => None,
     }
 }
 
@@ -109,11 +118,13 @@ async fn start(
     launch: &ServerIdentity,
     doors: &HostHandles,
     listener: Listener,
+    tell: &EventSink,
 ) -> Result<(OpenConnection, Vec<ServerTool>), StartError> {
     let starting = async {
         let open = match &launch.link {
             McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
             McpLink::Web { url, headers, speech } => web::open(url, headers, *speech, &doors.http, listener).await,
+            McpLink::Client { .. } => OpenConnection::discover(ClientTransport::new(tell.clone()), listener).await,
         }?;
         let tools = match list_tools(open.service.peer()).await {
             Ok(tools) => tools,
@@ -148,6 +159,22 @@ async fn follow_tools(
             Err(_) => tracing::warn!("an MCP server did not list its changed tools in time"),
         }
     }
+}
+
+/// A server without a handshake tells of changes where it is asked to. Never ends by itself.
+async fn listen_for_changes(peer: &Peer<RoleClient>, changed: &Notify) {
+    let tells = |it: &ServerPeerInfo| it.capabilities.tools.as_ref().is_some_and(|it| it.list_changed == Some(true));
+    if peer.peer_info().is_some_and(|it| !it.protocol_version.has_initialize() && tells(&it)) {
+        match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
+            Ok(mut changes) => {
+                while let Ok(Some(_)) = changes.next().await {
+                    changed.notify_one();
+                }
+            }
+            Err(why) => tracing::debug!("an MCP server does not tell of changed tools: {why}"),
+        }
+    }
+    std::future::pending().await
 }
 
 async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, StartError> {
@@ -189,6 +216,7 @@ async fn run_until_gone(
     tokio::select! {
         _ = service.waiting() => (),
         () = wait_for_exit(process.as_mut()) => (),
+        () = listen_for_changes(&peer, changed) => (),
         () = follow_tools(&peer, changed, limit, tools, tell) => (),
     }
     match process {

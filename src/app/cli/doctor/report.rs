@@ -219,6 +219,8 @@ fn server(it: &McpServerConfig) -> ServerReport {
     let link = match &it.link {
         McpLink::Stdio { command, .. } => command.clone(),
         McpLink::Web { url, .. } => url.parse().map_or_else(|_| "no URL".to_owned(), |it| safe_host(&it)),
+        // No settings name one.
+        McpLink::Client { server_id } => server_id.clone(),
     };
     ServerReport { name: it.name.clone(), link }
 }

@@ -1,6 +1,7 @@
 //! Jobs: the closed list of work that the loop gives to threads.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{
         panics,
-        server::event::{ListParams, Listing},
+        server::event::{ListAsker, ListParams, Listing},
         session::session_resources::SessionResources,
     },
     base::{
@@ -23,9 +24,9 @@ use crate::{
         tool::ToolOutput,
     },
     engine::step::{Effect, Input},
-    wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
+        disk,
         mcp::{HostHandles, ServerIdentity},
         store::{self, ListCache, SessionStore},
     },
@@ -99,8 +100,8 @@ pub struct EffectJob {
 
 /// A look for sessions on the disk.
 pub struct SessionSearch {
-    pub ticket: Ticket,
-    pub params: ListParams,
+    pub asker: ListAsker,
+    pub queries: Vec<ListParams>,
     pub store: SessionStore,
     pub cache: ListCache,
 }
@@ -108,8 +109,19 @@ pub struct SessionSearch {
 impl SessionSearch {
     /// Reads the disk; a machine may hold thousands of logs.
     pub fn look(self) -> Listing {
-        let Self { ticket, params, store, mut cache } = self;
-        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(params.cwd.as_ref(), &mut cache)));
-        Listing { ticket, params, found: found.unwrap_or_else(|_| Ok(Vec::new())), cache }
+        let Self { asker, mut queries, store, mut cache } = self;
+        let found = catch_unwind(AssertUnwindSafe(|| store.list_cached(None, &mut cache)));
+        queries.iter_mut().for_each(|it| it.folders = folders(it));
+        Listing { asker, queries, found: found.unwrap_or_else(|_| Ok(Vec::new())), cache }
+    }
+}
+
+/// AIR's index knows a folder by its real name, too.
+fn folders(it: &ListParams) -> BTreeSet<AbsPath> {
+    match (&it.cwd, it.index) {
+        (None, _) => BTreeSet::new(),
+        (Some(cwd), None) => BTreeSet::from([cwd.clone()]),
+        (Some(cwd), Some(index)) if index.worktrees => disk::worktree_folders(cwd),
+        (Some(cwd), Some(_)) => disk::real_names(cwd),
     }
 }

@@ -16,7 +16,11 @@ use std::{collections::BTreeMap, fs::File, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::{event::ListParams, traces::Traces};
+use super::{
+    event::{ListAsker, ListParams},
+    traces::Traces,
+    watched_lists::WatchedLists,
+};
 use crate::{
     app::session::{
         mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources,
@@ -31,7 +35,6 @@ use crate::{
         tool::{ToolOutput, ToolSpec},
     },
     engine::step::{Effect, Input},
-    wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
         mcp::{HostHandles, ServerIdentity},
@@ -79,6 +82,8 @@ pub struct Listings {
     pub cache: ListCache,
     /// Those that are under way.
     pub n_running: usize,
+    /// Of AIR's index.
+    pub watches: WatchedLists,
 }
 
 /// An effect without an answer.
@@ -240,10 +245,10 @@ impl Tasks {
     }
 
     /// Looks for sessions on the disk.
-    pub fn list(&mut self, ticket: Ticket, params: ListParams) {
+    pub fn list(&mut self, asker: ListAsker, queries: Vec<ListParams>) {
         let (store, cache) = (self.store.clone(), std::mem::take(&mut self.listings.cache));
         self.listings.n_running += 1;
-        self.workers.start(Job::List(SessionSearch { ticket, params, store, cache }));
+        self.workers.start(Job::List(SessionSearch { asker, queries, store, cache }));
     }
 
     /// Finds out what the sandbox can hold here, which starts a process, and reads the price list: the first session should

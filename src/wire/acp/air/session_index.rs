@@ -1,9 +1,18 @@
-//! AIR `sessionIndex`: `session/list` with a limit and more in its rows, and requests about sessions that are not open.
+//! AIR `sessionIndex`: `session/list` with a limit and more in its rows, what is told of its changes, and requests about
+//! sessions that are not open.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{air_meta, air_of};
-use crate::{base::ids::SessionId, wire::acp::archive_filter::ArchiveFilter};
+use crate::{
+    base::{ids::SessionId, path::AbsPath},
+    wire::acp::{archive_filter::ArchiveFilter, events::EmptyResult},
+};
+
+/// The notification that a list may be another one.
+pub const LIST_CHANGED: &str = "_session/list_changed";
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 100;
@@ -13,6 +22,8 @@ const MAX_LIMIT: usize = 100;
 pub struct IndexQuery {
     pub limit: usize,
     pub archived: ArchiveFilter,
+    /// Also sessions of the same folder in the other checkouts of its repository.
+    pub worktrees: bool,
 }
 
 /// What a row says beside the protocol's own fields.
@@ -45,11 +56,12 @@ impl IndexQuery {
             Some("all") => ArchiveFilter::Include,
             Some(_) => return Err(wrong("archived", "\"unarchived\", \"archived\" or \"all\"")),
         };
-        // Sessions of other worktrees are not looked for.
-        if member("includeWorktrees").is_some_and(|it| !it.is_boolean()) {
-            return Err(wrong("includeWorktrees", "true or false"));
-        }
-        Ok(Self { limit, archived })
+        let worktrees = match member("includeWorktrees").map(Value::as_bool) {
+            None => false,
+            Some(Some(it)) => it,
+            Some(None) => return Err(wrong("includeWorktrees", "true or false")),
+        };
+        Ok(Self { limit, archived, worktrees })
     }
 }
 
@@ -67,4 +79,67 @@ impl IndexRow {
         }
         res
     }
+}
+
+/// The methods and the notification, by name.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(in crate::wire::acp) struct IndexMethods {
+    /// For JetBrains AIR: gives a session a title, also one that is not open.
+    #[serde(rename = "_session/rename")]
+    rename: Option<RenameMethod>,
+    /// For JetBrains AIR: hides a session from the list. castor refuses one that is open here.
+    #[serde(rename = "_session/archive")]
+    archive: Option<SessionMethod>,
+    /// For JetBrains AIR: shows a session in the list again.
+    #[serde(rename = "_session/unarchive")]
+    unarchive: Option<SessionMethod>,
+    /// A notification to JetBrains AIR, after the first page of a list changed.
+    #[serde(rename = "_session/list_changed")]
+    list_changed: Option<ListChanged<'static>>,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct RenameMethod {
+    params: Option<RenameParams>,
+    result: Option<EmptyResult>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OfRename")]
+#[allow(dead_code, reason = "only its schema is used")]
+struct RenameParams {
+    session_id: SessionId,
+    /// castor makes one line of it, of 200 characters at most.
+    title: String,
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OfIndexedSession")]
+#[allow(dead_code, reason = "only its schema is used")]
+struct SessionMethod {
+    params: Option<IndexedSession>,
+    result: Option<EmptyResult>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code, reason = "only its schema is used")]
+struct IndexedSession {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
+}
+
+/// The params of `_session/list_changed`.
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListChanged<'a> {
+    /// Of the list, as the client sent it.
+    #[schemars(with = "String")]
+    pub cwd: &'a AbsPath,
 }

@@ -1,10 +1,10 @@
-//! Client-given parts of a session: its title, which castor does not replace, and its system prompt.
+//! Settings of a client for a session: its title, which castor does not replace, and its system prompt.
 
 use serde_json::{Map, Value};
 
 use super::{Record, Step};
 use crate::base::{
-    client_given::ClientPrompt,
+    client_settings::ClientPrompt,
     event::EventKind,
     log::{Entry, Fact},
 };
@@ -19,12 +19,12 @@ impl Record {
     }
 
     /// The title that a client gave.
-    pub fn given_title(&self) -> Option<&str> {
-        self.past.choices.given_title.as_deref()
+    pub fn client_title(&self) -> Option<&str> {
+        self.past.choices.client_title.as_deref()
     }
 
     /// The title that a client gives, for the log of a session that is not open.
-    pub fn given_title_entry(&self, title: &str, at_ms: u64) -> Entry {
+    pub fn client_title_entry(&self, title: &str, at_ms: u64) -> Entry {
         let mut event = self.past.stream.event(at_ms, update(title));
         event.meta = given();
         Entry { at: at_ms, fact: Fact::Event { event } }
@@ -32,7 +32,7 @@ impl Record {
 
     pub(super) fn apply_title(&mut self, title: &str, meta: &Map<String, Value>) {
         if meta.contains_key(TITLE_GIVEN) {
-            self.past.choices.given_title = Some(title.to_owned());
+            self.past.choices.client_title = Some(title.to_owned());
         }
         self.title = Some(title.to_owned());
     }

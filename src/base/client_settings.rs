@@ -1,4 +1,4 @@
-//! Client-given parts of a session: its title and its system prompt.
+//! Settings of a client for a session: its title and its system prompt.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a client gives a session for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientGiven {
+pub enum ClientSetting {
     /// castor makes no other after it.
     Title(String),
     /// From the next request on.

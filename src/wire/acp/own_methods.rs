@@ -1,0 +1,61 @@
+//! The table of castor's own methods and notifications: `castor schema methods` prints their shapes.
+
+use schemars::JsonSchema;
+
+use super::{
+    agents::AgentsMethod,
+    air::session_index::IndexMethods,
+    events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
+    host_tools::ToolCallMethod,
+    intercept::HostMethods,
+    prompt_options::UpdateMethod,
+    rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
+    steering::SteeringMethod,
+};
+
+/// castor's own methods, by name.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub struct Methods {
+    #[serde(rename = "_session/steering")]
+    steering: Option<SteeringMethod>,
+    #[serde(flatten)]
+    index: IndexMethods,
+    #[serde(rename = "_castor/agents/list")]
+    agents: Option<AgentsMethod>,
+    #[serde(flatten)]
+    host: HostMethods,
+    #[serde(rename = "_castor/session/checkpoints")]
+    checkpoints: Option<CheckpointsMethod>,
+    #[serde(rename = "_castor/session/events")]
+    events: Option<EventsMethod>,
+    #[serde(rename = "_castor/session/subscribe")]
+    subscribe: Option<SubscribeMethod>,
+    #[serde(rename = "_castor/session/unsubscribe")]
+    unsubscribe: Option<UnsubscribeMethod>,
+    #[serde(rename = "_castor/session/stream")]
+    stream: Option<StreamMethod>,
+    #[serde(rename = "_castor/session/update")]
+    update: Option<UpdateMethod>,
+    #[serde(rename = "_castor/session/rewind")]
+    rewind: Option<OwnRewindMethod>,
+    #[serde(flatten)]
+    sent: SentMethods,
+}
+
+/// Those that castor calls.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct SentMethods {
+    /// A notification: to clients with `_meta.castor.events`, to subscribers, and for a stream that is followed.
+    #[serde(rename = "_castor/session/event")]
+    event: Option<EventNotice<'static>>,
+    /// A notification to clients with `_meta.castor.streams`, before the stream's first event.
+    #[serde(rename = "_castor/session/stream_started")]
+    stream_started: Option<StreamStarted<'static>>,
+    /// A notification to clients with `_meta.castor.rewind`.
+    #[serde(rename = "_castor/session/rewound")]
+    rewound: Option<RewoundNotice>,
+    #[serde(rename = "_castor/tool/call")]
+    tool_call: Option<ToolCallMethod>,
+}
