@@ -295,6 +295,9 @@ fn is_zero(it: &u64) -> bool {
 pub struct ChildLink {
     pub session: SessionId,
     pub call: CallId,
+    /// The agents above it, from the main one down; logs of old do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 /// What stands for the result of a call.

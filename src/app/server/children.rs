@@ -78,7 +78,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     };
     let ChildStart { spec, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
-    let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
+    let child_of = ChildLink { session: link.session.clone(), call: call.id.clone(), agents: record.principal_path() };
     let (cwd, roots) = (resources.cwd.clone(), resources.roots.clone());
     let (mode, grants) = (record.mode, record.grants.clone());
     let is_same_model = model.name() == record.model;

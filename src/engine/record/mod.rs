@@ -168,7 +168,7 @@ impl Record {
     pub fn new(origin: SessionOrigin) -> Self {
         let SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user } = origin;
         let state = SessionState { user, is_run: child_of.is_some(), values: StateMap::new() };
-        let stream = EventStream::new(&principal, thread);
+        let stream = EventStream::new(&principal, thread, child_of.map(|it| it.agents).unwrap_or_default());
         Self {
             session,
             cwd,
