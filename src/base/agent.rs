@@ -24,6 +24,9 @@ pub const MAX_TURNS: u32 = 30;
 /// Minutes of work in one run, unless its definition says otherwise. Time in which the user is asked does not count.
 pub const MAX_MINUTES: u32 = 10;
 
+/// `code` of the events that end a recovery turn: an error where it came to nothing, else a notice.
+pub const RECOVERY_TURN: &str = "recovery_turn";
+
 /// What hosts, users and models learn of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -23,6 +23,7 @@ use crate::{
         content::Part,
         event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
+        limits::LimitSpan,
         log::{ChildLink, Mode, Principal},
         mcp::McpServerConfig,
         money::Money,
@@ -111,6 +112,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
     let live = LiveSession::new(session, log, (profile, view), Arc::new(resources));
+    state.tasks.traces.begin_agent(&link.session, &id, (&agent, call));
     let live = LiveSession { parent: Some(link), ..live };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
@@ -216,6 +218,10 @@ pub fn finish(
             AgentResult::new(TerminateMode::Aborted, "The agent was cancelled.")
         }
     };
+    if let Some(live) = state.sessions.get(id) {
+        let n_turns = live.session.record().limit_usage(LimitSpan::Turn).requests;
+        state.tasks.traces.end_agent(id, result.terminate_reason, n_turns);
+    }
     let Some(LiveSession { session, log, parent, .. }) = remove(state, id, lines) else { return };
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);

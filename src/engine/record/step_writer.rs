@@ -106,6 +106,11 @@ impl<'a> Step<'a> {
         self.emit_event(notice(text));
     }
 
+    /// A notice that programs know by its code.
+    pub fn emit_coded_notice(&mut self, text: &str, code: &str) {
+        self.emit_event_with(notice(text), Map::from_iter([("code".to_owned(), code.into())]));
+    }
+
     /// What hooks came to: logged, and told as far as it is for the user. `context`: what of it the model sees beside
     /// the prompt; `retracts`: it does not see the prompt.
     pub fn log_hooks(&mut self, event: HookEvent, outcome: &HookOutcome, context: Option<String>, retracts: bool) {
