@@ -23,6 +23,7 @@ use crate::{
         turn::session_agent::{find_session_agent, session_agents},
     },
     wire::{acp::options::DEFAULT_AGENT, jsonrpc::error},
+    world::store::SessionStore,
 };
 
 /// The agent that a new session is to be, with its model.
@@ -75,6 +76,15 @@ pub fn choose(state: &mut State, id: &SessionId, agent: Option<String>) {
     }
     mcp::connect_session_agent(state, id);
     mcp::refresh_session(state, id);
+}
+
+/// The list of sessions names the agent of this one.
+pub fn note_in_list(live: &LiveSession, store: &SessionStore) {
+    let (id, record) = (&live.resources.session, live.session.record());
+    let Some(choice) = record.agent_choice() else { return };
+    if let Err(it) = store.note_agent(id, choice) {
+        tracing::warn!("the list of sessions shows another agent for {id}: {it}");
+    }
 }
 
 /// `Effect::ReadAgents`.

@@ -90,5 +90,6 @@ pub struct ListParams {
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
     pub after: Option<(u64, SessionId)>,
     pub archived: ArchiveFilter,
+    pub agent: Option<String>,
     pub index: Option<IndexQuery>,
 }

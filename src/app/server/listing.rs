@@ -12,7 +12,7 @@ use crate::{
     },
     base::ids::SessionId,
     wire::{
-        acp::{archive_filter::ArchiveFilter, initialize::Client, session},
+        acp::{archive_filter::ArchiveFilter, initialize::Client, options::DEFAULT_AGENT, session},
         jsonrpc::{error, open_requests::Ticket},
     },
     world::store::SessionSummary,
@@ -25,12 +25,12 @@ const PAGE: usize = 100;
 pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let is_index = air_reports::features(client).session_index;
     let query = session::read_list(params, is_index).map_err(|it| error::invalid_params(&it))?;
-    let session::ListQuery { cwd, cursor, archived, index } = query;
+    let session::ListQuery { cwd, cursor, archived, agent, index } = query;
     let after = cursor.map(|it| {
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let wanted = ListParams { cwd, after: after.transpose()?, archived, index };
+    let wanted = ListParams { cwd, after: after.transpose()?, archived, agent, index };
     tasks.list(ticket, wanted);
     Ok(None)
 }
@@ -55,6 +55,7 @@ pub fn answer(state: &mut State, listing: Listing) {
     let has_more = page.len() > size;
     page.truncate(size);
     let next = page.last().filter(|_| has_more).map(|it| format!("{}.{}", it.updated_ms, it.id));
+    let names_agents = params.agent.is_some() || state.client.as_ref().is_some_and(|it| it.features.castor);
     let listed: Vec<session::ListedSession> = page
         .into_iter()
         .map(|it| session::ListedSession {
@@ -63,6 +64,7 @@ pub fn answer(state: &mut State, listing: Listing) {
             cwd: it.cwd,
             title: it.title,
             updated_ms: it.updated_ms,
+            agent: it.agent.filter(|_| names_agents),
             archived: (params.archived != ArchiveFilter::Unasked).then_some(it.archived),
         })
         .collect();
@@ -72,6 +74,7 @@ pub fn answer(state: &mut State, listing: Listing) {
 impl ListParams {
     fn is_next(&self, it: &SessionSummary) -> bool {
         self.archived.shows(it.archived)
+            && self.agent.as_ref().is_none_or(|name| it.agent.as_deref().unwrap_or(DEFAULT_AGENT) == name)
             && self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
     }
 }

@@ -215,7 +215,9 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    state.sessions.insert(id, LiveSession::new(session, log, (profile, view), resources));
+    let live = LiveSession::new(session, log, (profile, view), resources);
+    agents::note_in_list(&live, &state.tasks.store);
+    state.sessions.insert(id, live);
 }
 
 /// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.

@@ -81,7 +81,12 @@ impl Record {
 
     /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
     pub fn chosen_agent(&self) -> Option<&str> {
-        self.past.choices.next_agent.as_ref()?.agent()
+        self.agent_choice().flatten()
+    }
+
+    /// The same where an agent, or castor's own again, was ever chosen.
+    pub fn agent_choice(&self) -> Option<Option<&str>> {
+        self.past.choices.next_agent.as_ref().map(Principal::agent)
     }
 
     /// Whether an agent was switched on or off here.

@@ -33,6 +33,8 @@ pub struct MetaPlaces {
     auth_method: Option<AuthMethodMeta>,
     /// The params of session/new, session/load, session/resume and session/fork.
     session_start: Option<SessionStartMeta>,
+    /// The params of session/list, and each session of the answer.
+    session_list: Option<SessionListMeta>,
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
@@ -168,6 +170,20 @@ pub struct OwnSessionStartMeta {
     /// Which calls the client runs.
     #[serde(default, rename = "hostToolExecution")]
     pub host_tool_execution: Option<HostExecution>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct SessionListMeta {
+    #[serde(default)]
+    pub castor: OwnSessionListMeta,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct OwnSessionListMeta {
+    /// Of the params: only sessions of this agent; `default` is castor's own. In the answer: whose session it is, for
+    /// clients with `_meta.castor` in their capabilities or in the params; absent where it is castor's own.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// Where the copy ends.

@@ -29,7 +29,7 @@ use crate::{
             session_index::{IndexQuery, IndexRow},
         },
         archive_filter::ArchiveFilter,
-        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionStartMeta, StopDetail},
+        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionListMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
         prompt_options::{PromptOptionsParams, read_prompt_options},
         system_prompt::read_system_prompt,
@@ -92,10 +92,12 @@ fn air_fork_message(meta: &Map<String, Value>) -> Option<MessageId> {
 }
 
 fn start_meta(meta: Option<Map<String, Value>>) -> Result<OwnSessionStartMeta, String> {
+    Ok(read_meta::<SessionStartMeta>(meta)?.castor)
+}
+
+fn read_meta<T: DeserializeOwned>(meta: Option<Map<String, Value>>) -> Result<T, String> {
     let meta = Value::Object(meta.unwrap_or_default());
-    let meta: SessionStartMeta =
-        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))?;
-    Ok(meta.castor)
+    serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))
 }
 
 /// Some clients leave `mcpServers` out where they have none, though it is required.
@@ -219,6 +221,8 @@ pub struct ListQuery {
     pub cwd: Option<AbsPath>,
     pub cursor: Option<String>,
     pub archived: ArchiveFilter,
+    /// Whose sessions they must be; `default`: castor's own.
+    pub agent: Option<String>,
     /// As AIR asks for it.
     pub index: Option<IndexQuery>,
 }
@@ -238,12 +242,13 @@ pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery,
             Some(AbsPath::new(path).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))?)
         }
     };
+    let meta: SessionListMeta = read_meta(it.meta.clone())?;
     let index = is_index.then(|| IndexQuery::read(it.meta.as_ref())).transpose()?;
     let archived = match index {
         Some(index) if it.archived.is_none() => index.archived,
         _ => ArchiveFilter::read(it.archived)?,
     };
-    Ok(ListQuery { cwd, cursor: it.cursor, archived, index })
+    Ok(ListQuery { cwd, cursor: it.cursor, archived, agent: meta.castor.agent, index })
 }
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
@@ -253,6 +258,8 @@ pub struct ListedSession {
     pub cwd: AbsPath,
     pub title: Option<String>,
     pub updated_ms: u64,
+    /// `None`: castor's own, or nobody asked.
+    pub agent: Option<String>,
     /// `None`: nobody asked.
     pub archived: Option<bool>,
     /// For AIR's index.
@@ -265,9 +272,16 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
             .title(it.title.clone())
             .updated_at(iso_time(it.updated_ms))
             .archived(it.archived)
-            .meta(it.row.as_ref().map(IndexRow::meta))
+            .meta(list_meta(it))
     };
     ListSessionsResponse::new(sessions.iter().map(info).collect()).next_cursor(next)
+}
+
+fn list_meta(it: &ListedSession) -> Option<Map<String, Value>> {
+    let own = it.agent.as_ref().map(|agent| ("castor".to_owned(), json!({ "agent": agent })));
+    let row = it.row.as_ref().map(IndexRow::meta);
+    let meta: Map<String, Value> = row.into_iter().flatten().chain(own).collect();
+    (!meta.is_empty()).then_some(meta)
 }
 
 /// A prompt, and what belongs to it alone.
