@@ -23,6 +23,7 @@ use crate::{
     },
     base::{
         agent::FolderAgents,
+        clock::Now,
         ids::SessionId,
         log::Mode,
         mcp::{McpServerConfig, merge_servers},
@@ -61,8 +62,13 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
     let (generator, reached) = reachability::reach_models(host.models, context, id, model);
     let catalog = Catalog::for_options(host.options, host.store.home());
     let interactive = !host.client.headless;
-    let environment =
-        SessionEnvironment { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
+    let environment = SessionEnvironment {
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        platform: std::env::consts::OS,
+        made_on: day_made(id, host.now_ms),
+        interactive,
+    };
     let terminal_mode = terminal_mode(&host.client, settings.tools.shell_in_client);
     let spec = Spec {
         toolbox: toolbox(&mut host, id, place, &terminal_mode),
@@ -109,6 +115,13 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         fault: FaultPoint::read(host.env),
     };
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
+}
+
+/// As the session's id has it: also after a load it is the same day. Ids from elsewhere may not say it.
+fn day_made(id: &SessionId, now_ms: u64) -> String {
+    let made = uuid::Uuid::parse_str(id.as_str()).ok().and_then(|it| it.get_timestamp());
+    let unix_ms = made.map_or(now_ms, |it| it.to_unix().0.saturating_mul(1_000));
+    Now { unix_ms, seed: 0 }.date()
 }
 
 fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
