@@ -223,6 +223,8 @@ pub struct LocalAgent {
     pub output: Option<AgentOutput>,
     /// The key of the state that takes the result of a run.
     pub output_key: Option<String>,
+    /// A run begins with the conversation of the session that starts it.
+    pub include_contents: bool,
     /// Its instructions have `{key}` for values of the state. Files of other programs mean something else by it.
     pub takes_state: bool,
 }

@@ -77,7 +77,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         true => Cow::Borrowed(parent.session.spec()),
         false => Cow::Owned(parent.session.spec().in_folders(&resources.cwd, &resources.roots)),
     };
-    let ChildStart { spec, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
+    let ChildStart { spec, context, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
     let child_of = ChildLink { session: link.session.clone(), call: call.id.clone(), agents: record.principal_path() };
     let (cwd, roots) = (resources.cwd.clone(), resources.roots.clone());
@@ -103,9 +103,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     session.inherit(grants, above, now, &mut out);
     let view = match profile.features.subagents {
         true => {
-            let about = (agent.as_str(), prompt.as_str());
             let mut lines = Vec::new();
-            subagents::announce(&link_above, &id, about, &mut lines);
+            subagents::announce(&link_above, &id, (&agent, &prompt), &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
@@ -118,7 +117,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);
     mcp::connect_agent(state, &id, &agent, &servers);
-    state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
+    let content: Vec<Part> = context.into_iter().chain([prompt]).map(Part::text).collect();
+    state.step(&id, Input::Prompt { prompt: PROMPT, content: content.into() });
     Ok(())
 }
 
