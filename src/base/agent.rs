@@ -121,7 +121,12 @@ pub enum AgentOrigin {
     User(AbsPath),
     /// A file of the workspace, which counts where the folder is trusted.
     Workspace(AbsPath),
+    /// A client brought it for one session.
+    Client,
 }
+
+/// What a client brings: the keys of an agent file, with `instructions` for the text below them.
+pub type ClientAgent = Arc<Map<String, Value>>;
 
 /// A definition as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +135,7 @@ pub struct AgentListing {
     /// Settings may switch it off.
     pub enabled: bool,
     pub scope: AgentScope,
-    /// `None`: castor brings it.
+    /// `None`: castor or a client brings it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// `None`: that of the session.
@@ -156,6 +161,7 @@ pub enum AgentScope {
     BuiltIn,
     User,
     Workspace,
+    Client,
 }
 
 impl AgentScope {
@@ -164,6 +170,7 @@ impl AgentScope {
             Self::BuiltIn => "built-in",
             Self::User => "user",
             Self::Workspace => "workspace",
+            Self::Client => "client",
         }
     }
 }
@@ -174,13 +181,14 @@ impl AgentOrigin {
             Self::BuiltIn => AgentScope::BuiltIn,
             Self::User(_) => AgentScope::User,
             Self::Workspace(_) => AgentScope::Workspace,
+            Self::Client => AgentScope::Client,
         }
     }
 
-    /// `None`: it is built in.
+    /// `None`: it stands in no file of the user's.
     pub fn file(&self) -> Option<&AbsPath> {
         match self {
-            Self::BuiltIn => None,
+            Self::BuiltIn | Self::Client => None,
             Self::User(file) | Self::Workspace(file) => Some(file),
         }
     }

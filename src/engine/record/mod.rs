@@ -361,7 +361,7 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => self.past.choices.choose_agent(agent.clone()),
+            Fact::Agent { agent, definition } => self.past.choices.choose_agent(agent.clone(), definition.clone()),
             Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
             Fact::ClientPrompt { prompt } => self.past.choices.client_prompt = Some(prompt.clone()),
             Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent.clone(), memory.clone()),

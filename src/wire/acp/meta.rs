@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{intercept::InterceptorParam, policy::ClientPolicyParam, prompt_options::PromptOptionsParams};
 use crate::base::{
@@ -154,7 +154,8 @@ pub struct SessionStartMeta {
 pub struct OwnSessionStartMeta {
     /// Of session/new: the agent whose session it is; without it castor's own.
     #[serde(default)]
-    pub agent: Option<String>,
+    #[schemars(with = "Option<AgentParam>")]
+    pub agent: Option<Value>,
     /// Of session/new: the first values of its state.
     #[serde(default)]
     pub state: StateDelta,
@@ -170,6 +171,15 @@ pub struct OwnSessionStartMeta {
     /// Which calls the client runs.
     #[serde(default, rename = "hostToolExecution")]
     pub host_tool_execution: Option<HostExecution>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum AgentParam {
+    Name(String),
+    /// Its definition: the keys of an agent file of the kind `local`, and `instructions` for the text below them.
+    Definition(Map<String, Value>),
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -1,5 +1,7 @@
 //! Params and results of the ACP session methods: new, load, resume, fork, list, close and delete.
 
+use std::sync::Arc;
+
 use agent_client_protocol_schema::v1::{
     self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
     ForkSessionResponse, HttpHeader, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
@@ -12,6 +14,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
+        agent::ClientAgent,
         client_given::ClientPrompt,
         content::PromptContent,
         event::{SteerOutcome, StopKind},
@@ -55,11 +58,32 @@ pub struct SessionFolders {
 pub struct NewParams {
     pub folders: SessionFolders,
     /// Whose session it is to be; `None`: castor's own.
-    pub agent: Option<String>,
+    pub agent: Option<WantedAgent>,
     /// The first values of its state.
     pub state: StateDelta,
     /// Whose `user:` keys the state has; `None`: the default user's.
     pub user: Option<String>,
+}
+
+/// The agent that a session is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WantedAgent {
+    Named(String),
+    Defined(ClientAgent),
+}
+
+impl WantedAgent {
+    fn read(it: Value) -> Result<Self, String> {
+        match it {
+            Value::String(name) => Ok(Self::Named(name)),
+            Value::Object(keys) => Ok(Self::Defined(Arc::new(keys))),
+            _ => Err("_meta.castor.agent: send a name, or a definition as an object".to_owned()),
+        }
+    }
+
+    pub fn definition(&self) -> Option<ClientAgent> {
+        if let Self::Defined(it) = self { Some(it.clone()) } else { None }
+    }
 }
 
 /// Reads session/new.
@@ -73,7 +97,7 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta;
     state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
     user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
-    Ok(NewParams { folders, agent, state, user })
+    Ok(NewParams { folders, agent: agent.map(WantedAgent::read).transpose()?, state, user })
 }
 
 /// Reads session/load.
