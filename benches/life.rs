@@ -205,7 +205,13 @@ fn now(n: u64) -> Now {
 }
 
 fn spec(cwd: AbsPath, window: u64) -> Spec {
-    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
+    let around = SessionEnvironment {
+        cwd: cwd.clone(),
+        roots: vec![cwd],
+        platform: "linux",
+        made_on: "2026-01-31".to_owned(),
+        interactive: true,
+    };
     let tools = own_tools();
     Spec {
         toolbox: Toolbox::new(tools.to_vec(), RuleSet::shipped(tools), true),

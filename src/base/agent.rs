@@ -24,6 +24,9 @@ pub const MAX_TURNS: u32 = 30;
 /// Minutes of work in one run, unless its definition says otherwise. Time in which the user is asked does not count.
 pub const MAX_MINUTES: u32 = 10;
 
+/// `code` of the events that end a recovery turn: an error where it came to nothing, else a notice.
+pub const RECOVERY_TURN: &str = "recovery_turn";
+
 /// What hosts, users and models learn of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -120,7 +123,12 @@ pub enum AgentOrigin {
     User(AbsPath),
     /// A file of the workspace, which counts where the folder is trusted.
     Workspace(AbsPath),
+    /// A client brought it for one session.
+    Client,
 }
+
+/// What a client brings: the keys of an agent file, with `instructions` for the text below them.
+pub type ClientAgent = Arc<Map<String, Value>>;
 
 /// A definition as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -129,7 +137,7 @@ pub struct AgentListing {
     /// Settings may switch it off.
     pub enabled: bool,
     pub scope: AgentScope,
-    /// `None`: castor brings it.
+    /// `None`: castor or a client brings it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// `None`: that of the session.
@@ -155,6 +163,7 @@ pub enum AgentScope {
     BuiltIn,
     User,
     Workspace,
+    Client,
 }
 
 impl AgentScope {
@@ -163,6 +172,7 @@ impl AgentScope {
             Self::BuiltIn => "built-in",
             Self::User => "user",
             Self::Workspace => "workspace",
+            Self::Client => "client",
         }
     }
 }
@@ -173,13 +183,14 @@ impl AgentOrigin {
             Self::BuiltIn => AgentScope::BuiltIn,
             Self::User(_) => AgentScope::User,
             Self::Workspace(_) => AgentScope::Workspace,
+            Self::Client => AgentScope::Client,
         }
     }
 
-    /// `None`: it is built in.
+    /// `None`: it stands in no file of the user's.
     pub fn file(&self) -> Option<&AbsPath> {
         match self {
-            Self::BuiltIn => None,
+            Self::BuiltIn | Self::Client => None,
             Self::User(file) | Self::Workspace(file) => Some(file),
         }
     }
@@ -222,6 +233,8 @@ pub struct LocalAgent {
     pub output: Option<AgentOutput>,
     /// The key of the state that takes the result of a run.
     pub output_key: Option<String>,
+    /// A run begins with the conversation of the session that starts it.
+    pub include_contents: bool,
     /// Its instructions have `{key}` for values of the state. Files of other programs mean something else by it.
     pub takes_state: bool,
 }

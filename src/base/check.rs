@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::base::{
-    ids::{StreamId, ThreadId},
+    hook::TurnPlace,
     log::{Decision, Mode},
     tool::{ToolCall, ToolKind},
 };
@@ -79,7 +79,7 @@ pub struct ClientCheck {
     /// castor's own verdict, and the rule that says it.
     pub decision: Decision,
     pub rule: String,
-    pub place: (StreamId, Option<ThreadId>),
+    pub place: TurnPlace,
 }
 
 /// What denies a call.

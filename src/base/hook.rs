@@ -219,8 +219,18 @@ pub struct HookRun {
     pub input: Map<String, Value>,
     /// What it changes is held, and undone with this call.
     pub checkpoint: Option<(CheckpointId, CallId)>,
-    /// The stream that it belongs to, and the thread of a sub-agent; without one at the end of a session.
-    pub place: Option<(StreamId, Option<ThreadId>)>,
+    /// `None`: at the end of a session.
+    pub place: Option<TurnPlace>,
+}
+
+/// The turn in which a client is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnPlace {
+    pub stream: StreamId,
+    /// Of a sub-agent.
+    pub thread: Option<ThreadId>,
+    /// Of a sub-agent: the agents from the main one down to it; else empty.
+    pub principal_path: Vec<String>,
 }
 
 impl HookRun {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base::{
+    agent::ClientAgent,
     checkpoint::{Changes, RestoreResult},
     client_settings::ClientPrompt,
     event::AgentEvent,
@@ -20,7 +21,11 @@ use crate::base::{
     trust::TrustChoice,
 };
 
-pub use crate::base::{grant::Grant, mode::Mode};
+pub use crate::base::{
+    grant::Grant,
+    mode::Mode,
+    principal::{ChildLink, Principal},
+};
 
 /// The version this castor writes. Newer ones are read as far as they are understood, and never written. Version 1 had
 /// events of version 1.
@@ -142,6 +147,9 @@ pub enum Fact {
     Agent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
+        /// Where a client brought it: the keys of a file, with `instructions`. It is there from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        definition: Option<ClientAgent>,
     },
     /// The session may start this agent from now on, or not, whatever the settings say.
     AgentSwitched {
@@ -290,13 +298,6 @@ fn is_zero(it: &u64) -> bool {
     *it == 0
 }
 
-/// The call of another session that an agent's run belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ChildLink {
-    pub session: SessionId,
-    pub call: CallId,
-}
-
 /// What stands for the result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mask {
@@ -304,31 +305,6 @@ pub struct Mask {
     /// Where the model finds all of it.
     pub path: AbsPath,
     pub text: String,
-}
-
-/// Who acts in a session: rules may name a sub-agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Principal {
-    /// The agent that the user speaks to.
-    #[default]
-    Root,
-    /// A sub-agent, by its name, in a session of its own.
-    Agent(String),
-}
-
-impl Principal {
-    pub fn is_root(&self) -> bool {
-        *self == Self::Root
-    }
-
-    /// The sub-agent's name.
-    pub fn agent(&self) -> Option<&str> {
-        match self {
-            Self::Root => None,
-            Self::Agent(name) => Some(name),
-        }
-    }
 }
 
 /// From mild to strict.

@@ -32,6 +32,7 @@ pub mod money;
 pub mod path;
 pub mod peer_agent;
 pub mod policy_answer;
+pub mod principal;
 pub mod prompt_options;
 pub mod prompt_stats;
 pub mod question;

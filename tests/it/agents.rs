@@ -1,7 +1,14 @@
 //! Agents whose files change while a session runs, and what models see of sub-agents.
 
-use std::{io::Read, net::TcpListener, sync::mpsc, thread};
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::mpsc,
+    thread,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
+use castor::base::clock::Now;
 use serde_json::{Value, json};
 
 use crate::{
@@ -141,7 +148,7 @@ fn cancel_closes_the_connection_of_a_sub_agent_to_its_model() {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             if !is_of_helper(&model_server::read(&stream)) {
-                std::io::Write::write_all(&mut stream, invoke().as_bytes()).unwrap();
+                stream.write_all(invoke().as_bytes()).unwrap();
                 continue;
             }
             tell.send("asked").unwrap();
@@ -157,4 +164,109 @@ fn cancel_closes_the_connection_of_a_sub_agent_to_its_model() {
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(told.recv_timeout(WATCHDOG).unwrap(), "closed");
     while client.next().unwrap().expect("the agent ended")["id"] != "p" {}
+}
+
+fn today() -> String {
+    let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    Now { unix_ms, seed: 0 }.date()
+}
+
+/// The agent's own model is asked, and its instructions name it; the session's model is told the day, too.
+#[test]
+fn agents_know_their_model_version_and_day() {
+    let server = ModelServer::answering(|asked| {
+        Some(match asked.body.contains("You are the helper.") {
+            true => calls("complete_task", &json!({ "result": "R" })),
+            false if asked.body.contains("functionResponse") => says("Done."),
+            false => invoke(),
+        })
+    });
+    let mut sandbox = Sandbox::new();
+    let keys = "name: helper\ndescription: Helps.\nmodel: gemini-2.5-flash";
+    let text = "You are the helper. ${cliVersion} with ${activeModel} on ${today}.";
+    sandbox.write("home/.castor/agents/helper.md", &format!("---\n{keys}\n---\n{text}"));
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    sandbox.args.extend(["--model", "gemini-2.5-pro"].map(Into::into));
+    let before = today();
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    assert_eq!(client.result("session/prompt", params).unwrap()["stopReason"], "end_turn");
+    let days = [before, today()];
+    let asked = server.asked();
+    let (pro, flash) = ("gemini-2.5-pro", "gemini-2.5-flash");
+    assert_eq!(asked.iter().map(model).collect::<Vec<_>>(), [pro, flash, pro]);
+    let of_agent = |day: &str| format!("{} with {flash} on {day}.", env!("CARGO_PKG_VERSION"));
+    let of_session = |day: &str| format!("- This session began on {day}\\n");
+    assert!(days.iter().any(|it| asked[1].body.contains(&of_agent(it))), "{}", asked[1].body);
+    for asked in &asked {
+        assert!(days.iter().any(|it| asked.body.contains(&of_session(it))), "{}", asked.body);
+    }
+}
+
+/// Answers of models that come side by side; `None` leaves a request without one until castor leaves.
+fn models(answer: fn(&str) -> Option<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || match answer(&model_server::read(&stream).body) {
+                Some(it) => stream.write_all(it.as_bytes()).unwrap(),
+                None => _ = stream.read(&mut [0; 1]),
+            });
+        }
+    });
+    url
+}
+
+/// The agent that waits for the user has the same two seconds as one whose model is slow, and waits for longer than it.
+#[test]
+fn time_limit_ends_a_slow_model_and_stands_still_while_the_user_is_asked() {
+    let url = models(|asked| {
+        let agent = |name: &str| calls("invoke_agent", &json!({ "agent_name": name, "prompt": "Go." }));
+        Some(match asked {
+            it if it.contains("You are slow.") && it.contains("You have exceeded the time limit.") => says("So far."),
+            it if it.contains("You are slow.") => return None,
+            it if it.contains("You ask.") && it.contains("functionResponse") => {
+                calls("complete_task", &json!({ "result": "R" }))
+            }
+            it if it.contains("You ask.") => calls("run_shell_command", &json!({ "command": "touch x" })),
+            it if it.contains("functionResponse") => says("Done."),
+            it if it.contains("start the slow one") => agent("slow"),
+            _ => agent("asks"),
+        })
+    });
+    let (sandbox, mut client, _) = with_helper(&url, &json!({}));
+    for (name, text) in [("asks", "You ask."), ("slow", "You are slow.")] {
+        let keys = format!("name: {name}\ndescription: Helps.\ntimeout_mins: 0.03");
+        sandbox.write(format!("home/.castor/agents/{name}.md"), &format!("---\n{keys}\n---\n{text}"));
+    }
+    let sessions = [(); 2].map(|()| client.new_session(&sandbox.workspace()).unwrap());
+    let prompt =
+        |session: &str, text: &str| json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+    client.request_as(json!("asks"), "session/prompt", prompt(&sessions[0], "go"));
+    let (mut question, mut ends, mut n_answers) = (Value::Null, Vec::new(), 0);
+    while n_answers < 2 {
+        let it = client.next().unwrap().expect("the agent ended");
+        n_answers += usize::from(it["id"] == "asks" || it["id"] == "slow");
+        if it["method"] == "session/request_permission" {
+            question = it.clone();
+            client.request_as(json!("slow"), "session/prompt", prompt(&sessions[1], "start the slow one"));
+        }
+        let output = &it["params"]["update"]["rawOutput"];
+        let (Some(agent), Some(reason)) = (output["agent"].as_str(), output["terminateReason"].as_str()) else {
+            continue;
+        };
+        ends.push(format!("{agent} {reason}"));
+        if agent == "slow" {
+            let options = question["params"]["options"].as_array().unwrap();
+            let option = options.iter().find(|it| it["kind"] == "reject_once").unwrap();
+            let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
+            client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "outcome": outcome } }));
+        }
+    }
+    assert_eq!(ends, ["slow TIMEOUT", "asks GOAL"]);
 }

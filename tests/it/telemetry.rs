@@ -109,6 +109,52 @@ fn spans_reach_a_collector_within_the_clients_trace() {
     assert!(others.iter().all(|it| it["parentSpanId"] == ""), "{spans:#?}");
 }
 
+/// The turn of a sub-agent is below the call that started it, and the call says how the run went.
+#[test]
+fn turns_of_sub_agents_are_below_their_calls() {
+    let collector = ModelServer::start(vec![accepts(); 9]);
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/agents/helper.md", "---\nname: helper\ndescription: Helps.\n---\nYou help.");
+    let lines = [
+        r#"call invoke_agent {"agent_name":"helper","prompt":"canary-task"}"#,
+        r#"for "You help." text "I am done.""#,
+        r#"for "You help." call complete_task {"result":"canary-result"}"#,
+        r#"text "Done.""#,
+    ];
+    let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    with_env(&mut sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let id = client.new_session(&sandbox.workspace()).unwrap();
+    let meta = json!({ "traceparent": format!("00-{TRACE}-{PARENT}-01") });
+    client.result("session/prompt", prompt(&id, "go", &meta)).unwrap();
+    client.end().unwrap();
+    let asked = collector.asked();
+    let all: String = asked.iter().map(|it| it.body.as_str()).collect();
+    assert!(!all.contains("canary"), "{all}");
+    let spans = spans(&asked);
+    let is_of = |it: &&Value, name: &str, above: &Value| it["name"] == name && it["parentSpanId"] == above["spanId"];
+    let below = |name: &str, above: &Value| spans.iter().filter(|it| is_of(it, name, above)).collect::<Vec<_>>();
+    let is_prompt = |it: &&Value| attribute(it, "rpc.method")["stringValue"] == "session/prompt";
+    let request = spans.iter().find(is_prompt).unwrap();
+    let turn = below("turn", request)[0];
+    let [call] = below("tool", turn)[..] else { panic!("{spans:#?}") };
+    for (key, value) in [
+        ("gen_ai.tool.name", json!({"stringValue": "invoke_agent"})),
+        ("gen_ai.agent.name", json!({"stringValue": "helper"})),
+        ("castor.agent.turns", json!({"intValue": "2"})),
+        ("castor.agent.recovery", json!({"stringValue": "succeeded"})),
+        ("castor.agent.end", json!({"stringValue": "GOAL"})),
+    ] {
+        assert_eq!(attribute(call, key), &value, "{key}: {call:#}");
+    }
+    let [child] = below("turn", call)[..] else { panic!("{spans:#?}") };
+    assert_eq!((below("model", turn).len(), below("model", child).len()), (2, 2), "{spans:#?}");
+    assert!(spans.iter().filter(|it| it["traceId"] == TRACE).count() >= 8, "{spans:#?}");
+}
+
 #[test]
 fn a_trace_that_is_not_sampled_is_not_exported() {
     let collector = ModelServer::start(vec![accepts(); 9]);

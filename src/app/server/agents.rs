@@ -7,22 +7,26 @@ use crate::{
     app::{
         model::chosen_model::model_of,
         session::{
-            agents::folder_agents,
+            agents::{folder_agents, session_agents, tool_name},
             live_session::LiveSession,
             place::{SessionPlace, load_ground},
         },
     },
     base::{
-        agent::FolderAgents,
+        agent::{AgentRun, ClientAgent, FolderAgents},
         ids::{EffectId, SessionId},
         text,
     },
     engine::{
         session::Session,
         step::{Input, OptionValue},
-        turn::session_agent::{find_session_agent, session_agents},
+        turn::session_agent::{find_session_agent, session_agents as turn_agents},
     },
-    wire::{acp::options::DEFAULT_AGENT, jsonrpc::error},
+    wire::{
+        acp::{options::DEFAULT_AGENT, session::WantedAgent},
+        jsonrpc::error,
+    },
+    world::{store::SessionStore, workspace::agents::parse_client},
 };
 
 /// The agent that a new session is to be, with its model.
@@ -32,14 +36,41 @@ pub struct FirstAgent {
 }
 
 /// # Errors
-/// For the client: there is no such agent, with those there are.
-pub fn first_agent(place: &SessionPlace, name: &str) -> Result<FirstAgent, ErrorObjectOwned> {
-    let (agents, _) = folder_agents(&place.ground, &place.settings);
+/// For the client: there is no such agent, with those there are; or its definition does not count, and why.
+pub fn first_agent(place: &SessionPlace, wanted: &WantedAgent) -> Result<FirstAgent, ErrorObjectOwned> {
+    let name = match wanted {
+        WantedAgent::Named(name) => name.clone(),
+        WantedAgent::Defined(keys) => {
+            check_definition(place, keys).map_err(|why| error::invalid_params(&format!("_meta.castor.agent: {why}")))?
+        }
+    };
+    find_first_agent(place, &name)
+}
+
+/// The name of an agent that the client defines for a session.
+fn check_definition(place: &SessionPlace, keys: &ClientAgent) -> Result<String, String> {
+    let (definition, _) = parse_client(keys, &tool_name)?;
+    let name = definition.descriptor.name;
+    let AgentRun::Local(run) = definition.run else {
+        return Err("only an agent of the kind local can have a session".to_owned());
+    };
+    if let Some(it) = run.mcp_servers.first().filter(|_| !place.ground.trust.is_trusted()) {
+        let why = "this folder is not trusted, so that no server of an agent starts in it";
+        return Err(format!("mcp_servers.{}: {why}; leave it out, or trust the folder first", it.name));
+    }
+    match folder_agents(&place.ground, &place.settings).0.find(&name) {
+        Some(_) => Err(format!("there is an agent {name:?} already; choose another name")),
+        None => Ok(name),
+    }
+}
+
+fn find_first_agent(place: &SessionPlace, name: &str) -> Result<FirstAgent, ErrorObjectOwned> {
+    let (agents, _) = session_agents(&place.ground, &place.settings, place.client_agent.as_ref());
     if let Some((it, run)) = find_session_agent(&agents, name) {
         let model = run.model.clone().filter(|it| it != "inherit");
         return Ok(FirstAgent { name: it.descriptor.name.clone(), model });
     }
-    let names: Vec<&str> = session_agents(&agents).map(|(it, _)| it.descriptor.name.as_str()).collect();
+    let names: Vec<&str> = turn_agents(&agents).map(|(it, _)| it.descriptor.name.as_str()).collect();
     let there =
         if names.is_empty() { "there are none".to_owned() } else { format!("choose one of {}", names.join(", ")) };
     let untrusted = match place.ground.trust.is_trusted() {
@@ -77,11 +108,20 @@ pub fn choose(state: &mut State, id: &SessionId, agent: Option<String>) {
     mcp::refresh_session(state, id);
 }
 
+/// The list of sessions names the agent of this one.
+pub fn note_in_list(live: &LiveSession, store: &SessionStore) {
+    let (id, record) = (&live.resources.session, live.session.record());
+    let Some(choice) = record.agent_choice() else { return };
+    if let Err(it) = store.note_agent(id, choice) {
+        tracing::warn!("the list of sessions shows another agent for {id}: {it}");
+    }
+}
+
 /// `Effect::ReadAgents`.
 pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
-    let (agents, _) = folder_agents(&ground, &settings);
+    let (agents, _) = session_agents(&ground, &settings, live.session.record().client_agent());
     let before_answer = state.outbox.items.len();
     state.step(id, Input::AgentsRead { effect, agents });
     let mut lines = Vec::new();
@@ -94,7 +134,7 @@ pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
 /// Names and titles of those that a client can choose.
 pub fn offered(session: &Session) -> Vec<(String, String)> {
     let agents: FolderAgents = session.agents();
-    let named = session_agents(&agents).map(|(it, _)| &it.descriptor).filter(|it| it.name != DEFAULT_AGENT);
+    let named = turn_agents(&agents).map(|(it, _)| &it.descriptor).filter(|it| it.name != DEFAULT_AGENT);
     named.map(|it| (it.name.clone(), it.display_name.clone().unwrap_or_else(|| it.name.clone()))).collect()
 }
 

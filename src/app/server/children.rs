@@ -23,6 +23,7 @@ use crate::{
         content::Part,
         event::{AgentEvent, EventKind, NOTICE, PromptOutcome, ToolProgress},
         ids::{EffectId, PromptId, SessionId, ThreadId},
+        limits::LimitSpan,
         log::{ChildLink, Mode, Principal},
         mcp::McpServerConfig,
         money::Money,
@@ -76,9 +77,9 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
         true => Cow::Borrowed(parent.session.spec()),
         false => Cow::Owned(parent.session.spec().in_folders(&resources.cwd, &resources.roots)),
     };
-    let ChildStart { spec, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
+    let ChildStart { spec, context, prompt, model } = child_spec(&spec, record, &delegation, &above, &now.date())?;
     let thread = record.thread().map_or_else(|| name.clone(), |above| format!("{above}.{name}"));
-    let child_of = ChildLink { session: link.session.clone(), call: call.id.clone() };
+    let child_of = ChildLink { session: link.session.clone(), call: call.id.clone(), agents: record.principal_path() };
     let (cwd, roots) = (resources.cwd.clone(), resources.roots.clone());
     let (mode, grants) = (record.mode, record.grants.clone());
     let is_same_model = model.name() == record.model;
@@ -102,21 +103,22 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     session.inherit(grants, above, now, &mut out);
     let view = match profile.features.subagents {
         true => {
-            let about = (agent.as_str(), prompt.as_str());
             let mut lines = Vec::new();
-            subagents::announce(&link_above, &id, about, &mut lines);
+            subagents::announce(&link_above, &id, (&agent, &prompt), &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
         false => SessionView::of_child(id.root(), agent.clone(), profile.clone(), chosen),
     };
     let live = LiveSession::new(session, log, (profile, view), Arc::new(resources));
+    state.tasks.traces.begin_agent(&link.session, &id, (&agent, call));
     let live = LiveSession { parent: Some(link), ..live };
     state.sessions.insert(id.clone(), live);
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);
     mcp::connect_agent(state, &id, &agent, &servers);
-    state.step(&id, Input::Prompt { prompt: PROMPT, content: vec![Part::text(prompt)].into() });
+    let content: Vec<Part> = context.into_iter().chain([prompt]).map(Part::text).collect();
+    state.step(&id, Input::Prompt { prompt: PROMPT, content: content.into() });
     Ok(())
 }
 
@@ -216,6 +218,10 @@ pub fn finish(
             AgentResult::new(TerminateMode::Aborted, "The agent was cancelled.")
         }
     };
+    if let Some(live) = state.sessions.get(id) {
+        let n_turns = live.session.record().limit_usage(LimitSpan::Turn).requests;
+        state.tasks.traces.end_agent(id, result.terminate_reason, n_turns);
+    }
     let Some(LiveSession { session, log, parent, .. }) = remove(state, id, lines) else { return };
     if let Ok(log) = log.sync_handle() {
         state.tasks.queue_sync(log);

@@ -105,5 +105,8 @@ pub struct ListParams {
     /// Where the page before ended: only what is older follows, so that nothing comes twice when sessions go or change.
     pub after: Option<(u64, SessionId)>,
     pub archived: ArchiveFilter,
+    pub agent: Option<String>,
+    /// Rows say whose session each is.
+    pub names_agents: bool,
     pub index: Option<IndexQuery>,
 }

@@ -179,6 +179,7 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 Fact::AgentSwitched { .. } | Fact::Agent { .. } => {
                     if let Some(live) = state.sessions.get_mut(id) {
                         agents::update_offer(live, lines);
+                        agents::note_in_list(live, &state.tasks.store);
                     }
                 }
                 // It may be another provider's.

@@ -7,7 +7,7 @@ use crate::{
     app::session::live_session::LiveSession,
     base::ids::SessionId,
     wire::{
-        acp::{archive_filter::ArchiveFilter, session::ListedSession},
+        acp::{archive_filter::ArchiveFilter, options::DEFAULT_AGENT, session::ListedSession},
         jsonrpc::open_requests::OutgoingRequests,
     },
     world::store::SessionSummary,
@@ -35,6 +35,7 @@ pub fn page(
         cwd: it.cwd.clone(),
         title: it.title.clone(),
         updated_ms: it.updated_ms,
+        agent: it.agent.clone().filter(|_| params.names_agents),
         archived: (params.archived != ArchiveFilter::Unasked).then_some(it.archived),
     };
     (page.into_iter().map(row).collect(), next)
@@ -44,6 +45,7 @@ impl ListParams {
     fn is_next(&self, it: &SessionSummary) -> bool {
         (self.folders.is_empty() || self.folders.contains(&it.cwd))
             && self.archived.shows(it.archived)
+            && self.agent.as_ref().is_none_or(|name| it.agent.as_deref().unwrap_or(DEFAULT_AGENT) == name)
             && self.after.as_ref().is_none_or(|(ms, id)| (it.updated_ms, &it.id) < (*ms, id))
     }
 }

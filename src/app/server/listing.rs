@@ -1,6 +1,6 @@
 //! ACP `session/list`: reads the disk on a thread of its own, since a machine may hold thousands of logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
@@ -10,38 +10,30 @@ use crate::{
             air_reports,
             event::{ListAsker, ListParams, Listing},
             index_watch, list_page,
-            pending_requests::ClientRequest,
             reply::{self, Reply},
             state::State,
             tasks::Tasks,
         },
-        session::live_session::LiveSession,
     },
     base::ids::SessionId,
     wire::{
-        acp::{
-            archive_filter::ArchiveFilter,
-            initialize::Client,
-            session::{self, ListedSession},
-        },
-        jsonrpc::{
-            error,
-            open_requests::{OutgoingRequests, Ticket},
-        },
+        acp::{archive_filter::ArchiveFilter, initialize::Client, session},
+        jsonrpc::{error, open_requests::Ticket},
     },
-    world::store::SessionSummary,
 };
 
 /// Answers later, by [`answer`].
 pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let is_index = air_reports::features(client).session_index;
     let query = session::read_list(params, is_index).map_err(|it| error::invalid_params(&it))?;
-    let session::ListQuery { cwd, cursor, archived, index } = query;
+    let session::ListQuery { cwd, cursor, archived, agent, index } = query;
     let after = cursor.map(|it| {
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let wanted = ListParams { cwd, folders: BTreeSet::new(), after: after.transpose()?, archived, index };
+    let names_agents = agent.is_some() || client.is_some_and(|it| it.features.castor);
+    let folders = BTreeSet::new();
+    let wanted = ListParams { cwd, folders, after: after.transpose()?, archived, agent, names_agents, index };
     tasks.list(ListAsker::Request(ticket), vec![wanted]);
     Ok(None)
 }

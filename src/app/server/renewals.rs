@@ -7,7 +7,7 @@ use crate::{
     app::{
         model::model_factory::ModelContext,
         session::{
-            agents::folder_agents,
+            agents::{folder_agents, session_agents},
             live_session::LiveSession,
             peers::{PeerHands, peer_generator},
             place::load_ground,
@@ -121,7 +121,7 @@ fn renew_server(state: &mut State, id: &SessionId, order: &RenewalOrder) -> Opti
 fn configured_link((options, env): (&Options, &Env), live: &LiveSession, name: &str, old: &McpLink) -> Option<McpLink> {
     let McpLink::Web { url: address, .. } = old else { return None };
     let (ground, settings) = load_ground(options, env, &live.resources.children.hooks.project);
-    let (agents, _) = folder_agents(&ground, &settings);
+    let (agents, _) = session_agents(&ground, &settings, live.session.record().client_agent());
     let of_agents = agents.definitions.iter().filter_map(|it| match &it.run {
         AgentRun::Local(it) => Some(it.mcp_servers.iter()),
         AgentRun::Composite(_) | AgentRun::Peer(_) => None,

@@ -37,7 +37,7 @@ use crate::{
         acp::{
             initialize::Client,
             options::{ChosenOptions, OfferedOptions},
-            session::{ForkParams, NewParams, SessionFolders},
+            session::{ForkParams, NewParams, SessionFolders, WantedAgent},
             updates::{ClientProfile, SessionView},
         },
         jsonrpc::error,
@@ -55,7 +55,8 @@ use crate::{
 pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorObjectOwned> {
     let NewParams { folders, agent, state: first, user } = params;
     host_tools::check_capability(state.client.as_ref(), &folders.host)?;
-    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    let (mut place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    place.client_agent = agent.as_ref().and_then(WantedAgent::definition);
     let agent = agent.as_ref().map(|it| agents::first_agent(&place, it)).transpose()?;
     let own_model = agent.as_ref().and_then(|it| it.model.clone());
     let model = own_model.unwrap_or_else(|| model_of(&state.options, &place.settings));
@@ -72,7 +73,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
-    let SessionPlace { cwd, roots, ground, .. } = place;
+    let SessionPlace { cwd, roots, ground, client_agent, .. } = place;
     let origin = SessionOrigin {
         session: id.clone(),
         cwd,
@@ -91,7 +92,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         session.apply_client_setting(&ClientSetting::Prompt(it.clone()), now, &mut out);
     }
     if let Some(it) = agent {
-        session.become_agent(it.name, now, &mut out);
+        session.become_agent(it.name, client_agent, now, &mut out);
     }
     insert_session(state, session, log, resources);
     state.outbox.queue_acts(&id, out);
@@ -129,7 +130,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     if !state.prompts_of(id).is_empty() {
         return Err(error::busy("the session's state is being changed", "Send it again when that is answered."));
     }
-    let (place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
+    let (mut place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     let (entries, log) = match is_live {
         // What it was told in the same breath belongs to it.
         true => {
@@ -143,6 +144,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     let missing = || store_error(id, &StoreError::NotFound { id: id.clone() });
     let mut record = Record::replay(&entries).ok_or_else(missing)?;
     bring_up_to_date(&mut record, &place);
+    place.client_agent = record.client_agent().cloned();
     let model = match state.sessions.get(id) {
         // What was chosen here since holds.
         Some(live) => live.session.record().lasting_model().to_owned(),
@@ -215,7 +217,9 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    state.sessions.insert(id, LiveSession::new(session, log, (profile, view), resources));
+    let live = LiveSession::new(session, log, (profile, view), resources);
+    agents::note_in_list(&live, &state.tasks.store);
+    state.sessions.insert(id, live);
 }
 
 /// As [`insert_session`], for a session that is live: rules, trust and what confines commands are those of now.

@@ -7,7 +7,8 @@ use tracing::{Span, field::Empty};
 
 use crate::{
     base::{
-        event::{AgentEvent, EventKind},
+        agent::{RECOVERY_TURN, TerminateMode},
+        event::{AgentEvent, EventKind, NOTICE},
         hook::{Hook, HookEnd, HookReport},
         ids::SessionId,
         model::{Chunk, ModelRequest, Purpose},
@@ -21,6 +22,8 @@ use crate::{
 pub struct Traces {
     requests: BTreeMap<Ticket, Span>,
     turns: BTreeMap<SessionId, Span>,
+    /// Calls that sub-agents carry out, by the sub-agent's session.
+    agents: BTreeMap<SessionId, Span>,
 }
 
 impl Traces {
@@ -55,9 +58,9 @@ impl Traces {
         }
     }
 
-    /// Requests and turns that are traced.
+    /// Requests, turns and runs of sub-agents that are traced.
     pub fn len(&self) -> usize {
-        self.requests.len() + self.turns.len()
+        self.requests.len() + self.turns.len() + self.agents.len()
     }
 
     /// Whether any request is traced.
@@ -65,13 +68,41 @@ impl Traces {
         !self.requests.is_empty()
     }
 
+    /// A call starts a sub-agent: the turns of that session are a part of the call.
+    pub fn begin_agent(&mut self, above: &SessionId, session: &SessionId, (agent, call): (&str, &ToolCall)) {
+        let Some(turn) = self.turns.get(above) else { return };
+        let span = tracing::info_span!(
+            parent: turn.id(),
+            "tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.agent.name = agent,
+            gen_ai.tool.name = &*call.name,
+            gen_ai.tool.call.id = call.id.as_str(),
+            castor.agent.turns = Empty,
+            castor.agent.recovery = Empty,
+            castor.agent.end = Empty,
+            error.type = Empty,
+        );
+        self.agents.insert(session.clone(), span);
+    }
+
+    /// The run is over: why, and after how many requests to its model.
+    pub fn end_agent(&mut self, session: &SessionId, reason: TerminateMode, n_turns: u64) {
+        let Some(span) = self.agents.remove(session) else { return };
+        span.record("castor.agent.turns", n_turns).record("castor.agent.end", reason.as_str());
+        if reason == TerminateMode::Error {
+            note_error(&span, "agent");
+        }
+    }
+
     /// A turn begins or ends with its events. `prompt`: the request that it answers.
     pub fn trace_event(&mut self, session: &SessionId, event: &AgentEvent, prompt: impl FnOnce() -> Option<Ticket>) {
         match &event.kind {
-            EventKind::AgentStart {} if self.has_requests() => {
-                let request = prompt().and_then(|it| self.requests.get(&it).cloned());
+            EventKind::AgentStart {} if self.has_requests() || self.agents.contains_key(session) => {
+                let request = || prompt().and_then(|it| self.requests.get(&it));
+                let above = self.agents.get(session).or_else(request);
                 let turn = tracing::info_span!(
-                    parent: request.as_ref().and_then(Span::id),
+                    parent: above.and_then(Span::id),
                     "turn",
                     session.id = session.as_str(),
                     castor.stream.id = event.stream_id.as_str(),
@@ -84,7 +115,18 @@ impl Traces {
                     turn.record("castor.turn.end", tracing::field::debug(reason));
                 }
             }
+            EventKind::Error { .. } => self.note_recovery(session, event, "failed"),
+            EventKind::Custom { kind, .. } if kind == NOTICE => self.note_recovery(session, event, "succeeded"),
             _ => (),
+        }
+    }
+
+    /// The one recovery turn of a sub-agent is over.
+    fn note_recovery(&self, session: &SessionId, event: &AgentEvent, outcome: &str) {
+        if event.meta.get("code").is_some_and(|it| it == RECOVERY_TURN)
+            && let Some(span) = self.agents.get(session)
+        {
+            span.record("castor.agent.recovery", outcome);
         }
     }
 
@@ -96,6 +138,7 @@ impl Traces {
     /// The session was closed, or its turn with all its calls.
     pub fn forget_turn(&mut self, session: &SessionId) {
         self.turns.remove(session);
+        self.agents.remove(session);
     }
 }
 

@@ -145,7 +145,8 @@ fn readmit_session(
     let (cwd, roots, model) = (record.cwd.clone(), record.roots.clone(), record.model.clone());
     let settings = settings_of(&state.options, &ground);
     let host = Arc::new(folders.host.clone());
-    let place = SessionPlace { cwd, roots, ground, settings, host };
+    let client_agent = record.client_agent().cloned();
+    let place = SessionPlace { cwd, roots, ground, settings, host, client_agent };
     log_warnings(&place);
     let SessionParts { spec, resources, .. } = build_session(state.host(id), id, &place, &model);
     let servers = server_request(&place, folders, &resources);

@@ -109,7 +109,15 @@ mod tests {
     fn params(cwd: &str) -> ListParams {
         let archived = ArchiveFilter::Unasked;
         let index = Some(IndexQuery { limit: 1, archived, worktrees: false });
-        ListParams { cwd: AbsPath::new(cwd), folders: BTreeSet::new(), after: None, archived, index }
+        ListParams {
+            cwd: AbsPath::new(cwd),
+            folders: BTreeSet::new(),
+            after: None,
+            archived,
+            agent: None,
+            names_agents: false,
+            index,
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{
         settings::{self, AgentOverride, McpSettings, Settings, Sources},
     },
     base::{
-        agent::{AgentDefinition, AgentKind, AgentOrigin, AgentRun, Agents, FolderAgents, LocalAgent},
+        agent::{AgentDefinition, AgentKind, AgentOrigin, AgentRun, Agents, ClientAgent, FolderAgents, LocalAgent},
         mcp::merge_servers,
         peer_agent::PeerAgent,
         trust::TrustedFileKind,
@@ -22,13 +22,21 @@ const CLAUDE_MODELS: &[&str] = &["haiku", "opus", "sonnet"];
 
 /// The agents of a folder; those that settings switch off are marked. Empty where there are to be none.
 pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warning>) {
+    agents_with(ground, settings, None)
+}
+
+fn agents_with(ground: &FolderConfig, settings: &Settings, of_client: Option<&ClientAgent>) -> (Agents, Vec<Warning>) {
     let layers = ground.layers();
     // Their form was checked with all other settings.
     let (wanted, _) = settings::agents(Sources { layers: &layers, env: &ground.env, flags: &[] });
     if !wanted.enabled {
         return (Agents::default(), Vec::new());
     }
-    let FoundAgents { mut definitions, warnings } = ground.agents(&tool_name);
+    let mut found = ground.agents(&tool_name);
+    if let Some(it) = of_client {
+        found = found.with_client(it, &tool_name);
+    }
+    let FoundAgents { mut definitions, warnings } = found;
     for it in &mut definitions {
         it.enabled &= wanted.auto_memory || it.origin != AgentOrigin::BuiltIn || it.rights.is_empty();
         if let Some(change) = wanted.overrides.get(&it.descriptor.name) {
@@ -47,7 +55,16 @@ pub fn agents(ground: &FolderConfig, settings: &Settings) -> (Agents, Vec<Warnin
 
 /// The same with what is to be said of the files.
 pub fn folder_agents(ground: &FolderConfig, settings: &Settings) -> (FolderAgents, Vec<Warning>) {
-    let (definitions, warnings) = agents(ground, settings);
+    session_agents(ground, settings, None)
+}
+
+/// The same for a session whose client may have brought one.
+pub fn session_agents(
+    ground: &FolderConfig,
+    settings: &Settings,
+    of_client: Option<&ClientAgent>,
+) -> (FolderAgents, Vec<Warning>) {
+    let (definitions, warnings) = agents_with(ground, settings, of_client);
     let notes = if definitions.is_empty() { Vec::new() } else { notes(ground) };
     let notes = notes.into_iter().chain(warnings.iter().map(ToString::to_string)).collect();
     (FolderAgents { definitions, notes }, warnings)
@@ -103,7 +120,7 @@ fn bind_program(it: &mut AgentDefinition, ground: &FolderConfig) {
             *program = ground.bind_program(&it.descriptor.name, program);
             settings_files::expand_workspace_vars
         }
-        AgentOrigin::BuiltIn | AgentOrigin::User(_) => settings_files::expand_user_vars,
+        AgentOrigin::BuiltIn | AgentOrigin::User(_) | AgentOrigin::Client => settings_files::expand_user_vars,
     };
     for (_, value) in &mut program.env {
         let mut text = Value::from(value.as_str());

@@ -23,6 +23,7 @@ use crate::{
     },
     base::{
         agent::FolderAgents,
+        clock::Now,
         ids::SessionId,
         log::Mode,
         mcp::{McpServerConfig, merge_servers},
@@ -66,13 +67,10 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
     let context = ModelContext { options: host.options, env: &ground.env, settings };
     let (generator, reached) = reachability::reach_models(host.models, context, id, model);
     let catalog = Catalog::for_options(host.options, host.store.home());
-    let interactive = !host.client.headless;
-    let environment =
-        SessionEnvironment { cwd: cwd.clone(), roots: roots.clone(), platform: std::env::consts::OS, interactive };
     let terminal_mode = terminal_mode(&host.client, settings.tools.shell_in_client);
     let spec = Spec {
         toolbox: toolbox(&mut host, id, place, &terminal_mode),
-        instructions: Instructions::new(&environment),
+        instructions: Instructions::new(&environment(&host, id, place)),
         scratch: host.store.scratch_dir(id),
         memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
         bounds: bounds(settings),
@@ -115,6 +113,24 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         fault: FaultPoint::read(host.env),
     };
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
+}
+
+fn environment(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> SessionEnvironment {
+    let SessionPlace { cwd, roots, .. } = place;
+    SessionEnvironment {
+        cwd: cwd.clone(),
+        roots: roots.clone(),
+        platform: std::env::consts::OS,
+        made_on: day_made(id, host.now_ms),
+        interactive: !host.client.headless,
+    }
+}
+
+/// As the session's id has it: also after a load it is the same day. Ids from elsewhere may not say it.
+fn day_made(id: &SessionId, now_ms: u64) -> String {
+    let made = uuid::Uuid::parse_str(id.as_str()).ok().and_then(|it| it.get_timestamp());
+    let unix_ms = made.map_or(now_ms, |it| it.to_unix().0.saturating_mul(1_000));
+    Now { unix_ms, seed: 0 }.date()
 }
 
 fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
@@ -164,7 +180,7 @@ fn choices(options: &Options, place: &SessionPlace, listed: Vec<(String, String)
     Choices {
         models: OfferedModels { listed, providers: providers_of(options, settings) },
         modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
-        agents: session_agents(ground, settings),
+        agents: session_agents(place),
     }
 }
 
@@ -251,8 +267,8 @@ fn planning(store: &SessionStore, id: &SessionId, ground: &FolderConfig, setting
 }
 
 /// The sub-agents that the session may start.
-fn session_agents(ground: &FolderConfig, settings: &Settings) -> FolderAgents {
-    let (agents, warnings) = agents::folder_agents(ground, settings);
+fn session_agents(SessionPlace { ground, settings, client_agent, .. }: &SessionPlace) -> FolderAgents {
+    let (agents, warnings) = agents::session_agents(ground, settings, client_agent.as_ref());
     for it in &warnings {
         tracing::warn!("{it}");
     }

@@ -8,6 +8,7 @@ use super::{confinement, modes::allow_mode, session_resources::SessionResources}
 use crate::{
     app::settings::{Flag, Settings, Sources, ignored_of_workspace, options::Options},
     base::{
+        agent::ClientAgent,
         host_tools::HostTools,
         log::{Entry, Mode},
         path::AbsPath,
@@ -34,6 +35,8 @@ pub struct SessionPlace {
     pub settings: Settings,
     /// What the host brings.
     pub host: Arc<HostTools>,
+    /// The agent that the client defined for the session.
+    pub client_agent: Option<ClientAgent>,
 }
 
 /// The place, and what is to be said of what was found there.
@@ -70,7 +73,7 @@ pub fn inspect_place(
         tracing::warn!("{it}");
     }
     let host = Arc::new(folders.host.clone());
-    let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings, host };
+    let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings, host, client_agent: None };
     log_warnings(&place);
     Ok((place, left))
 }
@@ -141,7 +144,7 @@ pub fn reload_record(entries: &[Entry], options: &Options, env: &Env, resources:
     let mut record = Record::replay(entries)?;
     let (ground, settings) = load_ground(options, env, &resources.cwd);
     let (cwd, roots, host) = (resources.cwd.clone(), resources.roots.clone(), Arc::default());
-    let place = SessionPlace { cwd, roots, ground, settings, host };
+    let place = SessionPlace { cwd, roots, ground, settings, host, client_agent: None };
     bring_up_to_date(&mut record, &place);
     Some(record)
 }

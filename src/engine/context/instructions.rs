@@ -18,13 +18,15 @@ pub struct Instructions {
     client: Option<ClientPrompt>,
 }
 
-/// The model's environment: folders, system, date.
+/// The model's environment.
 #[derive(Clone, Debug)]
 pub struct SessionEnvironment {
     pub cwd: AbsPath,
     pub roots: Vec<AbsPath>,
     /// `linux`, `macos`.
     pub platform: &'static str,
+    /// The day on which the session was made: today's would empty prompt caches at midnight.
+    pub made_on: String,
     /// Whether the user can answer questions.
     pub interactive: bool,
 }
@@ -33,7 +35,9 @@ impl Instructions {
     pub fn new(around: &SessionEnvironment) -> Self {
         let head = if around.interactive { "" } else { NOBODY };
         let folders = folder_lines(&around.cwd, &around.roots);
-        let place = format!("{head}\n\n# Where you are\n- Platform: {}{folders}", around.platform);
+        let SessionEnvironment { platform, made_on, .. } = around;
+        let place =
+            format!("{head}\n\n# Where you are\n- Platform: {platform}\n- This session began on {made_on}{folders}");
         Self { place, agent: None, client: None }
     }
 

@@ -123,6 +123,7 @@ impl Talk {
             cwd: AbsPath::new("/w").unwrap(),
             roots: Vec::new(),
             platform: "linux",
+            made_on: "2026-01-31".to_owned(),
             interactive: true,
         };
         let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());

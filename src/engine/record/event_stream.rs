@@ -2,9 +2,11 @@
 
 use serde_json::Map;
 
+use super::Record;
 use crate::base::{
     endings::is_ending,
     event::{AGENT_SOURCE, AgentEvent, EventKind, EventSource, Speaker},
+    hook::TurnPlace,
     ids::{AgentId, StreamId, ThreadId},
     log::Principal,
 };
@@ -17,24 +19,26 @@ pub(super) struct EventStream {
     agent: AgentId,
     /// The agent's name; `None`: the main agent.
     name: Option<EventSource>,
+    /// Of a sub-agent: the agents above it, from the main one down.
+    above: Vec<String>,
 }
 
 impl Default for EventStream {
     fn default() -> Self {
-        Self::new(&Principal::Root, None)
+        Self::new(&Principal::Root, None, Vec::new())
     }
 }
 
 impl EventStream {
     /// The first of a session.
-    pub(super) fn new(principal: &Principal, thread: Option<ThreadId>) -> Self {
+    pub(super) fn new(principal: &Principal, thread: Option<ThreadId>, above: Vec<String>) -> Self {
         let agent = match (&thread, principal.agent()) {
             (Some(thread), _) => thread.agent(),
             (None, Some(name)) => AgentId::from(name),
             (None, None) => AgentId::main(),
         };
         let name = principal.agent().map(|it| it.to_owned().into());
-        Self { id: StreamId::from("s"), thread, n_events: 0, agent, name }
+        Self { id: StreamId::from("s"), thread, n_events: 0, agent, name, above }
     }
 
     pub(super) fn begin(&mut self, id: StreamId) {
@@ -77,6 +81,21 @@ impl EventStream {
     }
 }
 
+impl Record {
+    /// The agents from the main one down to this session's.
+    pub fn principal_path(&self) -> Vec<String> {
+        let own = self.principal.agent().map_or_else(|| AgentId::main().to_string(), str::to_owned);
+        self.past.stream.above.iter().cloned().chain([own]).collect()
+    }
+
+    /// Where the current turn is.
+    pub(in crate::engine) fn place(&self) -> TurnPlace {
+        let EventStream { id, thread, .. } = &self.past.stream;
+        let principal_path = thread.as_ref().map(|_| self.principal_path()).unwrap_or_default();
+        TurnPlace { stream: id.clone(), thread: thread.clone(), principal_path }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -101,7 +120,8 @@ mod tests {
     /// What the events of a session say of where they come from, in order; a replay of them goes on in the same way.
     fn origins(principal: Principal, thread: Option<&str>) -> Vec<String> {
         let (session, cwd) = (SessionId::from("a"), AbsPath::new("/w").unwrap());
-        let child_of = thread.map(|_| ChildLink { session: SessionId::from("p"), call: "c".into() });
+        let child_of =
+            thread.map(|_| ChildLink { session: SessionId::from("p"), call: "c".into(), agents: Vec::new() });
         let thread = thread.map(ThreadId::from);
         let (roots, mode, model) = (vec![cwd.clone()], Mode::Default, String::new());
         let origin = SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user: None };

@@ -168,7 +168,7 @@ impl Record {
     pub fn new(origin: SessionOrigin) -> Self {
         let SessionOrigin { session, cwd, roots, mode, model, principal, child_of, thread, user } = origin;
         let state = SessionState { user, is_run: child_of.is_some(), values: StateMap::new() };
-        let stream = EventStream::new(&principal, thread);
+        let stream = EventStream::new(&principal, thread, child_of.map(|it| it.agents).unwrap_or_default());
         Self {
             session,
             cwd,
@@ -361,7 +361,7 @@ impl Record {
                 context.iter().for_each(|it| self.past.history.push_context(it));
             }
             Fact::Retracted {} => self.past.history.retract_prompt(),
-            Fact::Agent { agent } => self.past.choices.choose_agent(agent.clone()),
+            Fact::Agent { agent, definition } => self.past.choices.choose_agent(agent.clone(), definition.clone()),
             Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
             Fact::ClientPrompt { prompt } => self.past.choices.client_prompt = Some(prompt.clone()),
             Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent.clone(), memory.clone()),

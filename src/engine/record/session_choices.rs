@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Record;
 use crate::base::{
+    agent::ClientAgent,
     client_settings::ClientPrompt,
     event::{AgentEvent, EventKind},
     host_tools::HostTools,
@@ -23,6 +24,8 @@ pub(super) struct SessionChoices {
     pub client_prompt: Option<ClientPrompt>,
     /// Whose the session is from the next prompt on; `None`: that was not chosen.
     pub next_agent: Option<Principal>,
+    /// A definition that a client brought.
+    pub client_agent: Option<ClientAgent>,
     /// Agents that were switched on or off.
     pub switched_agents: BTreeMap<String, bool>,
     /// What runs of agents that are not castor's left to the next ones.
@@ -55,7 +58,8 @@ pub(super) fn ends_prompt(event: &AgentEvent) -> bool {
 pub const TRANSFER: &str = "transferToAgent";
 
 impl SessionChoices {
-    pub fn choose_agent(&mut self, agent: Option<String>) {
+    pub fn choose_agent(&mut self, agent: Option<String>, definition: Option<ClientAgent>) {
+        self.client_agent = definition.or_else(|| self.client_agent.take());
         self.next_agent = Some(agent.map_or(Principal::Root, Principal::Agent));
     }
 
@@ -81,7 +85,17 @@ impl Record {
 
     /// The agent whose session it is from the next prompt on; `None`: castor's own, or a run.
     pub fn chosen_agent(&self) -> Option<&str> {
-        self.past.choices.next_agent.as_ref()?.agent()
+        self.agent_choice().flatten()
+    }
+
+    /// The same where an agent, or castor's own again, was ever chosen.
+    pub fn agent_choice(&self) -> Option<Option<&str>> {
+        self.past.choices.next_agent.as_ref().map(Principal::agent)
+    }
+
+    /// The agent that a client defined for this session.
+    pub fn client_agent(&self) -> Option<&ClientAgent> {
+        self.past.choices.client_agent.as_ref()
     }
 
     /// Whether an agent was switched on or off here.

@@ -9,7 +9,7 @@ use crate::{
         clock::Now,
         event::{EventKind, EventSource, NOTICE},
         hook::{Hook, HookEvent, HookRun, HookSwitch},
-        ids::{EffectId, PromptId, QuestionId, StreamId, ThreadId},
+        ids::{EffectId, PromptId, QuestionId, StreamId},
         log::{Entry, Fact},
         state::StateDelta,
     },
@@ -106,6 +106,11 @@ impl<'a> Step<'a> {
         self.emit_event(notice(text));
     }
 
+    /// A notice that programs know by its code.
+    pub fn emit_coded_notice(&mut self, text: &str, code: &str) {
+        self.emit_event_with(notice(text), Map::from_iter([("code".to_owned(), code.into())]));
+    }
+
     /// What hooks came to: logged, and told as far as it is for the user. `context`: what of it the model sees beside
     /// the prompt; `retracts`: it does not see the prompt.
     pub fn log_hooks(&mut self, event: HookEvent, outcome: &HookOutcome, context: Option<String>, retracts: bool) {
@@ -136,20 +141,14 @@ impl<'a> Step<'a> {
 
     /// Has a hook run.
     pub fn start_hook(&mut self, run: HookRun) -> EffectId {
-        let run = HookRun { place: Some(self.place()), ..run };
+        let run = HookRun { place: Some(self.record.place()), ..run };
         self.start_effect(Effect::RunHook(Box::new(run)))
-    }
-
-    /// The current stream, and the thread of a sub-agent.
-    pub fn place(&self) -> (StreamId, Option<ThreadId>) {
-        let stream = &self.record.past.stream;
-        (stream.id.clone(), stream.thread.clone())
     }
 
     /// Tells hooks that only listen.
     pub fn tell_hooks(&mut self, hooks: Vec<Arc<Hook>>, input: &Map<String, Value>) {
         for hook in hooks {
-            let run = HookRun { place: Some(self.place()), ..HookRun::new(hook, input.clone()) };
+            let run = HookRun { place: Some(self.record.place()), ..HookRun::new(hook, input.clone()) };
             self.start_effect(Effect::TellHook(Box::new(run)));
         }
     }

@@ -102,7 +102,7 @@ fn ask_client(
         mode: step.record.mode,
         decision: own.decision,
         rule: own.rule,
-        place: step.place(),
+        place: step.record.place(),
     };
     let effect = step.start_effect(Effect::CheckByClient(Box::new(check)));
     wait_for(call, step, (effect, None, limit_ms), known);

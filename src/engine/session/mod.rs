@@ -21,7 +21,7 @@ use prompts::{cancel_prompt, steer_idle};
 
 use crate::{
     base::{
-        agent::FolderAgents,
+        agent::{ClientAgent, FolderAgents},
         client_settings::ClientSetting,
         clock::Now,
         content::PromptContent,
@@ -122,8 +122,8 @@ impl Session {
     }
 
     /// A new session is this agent's.
-    pub fn become_agent(&mut self, agent: String, now: Now, out: &mut StepOutput) {
-        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: Some(agent) });
+    pub fn become_agent(&mut self, agent: String, definition: Option<ClientAgent>, now: Now, out: &mut StepOutput) {
+        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: Some(agent), definition });
     }
 
     /// What a client gives a session for good; the same prompt again changes nothing.

@@ -40,7 +40,7 @@ pub(super) fn apply_choice(cx: &mut TurnContext<'_, '_>, choice: OptionValue) {
         }
         OptionValue::Tuning(tuning) if tuning != cx.step.record.tuning => cx.step.log(Fact::Tuning { tuning }),
         OptionValue::Agent(agent) if agent.as_deref() != cx.step.record.chosen_agent() => {
-            cx.step.log(Fact::Agent { agent });
+            cx.step.log(Fact::Agent { agent, definition: None });
         }
         OptionValue::Limits(limits) if is_new || limits != cx.step.record.limits() => {
             cx.step.log(Fact::Limits { limits })

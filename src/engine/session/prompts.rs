@@ -27,7 +27,7 @@ impl Session {
         let why = "it is not there, or it is off; `/agents` lists those there are";
         let text = format!("This session continues without its agent {agent}: {why}.");
         self.scratch.preamble.notice(text);
-        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None });
+        Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None, definition: None });
     }
 
     /// What a prompt goes by from its beginning. Whether it may begin.

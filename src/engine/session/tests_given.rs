@@ -90,7 +90,13 @@ pub(super) fn spec(seed: u64) -> Spec {
         RuleSet::shipped(own_tools())
     };
     let cwd = AbsPath::new("/w").unwrap();
-    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive };
+    let around = SessionEnvironment {
+        cwd: cwd.clone(),
+        roots: vec![cwd],
+        platform: "linux",
+        made_on: "2026-01-31".to_owned(),
+        interactive,
+    };
     let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };
     Spec {

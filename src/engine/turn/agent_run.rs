@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     base::{
-        agent::{AgentResult, TerminateMode},
+        agent::{AgentResult, RECOVERY_TURN, TerminateMode},
         event::{EndReason, EventKind, PromptOutcome, Status},
         limits::{LimitKind, LimitSpan, ReachedLimit},
         state::StateDelta,
@@ -25,8 +25,6 @@ const GRACE_PERIOD_MS: u64 = 60_000;
 
 /// `code` of the error event of an answer without calls.
 pub(super) const PROTOCOL_VIOLATION: &str = "protocol_violation";
-/// `code` of the error event of a recovery that came to nothing.
-const RECOVERY_TURN: &str = "recovery_turn";
 
 const FINAL_CHANCE: &str = "You have one final chance to complete the task with a short grace period. You MUST call \
                             `complete_task` immediately with your best answer and explain that your investigation was \
@@ -62,7 +60,7 @@ pub(super) fn recover(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, cause:
     }
     if turn.recovery.is_some() {
         match cause {
-            Cause::TaskCompleted(_) => cx.step.emit_notice("Graceful recovery succeeded."),
+            Cause::TaskCompleted(_) => cx.step.emit_coded_notice("Graceful recovery succeeded.", RECOVERY_TURN),
             Cause::Cancelled => (),
             _ => tell_error(cx, format!("Graceful recovery attempt failed. Reason: {}", cause.why()), RECOVERY_TURN),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
+    conversation_text::conversation_text,
     spec::{AgentRole, Spec, TurnBounds},
     template::{FilledTemplate, fill_template},
 };
@@ -32,6 +33,8 @@ const LOOP_RULE: &str = "\n- Agents work in a loop here, and you are one of them
 #[derive(Debug)]
 pub struct ChildStart {
     pub spec: Spec,
+    /// What it is told before its prompt.
+    pub context: Option<String>,
     pub prompt: String,
     pub model: ChildModel,
 }
@@ -97,7 +100,8 @@ fn local_start(
         role: Some(Arc::new(role_of(&what.agent.descriptor.name, local))),
         ..base
     };
-    Ok(ChildStart { spec, prompt, model: ChildModel::Named(model) })
+    let context = local.include_contents.then(|| conversation_text(record.turns())).flatten();
+    Ok(ChildStart { spec, context, prompt, model: ChildModel::Named(model) })
 }
 
 /// It has instructions of its own: it gets the prompt alone, and its answer is the result.
@@ -113,7 +117,7 @@ fn peer_start(parent: &Spec, record: &Record, what: &Delegation<'_>, peer: &Peer
     let instructions = parent.instructions.for_agent("", "");
     // Another model cannot answer in its place.
     let spec = Spec { instructions, role, bounds, chain: Chain::default(), ..base };
-    ChildStart { spec, prompt: query(&what.input), model }
+    ChildStart { spec, context: None, prompt: query(&what.input), model }
 }
 
 /// It asks no model: what it has of the session above is for its agents.
@@ -139,7 +143,7 @@ fn composite_start(
             let output_key = composite.output_key.clone();
             let role = Some(Arc::new(AgentRole { agent, temperature: None, output_key }));
             let (prompt, model) = (query(&what.input), ChildModel::Named(record.model.clone()));
-            Ok(ChildStart { spec: Spec { role, ..spec }, prompt, model })
+            Ok(ChildStart { spec: Spec { role, ..spec }, context: None, prompt, model })
         }
     }
 }

@@ -13,6 +13,7 @@ mod command_turn;
 mod composing;
 mod composition;
 mod compressing;
+mod conversation_text;
 mod credential_renewal;
 mod distilling;
 pub mod endings;

@@ -145,7 +145,13 @@ pub(super) fn spec(name: &str) -> Spec {
     };
     let tools = scheduler::own_tools(["read_file", "write_file", "run_shell_command"].map(tool));
     let cwd = AbsPath::new("/w").unwrap();
-    let around = SessionEnvironment { cwd: cwd.clone(), roots: vec![cwd], platform: "linux", interactive: true };
+    let around = SessionEnvironment {
+        cwd: cwd.clone(),
+        roots: vec![cwd],
+        platform: "linux",
+        made_on: "2026-01-31".to_owned(),
+        interactive: true,
+    };
     let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
     let toolbox = toolbox.with_renewals(name.contains("renews"));

@@ -62,6 +62,8 @@ pub struct HostRole {
 /// Features of a client beside messages and calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures {
+    /// Knows castor's own `_meta`.
+    pub castor: bool,
     pub notices: bool,
     pub compactions: bool,
     /// Takes a part of the conversation off the screen.
@@ -136,6 +138,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         writes_files: caps.fs.write_text_file,
         bool_options: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
         features: ClientFeatures {
+            castor: ours.is_some_and(Value::is_object),
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
             rewinds: flag("rewind") == Some(true),

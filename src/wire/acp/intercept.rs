@@ -142,6 +142,9 @@ pub struct InterceptRequest {
     /// Of a sub-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     thread_id: Option<ThreadId>,
+    /// Of a sub-agent: the agents from the main one down to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    principal_path: Vec<String>,
     point: &'static str,
     /// The interceptor's name.
     interceptor: String,
@@ -151,11 +154,12 @@ pub struct InterceptRequest {
 
 impl InterceptRequest {
     pub fn new(session: &SessionId, run: &HookRun) -> Self {
-        let (stream_id, thread_id) = run.place.clone().map_or((None, None), |(stream, thread)| (Some(stream), thread));
+        let place = run.place.clone();
         Self {
             session_id: session.root(),
-            stream_id,
-            thread_id,
+            stream_id: place.as_ref().map(|it| it.stream.clone()),
+            thread_id: place.as_ref().and_then(|it| it.thread.clone()),
+            principal_path: place.map(|it| it.principal_path).unwrap_or_default(),
             point: point(run.hook.event),
             interceptor: run.hook.key().to_owned(),
             payload: run.input.clone(),

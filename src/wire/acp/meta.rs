@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{intercept::InterceptorParam, policy::ClientPolicyParam, prompt_options::PromptOptionsParams};
 use crate::base::{
@@ -33,6 +33,8 @@ pub struct MetaPlaces {
     auth_method: Option<AuthMethodMeta>,
     /// The params of session/new, session/load, session/resume and session/fork.
     session_start: Option<SessionStartMeta>,
+    /// The params of session/list, and each session of the answer.
+    session_list: Option<SessionListMeta>,
     /// `sessionCapabilities.fork` in the answer to initialize.
     fork_capability: Option<ForkCapabilityMeta>,
     /// The params of session/prompt and other requests.
@@ -152,7 +154,8 @@ pub struct SessionStartMeta {
 pub struct OwnSessionStartMeta {
     /// Of session/new: the agent whose session it is; without it castor's own.
     #[serde(default)]
-    pub agent: Option<String>,
+    #[schemars(with = "Option<AgentParam>")]
+    pub agent: Option<Value>,
     /// Of session/new: the first values of its state.
     #[serde(default)]
     pub state: StateDelta,
@@ -168,6 +171,29 @@ pub struct OwnSessionStartMeta {
     /// Which calls the client runs.
     #[serde(default, rename = "hostToolExecution")]
     pub host_tool_execution: Option<HostExecution>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum AgentParam {
+    Name(String),
+    /// Its definition: the keys of an agent file of the kind `local`, and `instructions` for the text below them.
+    Definition(Map<String, Value>),
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct SessionListMeta {
+    #[serde(default)]
+    pub castor: OwnSessionListMeta,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+pub struct OwnSessionListMeta {
+    /// Of the params: only sessions of this agent; `default` is castor's own. In the answer: whose session it is, for
+    /// clients with `_meta.castor` in their capabilities or in the params; absent where it is castor's own.
+    #[serde(default)]
+    pub agent: Option<String>,
 }
 
 /// Where the copy ends.

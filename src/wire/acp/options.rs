@@ -49,7 +49,7 @@ impl ChosenOptions {
             Fact::Tuning { tuning } => self.tuning = *tuning,
             Fact::Limits { limits } => self.limits = *limits,
             // A session that begins as an agent's says so in its answer.
-            Fact::Agent { agent } if *agent != self.agent => self.agent.clone_from(agent),
+            Fact::Agent { agent, .. } if *agent != self.agent => self.agent.clone_from(agent),
             _ => return false,
         }
         true

@@ -106,6 +106,9 @@ struct Params {
     mode: Option<String>,
     /// The sub-agent that calls. [default: the session's own agent]
     principal: Option<String>,
+    /// In place of `principal`: the agents from the main one down to it.
+    #[serde(default)]
+    principal_path: Vec<String>,
     #[serde(rename = "_meta")]
     #[allow(dead_code, reason = "nothing of it is known")]
     meta: Option<Map<String, Value>>,
@@ -126,7 +129,9 @@ pub struct PolicyParams {
 /// # Errors
 /// See [`super::params`]; also for a mode that there is not.
 pub fn read_evaluate(params: Option<&RawValue>) -> Result<PolicyParams, String> {
-    let Params { session_id, tool, args, mode, principal, .. } = super::params(params)?;
+    let Params { session_id, tool, args, mode, principal, mut principal_path, .. } = super::params(params)?;
+    // The main agent is none of those that rules name.
+    let principal = principal.or_else(|| principal_path.pop().filter(|_| !principal_path.is_empty()));
     let read_mode = |it: String| {
         let known: Vec<&str> = Mode::OFFERED.iter().map(|it| it.as_str()).collect();
         Mode::parse(&it).ok_or_else(|| format!("unknown mode {it:?}; choose one of {}", known.join(", ")))
@@ -152,6 +157,9 @@ pub struct ClientPolicyRequest {
     /// The sub-agent that calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<String>,
+    /// Of a sub-agent: the agents from the main one down to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    principal_path: Vec<String>,
     mode: Mode,
     /// What castor's own policy says.
     decision: Decision,
@@ -161,11 +169,11 @@ pub struct ClientPolicyRequest {
 
 impl ClientPolicyRequest {
     pub fn new(session: &SessionId, it: ClientCheck) -> Self {
-        let (stream_id, thread_id) = it.place;
         Self {
             session_id: session.root(),
-            stream_id,
-            thread_id,
+            stream_id: it.place.stream,
+            thread_id: it.place.thread,
+            principal_path: it.place.principal_path,
             tool_call_id: it.call.id,
             tool: it.call.name,
             args: it.call.args,

@@ -1,6 +1,6 @@
 //! Params and results of the ACP session methods: new, load, resume, fork, list, close and delete.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use agent_client_protocol_schema::v1::{
     self as acp, CancelNotification, CloseSessionRequest, DeleteSessionRequest, ForkSessionRequest,
@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     base::{
+        agent::ClientAgent,
         client_settings::ClientPrompt,
         content::PromptContent,
         event::{SteerOutcome, StopKind},
@@ -31,7 +32,7 @@ use crate::{
             session_index::{IndexQuery, IndexRow},
         },
         archive_filter::ArchiveFilter,
-        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionStartMeta, StopDetail},
+        meta::{OwnSessionStartMeta, PromptAnswerMeta, SessionListMeta, SessionStartMeta, StopDetail},
         options::{self, ChosenOptions, OfferedOptions},
         prompt_options::{PromptOptionsParams, read_prompt_options},
         system_prompt::read_system_prompt,
@@ -57,11 +58,32 @@ pub struct SessionFolders {
 pub struct NewParams {
     pub folders: SessionFolders,
     /// Whose session it is to be; `None`: castor's own.
-    pub agent: Option<String>,
+    pub agent: Option<WantedAgent>,
     /// The first values of its state.
     pub state: StateDelta,
     /// Whose `user:` keys the state has; `None`: the default user's.
     pub user: Option<String>,
+}
+
+/// The agent that a session is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WantedAgent {
+    Named(String),
+    Defined(ClientAgent),
+}
+
+impl WantedAgent {
+    fn read(it: Value) -> Result<Self, String> {
+        match it {
+            Value::String(name) => Ok(Self::Named(name)),
+            Value::Object(keys) => Ok(Self::Defined(Arc::new(keys))),
+            _ => Err("_meta.castor.agent: send a name, or a definition as an object".to_owned()),
+        }
+    }
+
+    pub fn definition(&self) -> Option<ClientAgent> {
+        if let Self::Defined(it) = self { Some(it.clone()) } else { None }
+    }
 }
 
 /// Reads session/new.
@@ -75,7 +97,7 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta;
     state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
     user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
-    Ok(NewParams { folders, agent, state, user })
+    Ok(NewParams { folders, agent: agent.map(WantedAgent::read).transpose()?, state, user })
 }
 
 /// Reads session/load.
@@ -94,10 +116,12 @@ fn air_fork_message(meta: &Map<String, Value>) -> Option<MessageId> {
 }
 
 fn start_meta(meta: Option<Map<String, Value>>) -> Result<OwnSessionStartMeta, String> {
+    Ok(read_meta::<SessionStartMeta>(meta)?.castor)
+}
+
+fn read_meta<T: DeserializeOwned>(meta: Option<Map<String, Value>>) -> Result<T, String> {
     let meta = Value::Object(meta.unwrap_or_default());
-    let meta: SessionStartMeta =
-        serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))?;
-    Ok(meta.castor)
+    serde_json::from_value(meta).map_err(|it| super::params_error(&format!("_meta.castor: {it}")))
 }
 
 /// Some clients leave `mcpServers` out where they have none, though it is required.
@@ -244,6 +268,8 @@ pub struct ListQuery {
     pub cwd: Option<AbsPath>,
     pub cursor: Option<String>,
     pub archived: ArchiveFilter,
+    /// Whose sessions they must be; `default`: castor's own.
+    pub agent: Option<String>,
     /// As AIR asks for it.
     pub index: Option<IndexQuery>,
 }
@@ -263,12 +289,13 @@ pub fn read_list(params: Option<&RawValue>, is_index: bool) -> Result<ListQuery,
             Some(AbsPath::new(path).ok_or_else(|| format!("cwd must be an absolute path, not {:?}.", path.display()))?)
         }
     };
+    let meta: SessionListMeta = read_meta(it.meta.clone())?;
     let index = is_index.then(|| IndexQuery::read(it.meta.as_ref())).transpose()?;
     let archived = match index {
         Some(index) if it.archived.is_none() => index.archived,
         _ => ArchiveFilter::read(it.archived)?,
     };
-    Ok(ListQuery { cwd, cursor: it.cursor, archived, index })
+    Ok(ListQuery { cwd, cursor: it.cursor, archived, agent: meta.castor.agent, index })
 }
 
 /// A session in the answer to session/list. `updated_ms` is Unix time in milliseconds.
@@ -278,6 +305,8 @@ pub struct ListedSession {
     pub cwd: AbsPath,
     pub title: Option<String>,
     pub updated_ms: u64,
+    /// `None`: castor's own, or nobody asked.
+    pub agent: Option<String>,
     /// `None`: nobody asked.
     pub archived: Option<bool>,
     /// For AIR's index.
@@ -290,9 +319,16 @@ pub fn list_response(sessions: &[ListedSession], next: Option<String>) -> ListSe
             .title(it.title.clone())
             .updated_at(iso_time(it.updated_ms))
             .archived(it.archived)
-            .meta(it.row.as_ref().map(IndexRow::meta))
+            .meta(list_meta(it))
     };
     ListSessionsResponse::new(sessions.iter().map(info).collect()).next_cursor(next)
+}
+
+fn list_meta(it: &ListedSession) -> Option<Map<String, Value>> {
+    let own = it.agent.as_ref().map(|agent| ("castor".to_owned(), json!({ "agent": agent })));
+    let row = it.row.as_ref().map(IndexRow::meta);
+    let meta: Map<String, Value> = row.into_iter().flatten().chain(own).collect();
+    (!meta.is_empty()).then_some(meta)
 }
 
 /// A prompt, and what belongs to it alone.

@@ -7,7 +7,7 @@ use std::{
 
 use memchr::memmem;
 
-use super::metadata::{METADATA_SUFFIX, SessionMetadata, read_metadata};
+use super::metadata::{HEAD, ListedAgent, METADATA_SUFFIX, SessionMetadata, read_metadata};
 use crate::{
     base::{
         event::EventKind,
@@ -18,9 +18,6 @@ use crate::{
     },
     world::{disk, store::StoreError},
 };
-
-/// Of a log, the list reads this many bytes.
-const HEAD: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSummary {
@@ -34,6 +31,8 @@ pub struct SessionSummary {
     pub archived: bool,
     /// That it began with.
     pub model: Option<String>,
+    /// Whose session it is; `None`: castor's own.
+    pub agent: Option<String>,
     /// The session that it is a copy of.
     pub parent: Option<SessionId>,
 }
@@ -64,8 +63,10 @@ pub fn list_logs(
         let Some((key, found)) = known_or_read(folder, &id, cache) else { continue };
         let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
         if let Some(it) = listed.as_mut().filter(|it| has_metadata.contains(it.id.as_str())) {
-            let SessionMetadata { title, archived } = read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}")));
+            let it_says = read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}")));
+            let SessionMetadata { title, archived, agent } = it_says;
             (it.title, it.archived) = (title.or(it.title.take()), archived);
+            it.agent = agent.map_or(it.agent.take(), |ListedAgent { name }| name);
         }
         res.extend(listed);
         fresh.insert(id, (key.0, key.1, found));
@@ -97,16 +98,18 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSumm
     let Fact::Created { cwd, model, parent, .. } = lines.find_map(entry)?.fact else { return None };
     let model = Some(model);
     // Most lines are nothing of this and need not be parsed: the loop waits for the list.
-    let words: [&[u8]; 3] = [b"\"session_update\"", b"\"user\"", b"\"rewound\""];
+    let words: [&[u8]; 4] = [b"\"session_update\"", b"\"user\"", b"\"rewound\"", b"\"fact\":\"agent\""];
     let entries: Vec<Entry> = lines.filter(|it| words.iter().any(|word| has(it, word))).filter_map(entry).collect();
     // A first prompt may be larger than the head: then the head ends within it.
     let mut has_prompts = head.len() as u64 == HEAD;
     let mut last = None;
+    // A rewind does not take the choice of an agent back.
+    let agent = entries.iter().rev().find_map(chosen_agent).flatten();
     for entry in rewind::remaining_entries(&entries) {
         last = title(entry).or(last);
         has_prompts |= rewind::user_message(entry).is_some();
     }
-    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts, archived: false, model, parent })
+    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts, archived: false, model, agent, parent })
 }
 
 fn entry(line: &[u8]) -> Option<Entry> {
@@ -115,6 +118,11 @@ fn entry(line: &[u8]) -> Option<Entry> {
 
 fn has(line: &[u8], text: &[u8]) -> bool {
     memmem::find(line, text).is_some()
+}
+
+fn chosen_agent(entry: &Entry) -> Option<Option<String>> {
+    let Fact::Agent { agent, .. } = &entry.fact else { return None };
+    Some(agent.clone())
 }
 
 fn title(entry: &Entry) -> Option<String> {

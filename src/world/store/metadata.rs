@@ -1,4 +1,4 @@
-//! Metadata of a session that a client gives: its title, and whether it is archived. It lies beside the log.
+//! Metadata of a session beside its log: the title that a client gave, whether it is archived, and its agent.
 
 use std::io::ErrorKind;
 
@@ -10,6 +10,8 @@ use crate::{
     world::disk,
 };
 
+/// Of a log, the list reads this many bytes.
+pub(super) const HEAD: u64 = 64 * 1024;
 /// What follows a session's id in the name of the file.
 pub(super) const METADATA_SUFFIX: &str = ".meta.json";
 
@@ -20,6 +22,15 @@ pub(super) struct SessionMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub archived: bool,
+    /// Where the head of the log does not have the last choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<ListedAgent>,
+}
+
+/// Whose session it is; without a name castor's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ListedAgent {
+    pub name: Option<String>,
 }
 
 impl SessionStore {
@@ -47,6 +58,19 @@ impl SessionStore {
     /// When the disk does not take it.
     pub fn set_held_archived(&self, id: &SessionId, archived: bool) -> Result<(), StoreError> {
         self.change_metadata(id, |it| it.archived = archived)
+    }
+
+    /// The list shows this agent. The caller holds the session's log, which has the choice: in a short one the list
+    /// finds it by itself.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn note_agent(&self, id: &SessionId, agent: Option<&str>) -> Result<(), StoreError> {
+        let len = disk::metadata(&self.log_path(id)?).map_err(|it| io_error(id, it))?.len;
+        if len < HEAD {
+            return Ok(());
+        }
+        self.change_metadata(id, |it| it.agent = Some(ListedAgent { name: agent.map(str::to_owned) }))
     }
 
     fn change_metadata(&self, id: &SessionId, change: impl FnOnce(&mut SessionMetadata)) -> Result<(), StoreError> {

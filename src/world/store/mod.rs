@@ -419,6 +419,8 @@ fn rewind(file: &mut File) -> io::Result<()> {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_agents;
+#[cfg(test)]
 mod tests_endings;
 #[cfg(test)]
 mod tests_versions;

@@ -62,6 +62,7 @@ const LOCAL: &[&str] = &[
     "input",
     "output",
     "output_key",
+    "include_contents",
     "max_turns",
     "timeout_mins",
     "max_budget_usd",
@@ -103,6 +104,8 @@ struct ModelKeys {
     input: Option<ObjectSchema>,
     output: Option<OutputKeys>,
     output_key: Option<Spanned<String>>,
+    #[serde(default)]
+    include_contents: bool,
 }
 
 #[derive(Deserialize)]
@@ -302,6 +305,7 @@ fn local_run(
         mcp_servers,
         output: of_model.output.map(output),
         output_key,
+        include_contents: of_model.include_contents,
         takes_state: false,
     };
     Ok((run, notes))

@@ -9,14 +9,14 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use claude::TOOLS as CLAUDE_TOOLS;
 pub use front_matter::FileFault;
 
 use crate::{
     base::{
-        agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun},
+        agent::{AgentDefinition, AgentDescriptor, AgentKind, AgentOrigin, AgentRun, ClientAgent},
         path::AbsPath,
     },
     world::{
@@ -117,8 +117,14 @@ pub fn parse(
         return Err(FileFault::new(None, why));
     }
     let mut definition = AgentDefinition { descriptor, origin, enabled: true, folders, rights, run };
-    if let (Some(file), AgentRun::Local(it)) = (definition.origin.file(), &mut definition.run) {
-        it.takes_state = format == AgentFormat::Castor && !is_of_gemini(file);
+    if let AgentRun::Local(it) = &mut definition.run {
+        it.takes_state = match &definition.origin {
+            AgentOrigin::BuiltIn => false,
+            AgentOrigin::User(file) | AgentOrigin::Workspace(file) => {
+                format == AgentFormat::Castor && !is_of_gemini(file)
+            }
+            AgentOrigin::Client => true,
+        };
     }
     if let (AgentOrigin::Workspace(_), AgentRun::Local(it)) = (&definition.origin, &mut definition.run) {
         for server in &mut it.mcp_servers {
@@ -130,6 +136,21 @@ pub fn parse(
         remote_keys::check_workspace(it)?;
     }
     Ok((definition, draft.notes))
+}
+
+/// Reads a definition that a client brings.
+///
+/// # Errors
+/// The first fault, in words: what a client sends has no lines.
+pub fn parse_client(keys: &ClientAgent, tools: ToolLookup<'_>) -> Result<(AgentDefinition, Vec<FileFault>), String> {
+    let mut keys = Map::clone(keys);
+    let instructions = keys.remove("instructions");
+    let Some(instructions) = instructions.as_ref().and_then(Value::as_str).filter(|it| !it.trim().is_empty()) else {
+        return Err("instructions should be a text".to_owned());
+    };
+    // JSON is YAML, too: it has the same keys and checks.
+    let text = format!("---\n{}\n---\n{instructions}", Value::Object(keys));
+    parse(text.as_bytes(), AgentFormat::Castor, AgentOrigin::Client, tools).map_err(|it| it.message)
 }
 
 /// Reads all agents. `workspace` is `None` where it is not trusted, or is the user's home.
@@ -190,6 +211,22 @@ fn agent_folders(env: &Env, workspace: Option<&AbsPath>) -> Vec<AgentFolder> {
 }
 
 impl FoundAgents {
+    /// With the one that a client brings, which counts before others of its name.
+    #[must_use]
+    pub fn with_client(mut self, keys: &ClientAgent, tools: ToolLookup<'_>) -> Self {
+        let origin = "the client's agent";
+        match parse_client(keys, tools) {
+            Ok((definition, notes)) => {
+                notes.into_iter().for_each(|it| self.warn(origin, FileFault { at: None, ..it }));
+                self.definitions.retain(|it| it.descriptor.name != definition.descriptor.name);
+                self.definitions.insert(0, definition);
+                self.link();
+            }
+            Err(why) => self.warn(origin, FileFault::new(None, why)),
+        }
+        self
+    }
+
     fn warn(&mut self, origin: &str, it: FileFault) {
         self.warnings.push(Warning { origin: origin.to_owned(), at: it.at, key: None, message: it.message });
     }

@@ -239,6 +239,7 @@ fn look(files: &[(&str, &str)], workspace: Option<&str>) -> (Vec<String>, Vec<St
         let sub: Vec<&str> = it.descriptor.sub_agents.iter().map(|it| it.description.as_str()).collect();
         let place = match &it.origin {
             AgentOrigin::BuiltIn => "built-in".to_owned(),
+            AgentOrigin::Client => "client".to_owned(),
             AgentOrigin::User(file) => format!("user {file}"),
             AgentOrigin::Workspace(file) => format!("workspace {file}"),
         };
