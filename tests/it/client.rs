@@ -278,6 +278,12 @@ impl Client {
         self.result("initialize", params)
     }
 
+    /// The same in version 2.
+    pub fn initialize_v2(&mut self, capabilities: &Value) -> Result<Value, String> {
+        let info = json!({"name": "it", "version": "1"});
+        self.result("initialize", json!({"protocolVersion": 2, "capabilities": capabilities, "info": info}))
+    }
+
     /// A session in `cwd`; gives back its id.
     pub fn new_session(&mut self, cwd: &Path) -> Result<String, String> {
         self.new_session_with(cwd, json!([]))

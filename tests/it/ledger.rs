@@ -12,6 +12,10 @@ use crate::schema;
 const IN_TURN: &[&str] =
     &["user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"];
 
+/// The same in version 2.
+const IN_TURN_V2: &[&str] =
+    &["agent_message_chunk", "agent_thought_chunk", "tool_call_update", "terminal_update", "terminal_output_chunk"];
+
 /// Longer lines are refused as a whole.
 const MAX_LINE: usize = 32 * 1024 * 1024;
 
@@ -29,6 +33,10 @@ pub struct Ledger {
     problems: Vec<String>,
     /// Sessions in which steering began a turn: no answer says when it ends.
     detached: Vec<String>,
+    /// Of the protocol; 0 before initialize is answered.
+    version: u64,
+    /// Of version 2: sessions that are at work.
+    busy: Vec<String>,
     /// After the end of our input nothing more is owed to us.
     closed: bool,
     /// What we sent of a line that has not ended.
@@ -99,7 +107,7 @@ impl Ledger {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.busy.is_empty()
     }
 
     /// The requests of the agent that wait for our answer, oldest first.
@@ -135,6 +143,7 @@ impl Ledger {
         }
         res.extend(self.open.iter().map(|it| format!("{} (id {}) was never answered", it.method, it.id)));
         res.extend(self.running().iter().map(|call| format!("tool call {call} never ended")));
+        res.extend(self.busy.iter().map(|session| format!("session {session} never became idle")));
         res
     }
 
@@ -151,7 +160,7 @@ impl Ledger {
     fn called(&mut self, is_request: bool, method: &str, message: &Value) {
         let params = &message["params"];
         let kind = if is_request { "Request" } else { "Notification" };
-        if let Err(why) = schema::check_sent(method, kind, params) {
+        if let Err(why) = schema::check_sent(self.version, method, kind, params) {
             self.problem(format!("{why} in {message}"));
         }
         if is_request {
@@ -170,8 +179,12 @@ impl Ledger {
     /// Sub-agents work in turns of the session above them.
     fn in_turn(&self, session: &str) -> bool {
         let session = session.split('/').next().unwrap_or_default();
-        let turns = ["session/prompt", "session/edit_prompt", "session/load"];
+        let turns = match self.version {
+            2 => ["session/prompt", "session/resume", "session/close"],
+            _ => ["session/prompt", "session/edit_prompt", "session/load"],
+        };
         self.closed
+            || self.busy.iter().any(|it| it == session)
             || self.detached.iter().any(|it| it == session)
             || self.open.iter().any(|it| it.session == session && turns.contains(&it.method.as_str()))
     }
@@ -179,8 +192,12 @@ impl Ledger {
     fn updated(&mut self, params: &Value) {
         let (session, update) = (text(&params["sessionId"]), &params["update"]);
         let kind = text(&update["sessionUpdate"]);
-        if IN_TURN.contains(&kind.as_str()) && !self.in_turn(&session) {
+        let in_turn = if self.version == 2 { IN_TURN_V2 } else { IN_TURN };
+        if in_turn.contains(&kind.as_str()) && !self.in_turn(&session) {
             self.problem(format!("{kind} outside any turn"));
+        }
+        if self.version == 2 {
+            return self.updated_v2(session, &kind, update);
         }
         // Some clients take a call without a status for completed.
         if kind == "tool_call_update" && !update["status"].is_string() {
@@ -203,6 +220,35 @@ impl Ledger {
         }
     }
 
+    /// Calls begin with their first update; a session that works becomes idle.
+    fn updated_v2(&mut self, session: String, kind: &str, update: &Value) {
+        let status = text(&update["status"]);
+        match kind {
+            "state_update" => {
+                self.busy.retain(|it| *it != session);
+                if update["state"] != "idle" {
+                    self.busy.push(session);
+                }
+            }
+            "compaction_update" => {
+                self.calls.insert((session, text(&update["compactionId"])), status != "in_progress");
+            }
+            "tool_call_update" => {
+                let ended = ["completed", "failed", "cancelled"].contains(&status.as_str());
+                let was = self.calls.insert((session, text(&update["toolCallId"])), ended);
+                match was {
+                    None if !update["title"].is_string() => self.problem(format!("a call without a title: {update}")),
+                    // A replay begins it anew.
+                    Some(true) if !update["name"].is_string() && !ended => {
+                        self.problem(format!("an update of an ended call: {update}"));
+                    }
+                    _ => (),
+                }
+            }
+            _ => (),
+        }
+    }
+
     fn answered(&mut self, id: &Value, message: &Value) {
         if let Some(calls) = message["result"]["_meta"]["castor"]["pendingToolCalls"].as_array() {
             self.pending = calls.iter().map(|it| text(&it["requestId"])).collect();
@@ -211,7 +257,7 @@ impl Ledger {
         if result.is_some() == error.is_some() {
             self.problem(format!("neither or both of result and error: {message}"));
         }
-        if let Some(Err(why)) = error.map(|it| schema::check_error(it).and_then(|()| check_form(it))) {
+        if let Some(Err(why)) = error.map(|it| schema::check_error(self.version, it).and_then(|()| check_form(it))) {
             self.problem(format!("{why} in {message}"));
         }
         let by_id = self.open.iter().position(|it| it.id == *id);
@@ -226,7 +272,10 @@ impl Ledger {
         if result.is_some_and(|it| it["outcome"] == "startedNewTurn") {
             self.detached.push(open.session.clone());
         }
-        if let Some(Err(why)) = result.map(|it| schema::check_result(&open.method, it)) {
+        if let Some(it) = result.filter(|_| open.method == "initialize") {
+            self.version = it["protocolVersion"].as_u64().unwrap_or_default();
+        }
+        if let Some(Err(why)) = result.map(|it| schema::check_result(self.version, &open.method, it)) {
             self.problem(format!("{why} in {message}"));
         }
     }

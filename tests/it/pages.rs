@@ -163,30 +163,37 @@ fn check_json(text: &str, words: &[&str]) -> Result<(), String> {
     if let Some(place) = words.iter().find_map(|it| it.strip_prefix("meta=")) {
         values.iter().try_for_each(|it| schemas::check("meta", &json!({ place: it["_meta"] })))?;
     }
-    match words.contains(&"acp") {
-        true => check_messages(&values).map_err(|it| format!("{it} in\n{text}")),
-        false => Ok(()),
-    }
+    let version = words.iter().find_map(|it| match *it {
+        "acp" => Some(1),
+        "acp=2" => Some(2),
+        _ => None,
+    });
+    version.map_or(Ok(()), |it| check_messages(it, &values)).map_err(|it| format!("{it} in\n{text}"))
 }
 
 /// Messages of both sides; those of the agent are checked.
-fn check_messages(messages: &[Value]) -> Result<(), String> {
+fn check_messages(version: u64, messages: &[Value]) -> Result<(), String> {
     let mut asked = BTreeMap::new();
     for message in messages {
         let is_request = message.get("id").is_some();
         match message["method"].as_str() {
             Some(method @ ("session/update" | "session/request_permission" | "_castor/tool/call")) => {
-                schema::check_sent(method, if is_request { "Request" } else { "Notification" }, &message["params"])?;
+                schema::check_sent(
+                    version,
+                    method,
+                    if is_request { "Request" } else { "Notification" },
+                    &message["params"],
+                )?;
             }
             Some(method) if method.starts_with('_') && !is_request => {
-                schema::check_sent(method, "Notification", &message["params"])?;
+                schema::check_sent(version, method, "Notification", &message["params"])?;
             }
             Some(method) => _ = asked.insert(message["id"].to_string(), method),
             None if message.get("result").is_some() => {
                 let method = asked.remove(&message["id"].to_string());
-                method.map_or(Ok(()), |it| schema::check_result(it, &message["result"]))?;
+                method.map_or(Ok(()), |it| schema::check_result(version, it, &message["result"]))?;
             }
-            None => schema::check_error(&message["error"])?,
+            None => schema::check_error(version, &message["error"])?,
         }
     }
     Ok(())

@@ -34,8 +34,34 @@ static UNSTABLE: LazyLock<Schema> = LazyLock::new(|| {
     })
 });
 
+/// Version 2, a draft as a whole, and the same with what is unstable in it.
+static V2: LazyLock<[Schema; 2]> = LazyLock::new(|| {
+    [include_str!("../../schema/v2.json"), include_str!("../../schema/v2-unstable.json")]
+        .map(|text| Schema::read(text, |_| true))
+});
+
 /// Drafts and AIR, whose shapes stand in no schema of the protocol.
 const DRAFTS: &[&str] = &["session/rewind", "trust/apply", "quota/read", "_session/async_task/stop"];
+
+const UPDATES_V2: &[&str] = &[
+    "user_message",
+    "agent_message",
+    "agent_message_chunk",
+    "agent_thought",
+    "agent_thought_chunk",
+    "state_update",
+    "tool_call_update",
+    "terminal_update",
+    "terminal_output_chunk",
+    "plan_update",
+    "available_commands_update",
+    "config_option_update",
+    "session_info_update",
+    "usage_update",
+    "notice",
+    "compaction_update",
+    "subagent_update",
+];
 
 struct Schema {
     names: Names,
@@ -43,7 +69,10 @@ struct Schema {
 }
 
 /// What is wrong with the params of a request or notification that the agent sent.
-pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String> {
+pub fn check_sent(version: u64, method: &str, kind: &str, params: &Value) -> Result<(), String> {
+    if version == 2 && !method.starts_with('_') {
+        return check_sent_v2(method, kind, params);
+    }
     if let Some(meta) = params["update"].get("_meta") {
         let place = match params["update"]["sessionUpdate"].as_str().unwrap_or_default() {
             it if it.starts_with("tool_call") => "toolCall",
@@ -79,8 +108,39 @@ pub fn check_sent(method: &str, kind: &str, params: &Value) -> Result<(), String
     }
 }
 
+fn check_sent_v2(method: &str, kind: &str, params: &Value) -> Result<(), String> {
+    let update = &params["update"];
+    if let Some(meta) = update.get("_meta") {
+        let place = match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "tool_call_update" => "toolCall",
+            "subagent_update" => "subagent",
+            "state_update" => "promptAnswer",
+            _ => "notice",
+        };
+        schemas::check("meta", &json!({ place: meta }))?;
+    }
+    let kind_of = update["sessionUpdate"].as_str().unwrap_or_default();
+    // What the schema does not know is for it an update of a later version.
+    if method == "session/update" && !UPDATES_V2.contains(&kind_of) {
+        return Err(format!("{kind_of:?} is no update that castor writes in version 2"));
+    }
+    let side = if method == "$/cancel_request" { "protocol" } else { "client" };
+    let [stable, unstable] = &*V2;
+    if method != "auth/status_update" {
+        stable.check(method, side, kind, params)?;
+    }
+    unstable.check(method, side, kind, params)
+}
+
 /// What is wrong with the result that the agent gave.
-pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
+pub fn check_result(version: u64, method: &str, result: &Value) -> Result<(), String> {
+    if version == 2 && !method.starts_with('_') {
+        let [stable, unstable] = &*V2;
+        if stable.knows(method) {
+            stable.check(method, "agent", "Response", result)?;
+        }
+        return unstable.check(method, "agent", "Response", result);
+    }
     if method == "_castor/session/events" {
         let mut all = result["events"].as_array().into_iter().flatten();
         all.try_for_each(|it| schemas::check("events", it))?;
@@ -110,7 +170,10 @@ pub fn check_result(method: &str, result: &Value) -> Result<(), String> {
 }
 
 /// What is wrong with the error that the agent gave.
-pub fn check_error(error: &Value) -> Result<(), String> {
+pub fn check_error(version: u64, error: &Value) -> Result<(), String> {
+    if version == 2 {
+        V2.iter().try_for_each(|it| it.check_definition("Error", error))?;
+    }
     if let Some(meta) = error["data"].get("_meta") {
         schemas::check("meta", &json!({ "promptAnswer": meta }))?;
     }
@@ -180,12 +243,20 @@ fn compile(document: &Value, name: &str) -> Validator {
 fn the_schema_tells_good_from_bad() {
     let update = json!({"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk",
         "content": {"type": "text", "text": "hi"}}});
-    check_sent("session/update", "Notification", &update).unwrap();
-    check_result("session/prompt", &json!({"stopReason": "end_turn"})).unwrap();
-    check_result("session/prompt", &json!({"stopped": "end_turn"})).unwrap_err();
-    check_error(&json!({"code": "x", "message": "no"})).unwrap_err();
-    check_result("session/fork", &json!({"sessionId": "s"})).unwrap();
-    check_result("session/fork", &json!({"modes": null})).unwrap_err();
-    check_result("_castor/session/rewind", &json!({"restored": []})).unwrap_err();
-    check_sent("session/shout", "Notification", &json!({})).unwrap_err();
+    check_sent(1, "session/update", "Notification", &update).unwrap();
+    check_sent(2, "session/update", "Notification", &update).unwrap_err();
+    check_result(1, "session/prompt", &json!({"stopReason": "end_turn"})).unwrap();
+    check_result(1, "session/prompt", &json!({"stopped": "end_turn"})).unwrap_err();
+    check_result(2, "session/prompt", &json!({"messageId": "m"})).unwrap();
+    check_result(2, "session/prompt", &json!({"stopReason": "end_turn"})).unwrap_err();
+    check_result(2, "session/load", &json!({})).unwrap_err();
+    check_error(1, &json!({"code": "x", "message": "no"})).unwrap_err();
+    check_error(2, &json!({"code": "x", "message": "no"})).unwrap_err();
+    check_result(1, "session/fork", &json!({"sessionId": "s"})).unwrap();
+    check_result(1, "session/fork", &json!({"modes": null})).unwrap_err();
+    check_result(1, "_castor/session/rewind", &json!({"restored": []})).unwrap_err();
+    check_sent(1, "session/shout", "Notification", &json!({})).unwrap_err();
+    let chunk = json!({"sessionId": "s", "update": {"sessionUpdate": "user_message_chunk", "messageId": "m",
+        "content": {"type": "text", "text": "hi"}}});
+    check_sent(2, "session/update", "Notification", &chunk).unwrap_err();
 }

@@ -23,7 +23,7 @@ use crate::wire::{
 /// `_session/async_task/stop`
 pub fn stop_task(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     if !features(state.client.as_ref()).async_tasks {
-        return Err(error::method_not_found("_session/async_task/stop"));
+        return Err(error::method_not_found("_session/async_task/stop", 1));
     }
     let order = read_stop(params).map_err(|it| error::invalid_params(&it))?;
     check_open(&state.sessions, &order.session_id)?;
@@ -38,7 +38,7 @@ pub fn stop_task(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Rep
 /// `_session/rename`, for AIR's index: as `session/set_title`.
 pub fn rename(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     if !features(state.client.as_ref()).session_index {
-        return Err(error::method_not_found("_session/rename"));
+        return Err(error::method_not_found("_session/rename", 1));
     }
     session_metadata::set_title(state, ticket, params)?;
     reply_now(&json!({}))
@@ -47,7 +47,7 @@ pub fn rename(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
 /// `_session/archive`: a session that is open stays so.
 pub fn archive(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     if !features(state.client.as_ref()).session_index {
-        return Err(error::method_not_found("_session/archive"));
+        return Err(error::method_not_found("_session/archive", 1));
     }
     let id = read_archive(params).map_err(|it| error::invalid_params(&it))?;
     match state.sessions.contains_key(&id) {
@@ -60,6 +60,6 @@ pub fn archive(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> 
 pub fn unarchive(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
     match features(state.client.as_ref()).session_index {
         true => session_metadata::unarchive(&state.tasks.store, &state.sessions, params),
-        false => Err(error::method_not_found("_session/unarchive")),
+        false => Err(error::method_not_found("_session/unarchive", 1)),
     }
 }

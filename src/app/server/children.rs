@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Map, Value, json};
 
-use super::{mcp, outbox::OutboxItem, pending_requests, reconnect, state::State, tasks::Tasks};
+use super::{foreground, mcp, outbox::OutboxItem, pending_requests, reconnect, state::State, tasks::Tasks};
 use crate::{
     app::{
         errors::store_error,
@@ -40,7 +40,7 @@ use crate::{
         turn::{ChildModel, ChildStart, child_spec, run_state},
     },
     wire::acp::{
-        initialize::Client,
+        initialize::{AcpVersion, Client},
         subagents::{self, ChildState},
         updates::SessionView,
     },
@@ -104,7 +104,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let view = match profile.features.subagents {
         true => {
             let mut lines = Vec::new();
-            subagents::announce(&link_above, &id, (&agent, &prompt), &mut lines);
+            let about = (agent.as_str(), prompt.as_str());
+            subagents::announce(&link_above, &id, about, profile.features.version, &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
@@ -227,8 +228,8 @@ pub fn finish(
         state.tasks.queue_sync(log);
     }
     let ended = ChildState::Ended(result.terminate_reason.into());
-    if let Some(link) = parent.as_ref().filter(|_| shows_sessions(state.client.as_ref())) {
-        subagents::show_state(&link.session, id, ended, lines);
+    if let (Some(link), Some(version)) = (&parent, shown_version(state.client.as_ref())) {
+        subagents::show_state(&link.session, id, ended, version, lines);
     }
     let Some(ParentLink { session: parent, effect, run, is_wanted, .. }) = parent else { return };
     // Also where nobody waits for it any more: what it changed is found out on that way.
@@ -240,8 +241,9 @@ pub fn finish(
     note_waiting(state, &parent, lines);
 }
 
-fn shows_sessions(client: Option<&Client>) -> bool {
-    client.is_some_and(|it| it.features.subagents)
+/// The version in which the client shows sub-agents as sessions; `None`: it does not.
+fn shown_version(client: Option<&Client>) -> Option<AcpVersion> {
+    client.filter(|it| it.features.subagents).map(|it| it.features.version)
 }
 
 /// A sub-agent's session failed in a way that its log cannot take any more.
@@ -371,14 +373,15 @@ pub fn note_waiting(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) {
     let asks = |it: &SessionId| state.outgoing.iter().any(|(_, asked)| asked.is_question_of(it));
     let is_told = |it: &&ParentLink| it.session == *id && it.is_told_to_wait;
     let waits = asks(id) || !children(&state.sessions, is_told).is_empty();
+    state.sessions.get_mut(id).into_iter().for_each(|it| foreground::note_waiting(it, waits, lines));
     // One that is over, and whose end is still to be said, does not go back to work.
     let at_work = state.sessions.get_mut(id).filter(|it| it.session.is_busy());
     let Some(link) = at_work.and_then(|it| it.parent.as_mut()) else { return };
     if std::mem::replace(&mut link.is_told_to_wait, waits) != waits {
         let (parent, effect) = (link.session.clone(), link.effect);
-        if shows_sessions(state.client.as_ref()) {
+        if let Some(version) = shown_version(state.client.as_ref()) {
             let now = if waits { ChildState::Waiting } else { ChildState::Running };
-            subagents::show_state(&parent, id, now, lines);
+            subagents::show_state(&parent, id, now, version, lines);
         }
         state.step(&parent, Input::ChildWaits { effect, waits });
         note_waiting(state, &parent, lines);

@@ -9,12 +9,12 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, auth, auth_status, draft_rewind, event_feed, event_requests, index_watch, listing, mcp,
+        air, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing, mcp,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
         reply::{Reply, answer},
-        requests, rewind, session_metadata,
+        requests, requests_v2, rewind, session_metadata,
         state::State,
         tasks::pending_chores::WaitingRequest,
         workspace_trust,
@@ -22,7 +22,7 @@ use crate::{
     base::ids::PromptId,
     engine::step::Input,
     wire::{
-        acp::{self, mcp_message::MESSAGE},
+        acp::{self, initialize::AcpVersion, mcp_message::MESSAGE},
         jsonrpc::{
             error,
             frame::Frame,
@@ -36,8 +36,11 @@ use crate::{
 /// Handlers that step sessions take the whole state; the table gives others what they touch.
 pub type Handler = fn(&mut State, Ticket, Option<&RawValue>) -> Reply;
 
-/// Every method that a client may call.
-pub const METHODS: &[(&str, Handler)] = &[
+/// A method's name and what carries it out.
+pub type Method = (&'static str, Handler);
+
+/// Every method that a client of version 1 may call.
+pub const METHODS: &[Method] = &[
     ("initialize", requests::initialize),
     ("authenticate", auth::authenticate),
     ("logout", auth::logout),
@@ -82,6 +85,30 @@ pub const METHODS: &[(&str, Handler)] = &[
     ("_castor/policy/evaluate", requests::evaluate_policy),
 ];
 
+/// Every method that a client of version 2 may call, beside castor's own, which are the same in both.
+pub const METHODS_V2: &[Method] = &[
+    ("initialize", requests::initialize),
+    ("auth/login", auth::authenticate),
+    ("auth/logout", auth::logout),
+    ("auth/status", auth_status::status),
+    ("providers/list", providers::list),
+    ("providers/set", providers::set),
+    ("providers/disable", providers::disable),
+    ("session/new", requests_v2::new_session),
+    ("session/resume", requests_v2::resume_session),
+    ("session/fork", requests_v2::fork_session),
+    ("session/list", |state, ticket, params| listing::list(state.client.as_ref(), &mut state.tasks, ticket, params)),
+    ("session/close", requests::close_session),
+    ("session/delete", requests::delete_session),
+    ("session/set_title", session_metadata::set_title),
+    ("session/archive", session_metadata::archive),
+    ("session/unarchive", |state, _, params| session_metadata::unarchive(&state.tasks.store, &state.sessions, params)),
+    ("session/status", |state, _, params| session_metadata::status(&state.tasks.store, &state.sessions, params)),
+    ("session/prompt", requests::prompt),
+    ("session/set_config_option", requests_v2::set_config_option),
+    ("_session/steering", requests::steer),
+];
+
 /// What reads which permissions hold for ever: it waits until these are written.
 const OPENING_METHODS: &[&str] = &["session/new", "session/load", "session/resume", "session/fork"];
 
@@ -117,8 +144,10 @@ pub fn handle_frame(state: &mut State, frame: Frame) {
 }
 
 fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option<&RawValue>) {
-    let Some((name, handler)) = METHODS.iter().find(|(it, _)| *it == method) else {
-        return state.outbox.queue_lines(|lines| write::error(lines, &id, &error::method_not_found(method)));
+    let version = foreground::version(state.client.as_ref());
+    let Some((name, handler)) = find_method(version, method) else {
+        let error = error::method_not_found(method, version.number());
+        return state.outbox.queue_lines(|lines| write::error(lines, &id, &error));
     };
     let about = RequestOwner::Other;
     let ticket = state.requests.register(id, about);
@@ -141,10 +170,18 @@ fn handle_request(state: &mut State, id: RequestId, method: &str, params: Option
     }
 }
 
+fn find_method(version: AcpVersion, name: &str) -> Option<&'static Method> {
+    let table = match version {
+        AcpVersion::V2 if !name.starts_with("_castor/") => METHODS_V2,
+        _ => METHODS,
+    };
+    table.iter().find(|(it, _)| *it == name)
+}
+
 /// Something is written: opens the sessions that waited for it.
 pub fn resume_waiting(state: &mut State) {
     for WaitingRequest { ticket, method, params } in state.tasks.chores.finish_save() {
-        let Some((_, handler)) = METHODS.iter().find(|(it, _)| *it == method) else { continue };
+        let Some((_, handler)) = find_method(foreground::version(state.client.as_ref()), method) else { continue };
         let reply = call_handler(state, ticket, *handler, params.as_deref());
         send_reply(state, ticket, reply);
     }

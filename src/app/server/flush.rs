@@ -15,7 +15,9 @@ use crate::{
             auth::login_command,
             children,
             event::EditorRequest,
-            event_feed, index_watch,
+            event_feed,
+            foreground::{self, PromptEnd},
+            index_watch,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, quota, reconnect, renewals, reply, rewind_results, session_state,
@@ -39,6 +41,7 @@ use crate::{
     engine::step::{Act, Effect, Input, QuestionTopic, UserQuestion},
     wire::{
         acp::{
+            initialize::AcpVersion,
             intercept::{self, InterceptRequest},
             meta::PromptAnswerMeta,
             session,
@@ -164,6 +167,7 @@ fn write_logs(sessions: &mut BTreeMap<SessionId, LiveSession>, items: &[OutboxIt
 fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
     match act {
         Act::Log(entry) => {
+            foreground::note_message(state, id, &entry.fact, lines);
             if let Some(live) = state.sessions.get_mut(id) {
                 live.view.show(&entry.fact, lines);
             }
@@ -193,7 +197,12 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                 _ => (),
             }
         }
-        Act::BeginStream { prompt, stream } => event_feed::announce_stream(state, id, (prompt, &stream), lines),
+        Act::BeginStream { prompt, stream } => {
+            event_feed::announce_stream(state, id, (prompt, &stream), lines);
+            if let Some(live) = state.sessions.get_mut(id) {
+                foreground::begin(live, prompt, lines);
+            }
+        }
         Act::Do(effect_id, effect) => dispatch_effect(state, id, effect_id, effect, lines),
     }
 }
@@ -363,6 +372,10 @@ fn answer_prompt(state: &mut State, id: &SessionId, ticket: Ticket, answer: Prom
         PromptOutcome::AuthRequired(why) => Some(auth_required(why)),
     };
     state.tasks.traces.end_request(ticket, error.as_ref().map(ErrorObjectOwned::code));
+    if foreground::version(state.client.as_ref()) == AcpVersion::V2 {
+        let end = PromptEnd { outcome, usage, meta: meta.as_ref(), error };
+        return foreground::end(state, id, ticket, end, lines);
+    }
     let Some((request, _)) = state.requests.complete(ticket) else {
         // Steering began the turn: nobody is answered with its failure.
         if let (Some(error), Some(live)) = (&error, state.sessions.get(id)) {

@@ -5,19 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::value::RawValue;
 
 use crate::{
-    app::{
-        server::{
-            air_reports,
-            event::{ListAsker, ListParams, Listing},
-            index_watch, list_page,
-            reply::{self, Reply},
-            state::State,
-            tasks::Tasks,
-        },
+    app::server::{
+        air_reports,
+        event::{ListAsker, ListParams, Listing},
+        index_watch, list_page,
+        reply::{self, Reply},
+        state::State,
+        tasks::Tasks,
     },
     base::ids::SessionId,
     wire::{
-        acp::{archive_filter::ArchiveFilter, initialize::Client, session},
+        acp::{initialize::Client, session},
         jsonrpc::{error, open_requests::Ticket},
     },
 };

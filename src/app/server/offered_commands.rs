@@ -20,6 +20,7 @@ pub fn update(live: &mut LiveSession, outbox: &mut Outbox) {
 
 fn tell(live: &mut LiveSession, lines: &mut Vec<u8>) {
     let all = live.session.commands();
-    offered_commands::commands(&live.resources.session, all.map(|it| (it.name, it.description, it.hint)), lines);
+    let all = all.map(|it| (it.name, it.description, it.hint));
+    offered_commands::commands(&live.resources.session, live.profile.features.version, all, lines);
     live.commands = Some(live.session.commands().map(|it| it.name).collect());
 }

@@ -10,8 +10,8 @@ use crate::{
         acp::{
             credentials::{self, CredentialQuestion},
             elicitation::{self, Scope},
-            initialize::{Client, LoginCommand},
-            permission, permission_forms,
+            initialize::{AcpVersion, Client, LoginCommand},
+            permission, permission_forms, v2,
         },
         jsonrpc::{message::RpcError, open_requests::OutgoingRequests, write},
     },
@@ -58,7 +58,11 @@ pub fn ask(
 ) -> Option<Answer> {
     let shown_in = if client.features.subagents { asker.session.clone() } else { asker.session.root() };
     match project(client, (&shown_in, asker.login), &question.about) {
-        Ok(Projection { shape, method, mut params }) => {
+        Ok(it) => {
+            let Projection { shape, method, mut params } = match in_version(it, client) {
+                Ok(it) => it,
+                Err(answer) => return Some(answer),
+            };
             if let Some(agent) = asker.agent {
                 name_agent(&mut params, agent, !client.features.subagents);
             }
@@ -69,6 +73,19 @@ pub fn ask(
         }
         Err(answer) => Some(answer),
     }
+}
+
+/// A question that is put as options has words of its own in version 2.
+///
+/// # Errors
+/// The answer, where nothing can be shown.
+fn in_version(it: Projection, client: &Client) -> Result<Projection, Answer> {
+    let is_done = matches!(it.shape, QuestionForm::Confirmation);
+    if client.features.version == AcpVersion::V1 || it.method != PERMISSION || is_done {
+        return Ok(it);
+    }
+    let params = v2::permission::question(it.params).and_then(|it| serde_json::to_value(it).ok());
+    Ok(Projection { params: params.ok_or(Answer::Unable)?, ..it })
 }
 
 /// What the client's answer means.
@@ -92,7 +109,7 @@ fn project(
     about: &QuestionTopic,
 ) -> Result<Projection, Answer> {
     match about {
-        QuestionTopic::Confirmation(asked) => confirmation(session, asked),
+        QuestionTopic::Confirmation(asked) => confirmation(session, asked, client.features.version),
         QuestionTopic::Trust { call, form } | QuestionTopic::Fallback { call, form } if client.shows_forms => {
             let params = elicitation::form(Scope::Session { session, call: Some(call) }, form);
             Ok(Projection { shape: QuestionForm::Form(form.clone()), method: elicitation::CREATE, params })
@@ -143,8 +160,8 @@ fn ask_for_credential(
 
 const PERMISSION: &str = "session/request_permission";
 
-fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, Answer> {
-    let params = permission::request(permission::PermissionRequest {
+fn confirmation(session: &SessionId, it: &Confirmation, version: AcpVersion) -> Result<Projection, Answer> {
+    let asked = permission::PermissionRequest {
         session,
         call: &it.call,
         title: &it.title,
@@ -156,7 +173,11 @@ fn confirmation(session: &SessionId, it: &Confirmation) -> Result<Projection, An
         always: it.session_grant.as_deref(),
         lasting: it.persistent_grant.as_deref(),
         offers_auto: it.offers_auto,
-    });
-    let params = serde_json::to_value(params).map_err(|_| Answer::Unable)?;
+    };
+    let params = match version {
+        AcpVersion::V1 => serde_json::to_value(permission::request(asked)),
+        AcpVersion::V2 => serde_json::to_value(v2::permission::confirmation(asked)),
+    };
+    let params = params.map_err(|_| Answer::Unable)?;
     Ok(Projection { shape: QuestionForm::Confirmation, method: PERMISSION, params })
 }

@@ -4,8 +4,11 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{outbox::OutboxItem, pending_requests::RequestOwner, state::State};
-use crate::wire::jsonrpc::{error, open_requests::Ticket, write};
+use super::{foreground, outbox::OutboxItem, pending_requests::RequestOwner, state::State};
+use crate::wire::{
+    acp::{initialize::AcpVersion, v2::errors},
+    jsonrpc::{error, open_requests::Ticket, write},
+};
 
 /// A handler's reply: an answer now, one later (through its ticket), or an error.
 pub type Reply = Result<Option<Box<RawValue>>, ErrorObjectOwned>;
@@ -21,7 +24,13 @@ pub fn answer<T: Serialize + ?Sized>(state: &mut State, ticket: Ticket, outcome:
             state.outbox.items.push(OutboxItem::Answer { session, request, lines });
         }
         (Ok(result), _) => state.outbox.queue_lines(|lines| write::result(lines, &request, result)),
-        (Err(error), _) => state.outbox.queue_lines(|lines| write::error(lines, &request, &error)),
+        (Err(error), _) => {
+            let error = match foreground::version(state.client.as_ref()) {
+                AcpVersion::V1 => error,
+                AcpVersion::V2 => errors::error(error),
+            };
+            state.outbox.queue_lines(|lines| write::error(lines, &request, &error));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         server::{
             agents,
             auth::login_command,
-            children, event_feed, flush, host_tools, mcp, offered_commands,
+            children, event_feed, flush, foreground, host_tools, mcp, offered_commands,
             open_session::{check_message, check_open, set_owner},
             outbox::OutboxItem,
             pending_requests::RequestOwner,
@@ -39,13 +39,14 @@ use crate::{
     wire::{
         acp::{
             agents::{AgentsPlace, read_place},
-            initialize,
+            initialize::{self, AcpVersion},
             options::{self, SetOptionParams},
             policy::{PolicyParams, read_evaluate},
             prompt_options::{PromptOptionsParams, read_update},
             session::{self, PromptParams, SteerParams},
             state::{StateParams, read_state},
             updates::SessionView,
+            v2,
         },
         jsonrpc::{error, open_requests::Ticket},
     },
@@ -53,8 +54,21 @@ use crate::{
 };
 
 pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Reply {
-    let client = initialize::read(params).map_err(|it| error::invalid_params(&it))?;
-    let response = initialize::response(&client, &login_command(&state.env));
+    let version = AcpVersion::negotiate(params);
+    if version != foreground::version(state.client.as_ref()) && !state.sessions.is_empty() {
+        let fix = "Start another castor for the other version.";
+        return Err(error::invalid_request("sessions are open in another protocolVersion", fix));
+    }
+    let client = match version {
+        AcpVersion::V1 => initialize::read(params),
+        AcpVersion::V2 => v2::initialize::read(params),
+    };
+    let client = client.map_err(|it| error::invalid_params(&it))?;
+    let login = login_command(&state.env);
+    let response = match version {
+        AcpVersion::V1 => initialize::response(&client, &login),
+        AcpVersion::V2 => json!(v2::initialize::response(&client, &login)),
+    };
     state.tasks.store.set_client(&client.name);
     state.client = Some(client);
     state.tasks.prepare_sessions();
@@ -162,6 +176,9 @@ pub fn end_session(state: &mut State, id: &SessionId) {
 pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {
     let read = session::read_prompt(params).map_err(|it| error::invalid_params(&it))?;
     let PromptParams { session: id, mut content, options, file_report } = read;
+    if content.parts.is_empty() && foreground::version(state.client.as_ref()) == AcpVersion::V2 {
+        return Err(error::invalid_params("prompt is empty; the answer names a message, so say something"));
+    }
     check_message(&state.sessions, &id, &content)?;
     content.options = Box::new(prompt_options(state, &id, options)?);
     let live = live_session(state, &id)?;
@@ -262,7 +279,7 @@ pub fn set_model(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -
     reply_now(&json!({}))
 }
 
-fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
+pub(super) fn choose(state: &mut State, ticket: Ticket, option: &SetOptionParams) -> Result<(), ErrorObjectOwned> {
     let live = live_session(state, &option.session)?;
     let choice = option.choice(&live.profile.offer, &live.chosen_options()).map_err(|it| error::invalid_params(&it))?;
     apply(state, ticket, &option.session, choice)
@@ -325,7 +342,7 @@ fn offer_commands<'a>(state: &'a mut State, id: &SessionId) -> Result<&'a LiveSe
     Ok(live)
 }
 
-fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
+pub(super) fn live_session<'a>(state: &'a State, id: &SessionId) -> Result<&'a LiveSession, ErrorObjectOwned> {
     state.sessions.get(id).ok_or_else(|| error::session_not_found(id.as_str()))
 }
 

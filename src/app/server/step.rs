@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_feed, outbox::OutboxItem, pending_requests, reconnect, state::State};
+use super::{children, event_feed, foreground, outbox::OutboxItem, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
     base::{ids::SessionId, log::Fact},
@@ -43,6 +43,9 @@ impl State {
         self.outbox.items.retain(|it| !matches!(it, OutboxItem::Acts(of, _) if of == id));
         self.interrupt_view(id, error.message());
         self.end_open(id);
+        if let Some(live) = self.sessions.get_mut(id) {
+            foreground::fail(live, error, &mut self.outbox);
+        }
         let requests = self.terminals.release_all(id);
         self.queue_requests(requests);
         self.tasks.traces.forget_turn(id);

@@ -45,6 +45,19 @@ pub struct ClientExtras {
     pub file_reports: BTreeMap<PromptId, String>,
     /// Of the credential that the user is asked about, as a hash.
     pub refused_credential: Option<String>,
+    /// What runs, for a client of version 2.
+    pub turn: Option<ForegroundTurn>,
+}
+
+/// A turn that a client of version 2 was told of.
+#[derive(Debug)]
+pub struct ForegroundTurn {
+    /// The prompt that began it.
+    pub prompt: PromptId,
+    /// The prompt is part of the conversation, and its request is answered.
+    pub is_inserted: bool,
+    /// The user has a question of it.
+    pub waits: bool,
 }
 
 /// The call that started a sub-agent.

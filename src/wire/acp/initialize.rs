@@ -12,6 +12,7 @@ use agent_client_protocol_schema::{
         SessionSystemPromptModeCapabilities, SessionSystemPromptOverrideCapabilities, SessionTitleCapabilities,
     },
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
@@ -27,6 +28,35 @@ use crate::{
         policy::{POLICY_ROLES, read_client_policy},
     },
 };
+
+/// The version of the protocol that a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcpVersion {
+    #[default]
+    V1,
+    /// A draft; its shapes are in [`super::v2`].
+    V2,
+}
+
+impl AcpVersion {
+    /// The second for who asks for just that, the first for everybody else.
+    pub fn negotiate(params: Option<&RawValue>) -> Self {
+        #[derive(Deserialize)]
+        struct WantedVersion {
+            #[serde(rename = "protocolVersion")]
+            version: Value,
+        }
+        let asked = super::params::<WantedVersion>(params).ok();
+        if asked.is_some_and(|it| it.version == json!(2)) { Self::V2 } else { Self::V1 }
+    }
+
+    pub fn number(self) -> u8 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+}
 
 /// The client's own description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +94,7 @@ pub struct HostRole {
 pub struct ClientFeatures {
     /// Knows castor's own `_meta`.
     pub castor: bool,
+    pub version: AcpVersion,
     pub notices: bool,
     pub compactions: bool,
     /// Takes a part of the conversation off the screen.
@@ -139,6 +170,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         bool_options: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
         features: ClientFeatures {
             castor: ours.is_some_and(Value::is_object),
+            version: AcpVersion::V1,
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
             rewinds: flag("rewind") == Some(true),
@@ -164,10 +196,15 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
             terminal: caps.auth.terminal,
             old_terminal: caps.meta.as_ref().and_then(|it| it.get(OLD_TERMINAL_AUTH)) == Some(&Value::Bool(true)),
         },
-        host: HostRole {
-            interceptors: ours.and_then(|it| it.get("intercepts")).map_or(Ok(Vec::new()), read_interceptors)?,
-            policy: ours.and_then(|it| it.get("policy")).map(read_client_policy).transpose()?,
-        },
+        host: read_host(ours)?,
+    })
+}
+
+/// `own`: what stands in `_meta.castor` of the client's capabilities.
+pub(super) fn read_host(own: Option<&Value>) -> Result<HostRole, String> {
+    Ok(HostRole {
+        interceptors: own.and_then(|it| it.get("intercepts")).map_or(Ok(Vec::new()), read_interceptors)?,
+        policy: own.and_then(|it| it.get("policy")).map(read_client_policy).transpose()?,
     })
 }
 
@@ -186,7 +223,7 @@ pub struct LoginCommand {
     pub home: Option<String>,
 }
 
-/// The answer to initialize: version 1 whatever was asked, since it is the only one we speak.
+/// The answer to initialize in version 1.
 pub fn response(client: &Client, login: &LoginCommand) -> Value {
     let sessions =
         SessionCapabilities::new()
@@ -246,7 +283,7 @@ fn extensions(client: &Client) -> Map<String, Value> {
 }
 
 /// `_session/steering`, where castor's own clients looked for it before; castor's own methods about checkpoints are there, and its events.
-fn agent_extensions() -> Map<String, Value> {
+pub(super) fn agent_extensions() -> Map<String, Value> {
     let points: Vec<&str> = POINTS.iter().map(|it| it.0).collect();
     let own = json!({
         "checkpoints": true,
@@ -260,7 +297,7 @@ fn agent_extensions() -> Map<String, Value> {
 }
 
 /// `session/fork` takes `_meta.castor.fork.messageId`.
-fn fork_points() -> Map<String, Value> {
+pub(super) fn fork_points() -> Map<String, Value> {
     Map::from_iter([("castor".to_owned(), json!({ "atMessageId": true }))])
 }
 
@@ -328,7 +365,7 @@ pub(super) fn legacy_login(login: &LoginCommand) -> TerminalLogin {
 }
 
 /// As advertised. A terminal login stands last: clients that take the first method can always do that one.
-fn offered_methods(client: &Client, login: &LoginCommand) -> Vec<AuthMethod> {
+pub(super) fn offered_methods(client: &Client, login: &LoginCommand) -> Vec<AuthMethod> {
     let old = |it: &PlainLogin| Some(login).filter(|_| client.login.old_terminal && it.id == API_KEY);
     let mut res: Vec<AuthMethod> = PLAIN.iter().map(|it| plain_method(it, old(it))).collect();
     if client.login.terminal {

@@ -5,21 +5,34 @@ use agent_client_protocol_schema::v1::{
     UnstructuredCommandInput,
 };
 
-use super::{session::wire_id, updates::notification};
+use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
 use crate::base::ids::SessionId;
 
-/// Appends the complete list of commands: name, description, hint of what may follow.
+/// A command's name, description, and hint of what may follow.
+pub type CommandWords<'a> = (&'a str, &'a str, &'a str);
+
+/// Appends the complete list of commands.
 pub fn commands<'a>(
     session: &SessionId,
-    commands: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+    version: AcpVersion,
+    commands: impl Iterator<Item = CommandWords<'a>>,
     lines: &mut Vec<u8>,
 ) {
-    let command = |(name, description, hint): (&str, &str, &str)| {
+    let update = AvailableCommandsUpdate::new(wire_commands(commands));
+    let update = SessionUpdate::AvailableCommandsUpdate(update);
+    match version {
+        AcpVersion::V1 => {
+            notification("session/update", &SessionNotification::new(wire_id(session), update), lines);
+        }
+        AcpVersion::V2 => v2::updates::push(session, update, lines),
+    }
+}
+
+pub(super) fn wire_commands<'a>(commands: impl Iterator<Item = CommandWords<'a>>) -> Vec<AvailableCommand> {
+    let command = |(name, description, hint): CommandWords<'_>| {
         let input = UnstructuredCommandInput::new(hint);
         let input = (!hint.is_empty()).then_some(AvailableCommandInput::Unstructured(input));
         AvailableCommand::new(name, description).input(input)
     };
-    let update = AvailableCommandsUpdate::new(commands.map(command).collect());
-    let update = SessionNotification::new(wire_id(session), SessionUpdate::AvailableCommandsUpdate(update));
-    notification("session/update", &update, lines);
+    commands.map(command).collect()
 }

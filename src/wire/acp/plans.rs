@@ -3,7 +3,7 @@
 use agent_client_protocol_schema::v1::{Plan, PlanRemoved, PlanUpdate, PlanUpdateContent, SessionUpdate};
 
 /// A session has one list of todos.
-const TODOS: &str = "todos";
+pub(super) const TODOS: &str = "todos";
 
 /// `by_id`: the client knows plans by their ids. An empty list is no plan any more.
 pub(super) fn plan_update(plan: Plan, by_id: bool) -> SessionUpdate {

@@ -119,14 +119,15 @@ impl Child {
             return self.view.show_of_child(fact, Playback::Replay, lines);
         }
         if let Fact::Created { .. } = fact {
-            subagents::announce(&self.from, &self.id, (&self.agent, &self.task), lines);
+            let version = self.view.profile.features.version;
+            subagents::announce(&self.from, &self.id, (&self.agent, &self.task), version, lines);
         }
         self.view.push_fact(fact, Playback::Replay, lines);
         if let Fact::Event { event } = fact
             && let EventKind::AgentEnd { reason, .. } = &event.kind
         {
             self.is_over = true;
-            subagents::show_state(&self.from.session, &self.id, ChildState::Ended(*reason), lines);
+            self.show_state(ChildState::Ended(*reason), lines);
         }
     }
 
@@ -137,8 +138,12 @@ impl Child {
         }
         self.view.interrupt(CASTOR_ENDED, lines);
         if is_session {
-            subagents::show_state(&self.from.session, &self.id, ChildState::CutOff, lines);
+            self.show_state(ChildState::CutOff, lines);
         }
+    }
+
+    fn show_state(&self, state: ChildState, lines: &mut Vec<u8>) {
+        subagents::show_state(&self.from.session, &self.id, state, self.view.profile.features.version, lines);
     }
 }
 

@@ -93,7 +93,16 @@ impl WantedAgent {
 pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
     let it: NewSessionRequest = with_servers(params)?;
     let meta = start_meta(it.meta)?;
-    let folders = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let servers = mcp_servers(it.mcp_servers);
+    let folders = session_folders(&it.cwd, &it.additional_directories, servers, (&meta, it.system_prompt))?;
+    new_params(folders, meta)
+}
+
+/// What else a client says of a session that begins.
+///
+/// # Errors
+/// One line: which of it cannot be.
+pub(super) fn new_params(folders: SessionFolders, meta: OwnSessionStartMeta) -> Result<NewParams, String> {
     let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta;
     state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
     user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
@@ -107,7 +116,8 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
 pub fn read_load(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: LoadSessionRequest = with_servers(params)?;
     let meta = start_meta(it.meta)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let servers = mcp_servers(it.mcp_servers);
+    let place = session_folders(&it.cwd, &it.additional_directories, servers, (&meta, it.system_prompt))?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -115,7 +125,7 @@ fn air_fork_message(meta: &Map<String, Value>) -> Option<MessageId> {
     meta.get("jetbrains")?.pointer("/air/fork/messageId")?.as_str().map(MessageId::from)
 }
 
-fn start_meta(meta: Option<Map<String, Value>>) -> Result<OwnSessionStartMeta, String> {
+pub(super) fn start_meta(meta: Option<Map<String, Value>>) -> Result<OwnSessionStartMeta, String> {
     Ok(read_meta::<SessionStartMeta>(meta)?.castor)
 }
 
@@ -134,10 +144,10 @@ fn with_servers<T: DeserializeOwned>(given: Option<&RawValue>) -> Result<T, Stri
     serde_json::from_value(Value::Object(fields)).map_err(|it| super::params_error(&it.to_string()))
 }
 
-fn session_folders(
+pub(super) fn session_folders(
     cwd: &std::path::Path,
     more: &[std::path::PathBuf],
-    servers: Vec<McpServer>,
+    servers: Vec<McpServerConfig>,
     (meta, system_prompt): (&OwnSessionStartMeta, Option<SystemPrompt>),
 ) -> Result<SessionFolders, String> {
     let host = HostTools { tools: meta.tools.clone(), execution: meta.host_tool_execution };
@@ -146,15 +156,14 @@ fn session_folders(
         let why = "mcpServers: with this hostToolExecution castor starts no server";
         return Err(format!("{why}; declare their tools in _meta.castor.tools"));
     }
-    let mcp_servers: Vec<McpServerConfig> = servers.into_iter().filter_map(mcp_server).collect();
-    check_server_ids(&mcp_servers)?;
+    check_server_ids(&servers)?;
     let absolute = |path: &std::path::Path, what: &str| {
         AbsPath::new(path).ok_or_else(|| format!("{what} must be an absolute path, not {:?}.", path.display()))
     };
     Ok(SessionFolders {
         cwd: absolute(cwd, "cwd")?,
         additional: more.iter().map(|it| absolute(it, "additionalDirectories")).collect::<Result<_, _>>()?,
-        mcp_servers,
+        mcp_servers: servers,
         host,
         system_prompt: read_system_prompt(system_prompt)?,
     })
@@ -167,7 +176,8 @@ fn session_folders(
 pub fn read_resume(params: Option<&RawValue>) -> Result<(SessionId, SessionFolders), String> {
     let it: ResumeSessionRequest = super::params(params)?;
     let meta = start_meta(it.meta)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let servers = mcp_servers(it.mcp_servers);
+    let place = session_folders(&it.cwd, &it.additional_directories, servers, (&meta, it.system_prompt))?;
     Ok((session_id(&it.session_id), place))
 }
 
@@ -196,7 +206,8 @@ pub fn read_fork(params: Option<&RawValue>) -> Result<ForkParams, String> {
     let DraftForkParams { message_id: drafted } = super::params(params)?;
     let of_air = it.meta.as_ref().and_then(air_fork_message);
     let meta = start_meta(it.meta)?;
-    let place = session_folders(&it.cwd, &it.additional_directories, it.mcp_servers, (&meta, it.system_prompt))?;
+    let servers = mcp_servers(it.mcp_servers);
+    let place = session_folders(&it.cwd, &it.additional_directories, servers, (&meta, it.system_prompt))?;
     let own = meta.fork.map(|it| (it.message_id, "_meta.castor.fork.messageId"));
     let drafted = drafted.map(|it| (it, "messageId"));
     let until = own.or(drafted).or(of_air.map(|it| (it, "_meta.jetbrains.air.fork.messageId")));
@@ -219,6 +230,10 @@ pub fn read_close(params: Option<&RawValue>) -> Result<SessionId, String> {
 pub fn read_delete(params: Option<&RawValue>) -> Result<SessionId, String> {
     let it: DeleteSessionRequest = super::params(params)?;
     Ok(session_id(&it.session_id))
+}
+
+fn mcp_servers(all: Vec<McpServer>) -> Vec<McpServerConfig> {
+    all.into_iter().filter_map(mcp_server).collect()
 }
 
 /// `None` for a kind of server that we did not advertise.
@@ -436,13 +451,14 @@ pub fn prompt_response(stop: StopKind, usage: Option<Usage>, meta: Option<&Promp
         StopKind::Refusal => StopReason::Refusal,
         StopKind::Cancelled => StopReason::Cancelled,
     };
-    let some = |it: u64| Some(it).filter(|it| *it > 0);
-    let usage = usage.map(|Usage { input, output, cached, written, thought, total }| {
-        let res = acp::Usage::new(total, input, output).thought_tokens(some(thought));
-        res.cached_read_tokens(some(cached)).cached_write_tokens(some(written))
-    });
     let meta = meta.and_then(|it| serde_json::to_value(it).ok()?.as_object().cloned());
-    PromptResponse::new(stop).usage(usage).meta(meta)
+    PromptResponse::new(stop).usage(usage.map(wire_usage)).meta(meta)
+}
+
+pub(super) fn wire_usage(it: Usage) -> acp::Usage {
+    let some = |it: u64| Some(it).filter(|it| *it > 0);
+    let res = acp::Usage::new(it.total, it.input, it.output).thought_tokens(some(it.thought));
+    res.cached_read_tokens(some(it.cached)).cached_write_tokens(some(it.written))
 }
 
 /// What became of words for a running turn.

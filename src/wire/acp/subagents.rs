@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v1::{
 
 use serde_json::{Map, json};
 
-use super::{session::wire_id, updates::notification};
+use super::{initialize::AcpVersion, session::wire_id, updates::notification, v2};
 use crate::base::{event::EndReason, ids::SessionId, log::ChildLink, text};
 
 /// Longest description of a sub-agent's task, in characters.
@@ -26,7 +26,13 @@ pub enum ChildState {
 }
 
 /// Tells of a sub-agent, before anything else of it is told. `from`: the session above, and its call.
-pub fn announce(from: &ChildLink, id: &SessionId, (agent, task): (&str, &str), lines: &mut Vec<u8>) {
+pub fn announce(
+    from: &ChildLink,
+    id: &SessionId,
+    (agent, task): (&str, &str),
+    version: AcpVersion,
+    lines: &mut Vec<u8>,
+) {
     let cancel = SubagentSessionCapabilities::new().cancel(SessionCancelCapabilities::new());
     let own = json!({ "call": from.call });
     let update = SubagentUpdate::new(wire_id(id))
@@ -35,17 +41,29 @@ pub fn announce(from: &ChildLink, id: &SessionId, (agent, task): (&str, &str), l
         .capabilities(cancel)
         .state(state_update(ChildState::Running))
         .meta(Map::from_iter([("castor".to_owned(), own)]));
-    push(&from.session, update, lines);
+    push(&from.session, update, version, lines);
+    push_own_state(id, ChildState::Running, version, lines);
 }
 
 /// The state of a sub-agent of `parent` changed.
-pub fn show_state(parent: &SessionId, id: &SessionId, state: ChildState, lines: &mut Vec<u8>) {
-    push(parent, SubagentUpdate::new(wire_id(id)).state(state_update(state)), lines);
+pub fn show_state(parent: &SessionId, id: &SessionId, state: ChildState, version: AcpVersion, lines: &mut Vec<u8>) {
+    push_own_state(id, state, version, lines);
+    push(parent, SubagentUpdate::new(wire_id(id)).state(state_update(state)), version, lines);
 }
 
-fn push(parent: &SessionId, update: SubagentUpdate, lines: &mut Vec<u8>) {
-    let update = SessionNotification::new(wire_id(parent), SessionUpdate::SubagentUpdate(update));
-    notification("session/update", &update, lines);
+fn push(parent: &SessionId, update: SubagentUpdate, version: AcpVersion, lines: &mut Vec<u8>) {
+    let update = SessionUpdate::SubagentUpdate(update);
+    match version {
+        AcpVersion::V1 => notification("session/update", &SessionNotification::new(wire_id(parent), update), lines),
+        AcpVersion::V2 => v2::updates::push(parent, update, lines),
+    }
+}
+
+/// In version 2 a sub-agent tells its state like any session.
+fn push_own_state(id: &SessionId, state: ChildState, version: AcpVersion, lines: &mut Vec<u8>) {
+    if version == AcpVersion::V2 {
+        v2::states::push_same(id, &state_update(state), lines);
+    }
 }
 
 fn state_update(state: ChildState) -> StateUpdate {

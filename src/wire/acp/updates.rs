@@ -31,12 +31,14 @@ use crate::{
         air::{background_task::BackgroundTask, patches::patch_update},
         call_content::{result_content, terminal_result},
         content,
-        initialize::ClientFeatures,
+        initialize::{AcpVersion, ClientFeatures},
         meta::{CallMeta, OwnCallMeta},
         options::{self, ChosenOptions, OfferedOptions},
         plans::plan_update,
         session::{iso_time, wire_id},
-        terminals, tool_calls,
+        terminals,
+        text_chunks::{ChunkKind, TextChunks},
+        tool_calls, v2,
     },
 };
 
@@ -49,8 +51,7 @@ pub struct SessionView {
     pub(super) session: SessionId,
     pub(super) profile: ClientProfile,
     pub(super) chosen: ChosenOptions,
-    /// Everything of a text chunk's line before the text, for messages and for thoughts.
-    chunk_heads: [Vec<u8>; 2],
+    pub(super) chunks: TextChunks,
     /// Of a sub-agent: what of it is shown.
     pub(super) child: Option<ChildFilter>,
     pub(super) calls: BTreeMap<CallId, CallView>,
@@ -62,6 +63,8 @@ pub struct SessionView {
     pub(super) failure: Option<Status>,
     /// Commands that go on after their calls.
     pub(super) tasks: Vec<BackgroundTask>,
+    /// The last message that was shown again.
+    pub(super) replayed: Option<MessageId>,
 }
 
 /// What is shown of a sub-agent, in the session that the client knows.
@@ -125,6 +128,7 @@ impl CallView {
 /// How a call ended.
 struct CallEnd {
     completed: bool,
+    is_cancelled: bool,
     content: Vec<ToolCallContent>,
     raw_output: Option<Value>,
 }
@@ -138,10 +142,10 @@ pub(super) enum Playback {
 impl SessionView {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, profile: ClientProfile, chosen: ChosenOptions) -> Self {
-        let chunk_heads = [chunk_head(&session, "agent_message_chunk"), chunk_head(&session, "agent_thought_chunk")];
+        let chunks = TextChunks::new(&session, profile.features.version);
         let (calls, child, tasks) = (BTreeMap::new(), None, Vec::new());
-        let (compacting, context_usage, failure) = (None, None, None);
-        Self { session, profile, chosen, chunk_heads, child, calls, compacting, context_usage, failure, tasks }
+        let (compacting, context_usage, failure, replayed) = (None, None, None, None);
+        Self { session, profile, chosen, chunks, child, calls, compacting, context_usage, failure, tasks, replayed }
     }
 
     /// Other models may be on offer now.
@@ -159,6 +163,7 @@ impl SessionView {
 
     pub(super) fn push_fact(&mut self, fact: &Fact, way: Playback, lines: &mut Vec<u8>) {
         match fact {
+            Fact::Event { event } if self.is_v2() && self.show_event_v2(event, way, lines) => (),
             Fact::Event { event } => self.event(event, way, lines),
             Fact::Mode { mode } if way == Playback::Live => {
                 self.chosen.mode = *mode;
@@ -248,7 +253,9 @@ impl SessionView {
             Some(terminal) => terminal_result(terminal, summary.as_deref(), error.as_ref()),
             None => result_content(content, display.as_ref(), summary.as_deref(), error.as_ref(), shown.so_far()),
         };
-        let end = CallEnd { completed: error.is_none(), content, raw_output: tool_calls::limit_raw(data) };
+        let is_cancelled = error.as_ref().is_some_and(|it| it.kind == "cancelled");
+        let raw_output = tool_calls::limit_raw(data);
+        let end = CallEnd { completed: error.is_none(), is_cancelled, content, raw_output };
         let meta = match shown.screen {
             Some(Screen::Drawn { .. }) => Some(terminals::exit_meta(id, data)),
             _ => match error {
@@ -262,9 +269,13 @@ impl SessionView {
     fn message(&mut self, role: Speaker, id: &MessageId, parts: &[Part], cuts: &[u32], lines: &mut Vec<u8>) {
         for part in parts {
             match (role, part) {
-                (Speaker::Agent, Part::Text { text, .. }) => self.chunks(0, id, text, cuts, lines),
+                (Speaker::Agent, Part::Text { text, .. }) => {
+                    self.chunks.write(ChunkKind::Message, id, text, cuts, lines);
+                }
                 (Speaker::Developer, Part::Text { text, .. }) => self.notice(id.as_str(), text, None, lines),
-                (Speaker::Agent, Part::Thought { thought, .. }) => self.chunks(1, id, thought, cuts, lines),
+                (Speaker::Agent, Part::Thought { thought, .. }) => {
+                    self.chunks.write(ChunkKind::Thought, id, thought, cuts, lines);
+                }
                 (Speaker::User, it) => {
                     let chunk = ContentChunk::new(content::block(it)).message_id(id.as_str());
                     self.push_update(SessionUpdate::UserMessageChunk(chunk), lines);
@@ -274,28 +285,6 @@ impl SessionView {
                     self.push_update(SessionUpdate::AgentMessageChunk(chunk), lines);
                 }
             }
-        }
-    }
-
-    /// One line for each live chunk; this is the hot path, so only the text is encoded.
-    fn chunks(&self, kind: usize, id: &MessageId, text: &str, cuts: &[u32], lines: &mut Vec<u8>) {
-        let Some(head) = self.chunk_heads.get(kind) else { return };
-        let mut start = 0;
-        let whole = [text.len() as u32];
-        let cuts = if cuts.is_empty() { &whole[..] } else { cuts };
-        for &end in cuts {
-            let piece = text.get(start..end as usize).unwrap_or_default();
-            start = end as usize;
-            if piece.is_empty() {
-                continue;
-            }
-            lines.extend_from_slice(head);
-            // Writing to a Vec cannot fail.
-            _ = serde_json::to_writer(&mut *lines, piece);
-            lines.extend_from_slice(b"},\"messageId\":\"");
-            // Our own ids need no escaping.
-            lines.extend_from_slice(id.as_str().as_bytes());
-            lines.extend_from_slice(b"\"}}}\n");
         }
     }
 
@@ -312,9 +301,9 @@ impl SessionView {
     }
 
     fn progress(&mut self, id: &CallId, update: &ToolProgress, way: Playback, lines: &mut Vec<u8>) {
+        let is_gone = way == Playback::Replay && !v2::keeps_terminal(self.profile.features, update);
         let shown = self.calls.entry(id.clone()).or_default();
-        let fields = ToolCallUpdateFields::new();
-        let mut meta = None;
+        let (fields, mut meta) = (ToolCallUpdateFields::new(), None);
         let fields = match update {
             ToolProgress::Proposed { display } => {
                 shown.proposed = Some(display.clone());
@@ -329,8 +318,7 @@ impl SessionView {
             ToolProgress::Started { display: None } | ToolProgress::Resumed => {
                 fields.status(ToolCallStatus::InProgress)
             }
-            // A terminal that the client does not have would make it refuse the whole update.
-            ToolProgress::Attached { .. } if way == Playback::Replay => return,
+            ToolProgress::Attached { .. } if is_gone => return,
             ToolProgress::Attached { screen } => {
                 let before = shown.screen.replace(screen.clone());
                 match screen {
@@ -365,8 +353,9 @@ impl SessionView {
                 }
             }
         };
-        // In replay only what a call is and how it ended matters.
-        if way == Playback::Live || matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. }) {
+        // In replay only what a call is and how it ended matters; and what castor's own terminals show.
+        let is_known = matches!(update, ToolProgress::Described { .. } | ToolProgress::Started { .. });
+        if way == Playback::Live || is_known || self.is_v2() && meta.is_some() {
             let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
             self.push_update(SessionUpdate::ToolCallUpdate(update), lines);
         }
@@ -386,19 +375,34 @@ impl SessionView {
             };
             let drawn = matches!(shown.screen, Some(Screen::Drawn { .. }));
             let meta = drawn.then(|| terminals::exit_meta(&id, &Value::Null));
-            self.end_call(&id, CallEnd { completed: false, content, raw_output: None }, meta, lines);
+            self.end_call(
+                &id,
+                CallEnd { completed: false, is_cancelled: false, content, raw_output: None },
+                meta,
+                lines,
+            );
         }
     }
 
     fn end_call(&self, id: &CallId, end: CallEnd, meta: Option<Meta>, lines: &mut Vec<u8>) {
-        let CallEnd { completed, content, raw_output } = end;
+        let CallEnd { completed, is_cancelled, content, raw_output } = end;
         let status = if completed { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let fields = ToolCallUpdateFields::new().status(status).content(content).raw_output(raw_output);
         let update = ToolCallUpdate::new(id.as_str().to_owned(), fields).meta(meta);
-        self.push_update(SessionUpdate::ToolCallUpdate(update), lines);
+        match is_cancelled && self.is_v2() {
+            true => v2::updates::push_cancelled(&self.session, update, lines),
+            false => self.push_update(SessionUpdate::ToolCallUpdate(update), lines),
+        }
+    }
+
+    pub(super) fn is_v2(&self) -> bool {
+        self.profile.features.version == AcpVersion::V2
     }
 
     pub(super) fn push_update(&self, update: SessionUpdate, lines: &mut Vec<u8>) {
+        if self.is_v2() {
+            return v2::updates::push(&self.session, update, lines);
+        }
         let update = if self.profile.features.air.diff_patch { patch_update(update) } else { update };
         notification("session/update", &SessionNotification::new(wire_id(&self.session), update), lines);
     }
@@ -417,15 +421,6 @@ pub fn notification<T: Serialize>(method: &str, params: &T, lines: &mut Vec<u8>)
         Ok(()) => lines.push(b'\n'),
         Err(_) => lines.truncate(start),
     }
-}
-
-fn chunk_head(session: &SessionId, kind: &str) -> Vec<u8> {
-    // Session ids are checked to need no escaping.
-    format!(
-        "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"{session}\",\
-         \"update\":{{\"sessionUpdate\":\"{kind}\",\"content\":{{\"type\":\"text\",\"text\":"
-    )
-    .into_bytes()
 }
 
 fn unasked_meta() -> Map<String, Value> {
@@ -450,49 +445,4 @@ pub(super) fn drawn_call(call: ToolCall, id: &CallId, cwd: &AbsPath) -> ToolCall
     call.status(ToolCallStatus::InProgress)
         .content(vec![terminals::terminal_content(id.as_str())])
         .meta(terminals::info_meta(id, cwd))
-}
-
-#[cfg(test)]
-mod tests {
-    use agent_client_protocol_schema::v1::{ContentChunk, SessionNotification, SessionUpdate};
-
-    use super::{ChosenOptions, ClientProfile, SessionView, notification};
-    use crate::base::{
-        content::Part,
-        event::{AgentEvent, EventKind, Speaker},
-        ids::{MessageId, SessionId, StreamId},
-        log::{Fact, Mode, Tuning},
-    };
-
-    /// The shortcut for text chunks writes what the official types would.
-    #[test]
-    fn text_chunks_equal_the_typed_form() {
-        for (thought, text) in [(false, "plain"), (true, "quo\"te \\ \n\u{1} ñ 🦫 \u{2028}")] {
-            let part = match thought {
-                true => Part::Thought { thought: text.to_owned(), signature: None },
-                false => Part::text(text),
-            };
-            let kind = EventKind::Message {
-                role: Speaker::Agent,
-                message_id: MessageId::from("m1"),
-                content: vec![part],
-                cuts: Vec::new(),
-            };
-            let event = AgentEvent::of_main("s-0".to_owned(), StreamId::from("s"), 0, kind);
-            let mut actual = Vec::new();
-            let (mode, model, tuning) = (Mode::Default, String::new(), Tuning::default());
-            let chosen = ChosenOptions { mode, model, tuning, limits: None, agent: None };
-            SessionView::new(SessionId::from("id1"), ClientProfile::default(), chosen)
-                .show(&Fact::Event { event }, &mut actual);
-
-            let chunk = ContentChunk::new(super::content::text_block(text)).message_id("m1");
-            let update = match thought {
-                true => SessionUpdate::AgentThoughtChunk(chunk),
-                false => SessionUpdate::AgentMessageChunk(chunk),
-            };
-            let mut expected = Vec::new();
-            notification("session/update", &SessionNotification::new("id1", update), &mut expected);
-            assert_eq!(String::from_utf8(actual).unwrap(), String::from_utf8(expected).unwrap());
-        }
-    }
 }

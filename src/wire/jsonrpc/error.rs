@@ -15,6 +15,7 @@ use crate::base::text;
 pub const AUTH_REQUIRED: i32 = -32000;
 /// A session that is not there.
 pub const NOT_FOUND: i32 = -32002;
+const CANCELLED: i32 = -32800;
 
 /// Every `kind` there is. Programs know the error by it where the code says too little.
 pub const KINDS: &[&str] = &[
@@ -24,6 +25,7 @@ pub const KINDS: &[&str] = &[
     "params",
     "untrusted",
     "busy",
+    "cancelled",
     "locked",
     "not_found",
     "auth",
@@ -83,9 +85,10 @@ pub fn locked(session: &str, holder: Value, why: &str) -> ErrorObjectOwned {
 }
 
 /// -32601.
-pub fn method_not_found(method: &str) -> ErrorObjectOwned {
+pub fn method_not_found(method: &str, version: u8) -> ErrorObjectOwned {
     let method = text::head(method, 200);
-    let message = cause_and_fix(&format!("Method not found: {method}"), "Call a method of ACP version 1.");
+    let fix = format!("Call a method of ACP version {version}.");
+    let message = cause_and_fix(&format!("Method not found: {method}"), &fix);
     new(ErrorCode::MethodNotFound, &message, json!({ "kind": "method", "method": method }))
 }
 
@@ -129,6 +132,12 @@ pub fn bug(cause: &str) -> ErrorObjectOwned {
 /// -32603: it will not be answered any more.
 pub fn shutdown() -> ErrorObjectOwned {
     failed("shutdown", "castor is shutting down. Start it again, then ask again.")
+}
+
+/// -32800: nobody wants it any more.
+pub fn cancelled() -> ErrorObjectOwned {
+    let message = "Request cancelled: the prompt did not begin. Send it again if you still want it.";
+    new(ErrorCode::ServerError(CANCELLED), message, json!({ "kind": "cancelled" }))
 }
 
 /// -32000; the message is shown next to the ways to sign in, which are in the data.
@@ -184,12 +193,12 @@ mod tests {
     fn all_errors_have_one_form() {
         let long = "x ".repeat(MAX_DETAILS);
         for cause in ["x", "two\nlines\r\n\tand a tab", "ends.", "what?", "run `castor`", "nul \0 it", "", &long] {
-            let all: [(ErrorObjectOwned, i32, &str); 13] = [
+            let all: [(ErrorObjectOwned, i32, &str); 14] = [
                 (super::parse_error(cause), -32700, "parse"),
                 (super::invalid_request(cause, "Fix it."), -32600, "request"),
                 (super::busy(cause, "Fix it."), -32600, "busy"),
                 (super::locked(cause, json!(null), cause), -32600, "locked"),
-                (super::method_not_found(cause), -32601, "method"),
+                (super::method_not_found(cause, 1), -32601, "method"),
                 (super::invalid_params(cause), -32602, "params"),
                 (super::untrusted(cause), -32602, "untrusted"),
                 (super::failed("model", cause), -32603, "model"),
@@ -198,6 +207,7 @@ mod tests {
                 (super::shutdown(), -32603, "shutdown"),
                 (super::auth_required(cause, json!([])), -32000, "auth"),
                 (super::session_not_found(cause), -32002, "not_found"),
+                (super::cancelled(), -32800, "cancelled"),
             ];
             for (error, code, kind) in all {
                 let message = error.message();
@@ -220,7 +230,7 @@ mod tests {
         let table = [
             (super::parse_error("x"), "Parse error: x. Send one JSON-RPC message a line, as JSON in UTF-8."),
             (super::invalid_request("x", "Do y."), "Invalid request: x. Do y."),
-            (super::method_not_found("x"), "Method not found: x. Call a method of ACP version 1."),
+            (super::method_not_found("x", 1), "Method not found: x. Call a method of ACP version 1."),
             (super::invalid_params("not x; send y"), "Invalid params: not x; send y."),
             (super::failed("tool", "full.\n Make room"), "full. Make room."),
             (

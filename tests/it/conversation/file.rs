@@ -23,6 +23,8 @@ pub struct Header {
     /// The agent gets no scripted model.
     pub no_model: bool,
     pub show_all: bool,
+    /// The protocol's, which initialize asks for.
+    pub version: Option<u64>,
     /// The folder is not trusted by the environment.
     pub untrusted: bool,
     /// MCP servers of session/new, with their kinds.
@@ -139,6 +141,7 @@ impl Header {
             ("no", "session") => self.no_session = true,
             ("no", "model") => self.no_model = true,
             ("show", "all") => self.show_all = true,
+            ("version", it) => self.version = Some(it.parse().map_err(|_| "version wants a number")?),
             ("untrusted", "") => self.untrusted = true,
             ("mcp", it) => {
                 let (name, kind) = split(it);

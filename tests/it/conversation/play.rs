@@ -101,10 +101,17 @@ impl Player {
         if header.bare {
             return Ok(());
         }
-        self.client.initialize(header.capabilities.as_ref().unwrap_or(&json!({})))?;
+        let capabilities = header.capabilities.clone().unwrap_or(json!({}));
+        match header.version {
+            Some(2) => self.client.initialize_v2(&capabilities)?,
+            _ => self.client.initialize(&capabilities)?,
+        };
         if !header.no_session && self.n_runs == 1 {
             let log = self.sandbox.workspace().join("mcp.log");
-            let servers: Vec<Value> = header.mcp.iter().map(|(name, kind)| mcp::server(name, kind, &log)).collect();
+            let mut servers: Vec<Value> = header.mcp.iter().map(|(name, kind)| mcp::server(name, kind, &log)).collect();
+            if header.version == Some(2) {
+                servers.iter_mut().for_each(|it| it["type"] = json!("stdio"));
+            }
             let id = self.client.new_session_with(&self.sandbox.workspace(), json!(servers))?;
             self.aliases.name('s', &id);
         }

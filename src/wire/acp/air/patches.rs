@@ -4,15 +4,9 @@ use std::path::Path;
 
 use agent_client_protocol_schema::v1::{Diff, SessionUpdate, ToolCallContent};
 use serde_json::json;
-use similar::TextDiff;
 
 use super::air_meta;
-
-/// Longest patch, in bytes.
-const MAX_PATCH: usize = 1 << 20;
-/// A NUL among so many first characters: the file is no text.
-const LOOKED_AT: usize = 8_000;
-const CONTEXT: usize = 3;
+use crate::wire::acp::git_patch::git_patch;
 
 /// The same update with patches, where there can be one.
 pub(in crate::wire::acp) fn patch_update(update: SessionUpdate) -> SessionUpdate {
@@ -40,47 +34,11 @@ fn patch_content(content: &mut ToolCallContent) {
     }
 }
 
-/// `None`: it is no text, too large, or has no line that changed.
+/// `None`: see [`git_patch`].
 fn patch(path: &Path, before: Option<&str>, after: &str) -> Option<String> {
-    let is_binary = |it: &str| it.chars().take(LOOKED_AT).any(|it| it == '\0');
-    if is_binary(after) || before.is_some_and(is_binary) {
-        return None;
-    }
-    let diff = TextDiff::from_lines(before.unwrap_or_default(), after);
-    let hunks = diff.unified_diff().context_radius(CONTEXT).to_string();
     let name = path.to_str()?.replace('\\', "/");
     let name = name.trim_start_matches('/');
-    let (old, new) = (header_path("a", name), header_path("b", name));
-    let (mode, from) = match before {
-        Some(_) => ("", tabbed(&old)),
-        None => ("new file mode 100644\n", "/dev/null".to_owned()),
-    };
-    let text = format!("diff --git {old} {new}\n{mode}--- {from}\n+++ {}\n{hunks}", tabbed(&new));
-    (!hunks.is_empty() && text.len() <= MAX_PATCH).then_some(text)
-}
-
-/// As Git quotes it.
-fn header_path(side: &str, name: &str) -> String {
-    let path = format!("{side}/{name}");
-    if !path.contains(|it: char| it == '"' || it.is_control()) {
-        return path;
-    }
-    let mut res = String::from("\"");
-    for it in path.chars() {
-        match it {
-            '"' => res.push_str("\\\""),
-            '\n' => res.push_str("\\n"),
-            '\t' => res.push_str("\\t"),
-            it if it.is_control() => res.push_str(&format!("\\{:03o}", it as u32)),
-            it => res.push(it),
-        }
-    }
-    res + "\""
-}
-
-/// So that a reader sees where a path with spaces ends.
-fn tabbed(path: &str) -> String {
-    if path.contains(' ') && !path.starts_with('"') { format!("{path}\t") } else { path.to_owned() }
+    git_patch((&format!("a/{name}"), &format!("b/{name}")), before, after)
 }
 
 #[cfg(test)]
