@@ -13,7 +13,7 @@ use regex::Regex;
 use super::root;
 
 const MAX_WORDS: usize = 25;
-const MAX_LINES: usize = 120;
+const MAX_LINES: usize = 119;
 /// The README has one screen.
 const MAX_README_LINES: usize = 60;
 /// An example stands within the first screen.

@@ -104,8 +104,7 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     let view = match profile.features.subagents {
         true => {
             let mut lines = Vec::new();
-            let about = (agent.as_str(), prompt.as_str());
-            subagents::announce(&link_above, &id, about, profile.features.version, &mut lines);
+            subagents::announce(&link_above, &id, (&agent, &prompt), profile.features.version, &mut lines);
             state.outbox.items.push(OutboxItem::Announcement(id.clone(), lines));
             SessionView::new(id.clone(), profile.clone(), chosen)
         }
@@ -118,8 +117,8 @@ fn begin(state: &mut State, link: ParentLink, call: &ToolCall) -> Result<(), Str
     state.outbox.queue_acts(&id, out);
     reconnect::send_outages(state, &id);
     mcp::connect_agent(state, &id, &agent, &servers);
-    let content: Vec<Part> = context.into_iter().chain([prompt]).map(Part::text).collect();
-    state.step(&id, Input::Prompt { prompt: PROMPT, content: content.into() });
+    let texts = context.into_iter().chain([prompt]).map(Part::text);
+    state.step(&id, Input::Prompt { prompt: PROMPT, content: texts.collect::<Vec<_>>().into() });
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub fn list(client: Option<&Client>, tasks: &mut Tasks, ticket: Ticket, params: 
         read_cursor(&it)
             .ok_or_else(|| error::invalid_params("the cursor is not one of ours; send the last answer's nextCursor"))
     });
-    let names_agents = agent.is_some() || client.is_some_and(|it| it.features.castor);
+    let names_agents = agent.is_some() || client.is_some_and(|it| it.host.knows_castor);
     let folders = BTreeSet::new();
     let wanted = ListParams { cwd, folders, after: after.transpose()?, archived, agent, names_agents, index };
     tasks.list(ListAsker::Request(ticket), vec![wanted]);

@@ -87,13 +87,13 @@ pub struct HostRole {
     /// The points at which it has a say, as hooks.
     pub interceptors: Vec<Hook>,
     pub policy: Option<ClientPolicy>,
+    /// It says something in `_meta.castor`, so it can read what castor says there.
+    pub knows_castor: bool,
 }
 
 /// Features of a client beside messages and calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientFeatures {
-    /// Knows castor's own `_meta`.
-    pub castor: bool,
     pub version: AcpVersion,
     pub notices: bool,
     pub compactions: bool,
@@ -169,7 +169,6 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
         writes_files: caps.fs.write_text_file,
         bool_options: session.and_then(|it| it.config_options.as_ref()).is_some_and(|it| it.boolean.is_some()),
         features: ClientFeatures {
-            castor: ours.is_some_and(Value::is_object),
             version: AcpVersion::V1,
             notices: session.is_some_and(|it| it.notices.is_some()),
             compactions: session.is_some_and(|it| it.compaction.is_some()),
@@ -203,6 +202,7 @@ pub fn read(params: Option<&RawValue>) -> Result<Client, String> {
 /// `own`: what stands in `_meta.castor` of the client's capabilities.
 pub(super) fn read_host(own: Option<&Value>) -> Result<HostRole, String> {
     Ok(HostRole {
+        knows_castor: own.is_some_and(Value::is_object),
         interceptors: own.and_then(|it| it.get("intercepts")).map_or(Ok(Vec::new()), read_interceptors)?,
         policy: own.and_then(|it| it.get("policy")).map(read_client_policy).transpose()?,
     })

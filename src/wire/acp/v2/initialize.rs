@@ -45,7 +45,6 @@ pub fn read(given: Option<&RawValue>) -> Result<Client, String> {
         headless: flag("interactive") == Some(false),
         features: ClientFeatures {
             version: AcpVersion::V2,
-            castor: own.is_some_and(Value::is_object),
             notices: true,
             compactions: true,
             subagents: true,

@@ -316,7 +316,7 @@ fn compositions_have_all_their_agents_and_an_end() {
         found[3].starts_with("a user /h/.castor/agents/a.md [\"does b\", \"Does a whole task by itself"),
         "{found:?}"
     );
-    assert!(found[4].ends_with("[\"does a\", \"does b\"]"), "{found:?}");
+    assert!(found[5].ends_with("[\"does a\", \"does b\"]"), "{found:?}");
     assert_eq!(
         warnings,
         [
