@@ -55,7 +55,7 @@ fn reload_says_what_changed() {
     sandbox.write("home/.castor/agents/b.md", &file("c", "Three."));
     let (said, offer) = command(&mut client, &session, "/agents reload");
     let holds = "From the next prompt on this holds:\n- New: `c`\n- Changed: `a`\n- Gone: `b`\n";
-    assert_eq!(said, format!("There are 4 agents. {holds}"));
+    assert_eq!(said, format!("There are 5 agents. {holds}"));
     assert_eq!(offer.unwrap(), ["default", "codebase_investigator", "generalist", "a", "c"]);
     assert!(command(&mut client, &session, "/agents show a").0.ends_with("\nAnother.\n"));
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What the models read, in tokens.
-const WINDOW: u64 = 14_000;
+const WINDOW: u64 = 15_000;
 
 struct Dialect {
     name: &'static str,
