@@ -60,7 +60,7 @@ impl SavedMemory {
         let name: String =
             name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).take(40).collect();
         let memory = home.join("memory");
-        let own = memory.join("projects").join(&format!("{name}-{digest}"));
+        let own = memory.join("projects").join(format!("{name}-{digest}"));
         let (global, project, inbox) = (memory.join("MEMORY.md"), own.join("MEMORY.md"), own.join("INBOX.md"));
         Self { home: home.clone(), global, project, inbox }
     }
