@@ -67,7 +67,7 @@ pub fn initialize(state: &mut State, _: Ticket, params: Option<&RawValue>) -> Re
     let login = login_command(&state.env);
     let response = match version {
         AcpVersion::V1 => initialize::response(&client, &login),
-        AcpVersion::V2 => json!(v2::initialize::response(&client, &login)),
+        AcpVersion::V2 => v2::initialize::response(&client, &login),
     };
     state.tasks.store.set_client(&client.name);
     state.client = Some(client);

@@ -61,7 +61,7 @@ pub fn read(given: Option<&RawValue>) -> Result<Client, String> {
     })
 }
 
-pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
+pub fn response(client: &Client, login: &LoginCommand) -> Value {
     let prompt = PromptCapabilities::new()
         .image(PromptImageCapabilities::new())
         .audio(PromptAudioCapabilities::new())
@@ -88,9 +88,21 @@ pub fn response(client: &Client, login: &LoginCommand) -> InitializeResponse {
         .providers(ProvidersCapabilities::new())
         .meta(agent_extensions());
     let info = Implementation::new("castor", env!("CARGO_PKG_VERSION")).title("castor".to_owned());
-    InitializeResponse::new(ProtocolVersion::V2, info)
+    let response = InitializeResponse::new(ProtocolVersion::V2, info)
         .capabilities(capabilities)
-        .auth_methods(methods(initialize::offered_methods(client, login)))
+        .auth_methods(methods(initialize::offered_methods(client, login)));
+    with_old_ids(json!(response))
+}
+
+/// Clients that ask for 2 to see what comes read the answer in the shapes of 1, where a method has an `id`.
+fn with_old_ids(mut response: Value) -> Value {
+    let methods = response.get_mut("authMethods").and_then(Value::as_array_mut);
+    for method in methods.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if let Some(id) = method.get("methodId").cloned() {
+            method.insert("id".to_owned(), id);
+        }
+    }
+    response
 }
 
 /// The plain agent methods, for the data of an auth_required error.
