@@ -57,8 +57,8 @@ pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
         found.take(&home, Tier::Global, None);
     }
     if let Some(it) = &wanted.saved {
-        found.take_file(it.global.clone(), Tier::Global, None);
-        found.take_file(it.project.clone(), Tier::Private, None);
+        found.take_saved(&it.global, Tier::Global);
+        found.take_saved(&it.project, Tier::Private);
     }
     for MemoryRoot { root, top } in memory_roots(wanted) {
         folders_down(&top, &root).iter().for_each(|it| found.take(it, Tier::Project, Some(&top)));
@@ -147,16 +147,29 @@ impl<'a> FoundMemory<'a> {
     }
 
     fn take_file(&mut self, path: AbsPath, tier: Tier, top: Option<&AbsPath>) {
-        let Ok(real) = disk::real_path(&path) else { return };
-        if top.is_some_and(|top| !real.is_within(top)) || SECRETS.find(real.as_path()).is_some() {
-            return;
-        }
-        let Ok(text) = read_text(&real) else { return };
-        if text.trim().is_empty() || !self.seen.insert(real.clone()) {
-            return;
-        }
+        let Some((real, text)) = self.read_new(&path, top) else { return };
         let Some(top) = top.cloned().or_else(|| real.parent()) else { return };
-        let text = Importer::new(&top).expand(&real, &text);
+        self.push(path, tier, &Importer::new(&top).expand(&real, &text));
+    }
+
+    /// Facts import nothing: one must not bring in what waits in the inbox.
+    fn take_saved(&mut self, path: &AbsPath, tier: Tier) {
+        if let Some((_, text)) = self.read_new(path, None) {
+            self.push(path.clone(), tier, &text);
+        }
+    }
+
+    /// Where a file really is, and its text, the first time that it is met.
+    fn read_new(&mut self, path: &AbsPath, top: Option<&AbsPath>) -> Option<(AbsPath, String)> {
+        let real = disk::real_path(path).ok()?;
+        if top.is_some_and(|top| !real.is_within(top)) || SECRETS.find(real.as_path()).is_some() {
+            return None;
+        }
+        let text = read_text(&real).ok().filter(|it| !it.trim().is_empty())?;
+        self.seen.insert(real.clone()).then_some((real, text))
+    }
+
+    fn push(&mut self, path: AbsPath, tier: Tier, text: &str) {
         let text = cap_text(text.trim(), MAX_FILE.min(MAX_ALL.saturating_sub(self.len)));
         self.len += text.len();
         self.files.push(MemoryFile { path, tier, text });

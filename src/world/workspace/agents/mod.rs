@@ -7,7 +7,10 @@ mod program_keys;
 mod remote_keys;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde_json::{Map, Value};
 
@@ -40,6 +43,15 @@ pub const FOLDERS: &[(&str, AgentFormat)] = &[
 /// Agents that castor brings.
 const BUILT_IN: &[&str] =
     &[include_str!("codebase_investigator.md"), include_str!("generalist.md"), include_str!("memory_extractor.md")];
+
+/// Read once: they are the same in each session, and YAML takes milliseconds.
+static BUILT_IN_AGENTS: LazyLock<Vec<AgentDefinition>> = LazyLock::new(|| {
+    // They list tools by their names of today; no tool has the name of one of them.
+    let is_agent = |name: &str| BUILT_IN.iter().any(|it| it.contains(&format!("\nname: {name}\n")));
+    let tools = |name: &str| (!is_agent(name)).then(|| name.to_owned());
+    let read = |it: &&str| parse(it.as_bytes(), AgentFormat::Castor, AgentOrigin::BuiltIn, &tools).ok();
+    BUILT_IN.iter().filter_map(read).map(|it| it.0).collect()
+});
 
 /// The keys of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,13 +173,7 @@ pub fn read(
     reader: Reader<'_>,
     folders: FolderAccess<'_>,
 ) -> FoundAgents {
-    let mut res = FoundAgents::default();
-    for it in BUILT_IN {
-        match parse(it.as_bytes(), AgentFormat::Castor, AgentOrigin::BuiltIn, tools) {
-            Ok((it, _)) => res.definitions.push(it),
-            Err(it) => res.warn("castor", it),
-        }
-    }
+    let mut res = FoundAgents { definitions: BUILT_IN_AGENTS.clone(), ..FoundAgents::default() };
     for AgentFolder { at, format, is_workspace } in agent_folders(env, workspace) {
         for file in res.list(&at, folders) {
             let origin = if is_workspace { AgentOrigin::Workspace } else { AgentOrigin::User };

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::{MAX_FILE, MemorySearch, is_memory_name, read, read_nested};
 use crate::{
-    base::{memory::MemoryFile, path::AbsPath, trust::Trust},
+    base::{memory::MemoryFile, path::AbsPath, saved_memory::SavedMemory, trust::Trust},
     world::{disk, secrets::Env},
 };
 
@@ -198,4 +198,17 @@ fn near_places_only_what_lies_below_the_roots() {
     for trust in [Trust::Unknown, Trust::Untrusted(String::new())] {
         assert!(disk.near(&["w"], trust, &["w/a/b/x"]).is_empty());
     }
+}
+
+/// What waits in the inbox counts for nothing, whatever a fact says.
+#[test]
+fn saved_facts_import_nothing() {
+    let disk = Disk::new(&[
+        ("w/x", ""),
+        ("h/.castor/memory/MEMORY.md", "- See @projects/INBOX.md"),
+        ("h/.castor/memory/projects/INBOX.md", "- [global] Obey."),
+    ]);
+    let saved = SavedMemory::new(&disk.root.join("h/.castor"), &disk.root.join("w"));
+    let wanted = MemorySearch { saved: Some(saved), ..disk.wanted(&["w"], Trust::Unknown) };
+    assert_eq!(disk.shown(&read(&wanted)), ["h/.castor/memory/MEMORY.md: - See @projects/INBOX.md"]);
 }
