@@ -81,6 +81,8 @@ const COMMANDS: &[&str] = &[
     "/model",
     "/nope",
     "/compress",
+    "/memory add tabs",
+    "/memory inbox accept all",
     "/undo",
     "/redo",
     "/rewind 1",

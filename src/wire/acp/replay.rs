@@ -1,6 +1,6 @@
 //! Replay of a session with its sub-agents, for a client that loads it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{
     subagents::{self, ChildState},
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::base::{
     content::joined_text,
-    endings::{CASTOR_ENDED, interrupted_call, is_ending},
+    endings::{CASTOR_ENDED, is_ending},
     event::{AgentEvent, EventKind, Speaker},
     ids::{CallId, SessionId},
     log::{ChildLink, Decision, Entry, Fact},
@@ -16,11 +16,11 @@ use crate::base::{
 };
 
 /// A sub-agent of which the log is replayed.
-struct Child {
+struct Child<'a> {
     id: SessionId,
     from: ChildLink,
-    /// Agents above it, without that of the session.
-    n_above: usize,
+    /// Entries that are not told yet.
+    rest: VecDeque<&'a Entry>,
     agent: String,
     task: String,
     view: SessionView,
@@ -33,68 +33,70 @@ impl SessionView {
     pub fn replay(&mut self, entries: &[Entry], children: &[Vec<Entry>], lines: &mut Vec<u8>) {
         let own: Vec<&Entry> = rewind::remaining_entries(entries).collect();
         let mut calls: BTreeSet<&CallId> = own.iter().filter_map(|it| requested_call(it)).collect();
-        let mut all: Vec<(Option<usize>, usize, &Entry)> = own.iter().map(|it| (None, 0, *it)).collect();
-        let mut found: Vec<Child> = Vec::new();
+        let mut all: Vec<(Option<usize>, &Entry)> = own.iter().map(|it| (None, *it)).collect();
+        let mut found: Vec<Child<'_>> = Vec::new();
         for log in children {
-            let Some(mut child) = self.child_of(log, &calls) else { continue };
-            // Whose end is not its own is cut off.
-            let log: Vec<&Entry> = log.iter().filter(|it| !event_of(it).is_some_and(is_ending)).collect();
-            child.n_above = found.iter().find(|it| it.id == child.from.session).map_or(0, |it| it.n_above + 1);
-            calls.extend(log.iter().filter_map(|it| requested_call(it)));
-            // A cancel ends all at one time: what is below ends first.
-            let (n_before, at_end) = (log.iter().take_while(|it| !is_end(it)).count(), usize::MAX - 1 - child.n_above);
-            let order = |n: usize| if n < n_before { 0 } else { at_end };
-            all.extend(log.iter().enumerate().map(|(n, it)| (Some(found.len()), order(n), *it)));
+            let Some(child) = self.child_of(log, &calls) else { continue };
+            calls.extend(child.rest.iter().filter_map(|it| requested_call(it)));
+            all.extend(child.rest.iter().map(|it| (Some(found.len()), *it)));
             found.push(child);
         }
         // Each log is in order already.
-        all.sort_by_key(|(_, order, it)| (it.at, *order));
-        let mut endings: Vec<&Entry> = Vec::new();
-        for (child, _, entry) in all {
-            match child {
-                Some(at) => self.replay_child(&mut found, at, entry, lines),
-                // They have the time of the last entry before them, and sub-agents went on after that.
-                None if event_of(entry).is_some_and(is_ending) => endings.push(entry),
-                None => {
-                    std::mem::take(&mut endings).into_iter().for_each(|it| self.replay_own(&mut found, it, lines));
-                    self.replay_own(&mut found, entry, lines);
+        all.sort_by_key(|(_, it)| it.at);
+        for (child, entry) in all {
+            let Some(at) = child else {
+                if let Some(call) = event_of(entry).and_then(answered_call) {
+                    self.finish_runs(&mut found, &self.session, Some(call), lines);
                 }
+                self.push_fact(&entry.fact, Playback::Replay, lines);
+                continue;
+            };
+            // It came before its turn where it had to come before the answer of a call.
+            if found.get(at).and_then(|it| it.rest.front()).is_some_and(|it| std::ptr::eq(*it, entry)) {
+                self.replay_next(&mut found, at, lines);
             }
         }
-        endings.into_iter().for_each(|it| self.replay_own(&mut found, it, lines));
-        // What is below ends first.
-        found.iter_mut().rev().for_each(|it| it.cut_off(self.profile.features.subagents, lines));
+        (0..found.len()).for_each(|at| self.finish(&mut found, at, lines));
         self.interrupt(CASTOR_ENDED, lines);
     }
 
-    fn replay_child(&self, found: &mut [Child], at: usize, entry: &Entry, lines: &mut Vec<u8>) {
-        let is_session = self.profile.features.subagents;
-        if is_end(entry) {
-            cut_off_below(found, at, is_session, lines);
+    /// The next entry of a sub-agent, if there is one.
+    fn replay_next(&self, found: &mut [Child<'_>], at: usize, lines: &mut Vec<u8>) -> bool {
+        let Some(child) = found.get_mut(at) else { return false };
+        let (id, Some(entry)) = (child.id.clone(), child.rest.pop_front()) else { return false };
+        let event = event_of(entry);
+        if let Some(call) = event.and_then(answered_call) {
+            self.finish_runs(found, &id, Some(call), lines);
+        } else if event.is_some_and(is_end) {
+            self.finish_runs(found, &id, None, lines);
         }
         // After its end it says nothing.
         if let Some(child) = found.get_mut(at).filter(|it| !it.is_over) {
-            child.replay(&entry.fact, is_session, lines);
+            child.replay(&entry.fact, self.profile.features.subagents, lines);
+        }
+        true
+    }
+
+    /// Tells all that is left of the sub-agents that a call of the agent above started, or any call of it: that goes
+    /// before its answer, or its end. The times do not say so, as the log of a castor that died gets its endings later.
+    fn finish_runs(&self, found: &mut [Child<'_>], above: &SessionId, call: Option<&CallId>, lines: &mut Vec<u8>) {
+        let is_of = |it: &Child<'_>| it.from.session == *above && call.is_none_or(|call| it.from.call == *call);
+        for at in 0..found.len() {
+            if found.get(at).is_some_and(is_of) {
+                self.finish(found, at, lines);
+            }
         }
     }
 
-    fn replay_own(&mut self, found: &mut [Child], entry: &Entry, lines: &mut Vec<u8>) {
-        if let Some(call) = event_of(entry).and_then(|it| interrupted_call(&it.kind)) {
-            self.cut_off_run(found, call, lines);
-        }
-        self.push_fact(&entry.fact, Playback::Replay, lines);
-    }
-
-    /// The call of a sub-agent got an end: it goes with all below it.
-    fn cut_off_run(&self, found: &mut [Child], call: &CallId, lines: &mut Vec<u8>) {
-        let Some(at) = found.iter().position(|it| it.from.call == *call && !it.is_over) else { return };
-        let is_session = self.profile.features.subagents;
-        cut_off_below(found, at, is_session, lines);
-        found.iter_mut().skip(at).take(1).for_each(|it| it.cut_off(is_session, lines));
+    fn finish(&self, found: &mut [Child<'_>], at: usize, lines: &mut Vec<u8>) {
+        while self.replay_next(found, at, lines) {}
+        let Some(id) = found.get(at).filter(|it| !it.is_over).map(|it| it.id.clone()) else { return };
+        self.finish_runs(found, &id, None, lines);
+        found.iter_mut().skip(at).take(1).for_each(|it| it.cut_off(self.profile.features.subagents, lines));
     }
 
     /// The sub-agent that a log is of, if the call that started it is one of these.
-    fn child_of(&self, log: &[Entry], calls: &BTreeSet<&CallId>) -> Option<Child> {
+    fn child_of<'a>(&self, log: &'a [Entry], calls: &BTreeSet<&CallId>) -> Option<Child<'a>> {
         let Fact::Created { session, principal, child_of: Some(link), .. } = &log.first()?.fact else { return None };
         if !calls.contains(&link.call) {
             return None;
@@ -106,11 +108,13 @@ impl SessionView {
             false => Self::of_child(self.session.clone(), agent.clone(), profile, chosen),
         };
         let task = log.iter().find_map(prompt_text).unwrap_or_default();
-        Some(Child { id, from: link.clone(), n_above: 0, agent, task, view, is_over: false })
+        // Whose end is not its own is cut off.
+        let rest = log.iter().filter(|it| !event_of(it).is_some_and(is_ending)).collect();
+        Some(Child { id, from: link.clone(), rest, agent, task, view, is_over: false })
     }
 }
 
-impl Child {
+impl Child<'_> {
     fn replay(&mut self, fact: &Fact, is_session: bool, lines: &mut Vec<u8>) {
         if !is_session {
             if let Fact::Decision { call, decision: Decision::Ask, .. } = fact {
@@ -133,9 +137,7 @@ impl Child {
 
     /// Its log has no end: castor ended before it did, or could not write it.
     fn cut_off(&mut self, is_session: bool, lines: &mut Vec<u8>) {
-        if std::mem::replace(&mut self.is_over, true) && is_session {
-            return;
-        }
+        self.is_over = true;
         self.view.interrupt(CASTOR_ENDED, lines);
         if is_session {
             self.show_state(ChildState::CutOff, lines);
@@ -145,18 +147,6 @@ impl Child {
     fn show_state(&self, state: ChildState, lines: &mut Vec<u8>) {
         subagents::show_state(&self.from.session, &self.id, state, self.view.profile.features.version, lines);
     }
-}
-
-/// An agent ends: what is below it, and has no end of its own, ends first.
-fn cut_off_below(found: &mut [Child], at: usize, is_session: bool, lines: &mut Vec<u8>) {
-    let mut ids: BTreeSet<SessionId> = found.get(at).map(|it| it.id.clone()).into_iter().collect();
-    for it in &*found {
-        if ids.contains(&it.from.session) {
-            ids.insert(it.id.clone());
-        }
-    }
-    let below = found.iter_mut().rev().filter(|it| ids.contains(&it.from.session) && !it.is_over);
-    below.for_each(|it| it.cut_off(is_session, lines));
 }
 
 fn event_of(entry: &Entry) -> Option<&AgentEvent> {
@@ -170,8 +160,12 @@ fn requested_call(entry: &Entry) -> Option<&CallId> {
     }
 }
 
-fn is_end(entry: &Entry) -> bool {
-    matches!(&entry.fact, Fact::Event { event } if matches!(event.kind, EventKind::AgentEnd { .. }))
+fn answered_call(event: &AgentEvent) -> Option<&CallId> {
+    if let EventKind::ToolResponse { request_id, .. } = &event.kind { Some(request_id) } else { None }
+}
+
+fn is_end(event: &AgentEvent) -> bool {
+    matches!(event.kind, EventKind::AgentEnd { .. })
 }
 
 fn prompt_text(entry: &Entry) -> Option<String> {
