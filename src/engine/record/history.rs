@@ -208,6 +208,10 @@ impl History {
 
     /// What the host runs before the next prompt, in order.
     pub fn pending_calls(&self) -> Vec<ToolCall> {
+        // The rest takes as long as the conversation, and each prompt asks.
+        if self.pending_calls.is_empty() {
+            return Vec::new();
+        }
         let parts = self.turns.iter().flat_map(|it| it.parts());
         let calls = parts.filter_map(|it| if let TurnPart::Call { call, .. } = it { Some(call) } else { None });
         calls.filter(|it| self.pending_calls.contains(&it.id)).cloned().collect()
