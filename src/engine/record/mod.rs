@@ -27,8 +27,8 @@ use history::History;
 use meter::UsageMeter;
 use rewind::Rewinds;
 use seen_files::SeenFiles;
-pub use session_choices::TRANSFER;
-use session_choices::{SessionChoices, ends_prompt};
+use session_choices::ends_prompt;
+pub use session_choices::{SessionChoices, TRANSFER};
 use session_state::SessionState;
 
 use std::sync::Arc;

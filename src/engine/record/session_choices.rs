@@ -13,25 +13,26 @@ use crate::base::{
     prompt_options::{PromptModel, PromptOptions},
 };
 
+/// What was chosen in a session, by the user or a client.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct SessionChoices {
+pub struct SessionChoices {
     /// The mode that plan mode took the place of.
-    pub before_plan: Option<Mode>,
+    pub(super) before_plan: Option<Mode>,
     /// How far it may go.
-    pub limits: Option<Limits>,
+    pub(super) limits: Option<Limits>,
     /// By a client.
-    pub client_title: Option<String>,
-    pub client_prompt: Option<ClientPrompt>,
+    pub(super) client_title: Option<String>,
+    pub(super) client_prompt: Option<ClientPrompt>,
     /// Whose the session is from the next prompt on; `None`: that was not chosen.
-    pub next_agent: Option<Principal>,
+    pub(super) next_agent: Option<Principal>,
     /// A definition that a client brought.
-    pub client_agent: Option<ClientAgent>,
+    pub(super) client_agent: Option<ClientAgent>,
     /// Agents that were switched on or off.
-    pub switched_agents: BTreeMap<String, bool>,
+    pub(super) switched_agents: BTreeMap<String, bool>,
     /// What runs of agents that are not castor's left to the next ones.
-    pub peer_memory: BTreeMap<String, String>,
+    pub(super) peer_memory: BTreeMap<String, String>,
     /// What the session has in place of a prompt's own options; `None`: no prompt has any.
-    pub for_prompt: Option<Box<LastingChoices>>,
+    pub(super) for_prompt: Option<Box<LastingChoices>>,
 }
 
 /// What holds again when a prompt is over; `None`: it has none of its own, or another was chosen since.
@@ -73,6 +74,10 @@ impl SessionChoices {
 }
 
 impl Record {
+    pub fn choices(&self) -> &SessionChoices {
+        &self.past.choices
+    }
+
     /// The mode that plan mode took the place of.
     pub fn mode_before_plan(&self) -> Option<Mode> {
         self.past.choices.before_plan

@@ -33,7 +33,7 @@ use crate::{
         state::{StateDelta, StateMap, is_temp},
     },
     engine::{
-        record::{Record, RewindPoint, SerialNumbers, SessionOrigin, Step},
+        record::{Record, RewindPoint, SerialNumbers, SessionChoices, SessionOrigin, Step},
         scheduler::elicitation::cancel_elicitation,
         step::{Act, Effect, Input, McpTools, StepOutput},
         turn::{
@@ -58,8 +58,7 @@ pub struct Session {
     folder: Arc<Spec>,
     /// As its turns go by it.
     spec: Arc<Spec>,
-    /// The folder's was changed since.
-    is_outdated: bool,
+    basis: SpecBasis,
     serial: SerialNumbers,
     turn: Option<Turn>,
     scratch: SessionScratch,
@@ -68,6 +67,17 @@ pub struct Session {
     stats: prompt_stats::StatsCounter,
     ordered_model: Option<OrderedModel>,
     non_turn_work: NonTurnWork,
+}
+
+/// What the spec was made of: that takes as long as all else that is done for a prompt, and most prompts change nothing.
+#[derive(Debug)]
+enum SpecBasis {
+    /// The folder's was changed since: the next input needs it anew.
+    Outdated,
+    /// The next prompt needs it anew: what else it was made of may change at any time.
+    OneTurn,
+    /// The folder's, and these choices.
+    Choices(Box<SessionChoices>),
 }
 
 /// Work of a session that belongs to no turn.
@@ -133,7 +143,7 @@ impl Session {
             ClientSetting::Title(title) => step.give_title(title),
             ClientSetting::Prompt(prompt) if step.record.client_prompt() != Some(prompt) => {
                 step.log(Fact::ClientPrompt { prompt: prompt.clone() });
-                self.is_outdated = true;
+                self.basis = SpecBasis::Outdated;
             }
             ClientSetting::Prompt(_) => (),
         }
@@ -147,7 +157,7 @@ impl Session {
             record,
             folder: spec.clone(),
             spec,
-            is_outdated: true,
+            basis: SpecBasis::Outdated,
             serial: SerialNumbers::default(),
             turn: None,
             scratch: kept,
@@ -184,7 +194,7 @@ impl Session {
     /// a doubt about the folder.
     pub fn replace_spec(&mut self, spec: Arc<Spec>) {
         self.scratch.checkpoints.set_enabled(spec.toolbox.checkpoints);
-        (self.folder, self.spec, self.is_outdated) = (spec.clone(), spec, true);
+        (self.folder, self.spec, self.basis) = (spec.clone(), spec, SpecBasis::Outdated);
         self.scratch.memory_read = false;
         self.scratch.preamble.clear_trust_form();
     }
@@ -244,11 +254,14 @@ impl Session {
         self.non_turn_work.event_hooks.observe_input(&input);
         match &input {
             Input::ToolsChanged(tools) => self.update_tools(tools),
-            Input::AgentsRead { agents, .. } => Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents),
+            Input::AgentsRead { agents, .. } => {
+                Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents);
+                self.basis = SpecBasis::OneTurn;
+            }
             Input::ClientSetting(it) => self.apply_client_setting(it, now, out),
             _ => (),
         }
-        if self.is_outdated {
+        if matches!(self.basis, SpecBasis::Outdated) {
             self.renew_spec(now);
         }
         let Self { record, spec, serial, turn, scratch: kept, waiting, non_turn_work, .. } = self;
@@ -324,7 +337,7 @@ impl Session {
         self.scratch.preamble.update_servers(&tools.servers, tools.notices.clone());
         let folder = Arc::make_mut(&mut self.folder);
         folder.toolbox = folder.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
-        self.is_outdated = true;
+        self.basis = SpecBasis::Outdated;
     }
 
     /// A turn that runs stays with the agent that it began with.
@@ -333,9 +346,16 @@ impl Session {
             Some(_) => self.record.principal.agent(),
             None => self.record.chosen_agent(),
         };
+        // The instructions of an agent name the model, the day and the state.
+        let is_own = agent.is_none() && self.record.principal.agent().is_none();
+        let choices = self.record.choices();
+        match &self.basis {
+            SpecBasis::Choices(it) if is_own && **it == *choices => return,
+            _ => (),
+        }
+        self.basis = if is_own { SpecBasis::Choices(Box::new(choices.clone())) } else { SpecBasis::OneTurn };
         self.spec = Arc::new(session_spec(&self.folder, &self.record, agent, &self.state(), &now.date()));
         self.scratch.checkpoints.set_enabled(self.spec.toolbox.checkpoints);
-        self.is_outdated = false;
     }
 
     /// What was begun, from `start` on, is known by its end.
