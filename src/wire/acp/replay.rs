@@ -177,3 +177,92 @@ fn prompt_text(entry: &Entry) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{
+        initialize::{AcpVersion, ClientFeatures},
+        options::{ChosenOptions, OfferedOptions},
+        updates::{ClientProfile, SessionView},
+    };
+    use crate::base::{
+        content::Part,
+        event::{AgentEvent, EventKind, Speaker, ToolDisplay},
+        ids::{CallId, MessageId, SessionId, StreamId},
+        log::{ChildLink, Entry, Fact, Mode, Principal, Tuning},
+        path::AbsPath,
+        tool::{ToolError, ToolKind},
+    };
+
+    fn event(at: u64, kind: EventKind) -> Entry {
+        Entry { at, fact: Fact::Event { event: AgentEvent::of_main(format!("e-{at}"), StreamId::from("e"), at, kind) } }
+    }
+
+    fn said(at: u64, role: Speaker, text: &str) -> Entry {
+        let content = vec![Part::text(text)];
+        event(at, EventKind::Message { role, message_id: MessageId::from(text), content, cuts: Vec::new() })
+    }
+
+    /// A call that castor did not see the end of: that end was written later, with the time of the entry before it.
+    fn broken_off() -> Vec<Entry> {
+        let (request_id, name) = (CallId::from("c1"), "invoke_agent".to_owned());
+        let request = EventKind::ToolRequest {
+            request_id: request_id.clone(),
+            name: name.clone(),
+            args: json!({}),
+            signature: None,
+            display: ToolDisplay { title: "helper".to_owned(), kind: ToolKind::Think, locations: Vec::new() },
+        };
+        let error = Some(ToolError::new("interrupted", "It was interrupted."));
+        let (content, display, summary, data, seen) = (Vec::new(), None, None, Value::Null, None);
+        let response = EventKind::ToolResponse { request_id, name, content, display, summary, error, data, seen };
+        vec![event(5, request), event(5, response), said(9, Speaker::User, "Again.")]
+    }
+
+    fn child() -> Vec<Entry> {
+        let (session, call) = (SessionId::from("s"), CallId::from("c1"));
+        let created = Fact::Created {
+            version: 2,
+            castor: String::new(),
+            session: SessionId::from("s/c"),
+            cwd: AbsPath::new("/w").unwrap(),
+            roots: Vec::new(),
+            mode: Mode::Default,
+            model: String::new(),
+            principal: Principal::Agent("helper".to_owned()),
+            parent: None,
+            child_of: Some(ChildLink { session, call, agents: Vec::new() }),
+            thread: None,
+            user: None,
+        };
+        vec![Entry { at: 5, fact: created }, said(5, Speaker::User, "Look."), said(7, Speaker::Agent, "Half.")]
+    }
+
+    #[test]
+    fn a_sub_agent_is_told_whole_before_its_call_has_an_answer() {
+        let features = ClientFeatures { version: AcpVersion::V1, subagents: true, ..Default::default() };
+        let profile = ClientProfile { offer: OfferedOptions::default(), features };
+        let (model, tuning) = (String::new(), Tuning::default());
+        let chosen = ChosenOptions { mode: Mode::Default, model, tuning, limits: None, agent: None };
+        let mut lines = Vec::new();
+        SessionView::new(SessionId::from("s"), profile, chosen).replay(&broken_off(), &[child()], &mut lines);
+        let brief = |line: &[u8]| {
+            let params = serde_json::from_slice::<Value>(line).unwrap()["params"].take();
+            let update = &params["update"];
+            let detail = ["/state/state", "/status", "/content/text"].iter().find_map(|it| update.pointer(it));
+            let words = [&params["sessionId"], &update["sessionUpdate"], detail.unwrap_or(&Value::Null)];
+            words.map(|it| it.as_str().unwrap_or_default()).join(" ")
+        };
+        let told: Vec<String> = lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()).map(brief).collect();
+        expect_test::expect![[r#"
+            s tool_call 
+            s subagent_update running
+            s/c user_message_chunk Look.
+            s/c agent_message_chunk Half.
+            s subagent_update unknown
+            s tool_call_update failed
+            s user_message_chunk Again."#]].assert_eq(&told.join("\n"));
+    }
+}

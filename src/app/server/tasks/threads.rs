@@ -49,6 +49,7 @@ use crate::{
         redaction::Stream,
         tools::{CallKnowledge, truncate},
         workspace::{
+            agents,
             memory::{self, MemorySearch},
             saved,
         },
@@ -229,10 +230,13 @@ impl Workers for Threads {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
-            Job::PrepareSessions => self.spawn_blocking(|| {
-                load_price_list();
-                _ = sandbox::has_mounts();
-            }),
+            Job::PrepareSessions => {
+                self.spawn_blocking(|| _ = sandbox::has_mounts());
+                self.spawn_blocking(|| {
+                    load_price_list();
+                    agents::load_built_in();
+                });
+            }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::ReleaseCheckpoints { checkpoints, forget } => {
                 self.spawn_chore(checkpoint_tasks::release_checkpoints(checkpoints, forget))

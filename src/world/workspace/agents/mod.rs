@@ -53,6 +53,11 @@ static BUILT_IN_AGENTS: LazyLock<Vec<AgentDefinition>> = LazyLock::new(|| {
     BUILT_IN.iter().filter_map(read).map(|it| it.0).collect()
 });
 
+/// Reads castor's own, so that the first session does not have to.
+pub fn load_built_in() {
+    LazyLock::force(&BUILT_IN_AGENTS);
+}
+
 /// The keys of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentFormat {
