@@ -29,6 +29,9 @@ pub const NOTICE: &str = "notice";
 /// In `_meta` of a message: castor's own word on why the turn stopped, which is no part of the answer.
 pub const STOPPED: &str = "stopped";
 
+/// In `_meta` of a message: the prompt that a typed command stands for. The user sees what they typed.
+pub const EXPANSION: &str = "expansion";
+
 /// In `_meta` of an error: ids of messages that do not count any more, as their answer broke off.
 pub const DISCARDS: &str = "discards";
 /// The kind of a custom event about a conversation that is compressed: a [`Compaction`].

@@ -25,4 +25,6 @@ pub enum Grant {
     NetworkFor { prefixes: Vec<String> },
     /// Sandboxed commands write below this folder.
     Write { folder: AbsPath },
+    /// File tools read below this folder.
+    Read { folder: AbsPath },
 }

@@ -156,6 +156,11 @@ pub enum Fact {
         agent: String,
         enabled: bool,
     },
+    /// The model has this skill from now on, or not, whatever the settings say.
+    SkillSwitched {
+        skill: String,
+        enabled: bool,
+    },
     /// A client's system prompt, which holds from here on.
     ClientPrompt {
         prompt: ClientPrompt,

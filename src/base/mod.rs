@@ -14,6 +14,7 @@ pub mod elicitation;
 pub mod endings;
 pub mod event;
 pub mod fallback;
+pub mod file_prompt;
 pub mod fs;
 pub mod grant;
 pub mod guarded_names;

@@ -44,6 +44,8 @@ impl ToolKind {
 /// The tools for whole files, which other agents have through castor.
 pub const READ_FILE: &str = "read_file";
 pub const WRITE_FILE: &str = "write_file";
+/// The tool that lists a folder, which prompts of files name, too.
+pub const LIST_DIRECTORY: &str = "list_directory";
 /// The tool that runs commands: policies speak of what it runs.
 pub const RUN_SHELL_COMMAND: &str = "run_shell_command";
 /// The tool that asks the user.
@@ -69,6 +71,8 @@ pub enum PolicyClass {
     Delegate,
     EnterPlan,
     ExitPlan,
+    /// It gives the model instructions of a file.
+    Skill,
 }
 
 impl PolicyClass {
@@ -76,7 +80,7 @@ impl PolicyClass {
     pub fn acts_outside(self) -> bool {
         match self {
             Self::Foreign | Self::Look | Self::Edit | Self::Run => true,
-            Self::Tell | Self::Question | Self::Delegate | Self::EnterPlan | Self::ExitPlan => false,
+            Self::Tell | Self::Question | Self::Delegate | Self::EnterPlan | Self::ExitPlan | Self::Skill => false,
         }
     }
 
@@ -84,7 +88,7 @@ impl PolicyClass {
     pub fn default_decision(self) -> &'static str {
         match self {
             Self::Look | Self::Tell | Self::Delegate => "allow",
-            Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan => "ask",
+            Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan | Self::Skill => "ask",
             Self::Question | Self::ExitPlan => "asks by itself",
         }
     }
@@ -101,6 +105,7 @@ impl PolicyClass {
             Self::Delegate => "own:delegate",
             Self::EnterPlan => "own:enter-plan",
             Self::ExitPlan => "own:exit-plan",
+            Self::Skill => "own:skill",
         }
     }
 }
@@ -147,6 +152,8 @@ impl ToolTraits {
     pub const ASKS: Self = Self { class: PolicyClass::Question, ..Self::ENTERS_PLAN };
     pub const ENTERS_PLAN: Self =
         Self { class: PolicyClass::EnterPlan, is_exclusive: true, keeps_results: true, ..Self::NONE };
+    pub const ACTIVATES: Self =
+        Self { class: PolicyClass::Skill, is_exclusive: true, keeps_results: true, returns_whole: true, ..Self::NONE };
     pub const EXITS_PLAN: Self = Self { class: PolicyClass::ExitPlan, ..Self::ENTERS_PLAN };
 }
 

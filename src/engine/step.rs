@@ -19,6 +19,7 @@ use crate::base::{
     elicitation::{ElicitationRequest, Reply},
     event::{AgentEvent, PromptOutcome},
     fallback::Outage,
+    file_prompt::FolderPrompts,
     hook::{HookReport, HookRun},
     host_tools::HostRun,
     ids::{CheckpointId, EffectId, ElicitationId, MessageId, PromptId, QuestionId, StreamId},
@@ -94,10 +95,12 @@ pub enum Input {
     },
     /// All MCP tools; they count from the next request to a model.
     ToolsChanged(McpTools),
-    /// The definitions of agents as they are now; they count from the next prompt on.
-    AgentsRead {
-        effect: EffectId,
+    /// Agents, commands and skills of the folder as they are now; they count from the next prompt on.
+    DefinitionsRead {
+        /// `None`: nobody asked, as files changed.
+        effect: Option<EffectId>,
         agents: FolderAgents,
+        prompts: FolderPrompts,
     },
     /// A client reads or changes the state. Answered by `AnswerState`.
     State(Box<StateOrder>),
@@ -431,8 +434,8 @@ pub enum Effect {
     ReadMemory,
     /// Answered by `MemoryChanged`.
     ChangeMemory(Box<MemoryOrder>),
-    /// Answered by `AgentsRead`.
-    ReadAgents,
+    /// Answered by `DefinitionsRead`.
+    ReadDefinitions,
     /// Memory files of the subfolders that lead to these places. Answered by `MemoryRead`.
     DiscoverMemory { places: Vec<AbsPath> },
     /// The one answer to a prompt, with the tokens that models used for it. `stats`: of a turn, all that it took.

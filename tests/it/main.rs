@@ -26,6 +26,7 @@ mod exits;
 mod failures;
 mod fallback;
 mod faults;
+mod file_commands;
 mod hooks;
 mod host_tools;
 mod hostile;

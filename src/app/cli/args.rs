@@ -17,6 +17,7 @@ use super::{
     config::ConfigArgs,
     doctor::DoctorArgs,
     exits::{self, EXIT_INPUT},
+    file_commands::CommandsArgs,
     hooks::HooksArgs,
     models::ModelsArgs,
     output::{exit_code, name_stdout},
@@ -24,6 +25,7 @@ use super::{
     policy::PolicyArgs,
     schema::SchemaArgs,
     sessions::SessionsArgs,
+    skills::SkillsArgs,
     terminal_text,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
@@ -84,6 +86,10 @@ pub enum CliVerb {
     Permissions(PermissionsArgs),
     /// List the sub-agents, show, write or check one
     Agents(AgentsArgs),
+    /// List the commands that files bring, show or check one
+    Commands(CommandsArgs),
+    /// List the skills, show, switch or check one
+    Skills(SkillsArgs),
     /// List the hooks, or take over Claude Code's
     Hooks(HooksArgs),
     /// Tell whether castor works here, and what to do if not

@@ -21,6 +21,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("auth", 0, "done; for status: a model can be reached"),
     ("auth", EXIT_AUTH, "not signed in"),
     ("auth", EXIT_INPUT, "bad input"),
+    ("commands check", EXIT_FAILED, "something of the files does not count"),
     ("config explain", EXIT_FAILED, "castor does not know the setting"),
     ("doctor", EXIT_FAILED, "there is something for you to do"),
     ("models", EXIT_FAILED, "no provider answered"),
@@ -29,6 +30,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("policy check", 1, "needs an approval"),
     ("policy check", 2, "denied"),
     ("policy check", EXIT_INPUT, "bad input"),
+    ("skills check", EXIT_FAILED, "something of the files does not count"),
     ("trust why", EXIT_FAILED, "the folder is not trusted, or changed since"),
 ];
 

@@ -9,6 +9,7 @@ pub mod config;
 pub mod docs;
 pub mod doctor;
 pub mod exits;
+pub mod file_commands;
 pub mod folder;
 pub mod hooks;
 pub mod models;
@@ -19,6 +20,7 @@ pub mod render;
 pub mod run;
 pub mod schema;
 pub mod sessions;
+pub mod skills;
 pub mod terminal_text;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -105,6 +107,10 @@ pub fn main() -> ExitCode {
         CliVerb::Clean(args) => clean(&args, out),
         CliVerb::Permissions(args) => exit_code(permissions::run(&args, &Env::from_process(), out)),
         CliVerb::Agents(args) => with_cwd(|cwd| exit_code(agents::run(&args, &Env::from_process(), &cwd, out, err))),
+        CliVerb::Commands(args) => {
+            with_cwd(|cwd| exit_code(file_commands::run(&args, &Env::from_process(), &cwd, out, err)))
+        }
+        CliVerb::Skills(args) => with_cwd(|cwd| exit_code(skills::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),

@@ -2,7 +2,7 @@
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{mcp, outbox::OutboxItem, state::State};
+use super::{mcp, state::State};
 use crate::{
     app::{
         model::chosen_model::model_of,
@@ -14,7 +14,7 @@ use crate::{
     },
     base::{
         agent::{AgentRun, ClientAgent, FolderAgents},
-        ids::{EffectId, SessionId},
+        ids::SessionId,
         text,
     },
     engine::{
@@ -115,20 +115,6 @@ pub fn note_in_list(live: &LiveSession, store: &SessionStore) {
     if let Err(it) = store.note_agent(id, choice) {
         tracing::warn!("the list of sessions shows another agent for {id}: {it}");
     }
-}
-
-/// `Effect::ReadAgents`.
-pub fn read(state: &mut State, id: &SessionId, effect: EffectId) {
-    let Some(live) = state.sessions.get(id) else { return };
-    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
-    let (agents, _) = session_agents(&ground, &settings, live.session.record().client_agent());
-    let before_answer = state.outbox.items.len();
-    state.step(id, Input::AgentsRead { effect, agents });
-    let mut lines = Vec::new();
-    if let Some(live) = state.sessions.get_mut(id) {
-        update_offer(live, &mut lines);
-    }
-    state.outbox.items.insert(before_answer, OutboxItem::Lines(lines));
 }
 
 /// Names and titles of those that a client can choose.

@@ -13,11 +13,11 @@ use crate::{
         server::{
             agents, air_reports,
             auth::login_command,
-            children,
+            children, definitions,
             event::EditorRequest,
             event_feed,
             foreground::{self, PromptEnd},
-            index_watch,
+            index_watch, offered_commands,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, quota, reconnect, renewals, reply, rewind_results, session_state,
@@ -186,6 +186,11 @@ fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>)
                         agents::note_in_list(live, &state.tasks.store);
                     }
                 }
+                Fact::SkillSwitched { .. } => {
+                    if let Some(live) = state.sessions.get_mut(id) {
+                        offered_commands::append_update(live, lines);
+                    }
+                }
                 // It may be another provider's.
                 Fact::Model { .. } => reconnect::reconnect_model(state, id),
                 Fact::PromptOptions { options } if options.model.is_some() => reconnect::begin_prompt_model(state, id),
@@ -242,7 +247,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             agents::choose(state, id, Some(agent));
             state.step(id, Input::AgentChosen { effect: effect_id });
         }
-        Effect::ReadAgents => agents::read(state, id, effect_id),
+        Effect::ReadDefinitions => definitions::read(state, id, Some(effect_id)),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
             if let Some(folder) = state.sessions.get(id).map(folder_of) {

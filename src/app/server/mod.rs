@@ -6,6 +6,7 @@ mod air_reports;
 mod auth;
 mod auth_status;
 mod children;
+mod definitions;
 mod dispatch;
 mod draft_rewind;
 mod event;

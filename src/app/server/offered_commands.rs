@@ -12,15 +12,19 @@ pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {
 
 /// Tells the client if it knows another list.
 pub fn update(live: &mut LiveSession, outbox: &mut Outbox) {
-    let now = live.session.commands().map(|it| it.name);
-    if live.commands.as_ref().is_some_and(|told| !now.eq(told.iter().copied())) {
-        outbox.queue_lines(|lines| tell(live, lines));
+    outbox.queue_lines(|lines| append_update(live, lines));
+}
+
+/// The same, among these lines.
+pub fn append_update(live: &mut LiveSession, lines: &mut Vec<u8>) {
+    if live.commands.as_ref().is_some_and(|told| *told != live.session.commands()) {
+        tell(live, lines);
     }
 }
 
 fn tell(live: &mut LiveSession, lines: &mut Vec<u8>) {
-    let all = live.session.commands();
-    let all = all.map(|it| (it.name, it.description, it.hint));
+    let now = live.session.commands();
+    let all = now.iter().map(|it| (it.name.as_str(), it.description.as_str(), it.hint.as_str()));
     offered_commands::commands(&live.resources.session, live.profile.features.version, all, lines);
-    live.commands = Some(live.session.commands().map(|it| it.name).collect());
+    live.commands = Some(now);
 }

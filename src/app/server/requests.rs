@@ -10,7 +10,7 @@ use crate::{
         server::{
             agents,
             auth::login_command,
-            children, event_feed, flush, foreground, host_tools, mcp, offered_commands,
+            children, definitions, event_feed, flush, foreground, host_tools, mcp, offered_commands,
             open_session::{check_message, check_open, set_owner},
             outbox::OutboxItem,
             pending_requests::RequestOwner,
@@ -191,6 +191,7 @@ pub fn prompt(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> R
         live.keep_report_request(PromptId(ticket.0), file_report);
     }
     session_state::refresh(state, &id);
+    definitions::refresh(state, &id, &content.parts);
     state.step(&id, Input::Prompt { prompt: PromptId(ticket.0), content });
     Ok(None)
 }

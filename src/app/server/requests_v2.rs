@@ -65,9 +65,11 @@ pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 /// What the client learns of it; the commands are known to it from then on.
 fn opened(live: Option<&mut LiveSession>) -> OpenedSession {
     let Some(live) = live else { return OpenedSession::default() };
-    live.commands = Some(live.session.commands().map(|it| it.name).collect());
-    let commands = live.session.commands().map(|it| (it.name, it.description, it.hint));
-    OpenedSession::new(&live.profile.offer, &live.chosen_options(), commands)
+    let now = live.session.commands();
+    let commands = now.iter().map(|it| (it.name.as_str(), it.description.as_str(), it.hint.as_str()));
+    let res = OpenedSession::new(&live.profile.offer, &live.chosen_options(), commands);
+    live.commands = Some(now);
+    res
 }
 
 pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

@@ -45,6 +45,7 @@ use crate::{
     world::{
         disk,
         store::{SessionLog, StoreError},
+        workspace::prompts::stamp,
     },
 };
 
@@ -217,7 +218,8 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let live = LiveSession::new(session, log, (profile, view), resources);
+    let mut live = LiveSession::new(session, log, (profile, view), resources);
+    live.definitions.stamp = Some(stamp(&state.env, &live.resources.cwd));
     agents::note_in_list(&live, &state.tasks.store);
     state.sessions.insert(id, live);
 }

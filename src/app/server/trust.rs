@@ -8,7 +8,7 @@ use crate::{
         server::{agents, mcp, offered_commands, state::State},
         session::{
             build_session::{SessionParts, build_session, server_request},
-            live_session::LiveSession,
+            live_session::{DefinitionState, LiveSession},
             mcp_servers::ServerRequest,
             modes,
             place::{SessionPlace, ignored_notice, log_warnings, settings_of},
@@ -23,7 +23,10 @@ use crate::{
     },
     engine::step::{Input, OptionValue},
     wire::acp::session::SessionFolders,
-    world::workspace::folder_config::{self, FolderConfig},
+    world::workspace::{
+        folder_config::{self, FolderConfig},
+        prompts::stamp,
+    },
 };
 
 /// The session's next turn asks, or tells where nobody can be asked.
@@ -79,6 +82,10 @@ pub fn apply_choice(
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
     };
+    if let Some(live) = state.sessions.get_mut(id) {
+        let stamp = Some(stamp(&state.env, &live.resources.cwd));
+        live.definitions = DefinitionState { stamp, is_fixed: extent == TrustExtent::Session };
+    }
     let (ignored, trust) = (ignored_notice(&ground), ground.trust.clone());
     let after = readmit_session(state, id, ground, &folders)?;
     // What the session began with follows the settings; what was chosen in it stays.

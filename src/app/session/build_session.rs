@@ -14,7 +14,7 @@ use crate::{
             mcp_servers::ServerRequest,
             modes::{allowed_modes, offered_modes},
             place::SessionPlace,
-            policies,
+            policies, prompts,
             session_resources::{
                 ChildProcesses, Files, HookResources, ModelInput, SessionClosed, SessionResources, TerminalMode,
             },
@@ -181,6 +181,7 @@ fn choices(options: &Options, place: &SessionPlace, listed: Vec<(String, String)
         models: OfferedModels { listed, providers: providers_of(options, settings) },
         modes: Modes { offered: offered_modes(settings), allowed: allowed_modes(&ground.trust, settings) },
         agents: session_agents(place),
+        prompts: prompts::folder_prompts(ground),
     }
 }
 

@@ -8,13 +8,16 @@ use crate::{
         ids::{EffectId, PromptId, SessionId},
         money::Money,
     },
-    engine::{session::Session, step::Effect},
+    engine::{
+        session::{Session, file_commands::OfferedCommand},
+        step::Effect,
+    },
     wire::acp::{
         options::ChosenOptions,
         quota::QuotaPool,
         updates::{ClientProfile, SessionView},
     },
-    world::store::SessionLog,
+    world::{store::SessionLog, workspace::prompts::DefinitionStamp},
 };
 
 pub struct LiveSession {
@@ -24,7 +27,8 @@ pub struct LiveSession {
     pub profile: ClientProfile,
     pub resources: Arc<SessionResources>,
     /// The commands that the client knows of; `None`: it does not know the session yet.
-    pub commands: Option<Vec<&'static str>>,
+    pub commands: Option<Vec<OfferedCommand>>,
+    pub definitions: DefinitionState,
     /// Of a sub-agent.
     pub parent: Option<ParentLink>,
     /// What the user is to decide about the session's folder, as it was when the session began.
@@ -34,6 +38,15 @@ pub struct LiveSession {
     /// The prompt at hand has a model of its own.
     pub has_prompt_model: bool,
     pub extras: ClientExtras,
+}
+
+/// How far definitions of its folder were looked at.
+#[derive(Default)]
+pub struct DefinitionState {
+    /// The files as they were; `None`: nobody looked yet.
+    pub stamp: Option<DefinitionStamp>,
+    /// They stay what they were when the session began.
+    pub is_fixed: bool,
 }
 
 /// What extensions remember of their client.
@@ -88,6 +101,7 @@ impl LiveSession {
             profile,
             resources,
             commands: None,
+            definitions: DefinitionState::default(),
             parent: None,
             pending_trust: None,
             followers: Followers::default(),

@@ -15,6 +15,7 @@ pub mod modes;
 pub mod peers;
 pub mod place;
 pub mod policies;
+pub mod prompts;
 pub mod server_questions;
 pub mod session_resources;
 pub mod terminals;

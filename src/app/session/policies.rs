@@ -38,7 +38,13 @@ pub struct FolderRules {
 pub fn own_tools() -> &'static [ToolSpec] {
     static OWN: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
         let builtins = builtins(Groups::default());
-        scheduler::own_tools(builtins.iter().map(|it| it.spec()).chain(scheduler::tools_of_agents()))
+        scheduler::own_tools(
+            builtins
+                .iter()
+                .map(|it| it.spec())
+                .chain(scheduler::tools_of_agents())
+                .chain([scheduler::skills::spec(&[])]),
+        )
     });
     &OWN
 }

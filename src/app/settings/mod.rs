@@ -35,6 +35,7 @@ mod providers;
 mod resolve;
 mod retention;
 mod schema;
+mod skills;
 
 pub use agents::{AgentOverride, AgentSettings, agents};
 pub use check::{check, ignored_of_workspace};
@@ -47,6 +48,7 @@ pub use mcp::McpSettings;
 pub use prices::load_list as load_price_list;
 pub use providers::Provider;
 pub use schema::{meaning, schema};
+pub use skills::{SkillSettings, skills};
 
 /// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];

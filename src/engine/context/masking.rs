@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::tokens;
 use crate::base::{
     content::joined_text,
+    file_prompt::ACTIVATE_SKILL,
     history::{Role, Turn, TurnPart},
     log::Mask,
     path::AbsPath,
@@ -19,8 +20,6 @@ use crate::base::{
 const PROTECTED: u64 = 50_000;
 /// Less than this is not worth a new prompt cache.
 const LEAST: u64 = 30_000;
-/// A tool of Gemini CLI whose results are kept like those of `ToolTraits::keeps_results`.
-const FOREIGN_EXEMPT: &str = "activate_skill";
 const MARK: &str = "<tool_output_masked>";
 /// Bytes of beginning and end that stay.
 const EDGE: usize = 250;
@@ -78,7 +77,7 @@ pub fn mask_oldest(turns: &[Arc<Turn>], scratch: &AbsPath, tools: &[ToolSpec], e
 fn maskable<'t>(part: &'t TurnPart, tools: &[ToolSpec]) -> Option<&'t CallResult> {
     let TurnPart::Result(result) = part else { return None };
     let is_masked = result.content.iter().any(|it| it.as_text().is_some_and(|it| it.starts_with(MARK)));
-    let is_kept = result.name == FOREIGN_EXEMPT || find_traits(tools, &result.name).keeps_results;
+    let is_kept = result.name == ACTIVATE_SKILL || find_traits(tools, &result.name).keeps_results;
     (!is_masked && !is_kept).then_some(result)
 }
 

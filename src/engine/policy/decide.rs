@@ -106,9 +106,8 @@ fn grant_covers(grant: &Grant, query: &Query) -> bool {
             let mut written = query.targets.paths.iter().filter(|it| it.access == Access::Write);
             is_plain_edit(query) && current_name(tool) == current_name(query.tool) && written.all(|it| it.real == *path)
         }
-        // Who knows the tools made a plain yes of it, or left it out.
-        Grant::Foreign { .. } => false,
-        Grant::Commands { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => false,
+        // Of a server's tool, who knows the tools made a plain yes, or left it out.
+        _ => false,
     }
 }
 

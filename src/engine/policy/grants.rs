@@ -33,7 +33,7 @@ pub fn persistent_grant(
         Grant::Tool { .. } if traits.narrows_grants => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
         // What the sandbox lets through is no rule: `permission` says what may persist.
-        Grant::File { .. } | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => return None,
+        _ => return None,
     };
     let digest = match grant {
         Grant::Foreign { digest, .. } => Some(digest.clone()),

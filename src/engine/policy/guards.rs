@@ -13,7 +13,7 @@ use super::{
 };
 use crate::base::{
     guarded_names::{CONFIG, GuardedNames, SECRET_RULE, SECRETS},
-    log::{Decision, Mode},
+    log::{Decision, Grant, Mode},
     path::AbsPath,
     tool::{Access, TargetPath, ToolKind},
 };
@@ -99,7 +99,11 @@ pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerd
     let paths = &query.targets.paths;
     let ask = |why: &str| Some(PartialVerdict::new(Decision::Ask, why));
     let named = |it: &Guard| rule.is_some_and(|rule| it.is_named_by(rule));
-    if let Some(it) = paths.iter().filter_map(guard_of_target).find(|it| !named(it)) {
+    // castor's own folder is masked from commands; a folder in it that was opened for reading is the user's word.
+    let covers = |it: &Grant, at: &TargetPath| matches!(it, Grant::Read { folder } if at.real.is_within(folder));
+    let is_opened = |at: &TargetPath| at.access == Access::Read && query.grants.iter().any(|it| covers(it, at));
+    let guard = |target: &TargetPath| guard_of_target(target).filter(|it| it.name != MASKED || !is_opened(target));
+    if let Some(it) = paths.iter().filter_map(guard).find(|it| !named(it)) {
         return ask(&it.to_string());
     }
     let outside = |it: &&TargetPath| !it.in_roots;
@@ -111,7 +115,7 @@ pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerd
         let asks = writes && !named && query.targets.command.is_none();
         return asks.then(|| ask("it writes outside the workspace")).flatten();
     }
-    if paths.iter().any(|it| outside(&it)) {
+    if paths.iter().any(|it| outside(&it) && !is_opened(it)) {
         return ask("path outside the workspace");
     }
     // An edit of nobody knows what.

@@ -6,6 +6,7 @@ mod discovered_memory;
 mod event_stream;
 mod fork;
 mod history;
+mod marks;
 mod meter;
 mod rewind;
 mod seen_files;
@@ -17,6 +18,7 @@ mod token_scale;
 
 pub use checkpoints::{Checkpoint, Checkpoints};
 pub use fork::Fork;
+pub use marks::{COMMAND_META, PLAN_EVENT, STEERING_META, TRANSFER_META};
 pub use rewind::RewindPoint;
 pub use spent_tokens::{Bill, CallTally, SpentTokens};
 pub use step_writer::{SerialNumbers, Step};
@@ -35,9 +37,9 @@ use std::sync::Arc;
 
 use crate::{
     base::{
-        content::HostResult,
+        content::{HostResult, joined_text},
         endings::{PENDING_CALLS, interrupted_call},
-        event::{AgentEvent, EventKind, Speaker},
+        event::{AgentEvent, EXPANSION, EventKind, Speaker},
         guarded_names::SECRET_RULE,
         history::Turn,
         ids::{CallId, SessionId, StreamId, ThreadId},
@@ -363,6 +365,7 @@ impl Record {
             Fact::Retracted {} => self.past.history.retract_prompt(),
             Fact::Agent { agent, definition } => self.past.choices.choose_agent(agent.clone(), definition.clone()),
             Fact::AgentSwitched { agent, enabled } => self.past.choices.switch_agent(agent.clone(), *enabled),
+            Fact::SkillSwitched { skill, enabled } => self.past.choices.switch_skill(skill.clone(), *enabled),
             Fact::ClientPrompt { prompt } => self.past.choices.client_prompt = Some(prompt.clone()),
             Fact::PeerMemory { agent, memory } => self.past.choices.keep_peer_memory(agent.clone(), memory.clone()),
             Fact::HookSwitched { hook, to } => _ = self.switches.insert(hook.clone(), *to),
@@ -428,11 +431,18 @@ impl Record {
             Some(RoutedRequest { model: model.to_owned(), attempt, why: why.to_owned(), left_model: left });
     }
 
+    /// A command that ran may have read secrets, whoever asked for it. Those of yolo have the network, and see none.
+    fn note_command(&mut self, event: &EventKind) {
+        let ran = matches!(event, EventKind::ToolResponse { name, error: None, .. } if name == RUN_SHELL_COMMAND);
+        self.past.commands.exposed |= ran && self.mode != Mode::Yolo;
+    }
+
     fn apply_event(&mut self, event: &AgentEvent) {
         self.past.stream.count(event);
         if ends_prompt(event) {
             self.end_prompt_options();
         }
+        self.note_command(&event.kind);
         let history = &mut self.past.history;
         match &event.kind {
             EventKind::AgentStart {} => {
@@ -455,6 +465,10 @@ impl Record {
                 history.push_user(content);
                 self.past.files.checkpoints.add_prompt(message_id, content, event.timestamp);
             }
+            // It is the user's prompt: they typed its name.
+            EventKind::Message { role: Speaker::Developer, content, .. } if event.meta.contains_key(EXPANSION) => {
+                history.push_context(&joined_text(content));
+            }
             EventKind::Message { role: Speaker::Developer, content, .. } => history.push_note(content),
             EventKind::Message { role: Speaker::Agent, content, .. } => history.push_answer(content),
             EventKind::ToolRequest { request_id, name, args, signature, .. } => {
@@ -464,8 +478,6 @@ impl Record {
             kind if interrupted_call(kind).is_some_and(|it| !history.is_open(it)) => (),
             EventKind::ToolResponse { request_id, name, content, error, seen, .. } => {
                 history.push_result(request_id, name, content, error.is_some());
-                // Those of yolo have the network, and see no secrets.
-                self.past.commands.exposed |= name == RUN_SHELL_COMMAND && error.is_none() && self.mode != Mode::Yolo;
                 seen.iter().for_each(|it| self.past.files.seen.take(it));
             }
             EventKind::AgentEnd { data: Some(data), .. } if data.get(PENDING_CALLS).is_some() => {
@@ -483,18 +495,6 @@ impl Record {
         }
     }
 }
-
-/// In `_meta` of messages that belong to a slash command, and of calls that are a question of castor's own.
-pub const COMMAND_META: &str = "command";
-
-/// In `_meta` of the start of a stream that goes on with another one's prompt.
-pub const TRANSFER_META: &str = "transfer";
-
-/// In `_meta` of what the user said while a turn ran.
-pub const STEERING_META: &str = "steering";
-
-/// The kind of the custom event that carries the plan.
-pub const PLAN_EVENT: &str = "plan";
 
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,8 @@ pub struct SessionChoices {
     pub(super) client_agent: Option<ClientAgent>,
     /// Agents that were switched on or off.
     pub(super) switched_agents: BTreeMap<String, bool>,
+    /// Skills that were switched on or off.
+    pub(super) switched_skills: BTreeMap<String, bool>,
     /// What runs of agents that are not castor's left to the next ones.
     pub(super) peer_memory: BTreeMap<String, String>,
     /// What the session has in place of a prompt's own options; `None`: no prompt has any.
@@ -66,6 +68,10 @@ impl SessionChoices {
 
     pub fn switch_agent(&mut self, agent: String, enabled: bool) {
         self.switched_agents.insert(agent, enabled);
+    }
+
+    pub fn switch_skill(&mut self, skill: String, enabled: bool) {
+        self.switched_skills.insert(skill, enabled);
     }
 
     pub fn keep_peer_memory(&mut self, agent: String, memory: String) {
@@ -106,6 +112,11 @@ impl Record {
     /// Whether an agent was switched on or off here.
     pub fn agent_switch(&self, agent: &str) -> Option<bool> {
         self.past.choices.switched_agents.get(agent).copied()
+    }
+
+    /// Whether a skill was switched on or off here.
+    pub fn skill_switch(&self, skill: &str) -> Option<bool> {
+        self.past.choices.switched_skills.get(skill).copied()
     }
 
     /// What the last run of an agent that is not castor's left to the next one.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::{
     base::{
         check::CheckFinding,
-        content::Part,
+        content::{Part, joined_text},
         credential::Credential,
         event::{EventKind, Location, ToolDisplay, ToolProgress},
         ids::{CheckpointId, EffectId, QuestionId},
@@ -16,12 +18,14 @@ use crate::{
         sandbox::{Denial, SandboxGrant},
         state::StateDelta,
         text,
-        tool::{BaseHash, PolicyClass, TailCall, TargetPath, Targets, ToolCall, ToolKind, ToolOutput, ToolTraits},
+        tool::{
+            BaseHash, PolicyClass, TailCall, TargetPath, Targets, ToolCall, ToolError, ToolKind, ToolOutput, ToolTraits,
+        },
     },
     engine::{
         hooks::firing::Firing,
         policy::CheckerVerdict,
-        record::Step,
+        record::{COMMAND_META, Step},
         scheduler::{
             display::{TITLE, first_display},
             peer_permission,
@@ -70,6 +74,10 @@ pub struct Call {
     pub(super) needs_undo: bool,
     /// What the state takes when this and all calls before it have ended.
     pub(super) state_change: StateDelta,
+    /// It is not the model's, and it is not told of it.
+    pub(super) is_aside: bool,
+    /// What came of such a call.
+    pub(super) outcome: Option<Result<String, ToolError>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -276,6 +284,8 @@ impl Call {
             auto_allowed: false,
             needs_undo: false,
             state_change: StateDelta::default(),
+            is_aside: false,
+            outcome: None,
         }
     }
 
@@ -347,7 +357,10 @@ impl Call {
             _ => output.content,
         };
         content.extend(std::mem::take(&mut self.notes).into_iter().map(Part::text));
-        step.emit_event(EventKind::ToolResponse {
+        if self.is_aside {
+            self.outcome = Some(output.error.clone().map_or_else(|| Ok(joined_text(&content)), Err));
+        }
+        let response = EventKind::ToolResponse {
             request_id: self.call.id.clone(),
             name: self.original_name.clone(),
             content,
@@ -356,7 +369,26 @@ impl Call {
             error: output.error,
             data: output.data,
             seen: output.file_knowledge,
-        });
+        };
+        step.emit_event_with(response, self.marks());
+    }
+
+    /// Its first event. `args`: as they were asked for.
+    pub(super) fn show(&self, step: &mut Step<'_>, args: Value, signature: Option<&str>) {
+        let request = EventKind::ToolRequest {
+            request_id: self.call.id.clone(),
+            name: self.original_name.clone(),
+            args,
+            display: self.display.clone(),
+            signature: signature.map(str::to_owned),
+        };
+        step.emit_event_with(request, self.marks());
+    }
+
+    /// What keeps it from the model.
+    fn marks(&self) -> Map<String, Value> {
+        let mark = self.is_aside.then(|| (COMMAND_META.to_owned(), true.into()));
+        mark.into_iter().collect()
     }
 
     /// Another call in this one's place, under the same id.

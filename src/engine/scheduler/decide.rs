@@ -18,6 +18,7 @@ use crate::{
             client_policy::{apply_finding, disputed_verdict},
             delegate, denials, history,
             session_tools::is_session_tool,
+            skill_calls,
             toolbox::CallContext,
         },
         step::Effect,
@@ -46,6 +47,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, s
     call.grant_if_allowed = verdict.sandbox_grant();
     call.offers_auto = verdict.offers_auto && cx.tools.offers_auto(cx.step.record);
     call.policy_reason = delegate::remote_reason(&cx.tools.agents, &call.call).or(verdict.why.clone());
+    call.policy_reason = skill_calls::reason(cx.tools, &call.call).or(call.policy_reason.take());
     call.auto_allowed = cx.step.record.mode == Mode::Auto && verdict.decision == Decision::Allow;
     call.needs_undo = call.auto_allowed && verdict.basis == VerdictBasis::Mode;
     cx.step.log(Fact::Decision { call: call.call.id.clone(), decision: verdict.decision, rule: verdict.rule.clone() });

@@ -11,7 +11,7 @@ use crate::{
         text,
         tool::{PolicyClass, ToolCall, ToolKind},
     },
-    engine::scheduler::{delegate::delegation_title, peer_permission, toolbox::Toolbox},
+    engine::scheduler::{delegate::delegation_title, peer_permission, skills, toolbox::Toolbox},
 };
 
 /// Longest title, in characters.
@@ -25,6 +25,7 @@ pub(super) fn first_display(tools: &Toolbox, call: &ToolCall, cwd: &AbsPath) -> 
     let title = match (spec, said("command"), &path, said("pattern")) {
         (None, ..) => call.name.clone(),
         (Some(it), ..) if it.traits.class == PolicyClass::Delegate => delegation_title(call),
+        (Some(it), ..) if it.traits.class == PolicyClass::Skill => skills::title(call),
         (Some(_), ..) if call.name == REQUEST_PERMISSION => peer_permission::title(call),
         // Arguments of tools from outside mean what their makers want.
         (Some(it), ..) if it.kind == ToolKind::Other => it.title.to_string(),
@@ -50,6 +51,9 @@ pub(super) fn describe_grant(grant: &Grant) -> String {
         Grant::NetworkFor { prefixes } => format!("Allow `{}` the network for this session", prefixes.join("`, `")),
         Grant::Write { folder } => {
             format!("Allow commands to write below {} for this session", text::path_in_words(&folder.to_string()))
+        }
+        Grant::Read { folder } => {
+            format!("Allow reading below {} for this session", text::path_in_words(&folder.to_string()))
         }
     }
 }

@@ -23,6 +23,8 @@ pub mod plan;
 mod plan_review;
 mod sandbox_denial;
 mod session_tools;
+pub mod skill_calls;
+pub mod skills;
 mod todos;
 mod toolbox;
 mod topic;
@@ -123,14 +125,23 @@ impl Scheduler {
     pub fn propose(&mut self, cx: &mut CallContext<'_, '_>, call: ToolCall, signature: Option<&str>) {
         let args = call.args.clone();
         let call = Call::new(cx.tools, call, &cx.step.record.cwd);
-        cx.step.emit_event(EventKind::ToolRequest {
-            request_id: call.call.id.clone(),
-            name: call.original_name.clone(),
-            args,
-            display: call.display.clone(),
-            signature: signature.map(str::to_owned),
-        });
+        call.show(cx.step, args, signature);
         self.calls.push(call);
+    }
+
+    /// The same for a call that is not the model's: it is decided about and run like one, and the model is not told of it.
+    pub fn propose_aside(&mut self, cx: &mut CallContext<'_, '_>, call: ToolCall) {
+        let args = call.args.clone();
+        let mut call = Call::new(cx.tools, call, &cx.step.record.cwd);
+        call.is_aside = true;
+        call.show(cx.step, args, None);
+        self.calls.push(call);
+    }
+
+    /// What came of the calls that are not the model's, in their order; all have ended.
+    pub fn take_aside(&mut self) -> Vec<Result<String, ToolError>> {
+        let outcome = |it: Call| it.outcome.unwrap_or_else(|| Ok(String::new()));
+        std::mem::take(&mut self.calls).into_iter().filter(|it| it.is_aside).map(outcome).collect()
     }
 
     /// Takes what happened to one of the calls. What is about none of them is late, and ignored.
@@ -211,6 +222,9 @@ impl Scheduler {
                     let text = format!("The arguments of {} are not a JSON object.", call.call.name);
                     call.end(cx.step, ToolOutput::failed(ToolError::new("invalid_tool_params", text)));
                 }
+                Some(_) if let Some(output) = skill_calls::answer_at_once(cx.tools, cx.step.record, &call.call) => {
+                    call.end(cx.step, output);
+                }
                 Some(_) => {
                     plan_review::resolve_plan_path(call, cx.step.record.mode, &cx.tools.planning);
                     call.run_before_hooks(cx);
@@ -238,6 +252,10 @@ impl Scheduler {
                 n_children += 1;
             }
             if let Some(output) = self.exit.run(cx.tools, &call.call) {
+                call.run_after_hooks(cx, output);
+                continue;
+            }
+            if let Some(output) = skill_calls::run(cx, &call.call) {
                 call.run_after_hooks(cx, output);
                 continue;
             }

@@ -6,6 +6,7 @@ use super::{Toolbox, ask_user, complete_task, escalate, plan, todos, topic, tran
 use crate::{
     base::{
         agent::TaskResult,
+        file_prompt::ACTIVATE_SKILL,
         peer_agent::REQUEST_PERMISSION,
         question::Form,
         tool::{ToolCall, ToolOutput, ToolSpec},
@@ -41,7 +42,7 @@ pub fn own_tools(builtins: impl IntoIterator<Item = ToolSpec>) -> Vec<ToolSpec> 
 
 pub fn is_session_tool(name: &str) -> bool {
     SESSION_TOOLS.iter().any(|(it, ..)| *it == name)
-        || [complete_task::NAME, escalate::NAME, transfer::NAME, REQUEST_PERMISSION].contains(&name)
+        || [complete_task::NAME, escalate::NAME, transfer::NAME, REQUEST_PERMISSION, ACTIVATE_SKILL].contains(&name)
 }
 
 pub fn run_session_tool(step: &mut Step<'_>, call: &ToolCall) -> SessionToolResult {

@@ -6,13 +6,14 @@ use super::{
     delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
     peer_permission,
     plan::Planning,
-    transfer,
+    skills, transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
     base::{
         agent::{AGENT_TOOLS, AgentDefinition, AgentRun, Agents},
         check::ClientPolicy,
+        file_prompt::Skill,
         host_tools::HostTools,
         log::{Grant, Mode, PersistentGrant},
         peer_agent::PeerAgent,
@@ -70,6 +71,8 @@ pub struct Toolbox {
     pub checkpoints: bool,
     /// What it may start.
     pub agents: Agents,
+    /// What the model may ask for.
+    pub(super) skills: Arc<[Skill]>,
     /// Who may take over the session: names and descriptions.
     pub(super) successors: Arc<[(String, String)]>,
     /// Of a sub-agent: what it is.
@@ -137,6 +140,7 @@ impl Toolbox {
             sandbox: SandboxSummary::default(),
             checkpoints: false,
             agents: Arc::default(),
+            skills: Arc::default(),
             successors: Arc::default(),
             task: None,
         }
@@ -190,6 +194,12 @@ impl Toolbox {
     pub fn with_successors(self, agents: Vec<(String, String)>) -> Self {
         let tool = (!agents.is_empty()).then(|| transfer::spec(&agents));
         Self { successors: agents.into(), ..self }.with_more(tool.into_iter().collect())
+    }
+
+    /// The same whose model may ask for these skills.
+    pub fn with_skills(self, skills: Arc<[Skill]>) -> Self {
+        let tool = (!skills.is_empty()).then(|| skills::spec(&skills));
+        Self { skills, ..self }.with_more(tool.into_iter().collect())
     }
 
     /// The same with more of castor's own tools.

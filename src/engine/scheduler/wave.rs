@@ -17,5 +17,6 @@ pub fn next_wave(calls: &[Call]) -> Vec<usize> {
 
 fn is_parallel(call: &Call) -> bool {
     let waits = call.call.args.get("wait_for_previous").and_then(Value::as_bool).unwrap_or(false);
-    !waits && !call.traits.is_exclusive
+    // A prompt may read what the command before it made.
+    !waits && !call.traits.is_exclusive && !call.is_aside
 }

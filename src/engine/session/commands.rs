@@ -21,7 +21,10 @@ use crate::{
     },
 };
 
-use super::undo;
+use super::{
+    file_commands::{OfferedCommand, offered_of_files, split_command},
+    undo,
+};
 
 type ImmediateCommand = fn(&mut Step<'_>, &Spec, &str) -> String;
 
@@ -100,6 +103,14 @@ pub const COMMANDS: &[SlashCommand] = &[
         |args| Ok(CommandTurn::Agents(args.to_owned())),
     )
     .offered_when(|spec| !spec.choices.agents.definitions.is_empty()),
+    turn_command("commands", "[list | reload]", "The commands that files bring", |args| {
+        Ok(CommandTurn::FileCommands(args.to_owned()))
+    })
+    .offered_when(|spec| !spec.choices.prompts.commands.is_empty() || !spec.choices.prompts.faults.is_empty()),
+    turn_command("skills", "[enable|disable name | reload]", "The skills; switches them for this session", |args| {
+        Ok(CommandTurn::Skills(args.to_owned()))
+    })
+    .offered_when(|spec| !spec.choices.prompts.skills.is_empty()),
     turn_command(
         "memory",
         "[refresh|show|add [global] fact|inbox [accept|discard number|all]]",
@@ -122,6 +133,20 @@ pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static SlashCommand> {
     COMMANDS.iter().filter(|it| (it.offered)(spec))
 }
 
+pub fn is_own_command(name: &str) -> bool {
+    COMMANDS.iter().any(|it| it.name == name)
+}
+
+/// The same with what files bring.
+pub fn all_offered(spec: &Spec) -> Vec<OfferedCommand> {
+    let own = offered(spec).map(|it| OfferedCommand {
+        name: it.name.to_owned(),
+        description: it.description.to_owned(),
+        hint: it.hint.to_owned(),
+    });
+    own.chain(offered_of_files(&spec.choices.prompts, is_own_command)).collect()
+}
+
 /// The command that a prompt calls, with its arguments. A space before it makes it a text.
 pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
     let (name, args) = split_command(content)?;
@@ -129,9 +154,10 @@ pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
     Some((command, args.trim()))
 }
 
-fn split_command(content: &[Part]) -> Option<(&str, &str)> {
-    let line = content.first()?.as_text()?.strip_prefix('/')?;
-    Some(line.split_once(char::is_whitespace).unwrap_or((line, "")))
+/// Whether a prompt has the definitions of its folder read anew by itself, and says what it found.
+pub fn reads_definitions(content: &[Part]) -> bool {
+    let command = find_command(content).map(|(it, args)| (it.name, args));
+    matches!(command, Some(("agents" | "commands" | "skills", "reload" | "refresh")))
 }
 
 /// Of less it would be no help to speak.
@@ -139,24 +165,29 @@ const MIN_LIKENESS: f32 = 0.5;
 /// Nearly as like as the nearest.
 const AS_NEAR: f32 = 0.1;
 
+/// Of files that are not used, which may be the one that is meant.
+const MAX_NOTES: usize = 3;
+
 /// What to say of a prompt that looks like a command, and is none: a slip of the fingers is not for the model. Paths
 /// such as `/usr/bin` do not look like one.
 pub fn suggest_command(content: &[Part], spec: &Spec) -> Option<String> {
     let (name, _) = split_command(content)?;
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_:".contains(c);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(is_word) {
         return None;
     }
-    let alike = |it: &SlashCommand| similar::TextDiff::from_chars(name, it.name).ratio();
-    let mut near: Vec<(f32, &str)> = offered(spec).map(|it| (alike(it), it.name)).collect();
+    let alike = |it: &OfferedCommand| similar::TextDiff::from_chars(name, &it.name).ratio();
+    let known = all_offered(spec);
+    let mut near: Vec<(f32, &str)> = known.iter().map(|it| (alike(it), it.name.as_str())).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let least = near.first().map_or(MIN_LIKENESS, |it| (it.0 - AS_NEAR).max(MIN_LIKENESS));
     let near: Vec<String> = near.iter().filter(|it| it.0 >= least).map(|it| format!("`/{}`", it.1)).collect();
     let meant = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
     let name = text::head(name, 100);
+    let unused: String = spec.choices.prompts.notes.iter().take(MAX_NOTES).map(|it| format!("\n{it}")).collect();
     Some(format!(
         "There is no command `/{name}`.{meant} `/help` lists them all. To send it to the model, put a space or another \
-         slash before it."
+         slash before it.{unused}"
     ))
 }
 
@@ -204,11 +235,11 @@ fn answer_with(
 }
 
 fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
-    let line = |it: &SlashCommand| match it.hint {
+    let line = |it: &OfferedCommand| match it.hint.as_str() {
         "" => format!("- `/{}`: {}\n", it.name, it.description),
         hint => format!("- `/{} {hint}`: {}\n", it.name, it.description),
     };
-    offered(spec).map(line).collect()
+    all_offered(spec).iter().map(line).collect()
 }
 
 fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {
@@ -396,7 +427,7 @@ fn permissions(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
 
 /// What of it holds for ever is struck out, too.
 fn revoke(step: &mut Step<'_>, grant: Grant) {
-    let is_of_session = matches!(grant, Grant::Edits | Grant::Network);
+    let is_of_session = matches!(grant, Grant::Edits | Grant::Network | Grant::Read { .. });
     if !is_of_session {
         step.start_effect(Effect::UpdateGrant { grant: grant.clone(), holds: false });
     }
@@ -424,5 +455,6 @@ fn in_words(grant: &Grant) -> String {
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
         Grant::Write { folder } => format!("writing below {} in the sandbox", text::path_in_words(&folder.to_string())),
+        Grant::Read { folder } => format!("reading below {}", text::path_in_words(&folder.to_string())),
     }
 }

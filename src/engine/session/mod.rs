@@ -4,6 +4,7 @@ mod client_rewind;
 mod clock;
 pub mod commands;
 mod event_hooks;
+pub mod file_commands;
 mod limits;
 mod models;
 mod options;
@@ -16,6 +17,7 @@ pub mod undo;
 use std::{collections::VecDeque, sync::Arc};
 
 use client_rewind::ClientRewind;
+use file_commands::OfferedCommand;
 use options::{apply_choice, clear_outage, update};
 use prompts::{cancel_prompt, steer_idle};
 
@@ -26,6 +28,7 @@ use crate::{
         clock::Now,
         content::PromptContent,
         event::{EventKind, PromptOutcome, StopKind},
+        file_prompt::FolderPrompts,
         hook::{HookEvent, HookRun},
         ids::PromptId,
         limits::Limits,
@@ -37,9 +40,9 @@ use crate::{
         scheduler::elicitation::cancel_elicitation,
         step::{Act, Effect, Input, McpTools, StepOutput},
         turn::{
-            Preamble, SessionScratch, Spec, Turn, TurnContext,
+            Choices, Preamble, SessionScratch, Spec, Turn, TurnContext,
             endings::Cause,
-            session_agent::{find_session_agent, session_limits, session_spec, switched_agents},
+            session_agent::{find_session_agent, session_limits, session_spec, switched_agents, switched_prompts},
         },
     },
 };
@@ -230,8 +233,16 @@ impl Session {
     }
 
     /// What can be typed now.
-    pub fn commands(&self) -> impl Iterator<Item = &'static commands::SlashCommand> {
-        commands::offered(&self.spec)
+    pub fn commands(&self) -> Vec<OfferedCommand> {
+        // What was read anew counts from the next prompt on, which may call it.
+        let prompts = switched_prompts(&self.folder.choices.prompts, &self.record);
+        let choices = Choices { prompts, ..self.spec.choices.clone() };
+        commands::all_offered(&Spec { choices, ..Spec::clone(&self.spec) })
+    }
+
+    /// Commands and skills of its folder, as it has them.
+    pub fn prompts(&self) -> &FolderPrompts {
+        &self.folder.choices.prompts
     }
 
     pub fn is_busy(&self) -> bool {
@@ -254,10 +265,7 @@ impl Session {
         self.non_turn_work.event_hooks.observe_input(&input);
         match &input {
             Input::ToolsChanged(tools) => self.update_tools(tools),
-            Input::AgentsRead { agents, .. } => {
-                Arc::make_mut(&mut self.folder).choices.agents.clone_from(agents);
-                self.basis = SpecBasis::OneTurn;
-            }
+            Input::DefinitionsRead { agents, prompts, .. } => self.update_definitions(agents, prompts),
             Input::ClientSetting(it) => self.apply_client_setting(it, now, out),
             _ => (),
         }
@@ -340,6 +348,14 @@ impl Session {
         self.basis = SpecBasis::Outdated;
     }
 
+    /// They hold from the next prompt on.
+    fn update_definitions(&mut self, agents: &FolderAgents, prompts: &FolderPrompts) {
+        let choices = &mut Arc::make_mut(&mut self.folder).choices;
+        choices.agents.clone_from(agents);
+        choices.prompts.clone_from(prompts);
+        self.basis = SpecBasis::OneTurn;
+    }
+
     /// A turn that runs stays with the agent that it began with.
     fn renew_spec(&mut self, now: Now) {
         let agent = match &self.turn {
@@ -386,7 +402,7 @@ impl Session {
             }
             client_rewind::track_rewind(&mut self.non_turn_work.rewinding, out.acts.get(start..).unwrap_or_default());
             let next = if self.non_turn_work.rewinding.is_none() { self.waiting.pop_front() } else { None };
-            let Some((prompt, content)) = next else {
+            let Some((prompt, mut content)) = next else {
                 self.turn = None;
                 // What the host brought for the prompt is gone with it.
                 if !Arc::ptr_eq(self.spec.toolbox.host(), self.folder.toolbox.host()) {
@@ -395,6 +411,7 @@ impl Session {
                 return;
             };
             self.turn = None;
+            let expansion = self.begin_expansion(&mut content);
             if !self.prepare_prompt(prompt, &content, now, out) {
                 continue;
             }
@@ -417,12 +434,12 @@ impl Session {
                 }
                 continue;
             }
-            if let Some(why) = commands::suggest_command(typed, &self.spec) {
+            if let Some(why) = commands::suggest_command(typed, &self.spec).filter(|_| expansion.is_none()) {
                 commands::refuse_command(&mut step, prompt, &content.parts, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-            self.turn = Some(Turn::begin(cx, prompt, content));
+            self.turn = Some(Turn::begin(cx, prompt, content, expansion));
         }
     }
 }

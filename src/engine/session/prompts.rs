@@ -1,11 +1,15 @@
 //! Prompts before they begin, and those that never do: what holds for the next one, words without a turn, cancels.
 
-use super::{MAX_WAITING, OrderedModel, Session, WaitingPrompts, options::begin_prompt_options, settle_prompt};
+use super::{
+    MAX_WAITING, OrderedModel, Session, WaitingPrompts, commands::is_own_command, file_commands,
+    options::begin_prompt_options, settle_prompt,
+};
 use crate::{
     base::{
         clock::Now,
         content::{Part, PromptContent},
         event::{PromptOutcome, SteerOutcome, StopKind},
+        file_prompt::Expansion,
         ids::PromptId,
         log::{Fact, Grant},
     },
@@ -13,7 +17,12 @@ use crate::{
         policy,
         record::Step,
         step::StepOutput,
-        turn::{SessionScratch, Turn, endings::Cause, session_agent::find_session_agent, steering, windows},
+        turn::{
+            SessionScratch, Turn,
+            endings::Cause,
+            session_agent::{find_session_agent, switched_prompts},
+            steering, windows,
+        },
     },
 };
 
@@ -28,6 +37,15 @@ impl Session {
         let text = format!("This session continues without its agent {agent}: {why}.");
         self.scratch.preamble.notice(text);
         Step::new(&mut self.record, &mut self.serial, now, out).log(Fact::Agent { agent: None, definition: None });
+    }
+
+    /// What the prompt stands for, where it calls a command or a skill of files. Behind results words are words.
+    pub(super) fn begin_expansion(&self, content: &mut PromptContent) -> Option<Expansion> {
+        let typed = if content.results.is_empty() { &content.parts[..] } else { &[] };
+        let prompts = switched_prompts(&self.folder.choices.prompts, &self.record);
+        let res = file_commands::find_expansion(typed, &prompts, is_own_command)?;
+        file_commands::choose_model(content, &res, &self.folder);
+        Some(res)
     }
 
     /// What a prompt goes by from its beginning. Whether it may begin.

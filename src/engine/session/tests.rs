@@ -303,7 +303,9 @@ impl World {
                 let report = if self.dice(2) == 0 { Ok("Kept.".to_owned()) } else { Err("no".to_owned()) };
                 Input::MemoryChanged { effect, report }
             }
-            Effect::ReadAgents => Input::AgentsRead { effect, agents: Default::default() },
+            Effect::ReadDefinitions => {
+                Input::DefinitionsRead { effect: Some(effect), agents: Default::default(), prompts: Default::default() }
+            }
             Effect::RunHook(_) => Input::HookFinished { effect, report: Box::new(self.hook()) },
             Effect::SaveState { delta, .. } => self.saved(effect, &delta),
             other => unreachable!("{other:?}"),

@@ -1,22 +1,18 @@
 //! The slash command `/agents`: lists agents, shows one, switches them for the session, and reads their files again.
 
 use super::{
-    flow::{Flow, Phase},
+    definitions_reading::{self, names},
+    flow::Flow,
     session_agent::switched_agents,
     spec::TurnContext,
-    state::TurnState,
 };
 use crate::{
     base::{
         agent::{AgentDefinition, AgentRun, FolderAgents, LocalAgent},
-        ids::EffectId,
         log::Fact,
         text,
     },
-    engine::{
-        record::Step,
-        step::{Effect, Input},
-    },
+    engine::record::Step,
 };
 
 const USAGE: &str = "`/agents` lists the agents, `/agents show NAME` shows one, `/agents enable NAME` and `/agents disable NAME` \
@@ -24,18 +20,16 @@ const USAGE: &str = "`/agents` lists the agents, `/agents show NAME` shows one, 
 /// Longest instructions that are shown, in bytes.
 const MAX_SHOWN: usize = 8_000;
 
-#[derive(Debug)]
-struct ReadingAgents {
-    effect: EffectId,
-}
-
 pub(super) fn run(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
     let (verb, name) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
     let name = name.trim();
     Flow::report(match (verb, name) {
         ("" | "list", "") => list(cx),
         ("reload" | "refresh", "") => {
-            return Flow::wait(ReadingAgents { effect: cx.step.start_effect(Effect::ReadAgents) });
+            return definitions_reading::read(cx.step, |cx, agents, _| {
+                let now = switched_agents(&agents, cx.step.record);
+                format!("{}{}", changes(&cx.spec.choices.agents, &now), notes(&now))
+            });
         }
         ("show" | "enable" | "disable", "") => USAGE.to_owned(),
         ("show" | "enable" | "disable", name) => match cx.spec.choices.agents.find(name) {
@@ -45,22 +39,6 @@ pub(super) fn run(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
         },
         _ => USAGE.to_owned(),
     })
-}
-
-impl Phase for ReadingAgents {
-    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
-        match input {
-            Input::AgentsRead { effect, agents } if effect == self.effect => {
-                let now = switched_agents(&agents, cx.step.record);
-                Flow::report(format!("{}{}", changes(&cx.spec.choices.agents, &now), notes(&now)))
-            }
-            other => Flow::Unrelated(self, other),
-        }
-    }
-
-    fn leave(&mut self, step: &mut Step<'_>) {
-        step.start_effect(Effect::Abort { effect: self.effect });
-    }
 }
 
 fn list(cx: &TurnContext<'_, '_>) -> String {
@@ -102,11 +80,6 @@ fn page(cx: &TurnContext<'_, '_>, it: &AgentDefinition) -> String {
     format!("{res}\n{}\n", text::head(instructions, MAX_SHOWN))
 }
 
-fn names(all: &[String]) -> String {
-    let quoted: Vec<String> = all.iter().map(|it| format!("`{}`", text::first_line(it, 100))).collect();
-    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
-}
-
 fn switch(step: &mut Step<'_>, it: &AgentDefinition, enabled: bool) -> String {
     let what = if enabled { "on" } else { "off" };
     if it.enabled == enabled {
@@ -118,22 +91,9 @@ fn switch(step: &mut Step<'_>, it: &AgentDefinition, enabled: bool) -> String {
 
 /// The changes that a new look at the files found, in words.
 fn changes(before: &FolderAgents, now: &FolderAgents) -> String {
-    let (mut added, mut changed) = (Vec::new(), Vec::new());
-    for it in now.definitions.iter() {
-        match before.find(&it.descriptor.name) {
-            None => added.push(it.descriptor.name.clone()),
-            Some(old) if old != it => changed.push(it.descriptor.name.clone()),
-            Some(_) => (),
-        }
-    }
-    let is_gone = |it: &&AgentDefinition| now.find(&it.descriptor.name).is_none();
-    let gone: Vec<String> = before.definitions.iter().filter(is_gone).map(|it| it.descriptor.name.clone()).collect();
-    let rows = [("New", added), ("Changed", changed), ("Gone", gone)];
-    let lines: String =
-        rows.iter().filter(|it| !it.1.is_empty()).map(|(what, all)| format!("- {what}: {}\n", names(all))).collect();
-    let n = now.definitions.len();
-    match lines.is_empty() {
-        true => format!("Nothing changed: there are {n} agents.\n"),
-        false => format!("There are {n} agents. From the next prompt on this holds:\n{lines}"),
-    }
+    definitions_reading::changes(("agent", "agents"), &by_name(before), &by_name(now))
+}
+
+fn by_name(all: &FolderAgents) -> Vec<(&str, &AgentDefinition)> {
+    all.definitions.iter().map(|it| (it.descriptor.name.as_str(), it)).collect()
 }

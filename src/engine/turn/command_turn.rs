@@ -3,7 +3,7 @@
 use super::{
     agents_command, compressing,
     flow::Flow,
-    memory_changing, memory_reading,
+    memory_changing, memory_reading, prompts_command,
     spec::TurnContext,
     state::TurnState,
     undo::{self, UndoRequest},
@@ -14,13 +14,20 @@ use crate::base::saved_memory::MemoryOrder;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandTurn {
     /// The memory files, as they are now; whole, or only named.
-    Memory { whole: bool },
+    Memory {
+        whole: bool,
+    },
     /// What is kept for later sessions changes, or what waits for it is shown.
     SavedMemory(MemoryOrder),
     /// The conversation is compressed; what is to be kept above all.
-    Compress { keep: String },
+    Compress {
+        keep: String,
+    },
     /// The agents: what is typed behind the command.
     Agents(String),
+    /// The commands of files, and the skills: what is typed behind the command.
+    FileCommands(String),
+    Skills(String),
     /// Files are taken back, or only compared.
     Undo(UndoRequest),
 }
@@ -31,6 +38,8 @@ impl CommandTurn {
             Self::Memory { whole } => memory_reading::show_memory(cx.step, whole),
             Self::SavedMemory(order) => memory_changing::begin(cx.step, order),
             Self::Agents(args) => agents_command::run(cx, &args),
+            Self::FileCommands(args) => prompts_command::commands(cx, &args),
+            Self::Skills(args) => prompts_command::skills(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }

@@ -24,6 +24,8 @@ pub(super) enum Station {
     /// What user and model are told before it begins.
     Notices,
     SessionStart,
+    /// The prompt that a typed command stands for.
+    Expand,
     BeforeAgent,
     Limits,
     /// What came up since the last request.

@@ -9,14 +9,17 @@ mod build;
 mod calls;
 pub mod checkpoints;
 mod child_spec;
+mod command_template;
 mod command_turn;
 mod composing;
 mod composition;
 mod compressing;
 mod conversation_text;
 mod credential_renewal;
+mod definitions_reading;
 mod distilling;
 pub mod endings;
+mod expansion;
 mod failure_recovery;
 mod flow;
 mod inbox;
@@ -30,6 +33,7 @@ mod memory_reading;
 mod messages;
 mod model_checks;
 mod preamble;
+mod prompts_command;
 mod pseudo_call;
 mod recipe;
 mod request_builder;
@@ -68,6 +72,7 @@ use crate::{
         content::{HostResult, Part, PromptContent, joined_text},
         endings::PENDING_CALLS,
         event::{EndReason, EventKind, PromptOutcome, STOPPED, Speaker, Status, StopKind},
+        file_prompt::Expansion,
         ids::{MessageId, PromptId},
         limits::Limits,
         log::Fact,
@@ -108,12 +113,18 @@ pub struct Turn {
 impl Turn {
     /// Begins: the prompt joins the history, once its hooks have heard it; the model is asked when trust, servers and hooks
     /// are ready.
-    pub fn begin(cx: &mut TurnContext<'_, '_>, prompt: PromptId, content: PromptContent) -> Self {
+    pub fn begin(
+        cx: &mut TurnContext<'_, '_>,
+        prompt: PromptId,
+        content: PromptContent,
+        expansion: Option<Expansion>,
+    ) -> Self {
         cx.step.begin_stream(prompt);
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let prompt_text = joined_text(&content.parts);
         let mut state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), prompt_text);
         state.transcript.unheard = Some(Box::new(content));
+        state.transcript.expansion = expansion.map(Box::new);
         Self::walk_from_first(cx, prompt, state)
     }
 

@@ -1,7 +1,7 @@
 //! The recipe of a turn: every station from the prompt to the end, in order, with its function.
 
 use super::{
-    agent_hooks, build, calls, composing,
+    agent_hooks, build, calls, composing, expansion,
     flow::{Flow, Station},
     inbox, limits, loop_recovery, memory_discovery, memory_reading, model_checks, request_hooks, route, sampling,
     server_credentials, server_wait,
@@ -24,6 +24,7 @@ const RECIPE: &[(Station, Enter)] = &[
     (Station::Credentials, server_credentials::ask_for_credentials),
     (Station::Notices, server_wait::tell_notices),
     (Station::SessionStart, agent_hooks::session_start),
+    (Station::Expand, expansion::expand),
     (Station::BeforeAgent, agent_hooks::before_agent),
     // For each request to the model. Another attempt begins at the inbox, the same one made anew at the model.
     (Station::Limits, limits::begin_sample),

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     base::{
         agent::{AgentDefinition, AgentDescriptor, AgentRun, FolderAgents, LocalAgent},
+        file_prompt::{ACTIVATE_SKILL, FolderPrompts, Skill},
         limits::{Caps, Limits},
         money::Money,
         state::StateMap,
@@ -29,6 +30,17 @@ pub fn switched_agents(folder: &FolderAgents, record: &Record) -> FolderAgents {
         AgentDefinition { enabled, ..it.clone() }
     };
     FolderAgents { definitions: folder.definitions.iter().map(switched).collect(), notes: folder.notes.clone() }
+}
+
+/// Its commands and skills as they were switched in the session.
+pub fn switched_prompts(folder: &FolderPrompts, record: &Record) -> FolderPrompts {
+    let switched = |it: &Skill| Skill { enabled: record.skill_switch(&it.name).unwrap_or(it.enabled), ..it.clone() };
+    FolderPrompts { skills: folder.skills.iter().map(switched).collect(), ..folder.clone() }
+}
+
+/// What the model may ask for.
+fn active_skills(prompts: &FolderPrompts) -> Arc<[Skill]> {
+    prompts.skills.iter().filter(|it| it.enabled).cloned().collect()
 }
 
 /// Those that a session can be: an agent of several has no instructions of its own.
@@ -70,9 +82,11 @@ fn agent_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &State
         let starts = own.map(|it| agents_of(&agents.definitions, it, task.depth)).unwrap_or_default();
         return Spec { toolbox: folder.toolbox.clone().with_agents(starts), ..folder.clone() };
     }
+    let prompts = switched_prompts(&folder.choices.prompts, record);
     let Some((definition, local)) = agent.and_then(|it| find_session_agent(&agents, it)) else {
         let toolbox = folder.toolbox.for_session(None).with_agents(agents.definitions.clone());
-        let choices = Choices { agents, ..folder.choices.clone() };
+        let toolbox = toolbox.with_skills(active_skills(&prompts));
+        let choices = Choices { agents, prompts, ..folder.choices.clone() };
         let instructions = folder.instructions.with_client_prompt(record.client_prompt());
         return Spec { toolbox, instructions, choices, ..folder.clone() };
     };
@@ -83,8 +97,10 @@ fn agent_spec(folder: &Spec, record: &Record, agent: Option<&str>, state: &State
     let role = Some(Arc::new(role_of(&definition.descriptor.name, local)));
     let successors = successors(&agents, definition);
     let toolbox = folder.toolbox.for_session(Some(definition)).with_agents(starts).with_successors(successors);
+    let has_skills = local.tools.as_ref().is_none_or(|it| it.iter().any(|it| it == "*" || it == ACTIVATE_SKILL));
+    let toolbox = toolbox.with_skills(if has_skills { active_skills(&prompts) } else { Arc::default() });
     let bounds = TurnBounds { limits, ..folder.bounds };
-    let choices = Choices { agents, ..folder.choices.clone() };
+    let choices = Choices { agents, prompts, ..folder.choices.clone() };
     Spec { toolbox, instructions, bounds, role, choices, ..folder.clone() }
 }
 

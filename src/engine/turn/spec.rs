@@ -1,10 +1,12 @@
 //! The session's specification that turns are built from, and the scratch state between turns.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{background_results::Completions, checkpoints::CheckpointState, live_state::LiveState, preamble::Preamble};
 use crate::{
-    base::{agent::FolderAgents, fallback::Outage, limits::Limits, log::Mode, path::AbsPath},
+    base::{
+        agent::FolderAgents, fallback::Outage, file_prompt::FolderPrompts, limits::Limits, log::Mode, path::AbsPath,
+    },
     engine::{
         context::{Instructions, distillation},
         record::Step,
@@ -64,6 +66,7 @@ pub struct Choices {
     pub modes: Modes,
     /// All of its folder.
     pub agents: FolderAgents,
+    pub prompts: FolderPrompts,
 }
 
 /// The definition that requests to the model go by.
@@ -152,4 +155,6 @@ pub struct SessionScratch {
     /// Looking for those of sub-folders took too long once.
     pub discovery_off: bool,
     pub state: LiveState,
+    /// What was said to be wrong in files.
+    pub told_faults: BTreeSet<String>,
 }

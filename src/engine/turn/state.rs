@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
 use crate::{
-    base::{content::PromptContent, limits::Limits, model::ModelRequest},
+    base::{content::PromptContent, file_prompt::Expansion, limits::Limits, model::ModelRequest},
     engine::{
         context::RetryAdvice,
         record::Step,
@@ -74,6 +74,8 @@ pub(super) struct TurnTranscript {
     /// The prompt, as long as its hooks have not heard it. Where the turn is cancelled by then, it joins no history: what they
     /// would have changed of it is not known.
     pub unheard: Option<Box<PromptContent>>,
+    /// What the prompt stands for, as long as it is not filled in.
+    pub expansion: Option<Box<Expansion>>,
     /// The prompt's text.
     pub prompt_text: String,
     /// The agent's, so far.

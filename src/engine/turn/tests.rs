@@ -449,7 +449,7 @@ fn shown(act: &Act) -> Option<String> {
             Effect::SetTimer { at_ms } => format!("#{} Wake at {}", id.0, at_ms > &1_000),
             Effect::Abort { effect } => format!("Abort #{}", effect.0),
             Effect::ChooseAgent { agent } => format!("#{} ChooseAgent {agent}", id.0),
-            Effect::ReadAgents => format!("#{} Agents", id.0),
+            Effect::ReadDefinitions => format!("#{} Agents", id.0),
             Effect::ChangeMemory(order) => format!("#{} {order:?}", id.0),
             Effect::ReadMemory => format!("#{} Remember", id.0),
             Effect::DiscoverMemory { places } => {

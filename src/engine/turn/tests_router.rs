@@ -82,7 +82,7 @@ impl Talk {
 
     fn prompt(&mut self) -> Vec<String> {
         self.step(|turn, cx| {
-            *turn = Some(Turn::begin(cx, PromptId(1), vec![Part::text("go")].into()));
+            *turn = Some(Turn::begin(cx, PromptId(1), vec![Part::text("go")].into(), None));
         })
     }
 

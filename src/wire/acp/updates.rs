@@ -15,7 +15,8 @@ use crate::{
         content::{Part, joined_text},
         endings::{CASTOR_ENDED, INTERRUPTED, PENDING_CALLS, interrupted_call},
         event::{
-            AgentEvent, COMPACTION, DISCARDS, EventKind, NOTICE, STOPPED, Speaker, Status, ToolDisplay, ToolProgress,
+            AgentEvent, COMPACTION, DISCARDS, EXPANSION, EventKind, NOTICE, STOPPED, Speaker, Status, ToolDisplay,
+            ToolProgress,
         },
         ids::{CallId, MessageId, SessionId},
         log::Fact,
@@ -139,6 +140,11 @@ pub(super) enum Playback {
     Replay,
 }
 
+/// Notices are of their moment, and what a typed command stands for is the model's.
+fn is_unseen_note(event: &AgentEvent, way: Playback) -> bool {
+    way == Playback::Replay || event.meta.contains_key(EXPANSION)
+}
+
 impl SessionView {
     /// `chosen`: as the client knows it, from the response that this view follows.
     pub fn new(session: SessionId, profile: ClientProfile, chosen: ChosenOptions) -> Self {
@@ -196,9 +202,9 @@ impl SessionView {
             {
                 self.notice(&event.id, &joined_text(content), None, lines);
             }
-            // The client shows a live prompt itself; notices are of their moment.
+            // The client shows a live prompt itself.
             EventKind::Message { role: Speaker::User, .. } if way == Playback::Live => (),
-            EventKind::Message { role: Speaker::Developer, .. } if way == Playback::Replay => (),
+            EventKind::Message { role: Speaker::Developer, .. } if is_unseen_note(event, way) => (),
             EventKind::Message { role, message_id, content, cuts } => {
                 self.message(*role, message_id, content, cuts, lines);
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     base::{
         path::AbsPath,
-        tool::{Access, BaseHash, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{Access, BaseHash, LIST_DIRECTORY, Targets, ToolError, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     world::{
         disk::{self, DirEntry},
@@ -61,7 +61,7 @@ impl Builtin for ListDirectory {
             },
         });
         ToolSpec {
-            name: "list_directory".into(),
+            name: LIST_DIRECTORY.into(),
             title: "ReadFolder".into(),
             description: "Lists the files and folders directly in a folder.".into(),
             kind: ToolKind::Search,

@@ -11,8 +11,8 @@ use crate::{
         path::AbsPath,
         peer_agent::ProgramAgent,
         trust::{
-            Trust, TrustChoice, TrustDoubt, TrustLevel, TrustedFile, TrustedHashes, change_doubt, folder_doubt,
-            is_wide, split_covered, trusted_hashes,
+            Trust, TrustChoice, TrustDoubt, TrustLevel, TrustedFile, TrustedFileKind, TrustedHashes, change_doubt,
+            folder_doubt, is_wide, split_covered, trusted_hashes,
         },
     },
     world::{
@@ -23,6 +23,7 @@ use crate::{
             castor_home, dotenv, integrity,
             policies::{self, PolicyFile, PolicyPaths},
             project::ProjectFiles,
+            prompts::{self, FoundPrompts, TrustedPrompts},
             settings::{self, Layers, WorkspaceFiles},
             trust,
         },
@@ -130,6 +131,18 @@ impl FolderConfig {
     pub fn agents(&self, tools: ToolLookup<'_>) -> FoundAgents {
         let workspace = (self.layers().workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.with_trusted(|reader, folders| agents::read(&self.env, workspace, tools, reader, folders))
+    }
+
+    /// The commands and skills that count. `is_own`: whether castor has a command of that name.
+    pub fn prompts(&self, is_own: &dyn Fn(&str) -> bool) -> FoundPrompts {
+        let counts = self.trust.is_trusted() && self.layers().workspace == WorkspaceFiles::Read;
+        let kinds = [TrustedFileKind::Command, TrustedFileKind::Skill];
+        let workspace = counts.then(|| TrustedPrompts {
+            root: self.folder.clone(),
+            files: kinds.iter().flat_map(|it| self.project.trusted_of(*it)).collect(),
+            unreadable: kinds.iter().flat_map(|kind| self.project.unreadable(*kind).map(|it| (*kind, it))).collect(),
+        });
+        prompts::read(&self.env, workspace.as_ref(), is_own)
     }
 
     /// The policies that count. An untrusted workspace is not even listed.

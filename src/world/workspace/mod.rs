@@ -1,4 +1,4 @@
-//! Configuration files of user, system and workspace: settings, policies, agents, memory and trust.
+//! Configuration files of user, system and workspace: settings, policies, agents, commands, skills, memory and trust.
 
 use std::{fmt, io};
 
@@ -6,15 +6,19 @@ use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
 
 pub mod agents;
 pub mod dotenv;
+mod files_below;
 pub mod folder_config;
+mod front_matter;
 pub mod integrity;
 pub mod jsonc;
 pub mod memory;
 pub mod policies;
 mod programs;
 pub mod project;
+pub mod prompts;
 pub mod saved;
 pub mod settings;
+pub mod settings_edit;
 pub mod trust;
 
 type ReadFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<u8>> + 'a;

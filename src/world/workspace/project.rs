@@ -15,16 +15,18 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, agents, castor_home, gemini_home, jsonc, policies::FolderAccess, programs, settings},
+        workspace::{
+            Reader, agents, castor_home,
+            files_below::{MAX_FILES, files_below},
+            gemini_home, jsonc,
+            policies::FolderAccess,
+            programs, prompts, settings,
+        },
     },
 };
 
 /// Larger files count as unreadable.
 const MAX_BYTES: u64 = 4 << 20;
-/// More files of one kind count as unreadable, all that is over.
-const MAX_FILES: usize = 200;
-/// How deep folders of commands go.
-const MAX_DEPTH: usize = 6;
 /// Of all programs together. What is over counts as unreadable.
 const MAX_PROGRAMS: u64 = 64 << 20;
 /// Folders of configuration, Gemini CLI's and castor's: later ones win.
@@ -76,8 +78,6 @@ impl ProjectFiles {
             }
             res.take(root, TrustedFileKind::Settings, folder.join("settings.json"));
             res.take_all(root, TrustedFileKind::Policy, files_below(&folder.join("policies"), ".toml", 0));
-            res.take_all(root, TrustedFileKind::Command, files_below(&folder.join("commands"), ".toml", MAX_DEPTH));
-            res.take_all(root, TrustedFileKind::Skill, files_below(&folder.join("skills"), "SKILL.md", 1));
             res.folders.push(folder);
         }
         for folder in agents::FOLDERS.iter().map(|it| root.join(it.0)) {
@@ -90,7 +90,7 @@ impl ProjectFiles {
             res.folders.push(folder);
         }
         res.take_programs(env, root);
-        res.take_all(root, TrustedFileKind::Skill, files_below(&root.join(".agents/skills"), "SKILL.md", 1));
+        res.take_prompts(root, &users, reader);
         let home = env.get("HOME").and_then(AbsPath::new).map(|it| reader.real(&it));
         let mut at = Some(root.clone());
         // The user's home is not below a project, whatever is trusted.
@@ -108,6 +108,21 @@ impl ProjectFiles {
             res.files.push(ProjectFile { piece, path: root.join(name), bytes: Vec::new() });
         }
         res
+    }
+
+    /// Commands and skills.
+    fn take_prompts(&mut self, root: &AbsPath, users: &[AbsPath], reader: Reader<'_>) {
+        let commands = prompts::COMMAND_FOLDERS.iter().map(|(name, format)| {
+            (root.join(name), TrustedFileKind::Command, prompts::extension(*format), prompts::MAX_DEPTH)
+        });
+        let skills = prompts::SKILL_FOLDERS;
+        let skills = skills.iter().map(|name| (root.join(name), TrustedFileKind::Skill, prompts::SKILL_FILE, 1));
+        for (folder, kind, end, depth) in commands.chain(skills) {
+            if !users.iter().any(|it| reader.real(&folder).is_within(it)) {
+                self.take_all(root, kind, files_below(&folder, end, depth));
+                self.folders.push(folder);
+            }
+        }
     }
 
     fn take_all(&mut self, root: &AbsPath, kind: TrustedFileKind, files: Vec<Result<AbsPath, AbsPath>>) {
@@ -295,6 +310,17 @@ impl ProjectFiles {
         )
     }
 
+    /// The files of a kind that count, as they were hashed.
+    pub fn trusted_of(&self, kind: TrustedFileKind) -> impl Iterator<Item = (TrustedFileKind, AbsPath, Vec<u8>)> {
+        let same = self.trusted_files().filter(move |it| it.piece.kind == kind);
+        same.map(move |it| (kind, it.path.clone(), it.bytes.clone()))
+    }
+
+    /// Those of a kind that nobody could read.
+    pub fn unreadable(&self, kind: TrustedFileKind) -> impl Iterator<Item = AbsPath> {
+        self.files.iter().filter(move |it| it.piece.kind == kind && it.piece.hash.is_none()).map(|it| it.path.clone())
+    }
+
     fn trusted_files(&self) -> impl Iterator<Item = &ProjectFile> {
         self.files.iter().filter(|it| self.is_trusted(it) && it.piece.kind != TrustedFileKind::Program)
     }
@@ -305,29 +331,6 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
         true => path.relative_to(root),
         false => path.to_string(),
     }
-}
-
-/// Files whose name ends with `end`, in folders at most `depth` deep, by name; as errors, folders that cannot be read.
-fn files_below(folder: &AbsPath, end: &str, depth: usize) -> Vec<Result<AbsPath, AbsPath>> {
-    let mut entries = match disk::read_dir(folder) {
-        Ok(it) => it,
-        Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Vec::new(),
-        Err(_) => return vec![Err(folder.clone())],
-    };
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut res = Vec::new();
-    for it in entries {
-        let path = folder.join(&it.name);
-        match it.is_dir {
-            true if depth > 0 && res.len() <= MAX_FILES => res.extend(files_below(&path, end, depth - 1)),
-            false if it.name.ends_with(end) => res.push(Ok(path)),
-            _ => (),
-        }
-        if res.len() > MAX_FILES {
-            break;
-        }
-    }
-    res
 }
 
 #[cfg(test)]

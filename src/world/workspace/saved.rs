@@ -115,7 +115,7 @@ fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
             let is_whole = ["mcpName", "commandPrefix", "argsPattern"].iter().all(|key| !it.contains_key(*key));
             is_whole && text("toolName") == Some(tool)
         }
-        Grant::Edits | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } => false,
+        Grant::Edits | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } | Grant::Read { .. } => false,
     }
 }
 

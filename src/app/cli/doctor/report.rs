@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::{
         cli::auth::{self, AuthOutput},
-        session::{confinement, policies},
+        session::{confinement, policies, prompts},
         settings::{self, HookSettings, SettingValue, Settings, Sources, set_values},
     },
     base::{
@@ -159,7 +159,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let user_home = env.get("HOME").and_then(AbsPath::new);
     let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
-    let warnings = warnings.chain(left_out).chain(holding_hooks(sources));
+    let of_prompts: Vec<String> = prompts::find(&ground).warnings().map(ToString::to_string).collect();
+    let warnings = warnings.chain(left_out).chain(holding_hooks(sources)).chain(of_prompts);
     let home = workspace::castor_home(env);
     let past = home.as_ref().map(|it| session_history(&SessionStore::new(it.clone()))).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();

@@ -133,7 +133,7 @@ impl Threads {
             | Effect::WriteScratch { .. }
             | Effect::UpdateHealth { .. }
             | Effect::ApplyTrust(_)
-            | Effect::ReadAgents
+            | Effect::ReadDefinitions
             | Effect::RenewCredential(_)
             | Effect::SaveState { .. }
             | Effect::AnswerState { .. }

@@ -245,6 +245,19 @@ fn file_tools_ask_about_protected_paths() {
     }
 }
 
+/// A skill's folder.
+#[test]
+fn an_opened_folder_is_read_and_not_written() {
+    let grants = [Grant::Read { folder: AbsPath::new("/h/.agents/skills/x").unwrap() }];
+    let table = "
+        default   read_file   read  /h/.agents/skills/x/a.md    => allow
+        default   read_file   read  /h/.agents/skills/y/a.md    => ask tool:read_file
+        default   read_file   read  /h/.agents/skills/x/.env    => ask
+        autoEdit  write_file  edit  /h/.agents/skills/x/a.md!   => ask
+        ";
+    check_tools(&rules(""), &grants, table);
+}
+
 /// A plain word that names such a file is asked about in every mode; what a pattern comes to is nobody's guess.
 #[test]
 fn words_that_name_secrets() {
@@ -360,7 +373,7 @@ fn a_rule_that_names_it_allows_it() {
 #[test]
 fn shipped_rules_keep_their_examples() {
     let rules = RuleSet::shipped(own_tools());
-    assert_eq!(rules.iter().count(), 22);
+    assert_eq!(rules.iter().count(), 23);
     // Of files of plans an example cannot speak: their folder is the session's.
     for rule in rules.iter().filter(|it| !it.is_for_plans()) {
         assert!(!rule.examples.matches.is_empty(), "{} has no example", rule.name("x"));

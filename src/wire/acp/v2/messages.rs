@@ -10,7 +10,7 @@ use super::{same_json, text_block, updates::push_one};
 use crate::{
     base::{
         content::{Part, joined_text},
-        event::{AgentEvent, DISCARDS, EventKind, Speaker},
+        event::{AgentEvent, DISCARDS, EXPANSION, EventKind, Speaker},
         ids::MessageId,
     },
     wire::acp::{
@@ -37,6 +37,7 @@ impl SessionView {
                 let message = UserMessage::new(id.as_str()).content(blocks(content));
                 push_one(&self.session, SessionUpdate::UserMessage(message), lines);
             }
+            (Speaker::Developer, Playback::Live) if event.meta.contains_key(EXPANSION) => (),
             (Speaker::Developer, Playback::Live) => self.notice(id.as_str(), &joined_text(content), None, lines),
             // It was of its moment.
             (Speaker::Developer, Playback::Replay) => (),

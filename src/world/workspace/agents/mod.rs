@@ -1,7 +1,6 @@
 //! Definitions of sub-agents: Markdown files with front matter in folders of user and workspace, and the built-in ones.
 
 mod claude;
-mod front_matter;
 mod keys;
 mod program_keys;
 mod remote_keys;
@@ -14,8 +13,9 @@ use std::{
 
 use serde_json::{Map, Value};
 
+use super::front_matter;
+pub use super::front_matter::FileFault;
 pub use claude::TOOLS as CLAUDE_TOOLS;
-pub use front_matter::FileFault;
 
 use crate::{
     base::{

@@ -55,11 +55,11 @@ fn finds_every_kind_and_uses_what_it_hashed() {
         names,
         [
             ".gemini/settings.json",
-            ".gemini/commands/git/c.toml",
-            ".gemini/skills/s/SKILL.md",
             ".castor/policies/p.toml",
             ".castor/agents/a.md",
             ".claude/agents/b.md",
+            ".gemini/commands/git/c.toml",
+            ".gemini/skills/s/SKILL.md",
             ".castor/.env",
             above.as_str(),
             "GEMINI.md"

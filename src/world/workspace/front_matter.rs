@@ -1,4 +1,4 @@
-//! Front matter of agent files: cut off the text and read as YAML; each fault with its line.
+//! Front matter of agents, commands and skills: cut off the text and read as YAML; each fault with its line.
 
 use std::fmt;
 

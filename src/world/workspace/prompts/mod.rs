@@ -1,0 +1,302 @@
+//! Commands and skills: files in folders of user and workspace, and which of one name counts.
+
+mod commands;
+mod lenient_keys;
+mod skills;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::front_matter::FileFault;
+use crate::{
+    base::{
+        agent::AgentOrigin,
+        file_prompt::{CommandFormat, FileCommand, Skill},
+        path::AbsPath,
+        text,
+        trust::TrustedFileKind,
+    },
+    world::{
+        disk,
+        secrets::Env,
+        workspace::{Warning, castor_home, files_below::files_below, gemini_home},
+    },
+};
+
+pub use commands::parse as parse_command;
+pub use skills::parse as parse_skill;
+
+/// Larger files define nothing: all of it goes to the model.
+const MAX_BYTES: usize = 256 << 10;
+/// How deep folders of commands go.
+pub const MAX_DEPTH: usize = 6;
+/// The file of a skill.
+pub const SKILL_FILE: &str = "SKILL.md";
+
+/// Where commands lie below a workspace, the strongest first.
+pub const COMMAND_FOLDERS: &[(&str, CommandFormat)] = &[
+    (".castor/commands", CommandFormat::Toml),
+    (".gemini/commands", CommandFormat::Toml),
+    (".claude/commands", CommandFormat::Markdown),
+];
+/// Where skills lie below a workspace, the strongest first.
+pub const SKILL_FOLDERS: &[&str] = &[".castor/skills", ".agents/skills", ".gemini/skills", ".claude/skills"];
+
+/// How the names of such files end.
+pub fn extension(format: CommandFormat) -> &'static str {
+    match format {
+        CommandFormat::Toml => ".toml",
+        CommandFormat::Markdown => ".md",
+    }
+}
+
+/// How a file is written that somebody names.
+pub fn format_of(file: &AbsPath) -> CommandFormat {
+    match file.as_path().extension().is_some_and(|it| it == "md") {
+        true => CommandFormat::Markdown,
+        false => CommandFormat::Toml,
+    }
+}
+
+/// What the files define, and what of them does not count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundPrompts {
+    /// By name.
+    pub commands: Vec<FileCommand>,
+    /// By name.
+    pub skills: Vec<Skill>,
+    /// Of files of commands.
+    pub command_warnings: Vec<Warning>,
+    pub skill_warnings: Vec<Warning>,
+}
+
+impl FoundPrompts {
+    /// All that is wrong.
+    pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        self.command_warnings.iter().chain(&self.skill_warnings)
+    }
+
+    fn warn(&mut self, kind: TrustedFileKind, origin: &str, it: FileFault) {
+        let all = match kind {
+            TrustedFileKind::Skill => &mut self.skill_warnings,
+            _ => &mut self.command_warnings,
+        };
+        all.push(Warning { origin: origin.to_owned(), at: it.at, key: None, message: it.message });
+    }
+}
+
+/// What a workspace brings that counts, as it was hashed.
+pub struct TrustedPrompts {
+    pub root: AbsPath,
+    pub files: Vec<(TrustedFileKind, AbsPath, Vec<u8>)>,
+    /// What nobody could read.
+    pub unreadable: Vec<(TrustedFileKind, AbsPath)>,
+}
+
+/// A folder of commands or skills, with the files that count in it.
+struct PromptFolder {
+    at: AbsPath,
+    is_workspace: bool,
+    files: Vec<(AbsPath, Result<Vec<u8>, FileFault>)>,
+}
+
+impl PromptFolder {
+    /// As it was hashed, where the folder's trust covers it.
+    fn of_workspace(name: &str, kind: TrustedFileKind, workspace: &TrustedPrompts) -> Self {
+        let at = workspace.root.join(name);
+        let held = workspace.files.iter().filter(|(of, file, _)| *of == kind && file.is_within(&at));
+        let files = held.map(|(_, file, bytes)| (file.clone(), check_size(bytes.clone()))).collect();
+        Self { at, is_workspace: true, files }
+    }
+
+    fn of_user(at: AbsPath, end: &str, depth: usize) -> Self {
+        let read = |file: AbsPath| {
+            let bytes = disk::read_head(&file, MAX_BYTES as u64 + 1);
+            let bytes = bytes.map_err(|it| FileFault::new(None, format!("cannot be read: {it}")));
+            (file, bytes.and_then(check_size))
+        };
+        let files = files_below(&at, end, depth).into_iter().flatten().map(read).collect();
+        Self { at, is_workspace: false, files }
+    }
+
+    fn origin(&self, file: &AbsPath) -> AgentOrigin {
+        let make = if self.is_workspace { AgentOrigin::Workspace } else { AgentOrigin::User };
+        make(file.clone())
+    }
+}
+
+/// Before anything parses it.
+fn check_size(bytes: Vec<u8>) -> Result<Vec<u8>, FileFault> {
+    match bytes.len() > MAX_BYTES {
+        true => Err(FileFault::new(None, format!("is over {} KiB", MAX_BYTES >> 10))),
+        false => Ok(bytes),
+    }
+}
+
+/// Where the user's own lie that go by this name below a workspace.
+fn user_folder(env: &Env, name: &str) -> Option<AbsPath> {
+    if let Some(it) = name.strip_prefix(".castor/") {
+        return Some(castor_home(env)?.join(it));
+    }
+    if let Some(it) = name.strip_prefix(".gemini/") {
+        return Some(gemini_home(env)?.join(it));
+    }
+    Some(env.get("HOME").and_then(AbsPath::new)?.join(name))
+}
+
+/// Reads all. `workspace`: what counts of it, where it is trusted and not the user's home. `is_own`: whether castor
+/// has a command of that name.
+pub fn read(env: &Env, workspace: Option<&TrustedPrompts>, is_own: &dyn Fn(&str) -> bool) -> FoundPrompts {
+    let mut res = FoundPrompts::default();
+    read_commands(env, workspace, is_own, &mut res);
+    read_skills(env, workspace, &mut res);
+    for (kind, file) in workspace.iter().flat_map(|it| &it.unreadable) {
+        let why = "cannot be used: it is too large, cannot be read, or a link leads out of the folder";
+        res.warn(*kind, &file.to_string(), FileFault::new(None, why));
+    }
+    res
+}
+
+fn read_commands(env: &Env, workspace: Option<&TrustedPrompts>, is_own: &dyn Fn(&str) -> bool, res: &mut FoundPrompts) {
+    let mut all = Vec::new();
+    for (name, format) in COMMAND_FOLDERS {
+        let user = user_folder(env, name).map(|at| PromptFolder::of_user(at, extension(*format), MAX_DEPTH));
+        let own = workspace
+            .map(|it| PromptFolder::of_workspace(name, TrustedFileKind::Command, it))
+            .filter(|own| user.as_ref().is_none_or(|it| it.at != own.at));
+        for folder in user.into_iter().chain(own) {
+            for (file, bytes) in &folder.files {
+                let named = commands::name_of(&file.relative_to(&folder.at), *format);
+                let parsed = bytes.clone().and_then(|it| parse_command(&it, &named, *format, folder.origin(file)));
+                match parsed {
+                    Ok((it, notes)) => {
+                        notes.into_iter().for_each(|note| res.warn(TrustedFileKind::Command, &file.to_string(), note));
+                        all.push(it);
+                    }
+                    Err(it) => res.warn(
+                        TrustedFileKind::Command,
+                        &file.to_string(),
+                        FileFault { message: skipped(&it.message), ..it },
+                    ),
+                }
+            }
+        }
+    }
+    res.commands = without_clashes(all, is_own, res);
+}
+
+fn skipped(why: &str) -> String {
+    format!("{why}; the file is skipped")
+}
+
+fn file_of(origin: &AgentOrigin) -> String {
+    origin.file().map_or_else(|| "castor".to_owned(), ToString::to_string)
+}
+
+/// Of one scope the first of a name counts. A name that castor has stays castor's, and one that user and workspace have is
+/// nobody's: the others are typed as `user.NAME` and `workspace.NAME`. So no file can take another one's place.
+fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &mut FoundPrompts) -> Vec<FileCommand> {
+    let mut firsts: BTreeMap<(String, &'static str), FileCommand> = BTreeMap::new();
+    for it in all {
+        let key = (it.name.clone(), it.origin.scope().as_str());
+        match firsts.get(&key) {
+            Some(first) => {
+                let why = skipped(&format!("{} defines /{} already", file_of(&first.origin), it.name));
+                res.warn(TrustedFileKind::Command, &file_of(&it.origin), FileFault::new(None, why));
+            }
+            None => _ = firsts.insert(key, it),
+        }
+    }
+    let mut scopes: BTreeMap<String, usize> = BTreeMap::new();
+    firsts.keys().for_each(|(name, _)| *scopes.entry(name.clone()).or_default() += 1);
+    let mut taken: BTreeSet<String> = scopes.keys().cloned().collect();
+    let mut named = BTreeMap::new();
+    for ((name, scope), mut it) in firsts {
+        let by_castor = is_own(&name);
+        if by_castor || scopes.get(&name).is_some_and(|n| *n > 1) {
+            it.name = format!("{scope}.{name}");
+            if is_own(&it.name) || !taken.insert(it.name.clone()) {
+                let why = skipped(&format!("/{name} and /{} are taken", it.name));
+                res.warn(TrustedFileKind::Command, &file_of(&it.origin), FileFault::new(None, why));
+                continue;
+            }
+            let owner = if by_castor { "is a command of castor" } else { "is defined by user and workspace" };
+            let message = format!("/{name} {owner}; this one is /{}", it.name);
+            res.warn(TrustedFileKind::Command, &file_of(&it.origin), FileFault::new(None, message));
+        }
+        named.insert(it.name.clone(), it);
+    }
+    named.into_values().collect()
+}
+
+fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, res: &mut FoundPrompts) {
+    let of_user = SKILL_FOLDERS.iter().filter_map(|it| user_folder(env, it));
+    let user: Vec<PromptFolder> = of_user.map(|at| PromptFolder::of_user(at, SKILL_FILE, 1)).collect();
+    let own = workspace
+        .into_iter()
+        .flat_map(|of| SKILL_FOLDERS.iter().map(move |it| PromptFolder::of_workspace(it, TrustedFileKind::Skill, of)));
+    let own: Vec<PromptFolder> = own.filter(|own| user.iter().all(|it| it.at != own.at)).collect();
+    let mut found: BTreeMap<String, Skill> = BTreeMap::new();
+    for folder in own.into_iter().chain(user) {
+        for (file, bytes) in &folder.files {
+            if file.as_path().file_name().is_none_or(|it| it != SKILL_FILE) {
+                continue;
+            }
+            match bytes.clone().and_then(|it| parse_skill(&it, folder.origin(file))) {
+                Ok(mut it) => match found.get(&it.name) {
+                    Some(first) => {
+                        let why = skipped(&format!("{} defines the skill {} already", file_of(&first.origin), it.name));
+                        res.warn(TrustedFileKind::Skill, &file.to_string(), FileFault::new(None, why));
+                    }
+                    None => {
+                        // The user's may be a link to where it is kept.
+                        it.folder = disk::real_path(&it.folder).unwrap_or_else(|_| it.folder.clone());
+                        it.files = skills::list(&it.folder).into();
+                        _ = found.insert(it.name.clone(), it);
+                    }
+                },
+                Err(it) => res.warn(
+                    TrustedFileKind::Skill,
+                    &file.to_string(),
+                    FileFault { message: skipped(&it.message), ..it },
+                ),
+            }
+        }
+    }
+    res.skills = found.into_values().collect();
+}
+
+/// A line without what deceives or makes lines of its own.
+fn plain_line(of: &str, max: usize) -> String {
+    let kept: String = of.chars().map(|it| if it.is_whitespace() { ' ' } else { it }).collect();
+    let kept: String = kept.chars().filter(|it| !text::is_deceptive(*it) && !text::is_hidden(*it)).collect();
+    text::first_line(kept.trim(), max)
+}
+
+/// Files with their sizes and times.
+pub type DefinitionStamp = Vec<(AbsPath, u64, u64)>;
+
+/// Changes when a file of agents, commands, skills or settings does, or what is among them.
+pub fn stamp(env: &Env, folder: &AbsPath) -> DefinitionStamp {
+    let commands = COMMAND_FOLDERS.iter().map(|(name, format)| (*name, extension(*format), MAX_DEPTH));
+    let skills = SKILL_FOLDERS.iter().map(|it| (*it, SKILL_FILE, 1));
+    let agents = super::agents::FOLDERS.iter().map(|it| (it.0, ".md", 0));
+    let mut files = Vec::new();
+    for (name, end, depth) in commands.chain(skills).chain(agents) {
+        for at in [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten() {
+            files.extend(files_below(&at, end, depth).into_iter().flatten());
+        }
+    }
+    for name in [".castor/settings.json", ".gemini/settings.json"] {
+        files.extend([Some(folder.join(name)), user_folder(env, name)].into_iter().flatten());
+    }
+    files.sort();
+    files.dedup();
+    let seen = |it: AbsPath| {
+        let meta = disk::metadata(&it).ok()?;
+        Some((it, meta.len, meta.modified_ms))
+    };
+    files.into_iter().filter_map(seen).collect()
+}
+
+#[cfg(test)]
+mod tests;
