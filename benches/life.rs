@@ -211,6 +211,7 @@ fn spec(cwd: AbsPath, window: u64) -> Spec {
         platform: "linux",
         made_on: "2026-01-31".to_owned(),
         interactive: true,
+        tree: None,
     };
     let tools = own_tools();
     Spec {

@@ -19,6 +19,8 @@ pub enum Grant {
     Edits,
     /// This tool's edits of this one file.
     File { tool: String, path: AbsPath },
+    /// This tool's requests to these hosts.
+    Hosts { tool: String, hosts: Vec<String> },
     /// Sandboxed commands reach the network.
     Network,
     /// Commands that consist only of these programs reach the network out of the sandbox.
@@ -27,4 +29,14 @@ pub enum Grant {
     Write { folder: AbsPath },
     /// File tools read below this folder.
     Read { folder: AbsPath },
+}
+
+impl Grant {
+    /// Of a tool that changes no files, for a call that asks these hosts, or none.
+    pub fn for_tool(tool: &str, hosts: &[String]) -> Self {
+        match hosts.is_empty() {
+            true => Self::Tool { tool: tool.to_owned() },
+            false => Self::Hosts { tool: tool.to_owned(), hosts: hosts.to_vec() },
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::base::{
     event::AgentEvent,
     fallback::Intent,
     hook::{HookEvent, HookSwitch},
+    host_pattern,
     ids::{CallId, CheckpointId, MessageId, SessionId, ThreadId},
     limits::Limits,
     memory::MemoryFile,
@@ -433,6 +434,21 @@ impl PersistentGrant {
         let Value::String(file) = serde_json::from_str(pair.strip_prefix("\"file_path\":")?).ok()? else { return None };
         // Written by hand it may mean more.
         (Self::file_pattern(&file) == pattern).then_some(file)
+    }
+
+    /// What a yes is to, as its question names it.
+    pub fn place_in_words(pattern: &str) -> String {
+        host_pattern::host_of(pattern).unwrap_or_else(|| "this file".to_owned())
+    }
+
+    /// What a rule speaks of, behind the names of its tools.
+    pub fn pattern_in_words(pattern: &str) -> String {
+        Self::subject_of(pattern).map_or_else(|| format!(" {pattern}"), |it| format!(" of {it}"))
+    }
+
+    /// The file or the host of one of these patterns.
+    pub fn subject_of(pattern: &str) -> Option<String> {
+        Self::file_of(pattern).or_else(|| host_pattern::host_of(pattern))
     }
 
     /// Whether it means something else in another folder, as `npm test` and a relative path do.

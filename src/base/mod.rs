@@ -20,6 +20,7 @@ pub mod grant;
 pub mod guarded_names;
 pub mod history;
 pub mod hook;
+pub mod host_pattern;
 pub mod host_tools;
 pub mod ids;
 pub mod iso_time;

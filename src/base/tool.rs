@@ -65,6 +65,8 @@ pub enum PolicyClass {
     Tell,
     Edit,
     Run,
+    /// It asks a server that the model names.
+    Fetch,
     /// The call is a question to the user.
     Question,
     /// It starts a sub-agent, whose own calls are decided about one by one.
@@ -79,7 +81,7 @@ impl PolicyClass {
     /// Whether its calls act outside of the session: on files, programs, or what a server or a host does.
     pub fn acts_outside(self) -> bool {
         match self {
-            Self::Foreign | Self::Look | Self::Edit | Self::Run => true,
+            Self::Foreign | Self::Look | Self::Edit | Self::Run | Self::Fetch => true,
             Self::Tell | Self::Question | Self::Delegate | Self::EnterPlan | Self::ExitPlan | Self::Skill => false,
         }
     }
@@ -88,7 +90,7 @@ impl PolicyClass {
     pub fn default_decision(self) -> &'static str {
         match self {
             Self::Look | Self::Tell | Self::Delegate => "allow",
-            Self::Foreign | Self::Edit | Self::Run | Self::EnterPlan | Self::Skill => "ask",
+            Self::Foreign | Self::Edit | Self::Run | Self::Fetch | Self::EnterPlan | Self::Skill => "ask",
             Self::Question | Self::ExitPlan => "asks by itself",
         }
     }
@@ -101,6 +103,7 @@ impl PolicyClass {
             Self::Tell => "own:tell",
             Self::Edit => "own:edit",
             Self::Run => "own:run",
+            Self::Fetch => "own:fetch",
             Self::Question => "own:question",
             Self::Delegate => "own:delegate",
             Self::EnterPlan => "own:enter-plan",
@@ -149,6 +152,8 @@ impl ToolTraits {
         Self { class: PolicyClass::Delegate, keeps_results: true, returns_whole: true, ..Self::NONE };
     pub const EDITS: Self = Self { class: PolicyClass::Edit, is_exclusive: true, narrows_grants: true, ..Self::NONE };
     pub const RUNS: Self = Self { class: PolicyClass::Run, narrows_grants: true, ..Self::NONE };
+    /// A yes is for the hosts that the call names.
+    pub const FETCHES: Self = Self { class: PolicyClass::Fetch, narrows_grants: true, ..Self::NONE };
     pub const ASKS: Self = Self { class: PolicyClass::Question, ..Self::ENTERS_PLAN };
     pub const ENTERS_PLAN: Self =
         Self { class: PolicyClass::EnterPlan, is_exclusive: true, keeps_results: true, ..Self::NONE };
@@ -193,6 +198,16 @@ pub struct Targets {
     /// The shell command, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// What it asks on the network, with ports that are not the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+}
+
+impl Targets {
+    /// Whether it asks something on the network, and only these.
+    pub fn asks_only(&self, hosts: &[String]) -> bool {
+        !self.hosts.is_empty() && self.hosts.iter().all(|it| hosts.contains(it))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -55,9 +55,23 @@ impl Http {
         usable(self.client.get_or_init(|| self.link.client()))
     }
 
+    /// The client that may ask `url`, which somebody else named, unless the user named its host.
+    ///
+    /// # Errors
+    /// It is no address of the web, or one of this machine or its network.
+    pub fn client_for(&self, url: &Url, is_users: bool) -> Result<&Client, Failure> {
+        let refuse = |why: &str| Err(Failure::new(FailureKind::Auth, format!("{} {why}", safe_host(url))));
+        match () {
+            () if !matches!(url.scheme(), "http" | "https") || !url.has_host() => refuse("is no http(s) address"),
+            () if is_users => self.client(),
+            () if public::has_private_address(url) => refuse("is an address of this machine or its network"),
+            () => self.public_client(),
+        }
+    }
+
     /// One for addresses that somebody else named: names lead to public addresses only. Behind a proxy the proxy looks
-    /// names up, and decides.
-    pub fn public_client(&self) -> Result<&Client, Failure> {
+    /// names up, and decides; hosts that are asked without it are looked up here.
+    fn public_client(&self) -> Result<&Client, Failure> {
         usable(self.public.get_or_init(|| self.link.public_client()))
     }
 
@@ -172,6 +186,7 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 fn connect_hint(cause: &str) -> &'static str {
     const HINTS: &[(&str, &str)] = &[
+        ("no public address", "castor asks no addresses of this machine or its network that others name."),
         ("refused", "Is the server running, and are address and port right?"),
         ("lookup", "Check the address and your network."),
         ("dns", "Check the address and your network."),

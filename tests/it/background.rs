@@ -159,3 +159,43 @@ fn commands_in_the_background_are_tasks_of_air() {
     };
     assert_eq!((&told["asyncTaskId"], &told["state"]), (&waits, &json!("completed")));
 }
+
+/// Its number is listed, its output read, and another session of the same process has neither.
+#[test]
+fn output_in_the_background_is_for_its_session_alone() {
+    let (mut n, mut pid) = (0, String::new());
+    let (sandbox, server, mut client, session) = start(move |asked| {
+        n += 1;
+        if let Some((_, rest)) = asked.body.split_once("PID: ") {
+            pid = rest.chars().take_while(char::is_ascii_digit).collect();
+        }
+        // Of another session: the number as it is known from the first one.
+        let read = |delay_ms: u64| {
+            calls(
+                "read_background_output",
+                &json!({ "pid": pid.parse::<u32>().unwrap(), "lines": 5, "delay_ms": delay_ms }),
+            )
+        };
+        Some(match n {
+            1 => calls(
+                "run_shell_command",
+                &json!({ "command": "echo it began; exec sleep 600", "is_background": true, "delay_ms": 0 }),
+            ),
+            2 => calls("list_background_processes", &json!({})),
+            _ if asked.body.contains("listens elsewhere") => match n % 3 {
+                _ if asked.body.contains("No command that this session") => says("Nothing."),
+                _ if asked.body.contains("Nothing was left in the background") => read(0),
+                _ => calls("list_background_processes", &json!({})),
+            },
+            _ if asked.body.matches("it began\\n</untrusted_context>").count() > 1 => says("It began."),
+            _ if n < MAX => read(n as u64 % 7),
+            _ => return None,
+        })
+    });
+    prompt(&mut client, &session, "go");
+    let last = server.asked().last().unwrap().body.clone();
+    assert!(last.contains("(running): `echo it began; exec sleep 600`"), "{last}");
+    let other = client.new_session(&sandbox.workspace()).unwrap();
+    prompt(&mut client, &other, "one who listens elsewhere");
+    assert!(server.asked().last().unwrap().body.contains("No command that this session left in the background"));
+}

@@ -84,3 +84,4 @@ mod undo;
 mod unread;
 mod verbs;
 mod vertex;
+mod web_fetch;

@@ -44,7 +44,7 @@ use crate::{
         disk,
         redaction::Secrets,
         store::SessionStore,
-        tools::ToolSettings,
+        tools::{ToolSettings, folder_tree::folder_tree},
         workspace::{
             castor_home,
             folder_config::FolderConfig,
@@ -89,7 +89,11 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         roots: roots.clone(),
         scratch: host.store.scratch_dir(id),
         generator,
-        tools: Arc::new(ToolSettings { saved_memory: saved_memory(place), ..settings.tools.clone() }),
+        tools: Arc::new(ToolSettings {
+            saved_memory: saved_memory(place),
+            web: settings.tools.web.over(host.models.http()),
+            ..settings.tools.clone()
+        }),
         mcp: Arc::default(),
         children: ChildProcesses {
             env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
@@ -116,13 +120,16 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
 }
 
 fn environment(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> SessionEnvironment {
-    let SessionPlace { cwd, roots, .. } = place;
+    let SessionPlace { cwd, roots, ground, settings, .. } = place;
+    // Names are texts of others, and the system prompt is no place for those of strangers.
+    let is_told = settings.tools.tells_tree && ground.trust.is_trusted();
     SessionEnvironment {
         cwd: cwd.clone(),
         roots: roots.clone(),
         platform: std::env::consts::OS,
         made_on: day_made(id, host.now_ms),
         interactive: !host.client.headless,
+        tree: is_told.then(|| folder_tree(roots, &settings.tools)).flatten(),
     }
 }
 

@@ -308,8 +308,9 @@ mod tests {
         save(lasting("edit", json!({"file_path": "a.b"}), &Grant::Edits, Mode::Default));
         let read = Grant::Tool { tool: "read_file".to_owned() };
         assert_eq!(lasting("read_file", json!({}), &read, Mode::Default), None);
-        let fetch = Grant::Tool { tool: "web_fetch".to_owned() };
-        save(lasting("web_fetch", json!({}), &fetch, Mode::AutoEdit));
+        let fetch = Grant::Hosts { tool: "web_fetch".to_owned(), hosts: vec!["a.b".to_owned()] };
+        save(lasting("web_fetch", json!({ "url": "https://a.b/c" }), &fetch, Mode::AutoEdit));
+        assert_eq!(lasting("web_fetch", json!({ "url": "https://a.b.c/" }), &fetch, Mode::AutoEdit), None);
 
         std::fs::create_dir_all(root.join("w/sub")).unwrap();
         // Elsewhere it is another command, and another file.
@@ -330,8 +331,12 @@ mod tests {
             ask(&found.rules, "replace", ToolKind::Edit, &json!({"file_path": file, "old_string": "x"}), Mode::Default)
         };
         assert_eq!((edit("a.b"), edit("axb"), edit("z/a.b")), (Decision::Allow, Decision::Ask, Decision::Ask));
-        let fetch = |mode| ask(&found.rules, "web_fetch", ToolKind::Fetch, &json!({}), mode);
-        assert_eq!((fetch(Mode::Default), fetch(Mode::Yolo)), (Decision::Ask, Decision::Allow));
+        let fetch = |mode, url: &str| ask(&found.rules, "web_fetch", ToolKind::Fetch, &json!({ "url": url }), mode);
+        let a = "https://a.b/x";
+        assert_eq!((fetch(Mode::Default, a), fetch(Mode::Auto, a)), (Decision::Ask, Decision::Allow));
+        for other in ["https://a.b.c/", "https://axb/", "https://a.b:8080/", "https://a.b@c/", "http://a.b/"] {
+            assert_eq!(fetch(Mode::Auto, other), Decision::Ask, "{other}");
+        }
 
         std::fs::write(home.join("settings.json"), r#"{"security": {"enablePermanentToolApproval": true}}"#).unwrap();
         assert!(rules(&folder_config::load(&env, &root)).saves);

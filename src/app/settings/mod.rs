@@ -13,7 +13,7 @@ use crate::{
     },
     world::{
         secrets::Env,
-        tools::ToolSettings,
+        tools::{ToolSettings, WebAccess},
         workspace::{Warning, memory, settings::Layers},
     },
 };
@@ -296,14 +296,7 @@ impl Settings {
                 watches_loops: !get.flag("model.disableLoopDetection"),
                 asks_next_speaker: !get.flag("model.skipNextSpeakerCheck"),
             },
-            tools: ToolSettings {
-                respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
-                respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
-                ignore_files,
-                shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
-                shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
-                saved_memory: None,
-            },
+            tools: tool_settings(&get, ignore_files),
             children: ChildSettings {
                 sandbox: SandboxSettings::read(&get, odd),
                 allowed: get.texts("security.environmentVariableRedaction.allowed"),
@@ -316,6 +309,19 @@ impl Settings {
             disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
         (res, warnings)
+    }
+}
+
+fn tool_settings(get: &Getter<'_>, ignore_files: Vec<String>) -> ToolSettings {
+    ToolSettings {
+        respect_git_ignore: get.flag("context.fileFiltering.respectGitIgnore"),
+        respect_gemini_ignore: get.flag("context.fileFiltering.respectGeminiIgnore"),
+        ignore_files,
+        shell_inactivity_s: get.size("tools.shell.inactivityTimeout"),
+        shell_in_client: get.text("tools.shell.terminal").as_deref() == Some("client"),
+        tells_tree: get.flag("context.includeDirectoryTree"),
+        saved_memory: None,
+        web: WebAccess::new(get.texts("tools.webFetch.privateHosts")),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::base::{
     client_settings::{ClientPrompt, ClientPromptMode},
     path::AbsPath,
+    text::wrap_untrusted,
     tool::{PolicyClass, ToolSpec},
 };
 
@@ -29,15 +30,19 @@ pub struct SessionEnvironment {
     pub made_on: String,
     /// Whether the user can answer questions.
     pub interactive: bool,
+    /// What lies in its folders; `None`: the model is not told.
+    pub tree: Option<String>,
 }
 
 impl Instructions {
     pub fn new(around: &SessionEnvironment) -> Self {
         let head = if around.interactive { "" } else { NOBODY };
         let folders = folder_lines(&around.cwd, &around.roots);
-        let SessionEnvironment { platform, made_on, .. } = around;
-        let place =
-            format!("{head}\n\n# Where you are\n- Platform: {platform}\n- This session began on {made_on}{folders}");
+        let SessionEnvironment { platform, made_on, tree, .. } = around;
+        let tree = tree.as_deref().and_then(wrap_untrusted).map(|it| format!("{TREE_LINE}{it}")).unwrap_or_default();
+        let place = format!(
+            "{head}\n\n# Where you are\n- Platform: {platform}\n- This session began on {made_on}{folders}{tree}"
+        );
         Self { place, agent: None, client: None }
     }
 
@@ -88,6 +93,8 @@ impl Instructions {
     }
 }
 
+/// What comes before the names in the folders: they go with them.
+const TREE_LINE: &str = "\n- There, as the session began (not all, and nothing that is ignored):\n";
 /// What comes before the working directory.
 const CWD_LINE: &str = "\n- Working directory: ";
 

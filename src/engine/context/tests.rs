@@ -125,6 +125,7 @@ impl Talk {
             platform: "linux",
             made_on: "2026-01-31".to_owned(),
             interactive: true,
+            tree: None,
         };
         let (instructions, tools) = (Instructions::new(&around), Arc::<[ToolSpec]>::default());
         let scratch = &AbsPath::new("/scratch").unwrap();

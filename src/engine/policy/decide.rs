@@ -21,6 +21,7 @@ use crate::base::{
 ///    wrappers; what a rule that denies may mean, and only the shell knows, is asked about, and denied in yolo.
 /// 2. What the sandbox masks or holds, and trust: that is decided where the command runs.
 /// 3. A plain word that names a secret file, and file tools on guarded names or what is held from commands: ask, in every mode.
+///    An address, where commands could read secrets, and neither a rule of the user's nor a yes to its host allows it: ask.
 /// 4. A row of `danger.toml`: ask, unless a rule of the user's names that prefix.
 /// 5. An opaque line while any deny rule for commands exists: ask; in yolo and where nobody can be asked, deny.
 /// 6. The user's allow and ask rules, then grants.
@@ -98,13 +99,15 @@ fn tool_verdict(rules: &RuleSet, query: &Query) -> (PartialVerdict, Option<Grant
 /// Whether a yes for longer covers the call; those for commands are looked at with their parts.
 fn grant_covers(grant: &Grant, query: &Query) -> bool {
     let guarded = query.targets.paths.iter().any(|it| guards::guard_of_target(it).is_some());
+    let is_for = |tool: &str| current_name(tool) == current_name(query.tool);
     match grant {
         _ if guarded => false,
-        Grant::Tool { tool } => query.command().is_none() && current_name(tool) == current_name(query.tool),
+        Grant::Tool { tool } => query.command().is_none() && query.targets.hosts.is_empty() && is_for(tool),
+        Grant::Hosts { tool, hosts } => query.targets.asks_only(hosts) && is_for(tool),
         Grant::Edits => is_plain_edit(query),
         Grant::File { tool, path } => {
             let mut written = query.targets.paths.iter().filter(|it| it.access == Access::Write);
-            is_plain_edit(query) && current_name(tool) == current_name(query.tool) && written.all(|it| it.real == *path)
+            is_plain_edit(query) && is_for(tool) && written.all(|it| it.real == *path)
         }
         // Of a server's tool, who knows the tools made a plain yes, or left it out.
         _ => false,
@@ -120,9 +123,7 @@ fn is_plain_edit(query: &Query) -> bool {
 
 /// What "allow for this session" would mean; nothing where it would not spare the next question.
 fn grant_offer(query: &Query) -> Option<Grant> {
-    let grant = match query.kind {
-        ToolKind::Edit => Grant::Edits,
-        _ => Grant::Tool { tool: query.tool.to_owned() },
-    };
+    let is_edit = query.kind == ToolKind::Edit;
+    let grant = if is_edit { Grant::Edits } else { Grant::for_tool(query.tool, &query.targets.hosts) };
     grant_covers(&grant, query).then_some(grant)
 }

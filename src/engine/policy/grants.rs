@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{names::current_name, prefixes};
 use crate::base::{
-    guarded_names,
+    guarded_names, host_pattern,
     log::{Grant, Mode, PersistentGrant},
     path::AbsPath,
     sandbox::{Denial, SandboxGrant},
@@ -30,6 +30,7 @@ pub fn persistent_grant(
             let file = call.args.get("file_path").and_then(Value::as_str)?;
             (Vec::new(), Some(PersistentGrant::file_pattern(file)))
         }
+        Grant::Hosts { hosts, .. } => (Vec::new(), Some(host_pattern::of_call(&call.args, hosts)?)),
         Grant::Tool { .. } if traits.narrows_grants => return None,
         Grant::Tool { .. } | Grant::Foreign { .. } => (Vec::new(), None),
         // What the sandbox lets through is no rule: `permission` says what may persist.
@@ -54,7 +55,7 @@ pub fn grant_for_session(grant: Grant, tool: &str, places: &[TargetPath]) -> Gra
 pub fn persistent_in_words(it: &PersistentGrant) -> String {
     let what = match (it.prefixes.as_slice(), &it.args_pattern) {
         ([], None) => it.tool.clone(),
-        ([], Some(_)) => format!("{} of this file", it.tool),
+        ([], Some(args)) => format!("{} of {}", it.tool, PersistentGrant::place_in_words(args)),
         (prefixes, _) => format!("`{}`", prefixes.join("`, `")),
     };
     let place = if it.is_local() { " in this folder" } else { "" };

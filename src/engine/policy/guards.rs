@@ -90,7 +90,7 @@ fn makes_repository(path: &AbsPath) -> Option<&'static str> {
     path.as_path().file_name().is_some_and(|it| it.eq_ignore_ascii_case("HEAD")).then_some("HEAD")
 }
 
-/// Why an allowed call is worth a question, by what it touches. `rule` is the one that allows it.
+/// Why an allowed call is worth a question, by what it touches or asks. `rule` is the one that allows it.
 pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerdict> {
     // castor's own folder is guarded; this place in it is for the model.
     if rule.is_some_and(Rule::is_for_plans) {
@@ -107,6 +107,10 @@ pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerd
         return ask(&it.to_string());
     }
     let outside = |it: &&TargetPath| !it.in_roots;
+    // Secrets or the network, never both unasked: an address can carry out what a command read.
+    if query.sandbox.exposed && !query.targets.hosts.is_empty() && rule.is_none_or(|it| it.tier < Tier::User) {
+        return ask("a command of this session could read secrets, and an address can carry them out");
+    }
     if query.mode == Mode::Yolo {
         // Reading elsewhere is what the mode is for. Who takes what a command changes for bounded by the folder is right
         // where there is a sandbox; tools write by themselves and have none.

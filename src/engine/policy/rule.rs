@@ -200,10 +200,7 @@ impl Rule {
         let what = match &self.matcher {
             ArgsMatcher::Any | ArgsMatcher::Never | ArgsMatcher::NotTools(_) | ArgsMatcher::PlanFile => String::new(),
             ArgsMatcher::Broken => " (a rule that cannot be read)".to_owned(),
-            ArgsMatcher::Args(it) => match PersistentGrant::file_of(it.as_str()) {
-                Some(file) => format!(" of {file}"),
-                None => format!(" {it}"),
-            },
+            ArgsMatcher::Args(it) => PersistentGrant::pattern_in_words(it.as_str()),
             ArgsMatcher::Command(it) => format!(" {}", it.as_str()),
             ArgsMatcher::Prefixes(it) => {
                 format!(" {}", it.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(", "))

@@ -56,7 +56,10 @@ impl<'a> CallFacts<'a> {
             },
             checker_verdicts: &[],
             plans: tools.planning.folder.as_ref(),
-            sandbox: policy::SandboxFacts { exposed: record.secrets_exposed(), ..tools.sandbox.facts },
+            sandbox: policy::SandboxFacts {
+                exposed: tools.sandbox.facts.exposed || record.secrets_exposed(),
+                ..tools.sandbox.facts
+            },
         }
     }
 }

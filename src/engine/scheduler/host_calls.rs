@@ -21,7 +21,7 @@ use crate::{
         host_tools::{HostExecution, HostRun, HostTool, HostTools},
         log::{Decision, Fact},
         peer_agent::PeerAgent,
-        tool::{Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
+        tool::{PolicyClass, Targets, ToolCall, ToolKind, ToolOutput, ToolSpec, ToolTraits},
     },
     engine::policy::{self, Query},
 };
@@ -80,7 +80,10 @@ impl Toolbox {
     /// and nothing of files is held.
     pub fn with_host_tools(self) -> Self {
         let host = self.host.clone();
-        let others = |all: &[ToolSpec]| all.iter().filter(|it| host.find(&it.name).is_none()).cloned().collect();
+        // A host that runs all calls has its own way to the network, or none.
+        let is_left = |it: &&ToolSpec| !(host.runs_all() && it.traits.class == PolicyClass::Fetch);
+        let others =
+            |all: &[ToolSpec]| all.iter().filter(|it| host.find(&it.name).is_none()).filter(is_left).cloned().collect();
         let (mut tools, mut own_tools): (Vec<_>, Vec<_>) = (others(&self.tools), others(&self.own_tools));
         let mut hidden = self.hidden.to_vec();
         for it in host.tools.iter().map(spec) {

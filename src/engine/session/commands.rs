@@ -452,6 +452,7 @@ fn in_words(grant: &Grant) -> String {
         Grant::Commands { prefixes } => format!("commands `{}`", prefixes.join("`, `")),
         Grant::Edits => "edits of files in the workspace".to_owned(),
         Grant::File { tool, path } => format!("`{tool}` of {path}"),
+        Grant::Hosts { tool, hosts } => format!("`{tool}` of {}", hosts.join(", ")),
         Grant::Network => "network in the sandbox".to_owned(),
         Grant::NetworkFor { prefixes } => format!("network in the sandbox for `{}`", prefixes.join("`, `")),
         Grant::Write { folder } => format!("writing below {} in the sandbox", text::path_in_words(&folder.to_string())),

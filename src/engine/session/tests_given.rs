@@ -96,6 +96,7 @@ pub(super) fn spec(seed: u64) -> Spec {
         platform: "linux",
         made_on: "2026-01-31".to_owned(),
         interactive,
+        tree: None,
     };
     let action = if seed.is_multiple_of(5) { FallbackAction::Silent } else { FallbackAction::Ask };
     let policies = FallbackPolicies { otherwise: FallbackPolicy::always(action), ..FallbackPolicies::default() };

@@ -152,8 +152,11 @@ fn composite_start(
 fn base_spec(parent: &Spec, record: &Record, what: &Delegation<'_>, result: ResultForm) -> Spec {
     let task = task(parent, what, result);
     let limits = limits(parent, record, what);
+    let mut toolbox = parent.toolbox.clone().of_prompt(record).for_agent(what.agent, task);
+    // What the session above read may stand in its task.
+    toolbox.sandbox.facts.exposed |= record.secrets_exposed();
     Spec {
-        toolbox: parent.toolbox.clone().of_prompt(record).for_agent(what.agent, task),
+        toolbox,
         bounds: TurnBounds { limits, watches_loops: false, asks_next_speaker: false, ..parent.bounds },
         ..parent.clone()
     }

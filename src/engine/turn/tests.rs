@@ -151,6 +151,7 @@ pub(super) fn spec(name: &str) -> Spec {
         platform: "linux",
         made_on: "2026-01-31".to_owned(),
         interactive: true,
+        tree: None,
     };
     let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
@@ -224,9 +225,10 @@ fn input(line: &str) -> Input {
                 Some(TargetPath { real: path.clone(), path, access: Access::Read, line, in_roots, named, held })
             };
             let paths = json().get("paths").and_then(Value::as_array).map(|it| it.iter().filter_map(place).collect());
-            let paths = paths.unwrap_or_default();
             let command = json().get("command").and_then(Value::as_str).map(str::to_owned);
-            Input::Resolved { effect, result: Ok(Targets { title: format!("t{n}"), command, paths }) }
+            let targets =
+                Targets { title: format!("t{n}"), command, paths: paths.unwrap_or_default(), ..Targets::default() };
+            Input::Resolved { effect, result: Ok(targets) }
         }
         "checked" => {
             let (word, reason) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -25,7 +25,7 @@ use crate::{
     },
     world::{
         disk,
-        http::{self, Http, public, safe_host},
+        http::{self, Http, safe_host},
         models::google::Tokens,
         process::{Groups, Spawn, Stdin, sandbox},
         secrets::{Env, google},
@@ -82,18 +82,7 @@ impl Access {
     /// # Errors
     /// The address is not to be asked.
     pub fn client(&self, url: &Url) -> Result<&Client, Failure> {
-        let refuse = |why: &str| Err(Failure::new(FailureKind::Auth, format!("{} {why}", safe_host(url))));
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return refuse("is no http(s) address");
-        }
-        let named = self.configured.as_ref().is_none_or(|it| it.host() == url.host());
-        if named {
-            return self.http.client();
-        }
-        if public::has_private_address(url) {
-            return refuse("is an address of this machine or its network, which the card's own address is not");
-        }
-        self.http.public_client()
+        self.http.client_for(url, self.configured.as_ref().is_none_or(|it| it.host() == url.host()))
     }
 
     /// The request with what proves it.

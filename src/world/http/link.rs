@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
 
 use super::{public::PublicNames, root_cause};
 use crate::{base::path::AbsPath, world::disk};
@@ -61,11 +61,8 @@ impl HttpLink {
 
     /// A proxy of a company's is at a private address itself, and looks names up for us.
     pub(super) fn public_client(&self) -> Result<Client, LinkError> {
-        let builder = match self.proxies == Proxies::default() {
-            true => self.builder()?.dns_resolver(Arc::new(PublicNames)),
-            false => self.builder()?,
-        };
-        builder.build().map_err(|it| LinkError::Client(root_cause(&it)))
+        let names = Arc::new(PublicNames { proxies: self.proxies.hosts() });
+        self.builder()?.dns_resolver(names).build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
     fn builder(&self) -> Result<ClientBuilder, LinkError> {
@@ -100,6 +97,16 @@ impl Proxies {
         let either = |name: &str| get(name).or_else(|| get(&name.to_lowercase())).map(str::to_owned);
         let one = |name: &str| either(name).or_else(|| either("ALL_PROXY"));
         Self { http: one("HTTP_PROXY"), https: one("HTTPS_PROXY"), no_proxy: either("NO_PROXY") }
+    }
+
+    /// The names of the proxies themselves.
+    fn hosts(&self) -> Vec<String> {
+        let named = [&self.http, &self.https].into_iter().flatten();
+        let host = |it: &String| {
+            let url = Url::parse(it).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{it}")).ok())?;
+            url.host_str().map(str::to_ascii_lowercase)
+        };
+        named.filter_map(host).collect()
     }
 
     fn read(&self) -> Result<Vec<Proxy>, LinkError> {

@@ -12,13 +12,17 @@ use reqwest::{
 use tokio::net::lookup_host;
 
 /// Looks names up, and leaves addresses out that are not public.
-pub(super) struct PublicNames;
+pub(super) struct PublicNames {
+    /// Who may be anywhere: the user named them.
+    pub(super) proxies: Vec<String>,
+}
 
 impl Resolve for PublicNames {
     fn resolve(&self, name: Name) -> Resolving {
+        let is_proxy = self.proxies.iter().any(|it| it.eq_ignore_ascii_case(name.as_str()));
         Box::pin(async move {
-            let found: Vec<SocketAddr> =
-                lookup_host((name.as_str(), 0)).await?.filter(|it| is_public(it.ip())).collect();
+            let all = lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = all.filter(|it| is_proxy || is_public(it.ip())).collect();
             if found.is_empty() {
                 let why = format!("{} has no public address", name.as_str());
                 return Err(io::Error::other(why).into());
@@ -73,9 +77,20 @@ fn is_public_v4(it: Ipv4Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use reqwest::Url;
+    use reqwest::{
+        Url,
+        dns::{Name, Resolve},
+    };
 
-    use super::{has_private_address, is_public};
+    use super::{PublicNames, has_private_address, is_public};
+
+    /// A name that leads here is no better than the address; the proxy's own may.
+    #[tokio::test]
+    async fn names_are_looked_up_before_they_count() {
+        let name = || "localhost".parse::<Name>().unwrap();
+        assert!(PublicNames { proxies: Vec::new() }.resolve(name()).await.is_err());
+        assert!(PublicNames { proxies: vec!["LocalHost".to_owned()] }.resolve(name()).await.is_ok());
+    }
 
     #[test]
     fn addresses_by_reach() {

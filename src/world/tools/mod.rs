@@ -4,8 +4,10 @@ mod aliases;
 mod change;
 pub mod exit_plan_mode;
 mod fact_arguments;
+pub mod folder_tree;
 pub mod glob;
 pub mod grep_search;
+pub mod list_background_processes;
 pub mod list_directory;
 pub mod params;
 pub mod past_sessions;
@@ -13,6 +15,7 @@ pub mod paths;
 mod placeholder;
 mod private_files;
 pub mod propose_memory;
+pub mod read_background_output;
 pub mod read_file;
 pub mod replace;
 pub mod save_memory;
@@ -24,9 +27,13 @@ mod testing;
 mod text_file;
 pub mod truncate;
 pub mod walk;
+mod web_access;
+pub mod web_fetch;
 pub mod write_file;
 
 use std::sync::Arc;
+
+pub use web_access::WebAccess;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -64,17 +71,21 @@ pub type Task<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
 
 /// Every built-in tool, by name. Commands that tools start are registered in `groups`.
 pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
+    let background = shell::BackgroundProcesses::default();
     vec![
         Box::new(exit_plan_mode::ExitPlanMode),
         Box::new(glob::Glob),
         Box::new(grep_search::GrepSearch),
+        Box::new(list_background_processes::ListBackgroundProcesses::new(background.clone())),
         Box::new(list_directory::ListDirectory),
         Box::new(propose_memory::ProposeMemory),
+        Box::new(read_background_output::ReadBackgroundOutput::new(background.clone())),
         Box::new(read_file::ReadFile),
         Box::new(past_sessions::ReadPastSessions),
         Box::new(replace::Replace),
-        Box::new(shell::Shell::new(groups)),
+        Box::new(shell::Shell::new(groups, background)),
         Box::new(save_memory::SaveMemory),
+        Box::new(web_fetch::WebFetch),
         Box::new(write_file::WriteFile),
     ]
 }
@@ -197,8 +208,11 @@ pub struct ToolSettings {
     pub shell_inactivity_s: u64,
     /// Commands run in the client's terminals, where it has them.
     pub shell_in_client: bool,
+    /// The model is told at the start what lies in the session's folders.
+    pub tells_tree: bool,
     /// `None`: castor has no folder of its own.
     pub saved_memory: Option<SavedMemory>,
+    pub web: WebAccess,
 }
 
 impl Default for ToolSettings {
@@ -209,7 +223,9 @@ impl Default for ToolSettings {
             ignore_files: Vec::new(),
             shell_inactivity_s: 300,
             shell_in_client: false,
+            tells_tree: true,
             saved_memory: None,
+            web: WebAccess::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
 };
@@ -30,6 +30,16 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A file for us alone that was not there before.
 pub fn create_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The end of a file of ours, and whether something stands before it. No link is followed.
+pub fn read_tail(path: &Path, max: u64) -> io::Result<(Vec<u8>, bool)> {
+    let mut file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path)?;
+    let start = file.metadata()?.len().saturating_sub(max);
+    file.seek(SeekFrom::Start(start))?;
+    let mut res = Vec::new();
+    file.take(max).read_to_end(&mut res)?;
+    Ok((res, start > 0))
 }
 
 /// Where `path` really is, if it is a folder.

@@ -13,7 +13,7 @@ use crate::{
     base::{guarded_names::SECRETS, path::AbsPath, tool::ToolError},
     world::{
         disk,
-        tools::{ToolContext, params::CallArguments},
+        tools::{ToolContext, ToolSettings, params::CallArguments},
     },
 };
 
@@ -37,8 +37,12 @@ pub struct IgnoreRules {
 
 impl IgnoreRules {
     pub fn of(ctx: &ToolContext) -> Self {
-        let custom = ctx.settings.ignore_files.clone();
-        Self { git: ctx.settings.respect_git_ignore, gemini: ctx.settings.respect_gemini_ignore, custom }
+        Self::of_settings(&ctx.settings)
+    }
+
+    pub fn of_settings(settings: &ToolSettings) -> Self {
+        let custom = settings.ignore_files.clone();
+        Self { git: settings.respect_git_ignore, gemini: settings.respect_gemini_ignore, custom }
     }
 
     /// Names of ignore files that are not git's, weakest first.
@@ -166,7 +170,8 @@ pub fn root_of(real: &AbsPath, roots: &[AbsPath]) -> Option<AbsPath> {
     roots.iter().filter(|it| real.is_within(it)).max_by_key(|it| it.as_path().components().count()).cloned()
 }
 
-fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
+/// Whether its name leaves it out.
+pub fn is_excluded(path: &Path, is_dir: bool, excludes: Excludes) -> bool {
     let Some(name) = path.file_name().and_then(|it| it.to_str()) else { return false };
     match excludes {
         Excludes::None => false,

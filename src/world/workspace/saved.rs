@@ -6,6 +6,7 @@ use std::io;
 
 use crate::{
     base::{
+        host_pattern,
         log::{GRANTS_FILE, Grant, PersistentGrant},
         path::AbsPath,
     },
@@ -114,6 +115,10 @@ fn matches_grant(it: &toml::Table, folder: &AbsPath, grant: &Grant) -> bool {
         Grant::Tool { tool } => {
             let is_whole = ["mcpName", "commandPrefix", "argsPattern"].iter().all(|key| !it.contains_key(*key));
             is_whole && text("toolName") == Some(tool)
+        }
+        Grant::Hosts { tool, hosts } => {
+            let patterns: Vec<String> = hosts.iter().map(|it| host_pattern::of_host(it)).collect();
+            is_here && text("toolName") == Some(tool) && patterns.iter().any(|it| text("argsPattern") == Some(it))
         }
         Grant::Edits | Grant::Network | Grant::NetworkFor { .. } | Grant::Write { .. } | Grant::Read { .. } => false,
     }
@@ -246,7 +251,7 @@ fn in_words(it: &toml::Table) -> String {
     let tool = text("mcpName").map_or(tool.clone(), |server| format!("{server}/{tool}"));
     let what = match (text("commandPrefix"), text("argsPattern")) {
         (Some(it), _) => format!("commands `{it}`"),
-        (None, Some(it)) => match PersistentGrant::file_of(&it) {
+        (None, Some(it)) => match PersistentGrant::subject_of(&it) {
             Some(file) => format!("`{tool}` of {file}"),
             None => format!("the tool `{tool}` with {}", it.replace("\\x00", "")),
         },

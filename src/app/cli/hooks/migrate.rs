@@ -188,7 +188,7 @@ mod tests {
                             "statusMessage": "m", "env": {"A": "2"}},
                         {"type": "prompt", "prompt": "?"}
                     ]},
-                    {"matcher": "mcp__memory__.*|WebFetch", "hooks": [command("${CLAUDE_PLUGIN_ROOT}/y")]},
+                    {"matcher": "mcp__memory__.*|NotebookEdit", "hooks": [command("${CLAUDE_PLUGIN_ROOT}/y")]},
                     {"matcher": "*", "hooks": [command("z")]}, {"hooks": []}, 5
                 ],
                 "Stop": [{"hooks": [command("done")]}],

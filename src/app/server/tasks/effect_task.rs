@@ -25,7 +25,7 @@ use crate::{
         ids::EffectId,
         sandbox::SandboxGrant,
         terminal::{Screen, Terminal},
-        tool::{ToolCall, ToolOutput},
+        tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec},
     },
     engine::step::{CallHold, Input},
     world::{
@@ -180,6 +180,12 @@ impl EffectTask {
 
     pub fn editor_client(&self) -> EditorClient {
         EditorClient { session: self.resources.session.clone(), effect: self.id, events: self.requests.clone() }
+    }
+
+    /// Whether it is a tool of castor's that works on files: it pages by itself.
+    pub fn is_file_tool(&self, name: &str) -> bool {
+        let is_one = |it: &ToolSpec| !matches!(it.traits.class, PolicyClass::Run | PolicyClass::Fetch);
+        self.tools.iter().any(|(spec, _)| spec.name == name && is_one(spec))
     }
 
     pub fn tool(&self, name: &str) -> Option<&dyn Builtin> {

@@ -38,7 +38,7 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         saved_memory::MemoryOrder,
-        tool::{Access, BaseHash, RUN_SHELL_COMMAND, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+        tool::{Access, BaseHash, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
@@ -386,7 +386,7 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
     };
     let output = task.catch_panic(future).instrument(span.clone()).await;
     let mut output = output.unwrap_or_else(|panic| ToolOutput::failed(panicked(panic)));
-    let is_of_files = host.is_none() && task.tool(&call.name).is_some() && call.name != RUN_SHELL_COMMAND;
+    let is_of_files = host.is_none() && task.is_file_tool(&call.name);
     // The values of secrets stand in files of the workspace, which are the host's then.
     if host.is_none_or(|it| !it.runs_all) {
         let files = is_of_files.then_some(&*ctx.known.decided_targets);

@@ -1,6 +1,6 @@
 //! The report on a background command when it ends.
 
-use super::super::Progress;
+use super::{super::Progress, background::ListedProcesses};
 use crate::base::{
     path::AbsPath,
     terminal::Exit,
@@ -20,6 +20,8 @@ pub struct Completion {
     pub tell: Progress,
     /// The end of what it printed since.
     pub printed: String,
+    /// As the model may ask for it.
+    pub listed: ListedProcesses,
 }
 
 impl Completion {
@@ -34,17 +36,14 @@ impl Completion {
 
     /// It is over.
     pub async fn report_end(self, exit: &Exit) {
+        self.listed.note_end(&in_words(exit));
         (self.tell)(self.end_message(exit)).await;
     }
 
     fn end_message(&self, exit: &Exit) -> String {
         let command = first_line(&self.command.split_whitespace().collect::<Vec<_>>().join(" "), NAMED);
         let pid = self.pid.map(|it| format!(" (PID {it})")).unwrap_or_default();
-        let how = match (exit.code, &exit.signal) {
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("ended by {signal}"),
-            (None, None) => "how is not known".to_owned(),
-        };
+        let how = in_words(exit);
         let mut lines = vec![format!("`{command}`{pid}, which ran in the background, has ended: {how}.")];
         lines.push(match tail(&self.printed, SHOWN).trim() {
             "" => "It printed nothing more.".to_owned(),
@@ -55,17 +54,32 @@ impl Completion {
     }
 }
 
+fn in_words(exit: &Exit) -> String {
+    match (exit.code, &exit.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by {signal}"),
+        (None, None) => "how is not known".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::{Completion, SHOWN};
+    use super::{Completion, ListedProcesses, SHOWN};
     use crate::base::{path::AbsPath, terminal::Exit};
 
     fn completion() -> Completion {
         let tell: super::Progress = Arc::new(|_| Box::pin(async {}));
         let log = AbsPath::new("/s/b.log");
-        Completion { command: "make\nall".to_owned(), pid: Some(7), log, tell, printed: String::new() }
+        Completion {
+            command: "make\nall".to_owned(),
+            pid: Some(7),
+            log,
+            tell,
+            printed: String::new(),
+            listed: ListedProcesses::default(),
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tool `run_shell_command`: runs a command line and reports its output.
 
+mod background;
 mod completion;
 mod live_output;
 mod output;
@@ -11,6 +12,8 @@ mod watch;
 use std::{io, sync::Arc, time::Duration};
 
 use serde_json::Value;
+
+pub use background::{BackgroundProcess, BackgroundProcesses};
 
 use self::{
     completion::Completion,
@@ -76,11 +79,12 @@ const NOT_SANDBOXED: &str = "It would run in the editor's terminal, where castor
 #[derive(Clone, Debug)]
 pub struct Shell {
     groups: Groups,
+    background: BackgroundProcesses,
 }
 
 impl Shell {
-    pub fn new(groups: Groups) -> Self {
-        Self { groups }
+    pub fn new(groups: Groups, background: BackgroundProcesses) -> Self {
+        Self { groups, background }
     }
 
     async fn execute(&self, params: &ShellParams, silence: Option<Duration>, ctx: &ToolContext) -> ToolOutput {
@@ -104,10 +108,8 @@ impl Shell {
         }
         let stayed = (params.background && is_open).then(|| NOT_BACKGROUND.to_owned());
         let (pid, text) = (running.pid(), output.text());
-        // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
-        let told = (ending == WatchEnd::Running).then_some(params.command.as_str());
-        let log =
-            if is_still_running(&ending) { self.leave_in_background(running, &text, told, ctx).await } else { None };
+        let left = LeftCommand { line: &params.command, printed: &text, children: children(&ending) };
+        let log = if is_still_running(&ending) { self.leave_in_background(running, left, ctx).await } else { None };
         let note = [note, stayed].into_iter().flatten().reduce(|all, it| format!("{all}\n{it}"));
         let (command, cwd) = (params.command.clone(), params.real_dir.clone());
         ReportFacts { ending, pid, text, log, note, confined, command, cwd }.report()
@@ -146,16 +148,15 @@ impl Shell {
 
 impl Shell {
     /// Leaves what still runs to itself until the session is closed; returns where its output goes. Without a log it is
-    /// read on all the same. `told`: the command whose end is told.
+    /// read on all the same.
     async fn leave_in_background(
         &self,
         mut running: Box<dyn RunningCommand>,
-        so_far: &str,
-        told: Option<&str>,
+        left: LeftCommand<'_>,
         ctx: &ToolContext,
     ) -> Option<AbsPath> {
         let (path, log) = match running.is_open() {
-            true => OutputLog::create(&ctx.scratch, so_far)
+            true => OutputLog::create(&ctx.scratch, left.printed)
                 .await
                 .map_or((None, None), |(path, log)| (Some(path), Some(log))),
             false => (None, None),
@@ -168,16 +169,21 @@ impl Shell {
                 emptied(it).await;
             }
         });
-        let completion = told.map(|command| Completion {
-            command: command.to_owned(),
-            pid: running.pid(),
+        let pids = left.children.clone().unwrap_or_else(|| pid.into_iter().collect());
+        let listed = self.background.add(ctx, &pids, left.line, path.as_ref());
+        // Who was sent to the background is heard of again; who stayed behind has no end that anybody knows.
+        let completion = left.children.is_none().then(|| Completion {
+            command: left.line.to_owned(),
+            pid,
             log: path.clone(),
             tell: ctx.background.completed.clone(),
             printed: String::new(),
+            listed: listed.clone(),
         });
         let closed = ctx.background.session_closed.clone();
         tokio::spawn(async move {
             let left = closed.run_until_cancelled(output_log::log_output(&mut *running, log, completion)).await;
+            listed.note_end("it prints nothing more");
             if left != Some(RemainingProcess::Nobody) {
                 closed.cancelled().await;
                 // What it says at its end is for nobody.
@@ -186,6 +192,14 @@ impl Shell {
         });
         path
     }
+}
+
+/// A command that goes on when its call has returned.
+struct LeftCommand<'a> {
+    line: &'a str,
+    printed: &'a str,
+    /// It has ended itself, and these go on.
+    children: Option<Vec<u32>>,
 }
 
 /// A command under way, and what is to be said of how it came to be.
@@ -279,6 +293,13 @@ fn is_still_running(ending: &WatchEnd) -> bool {
         WatchEnd::Running => true,
         WatchEnd::Exited(exit) => !exit.left_running.is_empty(),
         WatchEnd::Cancelled | WatchEnd::TimedOut(_) | WatchEnd::TerminalLost(_) => false,
+    }
+}
+
+fn children(ending: &WatchEnd) -> Option<Vec<u32>> {
+    match ending {
+        WatchEnd::Exited(exit) => Some(exit.left_running.clone()),
+        _ => None,
     }
 }
 

@@ -71,6 +71,7 @@ impl ShellParams {
             title: description.unwrap_or_else(|| self.command.clone()),
             paths: Vec::from_iter(is_told.then_some(dir)),
             command: Some(self.command),
+            ..Targets::default()
         }
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::{ENV, Shell, ShellParams};
+use super::{BackgroundProcesses, ENV, Shell, ShellParams};
 use crate::{
     base::{
         content::joined_text,
@@ -88,7 +88,15 @@ impl Bench {
             confined: None,
         };
         let groups = Groups::default();
-        Self { dir, ctx, shell: Shell::new(groups.clone()), groups, shown, completed, emptied }
+        Self {
+            dir,
+            ctx,
+            shell: Shell::new(groups.clone(), BackgroundProcesses::default()),
+            groups,
+            shown,
+            completed,
+            emptied,
+        }
     }
 
     async fn run(&self, args: Value) -> ToolOutput {

@@ -24,6 +24,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("MultiEdit", "replace"),
     ("Read", "read_file"),
     ("TodoWrite", "write_todos"),
+    ("WebFetch", "web_fetch"),
     ("Write", "write_file"),
 ];
 
