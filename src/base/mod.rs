@@ -44,6 +44,7 @@ pub mod sandbox;
 pub mod saved_memory;
 pub mod schema;
 pub mod secret;
+pub mod server_offer;
 pub mod state;
 pub mod terminal;
 pub mod text;

@@ -33,6 +33,7 @@ use crate::base::{
     question::Form,
     sandbox::SandboxGrant,
     saved_memory::MemoryOrder,
+    server_offer::{ServerOffer, ServerQuery},
     state::{StateDelta, StateMap, StateOrder},
     terminal::Screen,
     tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
@@ -213,6 +214,11 @@ pub enum Input {
         effect: EffectId,
         report: Result<String, String>,
     },
+    /// What a server answered, or the reason why it did not.
+    ServerAnswered {
+        effect: EffectId,
+        result: Result<Vec<Part>, String>,
+    },
     /// The memory files as they are now, or the reason why they could not be read.
     MemoryRead {
         effect: EffectId,
@@ -326,6 +332,15 @@ impl ForeignTool {
 pub struct Server {
     pub name: String,
     pub status: ServerStatus,
+    /// Beside tools.
+    pub offer: Arc<ServerOffer>,
+}
+
+impl Server {
+    /// Whether it can be asked for something: one that is down starts again then.
+    pub fn is_there(&self) -> bool {
+        matches!(self.status, ServerStatus::Ready | ServerStatus::Down(_))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -432,6 +447,8 @@ pub enum Effect {
     TellHook(Box<HookRun>),
     /// Answered by `MemoryRead`.
     ReadMemory,
+    /// Answered by `ServerAnswered`.
+    AskServer(Box<ServerQuery>),
     /// Answered by `MemoryChanged`.
     ChangeMemory(Box<MemoryOrder>),
     /// Answered by `DefinitionsRead`.

@@ -80,7 +80,10 @@ fn changed_tool_needs_a_new_approval() {
     while !prompt(&mut client, &session, "/mcp desc", "").1.contains("wants to be told") {
         assert!(start.elapsed() < WATCHDOG, "the tools stay as they are");
     }
-    assert_eq!(prompt(&mut client, &session, "4", "reject_once").0, ours());
+    let (asked, said) = prompt(&mut client, &session, "4", "reject_once");
+    assert_eq!(asked, ours());
+    let ends = "says something else of its tool `mcp_p_echo` now: what you allowed of it ends.";
+    assert_eq!(said.matches(ends).count(), 1, "{said}");
 }
 
 /// A server that tells with which words it was started, and one that is reached by the network.

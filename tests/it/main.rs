@@ -45,6 +45,7 @@ mod long;
 mod looks;
 mod masks;
 mod mcp;
+mod mcp_offers;
 mod mcp_over_acp;
 mod mcp_server;
 mod mcp_web;

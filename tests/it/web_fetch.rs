@@ -107,7 +107,7 @@ fn a_page_is_asked_about_by_its_address_and_marked_as_data() {
     let args =
         [json!({ "url": web.url("/docs?q=1#top") }), json!({ "prompt": format!("Sum up {}", web.url("/docs?q=1")) })];
     let host = format!("127.0.0.1:{}", web.port);
-    let (_sandbox, server, mut client, session) = start(&args, &[host.clone()], "default");
+    let (_sandbox, server, mut client, session) = start(&args, std::slice::from_ref(&host), "default");
     let (asked, said) = prompt(&mut client, &session, "go", "allow_always");
     assert_eq!(asked, [web.url("/docs?q=1")], "the address as it is asked");
     assert!(said.contains(&format!("Allow web_fetch of {host} for this session")), "{said}");

@@ -20,7 +20,7 @@ use castor::{
         trust::{TrustedFile, TrustedFileKind, folder_doubt},
     },
     engine::step::{Effect, Input, TrustPrompt},
-    world::mcp::{Connection, ProcessHold, ServerEvent, ServerQuestion, ServerTool, open_link},
+    world::mcp::{Connection, ProcessHold, ServerEvent, ServerLists, ServerQuestion, ServerTool, open_link},
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -306,9 +306,10 @@ impl World {
             return Some(ServerEvent::QuestionWithdrawn(number));
         }
         let tools: Vec<ServerTool> = words.map(server_tool).collect();
+        let lists = ServerLists { tools, ..ServerLists::default() };
         Some(match first {
-            "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), tools },
-            "changed" => ServerEvent::ToolsChanged(tools),
+            "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), lists },
+            "changed" => ServerEvent::ListsChanged(lists),
             "down" => ServerEvent::Down("it crashed".to_owned()),
             "lost" => ServerEvent::Lost("it ended".to_owned()),
             "completes" => ServerEvent::PageCompleted("page".to_owned()),

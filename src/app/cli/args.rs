@@ -19,6 +19,7 @@ use super::{
     exits::{self, EXIT_INPUT},
     file_commands::CommandsArgs,
     hooks::HooksArgs,
+    mcp::McpArgs,
     models::ModelsArgs,
     output::{exit_code, name_stdout},
     permissions::PermissionsArgs,
@@ -92,6 +93,8 @@ pub enum CliVerb {
     Skills(SkillsArgs),
     /// List the hooks, or take over Claude Code's
     Hooks(HooksArgs),
+    /// Start the MCP servers of this folder, and tell how they are
+    Mcp(McpArgs),
     /// Tell whether castor works here, and what to do if not
     Doctor(DoctorArgs),
     /// Print the JSON Schema of settings, logs, outputs or _meta

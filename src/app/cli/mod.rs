@@ -12,6 +12,7 @@ pub mod exits;
 pub mod file_commands;
 pub mod folder;
 pub mod hooks;
+pub mod mcp;
 pub mod models;
 pub mod output;
 pub mod permissions;
@@ -112,6 +113,7 @@ pub fn main() -> ExitCode {
         }
         CliVerb::Skills(args) => with_cwd(|cwd| exit_code(skills::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
+        CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &cwd, out))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),
         CliVerb::Trust(args) => with_cwd(|cwd| {

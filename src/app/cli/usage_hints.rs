@@ -18,11 +18,6 @@ const VERBS: &[(&str, &str)] = &[
     ("list", "use `castor sessions list`"),
     ("login", "use `castor auth login`"),
     ("logout", "use `castor auth logout`"),
-    (
-        "mcp",
-        "castor has no command for MCP servers. Write them to `mcpServers` in ~/.castor/settings.json or \
-         ~/.gemini/settings.json; `castor config explain mcpServers` shows them, `castor doctor` checks them",
-    ),
     ("model", "use `castor models`, or `castor run --model NAME PROMPT`"),
     ("prompt", "use `castor run PROMPT`"),
     ("resume", RESUME),
@@ -133,7 +128,6 @@ mod tests {
     #[test]
     fn habits_of_other_programs_are_answered() {
         for (line, says) in [
-            ("mcp list", "there is no command `mcp`: castor has no command for MCP servers."),
             ("extensions list", "there is no command `extensions`: castor has no extensions."),
             ("run what is this", "unexpected word `is`: quote the prompt, as in castor run \"what is this\""),
             ("run -m demo what is", "unexpected word `is`: quote the prompt, as in castor run \"what is this?\""),

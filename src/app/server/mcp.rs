@@ -14,7 +14,8 @@ use crate::{
     app::session::{
         build_session::agent_server_request,
         live_session::LiveSession,
-        mcp_servers::{FreshServer, McpTool, ServerOwner, ServerRequest, Servers, Stage},
+        mcp_access::McpAccess,
+        mcp_servers::{FreshServer, ServerOwner, ServerRequest, Servers, Stage},
         place::load_ground,
     },
     base::{
@@ -122,12 +123,12 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
                 state.outbox.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
             }
         }
-        ServerEvent::Ready { connection, tools } => {
-            update_server(state, server, Stage::Ready { connection, tools: tools.into() })
+        ServerEvent::Ready { connection, lists } => {
+            update_server(state, server, Stage::Ready { connection, lists: lists.into() })
         }
-        ServerEvent::ToolsChanged(tools) => {
+        ServerEvent::ListsChanged(lists) => {
             if let Some(connection) = state.tasks.mcp.connection(server) {
-                update_server(state, server, Stage::Ready { connection, tools: tools.into() });
+                update_server(state, server, Stage::Ready { connection, lists: lists.into() });
             }
         }
         ServerEvent::Down(why) => {
@@ -231,18 +232,18 @@ pub fn refresh_session(state: &mut State, session: &SessionId) {
     // The session above connected the servers that a sub-agent has from it.
     let inherited = live.parent.as_ref().and_then(|it| state.sessions.get(&it.session)).map(|it| &it.resources.mcp);
     let inherited = inherited.cloned().unwrap_or_default();
-    let (mut all, mut tools) = (McpTools::default(), Vec::new());
+    let (mut all, mut access) = (McpTools::default(), McpAccess::default());
     for owner in owners(session, live) {
         let (its, more) = state.tasks.mcp.tools_of(&owner);
-        let is_new = |it: &ForeignTool| tools.iter().all(|known: &McpTool| known.spec.name != it.spec.name);
+        let is_new = |it: &ForeignTool| access.find_tool(&it.spec.name).is_none();
         all.tools.extend(its.tools.into_iter().filter(is_new));
         all.servers.extend(its.servers);
         all.notices.extend(its.notices);
-        tools.extend(more);
+        access.extend(more);
     }
-    tools.extend(inherited.iter().cloned());
+    access.extend(inherited);
     let Some(live) = state.sessions.get_mut(session) else { return };
-    Arc::make_mut(&mut live.resources).mcp = tools.into();
+    Arc::make_mut(&mut live.resources).mcp = access;
     state.step(session, Input::ToolsChanged(all));
     if let Some(live) = state.sessions.get_mut(session) {
         offered_commands::update(live, &mut state.outbox);

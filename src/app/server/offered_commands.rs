@@ -1,7 +1,9 @@
 //! Available slash commands: tells the client about them after a session starts, and when they change.
 
 use super::outbox::Outbox;
-use crate::{app::session::live_session::LiveSession, wire::acp::offered_commands};
+use crate::{
+    app::session::live_session::LiveSession, engine::session::file_commands::OfferedCommand, wire::acp::offered_commands,
+};
 
 /// Goes out after the response at hand: clients drop updates of sessions that they do not know yet.
 pub fn offer(live: &mut LiveSession, outbox: &mut Outbox) {
@@ -24,7 +26,7 @@ pub fn append_update(live: &mut LiveSession, lines: &mut Vec<u8>) {
 
 fn tell(live: &mut LiveSession, lines: &mut Vec<u8>) {
     let now = live.session.commands();
-    let all = now.iter().map(|it| (it.name.as_str(), it.description.as_str(), it.hint.as_str()));
+    let all = now.iter().map(OfferedCommand::words);
     offered_commands::commands(&live.resources.session, live.profile.features.version, all, lines);
     live.commands = Some(now);
 }

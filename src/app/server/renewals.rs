@@ -99,7 +99,7 @@ fn renew_agent(state: &mut State, id: &SessionId, order: &RenewalOrder) -> Optio
 /// `None`: there is no such server any more.
 fn renew_server(state: &mut State, id: &SessionId, order: &RenewalOrder) -> Option<bool> {
     let live = state.sessions.get(id)?;
-    let tool = live.resources.mcp.iter().find(|it| *it.spec.name == *order.asker).map(|it| it.server);
+    let tool = live.resources.mcp.find_tool(&order.asker).map(|it| it.server);
     let name = &order.credential.name;
     let old = match tool {
         Some(server) => state.tasks.mcp.link(server)?.clone(),

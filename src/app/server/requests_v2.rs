@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     app::session::{event_log::children_of, live_session::LiveSession},
+    engine::session::file_commands::OfferedCommand,
     wire::{
         acp::{
             updates::SessionView,
@@ -65,11 +66,10 @@ pub fn fork_session(state: &mut State, _: Ticket, params: Option<&RawValue>) -> 
 /// What the client learns of it; the commands are known to it from then on.
 fn opened(live: Option<&mut LiveSession>) -> OpenedSession {
     let Some(live) = live else { return OpenedSession::default() };
-    let now = live.session.commands();
-    let commands = now.iter().map(|it| (it.name.as_str(), it.description.as_str(), it.hint.as_str()));
-    let res = OpenedSession::new(&live.profile.offer, &live.chosen_options(), commands);
-    live.commands = Some(now);
-    res
+    let all = live.session.commands();
+    let opened = OpenedSession::new(&live.profile.offer, &live.chosen_options(), all.iter().map(OfferedCommand::words));
+    live.commands = Some(all);
+    opened
 }
 
 pub fn set_config_option(state: &mut State, ticket: Ticket, params: Option<&RawValue>) -> Reply {

@@ -11,6 +11,7 @@ use crate::{
         session::{
             agents, confinement, hooks,
             host::SessionHost,
+            mcp_access::McpAccess,
             mcp_servers::ServerRequest,
             modes::{allowed_modes, offered_modes},
             place::SessionPlace,
@@ -94,7 +95,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
             web: settings.tools.web.over(host.models.http()),
             ..settings.tools.clone()
         }),
-        mcp: Arc::default(),
+        mcp: McpAccess::default(),
         children: ChildProcesses {
             env: Arc::new(host.env.child_env(&settings.children.allowed, &settings.children.blocked)),
             hooks: hook_resources(&host, id, place),
@@ -252,7 +253,8 @@ pub fn agent_server_request(
         Arc::new(Confinement { network: true, grant, ..it.clone() })
     });
     let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
-    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, env, confined, budget_ms }
+    let roots = resources.roots.clone().into();
+    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, roots, env, confined, budget_ms }
 }
 
 fn memory_of(place: &SessionPlace) -> MemorySearch {

@@ -14,15 +14,18 @@ use crate::{
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
         sandbox::Confinement,
+        server_offer::ServerOffer,
         text,
         tool::{ToolKind, ToolSpec, ToolTraits},
     },
     engine::step::{ForeignTool, McpTools, Server, ServerStatus},
     world::{
         http,
-        mcp::{Connection, ServerIdentity, ServerTool, ToolNames},
+        mcp::{Connection, ServerIdentity, ServerLists, ServerTool, ToolNames},
     },
 };
+
+use super::mcp_access::{ConnectedServer, McpAccess, McpTool};
 
 /// All servers, shared by the sessions that want the same one.
 #[derive(Default)]
@@ -62,9 +65,9 @@ pub enum Stage {
     /// Its process starts, or a connection is made.
     Starting,
     /// Its tools can be called.
-    Ready { connection: Connection, tools: Arc<[ServerTool]> },
+    Ready { connection: Connection, lists: Arc<ServerLists> },
     /// It is gone: why. The next call of one of its tools starts it again.
-    Down { connection: Connection, tools: Arc<[ServerTool]>, why: String },
+    Down { connection: Connection, lists: Arc<ServerLists>, why: String },
     /// It could not be reached: why.
     Lost(String),
     /// The same, as it wants another credential.
@@ -91,22 +94,13 @@ struct ServerUse {
     last_notice: Option<String>,
 }
 
-/// A tool of a server, under the model's name for it. Calls go by these.
-#[derive(Clone)]
-pub struct McpTool {
-    pub spec: ToolSpec,
-    pub tool: String,
-    pub server: u64,
-    pub connection: Connection,
-    pub timeout: Duration,
-}
-
 /// The servers that a session asks for.
 pub struct ServerRequest {
     pub servers: Vec<McpServerConfig>,
     /// What is configured and must not start: names, and why.
     pub off: Vec<(String, ServerStatus)>,
     pub cwd: AbsPath,
+    pub roots: Arc<[AbsPath]>,
     pub env: Arc<Vec<(String, String)>>,
     /// What holds those that are to be confined, where there is a sandbox.
     pub confined: Option<Arc<Confinement>>,
@@ -222,8 +216,8 @@ impl Servers {
     /// It is gone, and may come back: what it had to offer stays on offer.
     pub fn down_stage(&self, server: u64, why: String) -> Option<Stage> {
         match &self.shared.get(&server)?.stage {
-            Stage::Ready { connection, tools } => {
-                Some(Stage::Down { connection: connection.clone(), tools: tools.clone(), why })
+            Stage::Ready { connection, lists } => {
+                Some(Stage::Down { connection: connection.clone(), lists: lists.clone(), why })
             }
             Stage::Starting | Stage::Down { .. } | Stage::Lost(_) | Stage::Unauthorized(_) => None,
         }
@@ -238,15 +232,16 @@ impl Servers {
     }
 
     /// What there is of its servers now; losses are in it once.
-    pub fn tools_of(&mut self, owner: &ServerOwner) -> (McpTools, Vec<McpTool>) {
+    pub fn tools_of(&mut self, owner: &ServerOwner) -> (McpTools, McpAccess) {
         let (mut mcp_tools, mut offers, mut gone) = (McpTools::default(), Vec::new(), Vec::new());
-        let Some(party) = self.by_owner.get_mut(owner) else { return (mcp_tools, Vec::new()) };
+        let mut access = McpAccess::default();
+        let Some(party) = self.by_owner.get_mut(owner) else { return (mcp_tools, access) };
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
             let (standing, offer) = match &shared.stage {
                 Stage::Starting => (ServerStatus::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
-                Stage::Ready { connection, tools } => (ServerStatus::Ready, Some((connection, tools))),
-                Stage::Down { connection, tools, why } => (ServerStatus::Down(why.clone()), Some((connection, tools))),
+                Stage::Ready { connection, lists } => (ServerStatus::Ready, Some((connection, lists))),
+                Stage::Down { connection, lists, why } => (ServerStatus::Down(why.clone()), Some((connection, lists))),
                 Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
                 Stage::Unauthorized(why) => {
                     let page = match &shared.launch.link {
@@ -257,18 +252,21 @@ impl Servers {
                 }
             };
             gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));
-            if let Some((connection, tools)) = offer {
-                let wanted = tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
+            let name = it.config.name.clone();
+            if let Some((connection, lists)) = offer {
+                let wanted = lists.tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
                 offers.extend(wanted.map(|tool| (&*it, connection, tool)));
+                access.servers.push(it.connected(connection, lists));
             }
-            mcp_tools.servers.push(Server { name: it.config.name.clone(), status: standing });
+            let offer = offer.map(|it| Arc::new(it.1.offer.clone())).unwrap_or_default();
+            mcp_tools.servers.push(Server { name, status: standing, offer });
         }
         mcp_tools.notices = notices(gone);
         let off = party.off.iter().cloned();
-        mcp_tools.servers.extend(off.map(|(name, standing)| Server { name, status: standing }));
+        let offer = Arc::<ServerOffer>::default();
+        mcp_tools.servers.extend(off.map(|(name, status)| Server { name, status, offer: offer.clone() }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
-        let mut tools = Vec::new();
         for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
             let spec = spec(name, config, tool);
             mcp_tools.tools.push(ForeignTool {
@@ -279,13 +277,23 @@ impl Servers {
                 agent: owner.agent.clone(),
             });
             let (connection, timeout) = (connection.clone(), Duration::from_millis(config.timeout_ms));
-            tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
+            access.tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
         }
-        (mcp_tools, tools)
+        (mcp_tools, access)
     }
 }
 
 impl ServerUse {
+    fn connected(&self, connection: &Connection, lists: &Arc<ServerLists>) -> ConnectedServer {
+        ConnectedServer {
+            name: self.config.name.clone(),
+            server: self.server,
+            lists: lists.clone(),
+            connection: connection.clone(),
+            timeout: Duration::from_millis(self.config.timeout_ms),
+        }
+    }
+
     /// How it is gone, if that was not told yet.
     fn new_loss(&mut self, standing: &ServerStatus) -> Option<String> {
         let how = match standing {
@@ -319,6 +327,11 @@ fn notices(gone: Vec<(u64, String, String)>) -> Vec<String> {
 }
 
 fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
+    // The client knows the session's folders.
+    let roots = match config.link {
+        McpLink::Client { .. } => Arc::default(),
+        McpLink::Stdio { .. } | McpLink::Web { .. } => request.roots.clone(),
+    };
     // Folder and environment make no difference to a server that somebody else runs.
     let (cwd, env) = match config.link {
         McpLink::Stdio { .. } => (request.cwd.clone(), request.env.clone()),
@@ -328,7 +341,7 @@ fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
     };
     let confined = request.confined.clone().filter(|_| config.confined);
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
-    ServerIdentity { link, cwd, env, confined, scripts, timeout: Duration::from_millis(config.timeout_ms) }
+    ServerIdentity { link, cwd, env, confined, scripts, roots, timeout: Duration::from_millis(config.timeout_ms) }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

@@ -10,6 +10,7 @@ pub mod followers;
 pub mod hooks;
 pub mod host;
 pub mod live_session;
+pub mod mcp_access;
 pub mod mcp_servers;
 pub mod modes;
 pub mod peers;

@@ -38,13 +38,9 @@ pub struct FolderRules {
 pub fn own_tools() -> &'static [ToolSpec] {
     static OWN: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
         let builtins = builtins(Groups::default());
-        scheduler::own_tools(
-            builtins
-                .iter()
-                .map(|it| it.spec())
-                .chain(scheduler::tools_of_agents())
-                .chain([scheduler::skills::spec(&[])]),
-        )
+        let of_servers = scheduler::resource_tools().iter().cloned();
+        let more = scheduler::tools_of_agents().into_iter().chain([scheduler::skills::spec(&[])]).chain(of_servers);
+        scheduler::own_tools(builtins.iter().map(|it| it.spec()).chain(more))
     });
     &OWN
 }

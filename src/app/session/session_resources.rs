@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    app::{panics::FaultPoint, session::mcp_servers::McpTool},
+    app::{panics::FaultPoint, session::mcp_access::McpAccess},
     base::{
         ids::{CheckpointId, SessionId},
         path::AbsPath,
@@ -103,8 +103,8 @@ pub struct SessionResources {
     pub scratch: AbsPath,
     pub generator: Arc<dyn Generator>,
     pub tools: Arc<ToolSettings>,
-    /// Tools of MCP servers, as they are now.
-    pub mcp: Arc<[McpTool]>,
+    /// MCP servers, as they are now.
+    pub mcp: McpAccess,
     pub children: ChildProcesses,
     pub model_input: ModelInput,
     pub files: Files,

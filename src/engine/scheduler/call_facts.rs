@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{delegate, toolbox::Toolbox};
+use super::{delegate, resource_tools, toolbox::Toolbox};
 use crate::{
     base::{
         host_tools::HostTool,
@@ -19,6 +19,8 @@ pub struct CallFacts<'a> {
     args: Value,
     grants: Vec<Grant>,
     outside: Option<&'a ForeignTool>,
+    /// The tool's, or that of the resource.
+    server: Option<String>,
     digest: Option<String>,
     /// The host's, of its own tool.
     of_host: Option<Value>,
@@ -30,7 +32,8 @@ impl<'a> CallFacts<'a> {
         let outside = tools.foreign_tool(&call.name);
         let (digest, of_host) =
             (tools.digest(&call.name), tools.host().find(&call.name).map(HostTool::rule_annotations));
-        Self { tool, args, grants: tools.grants(&record.grants), outside, digest, of_host }
+        let server = outside.map(|it| it.server.clone()).or_else(|| tools.server_of_resource(call));
+        Self { tool, args, server, grants: tools.grants(&record.grants), outside, digest, of_host }
     }
 
     /// In the session as it is now. The tool's kind is the caller's matter, and so is what others said.
@@ -39,6 +42,9 @@ impl<'a> CallFacts<'a> {
         let of_server = outside.map(|it| policy::Annotations { members: &it.annotations, trusted: it.trusted });
         // A host counts for its own session, and would answer a question about its tool itself: it is believed.
         let of_host = self.of_host.as_ref().map(|members| policy::Annotations { members, trusted: true });
+        let is_of_resource = outside.is_none() && self.server.is_some();
+        let members = resource_tools::annotations();
+        let of_resource = is_of_resource.then_some(policy::Annotations { members, trusted: false });
         policy::Query {
             tool: &self.tool,
             kind: ToolKind::Other,
@@ -49,8 +55,8 @@ impl<'a> CallFacts<'a> {
             grants: &self.grants,
             roots: &record.roots,
             origin: policy::CallOrigin {
-                server: outside.map(|it| it.server.as_str()),
-                annotations: of_server.or(of_host),
+                server: self.server.as_deref(),
+                annotations: of_server.or(of_host).or(of_resource),
                 digest: self.digest.as_deref(),
                 subagent: record.principal.agent(),
             },

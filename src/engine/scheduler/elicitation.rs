@@ -63,8 +63,8 @@ impl Scheduler {
         });
         let running: Vec<_> = running.collect();
         let Some((_, first)) = running.first() else { return cancel_elicitation(cx.step, id) };
-        let server = cx.tools.foreign_tool(&first.name).map(|it| it.server.as_str()).unwrap_or_default();
-        let says = |message: &str| format!("Server `{}` asks: {message}", name(server));
+        let server = cx.tools.server_of_call(first).unwrap_or_default();
+        let says = |message: &str| format!("Server `{}` asks: {message}", name(&server));
         // Where it may be for several, the client is told of none.
         let call = (running.len() == 1).then(|| first.id.clone());
         let is_page = matches!(wanted, ElicitationRequest::Page { .. });

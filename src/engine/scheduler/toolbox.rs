@@ -6,7 +6,7 @@ use super::{
     delegate::{AgentTask, agent_tools, fits_tool, remote_rules, unauthorized},
     peer_permission,
     plan::Planning,
-    skills, transfer,
+    resource_tools, skills, transfer,
     unknown_tool::{self, HiddenTool, keep_or_hide},
 };
 use crate::{
@@ -110,7 +110,8 @@ fn asks(agent: &AgentDefinition) -> bool {
 impl Toolbox {
     /// Of `own_tools` those that are not always denied.
     pub fn new(mut tools: Vec<ToolSpec>, rules: RuleSet, interactive: bool) -> Self {
-        let known_tools = tools.clone().into();
+        // They come with a server that has resources.
+        let known_tools = tools.iter().chain(resource_tools::specs()).cloned().collect();
         // Where nobody can be asked, the model is not told of it.
         tools.retain(|it| it.traits.right.is_none() && (interactive || it.traits.class != PolicyClass::Question));
         let mut hidden = Vec::new();
@@ -306,6 +307,7 @@ impl Toolbox {
         }
         let mut tools = self.own_tools.to_vec();
         tools.extend(outside.iter().map(|it| it.spec.clone()));
+        resource_tools::add((&self.rules, self.interactive), &mut tools, &mut hidden, &servers);
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let (tools, outside, hidden) = (tools.into(), outside.into(), hidden.into());
         Self { tools, foreign_tools: outside, hidden, servers: servers.into(), ..self.clone() }

@@ -25,6 +25,12 @@ pub(super) struct HiddenTool {
     rule: String,
 }
 
+impl HiddenTool {
+    pub fn is(&self, name: &str) -> bool {
+        *self.name == *name
+    }
+}
+
 /// Whether the tool stays, as no rule hides it.
 pub(super) fn keep_or_hide(
     out: &mut Vec<HiddenTool>,

@@ -1,5 +1,6 @@
 //! Slash commands: castor answers them itself, and the model never sees them.
 
+
 use crate::{
     base::{
         content::Part,
@@ -8,6 +9,7 @@ use crate::{
         ids::PromptId,
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
+        server_offer::ServerOffer,
         text,
         trust::mode_refusal,
     },
@@ -17,7 +19,10 @@ use crate::{
         record::Step,
         scheduler::Toolbox,
         step::{Effect, Server, ServerStatus},
-        turn::{CommandTurn, Spec, send_command_message},
+        turn::{
+            CommandTurn, Spec, send_command_message,
+            server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts},
+        },
     },
 };
 
@@ -128,23 +133,36 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("about", "", "Which castor this is", about),
 ];
 
-/// What can be typed now.
-pub fn offered(spec: &Spec) -> impl Iterator<Item = &'static SlashCommand> {
-    COMMANDS.iter().filter(|it| (it.offered)(spec))
+/// The prompt of a server that a prompt of the user calls. No server has the name of a command of castor's.
+pub fn find_server_prompt(content: &[Part], spec: &Spec) -> Option<CommandTurn> {
+    let (name, args) = split_command(content)?;
+    is_server_prompt(&spec.toolbox.servers, name).then(|| {
+        let (command, args) = (name.to_owned(), args.trim().to_owned());
+        CommandTurn::ServerPrompt(ServerPromptOrder {
+            command,
+            args,
+            rest: content.get(1..).unwrap_or_default().to_vec(),
+        })
+    })
 }
 
 pub fn is_own_command(name: &str) -> bool {
     COMMANDS.iter().any(|it| it.name == name)
 }
 
-/// The same with what files bring.
+/// What can be typed now: castor's own commands, those of files, prompts of servers.
 pub fn all_offered(spec: &Spec) -> Vec<OfferedCommand> {
-    let own = offered(spec).map(|it| OfferedCommand {
+    let own = COMMANDS.iter().filter(|it| (it.offered)(spec)).map(|it| OfferedCommand {
         name: it.name.to_owned(),
         description: it.description.to_owned(),
         hint: it.hint.to_owned(),
     });
-    own.chain(offered_of_files(&spec.choices.prompts, is_own_command)).collect()
+    let of_servers = server_prompts(&spec.toolbox.servers).into_iter().map(|(name, server, prompt)| {
+        // People decide by it: whose words these are stands behind them.
+        let description = format!("{} ({} MCP)", prompt.description, text::first_line(&server.name, 100));
+        OfferedCommand { name, description, hint: prompt.hint() }
+    });
+    own.chain(offered_of_files(&spec.choices.prompts, is_own_command)).chain(of_servers).collect()
 }
 
 /// The command that a prompt calls, with its arguments. A space before it makes it a text.
@@ -297,11 +315,7 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
     let n_tools = toolbox.tools_of_server(&server.name).count();
     let standing = match &server.status {
         ServerStatus::Starting { .. } => "connecting".to_owned(),
-        ServerStatus::Ready => match n_tools {
-            0 => "ready, without tools".to_owned(),
-            1 => "ready, 1 tool".to_owned(),
-            n => format!("ready, {n} tools"),
-        },
+        ServerStatus::Ready => format!("ready, {}", offer_in_words(n_tools, &server.offer)),
         ServerStatus::Down(why) => {
             format!("{}; the next call of its tools starts it again", why.strip_prefix("it ").unwrap_or(why))
         }
@@ -316,7 +330,25 @@ fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
     if told > 0 && n_tools > told {
         res += &format!("  - and {} more\n", n_tools - told);
     }
+    if server.is_there() {
+        let prompts = server.offer.prompts.iter().map(|it| (format!("/{}", it.command(&server.name)), &it.description));
+        let resources = server.offer.resources.iter().map(|it| (format!("@{}:{}", server.name, it.uri), &it.name));
+        for (what, about) in prompts.take(told).chain(resources.take(told)) {
+            res += &format!("  - `{}`: {}\n", text::first_line(&what, 300), text::first_line(about, 200));
+        }
+    }
     res
+}
+
+fn offer_in_words(n_tools: usize, offer: &ServerOffer) -> String {
+    let count = |n: usize, what: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        n => Some(format!("{n} {what}s")),
+    };
+    let tools = count(n_tools, "tool").unwrap_or_else(|| "without tools".to_owned());
+    let more = [count(offer.prompts.len(), "prompt"), count(offer.resources.len(), "resource")];
+    [Some(tools)].into_iter().chain(more).flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

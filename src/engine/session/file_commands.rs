@@ -19,6 +19,13 @@ pub struct OfferedCommand {
     pub hint: String,
 }
 
+impl OfferedCommand {
+    /// Name, description and hint.
+    pub fn words(&self) -> (&str, &str, &str) {
+        (&self.name, &self.description, &self.hint)
+    }
+}
+
 /// Whether castor has a command of that name.
 type IsOwn = fn(&str) -> bool;
 

@@ -344,6 +344,9 @@ impl Session {
     fn update_tools(&mut self, tools: &McpTools) {
         self.scratch.preamble.update_servers(&tools.servers, tools.notices.clone());
         let folder = Arc::make_mut(&mut self.folder);
+        let said = tools.servers.iter().filter(|it| it.is_there());
+        let said = said.filter_map(|it| Some((it.name.as_str(), it.offer.instructions.as_deref()?)));
+        folder.instructions = folder.instructions.with_server_words(said);
         folder.toolbox = folder.toolbox.with_mcp_tools(tools.tools.clone(), tools.servers.clone());
         self.basis = SpecBasis::Outdated;
     }
@@ -434,12 +437,13 @@ impl Session {
                 }
                 continue;
             }
-            if let Some(why) = commands::suggest_command(typed, &self.spec).filter(|_| expansion.is_none()) {
+            let order = commands::find_server_prompt(typed, &self.spec).filter(|_| expansion.is_none());
+            if let (None, None, Some(why)) = (&order, &expansion, commands::suggest_command(typed, &self.spec)) {
                 commands::refuse_command(&mut step, prompt, &content.parts, why);
                 continue;
             }
             let cx = &mut TurnContext { step: &mut step, spec: &self.spec, scratch: &mut self.scratch };
-            self.turn = Some(Turn::begin(cx, prompt, content, expansion));
+            self.turn = Some(Turn::begin_with(cx, prompt, content, (order, expansion)));
         }
     }
 }

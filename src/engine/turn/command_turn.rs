@@ -4,6 +4,7 @@ use super::{
     agents_command, compressing,
     flow::Flow,
     memory_changing, memory_reading, prompts_command,
+    server_prompt::{self, ServerPromptOrder},
     spec::TurnContext,
     state::TurnState,
     undo::{self, UndoRequest},
@@ -11,7 +12,7 @@ use super::{
 use crate::base::saved_memory::MemoryOrder;
 
 /// What the turn is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CommandTurn {
     /// The memory files, as they are now; whole, or only named.
     Memory {
@@ -30,6 +31,8 @@ pub enum CommandTurn {
     Skills(String),
     /// Files are taken back, or only compared.
     Undo(UndoRequest),
+    /// What an MCP server makes of it is the prompt.
+    ServerPrompt(ServerPromptOrder),
 }
 
 impl CommandTurn {
@@ -41,6 +44,7 @@ impl CommandTurn {
             Self::FileCommands(args) => prompts_command::commands(cx, &args),
             Self::Skills(args) => prompts_command::skills(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
+            Self::ServerPrompt(order) => server_prompt::begin(order, cx),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }
     }

@@ -23,6 +23,8 @@ pub(super) enum Station {
     Credentials,
     /// What user and model are told before it begins.
     Notices,
+    /// Resources of servers that the prompt names.
+    Mentions,
     SessionStart,
     /// The prompt that a typed command stands for.
     Expand,

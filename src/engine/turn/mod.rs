@@ -30,6 +30,7 @@ mod loop_recovery;
 mod memory_changing;
 mod memory_discovery;
 mod memory_reading;
+mod mentions;
 mod messages;
 mod model_checks;
 mod preamble;
@@ -43,6 +44,7 @@ mod route;
 mod router;
 mod sampling;
 mod server_credentials;
+pub mod server_prompt;
 mod server_wait;
 pub mod session_agent;
 mod spec;
@@ -123,6 +125,7 @@ impl Turn {
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let prompt_text = joined_text(&content.parts);
         let mut state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), prompt_text);
+        state.transcript.typed_text = joined_text(content.typed());
         state.transcript.unheard = Some(Box::new(content));
         state.transcript.expansion = expansion.map(Box::new);
         Self::walk_from_first(cx, prompt, state)
@@ -163,6 +166,19 @@ impl Turn {
         let flow = command.begin(&mut res.state, cx);
         res.walk(cx, flow);
         res
+    }
+
+    /// Begins with the prompt, or with what a command makes of it.
+    pub fn begin_with(
+        cx: &mut TurnContext<'_, '_>,
+        prompt: PromptId,
+        content: PromptContent,
+        (command, expansion): (Option<CommandTurn>, Option<Expansion>),
+    ) -> Self {
+        match command {
+            Some(command) => Self::begin_command(cx, prompt, content.parts, command),
+            None => Self::begin(cx, prompt, content, expansion),
+        }
     }
 
     pub fn prompt(&self) -> PromptId {

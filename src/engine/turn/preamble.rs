@@ -29,7 +29,7 @@ pub struct Preamble {
     unauthorized: Vec<(Credential, String)>,
     /// How often the user was asked about each.
     asked: BTreeMap<String, u8>,
-    /// Servers whose slowness was told, or that they are off.
+    /// What is told once: servers that are slow or off, notices.
     told: BTreeSet<String>,
     /// What the user is to be asked about the folder.
     doubt: Option<Arc<Form>>,
@@ -110,6 +110,13 @@ impl Preamble {
 
     pub fn notice(&mut self, text: String) {
         self.notices.push(text);
+    }
+
+    /// The same, unless the session was told of it.
+    pub fn notice_once(&mut self, text: String) {
+        if self.told.insert(text.clone()) {
+            self.notices.push(text);
+        }
     }
 
     pub fn withdraw_notice(&mut self, text: &str) {

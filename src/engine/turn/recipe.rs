@@ -3,8 +3,8 @@
 use super::{
     agent_hooks, build, calls, composing, expansion,
     flow::{Flow, Station},
-    inbox, limits, loop_recovery, memory_discovery, memory_reading, model_checks, request_hooks, route, sampling,
-    server_credentials, server_wait,
+    inbox, limits, loop_recovery, memory_discovery, memory_reading, mentions, model_checks, request_hooks, route,
+    sampling, server_credentials, server_wait,
     spec::TurnContext,
     state::TurnState,
     trust,
@@ -23,6 +23,7 @@ const RECIPE: &[(Station, Enter)] = &[
     (Station::Servers, server_wait::wait_for_servers),
     (Station::Credentials, server_credentials::ask_for_credentials),
     (Station::Notices, server_wait::tell_notices),
+    (Station::Mentions, mentions::read_mentioned),
     (Station::SessionStart, agent_hooks::session_start),
     (Station::Expand, expansion::expand),
     (Station::BeforeAgent, agent_hooks::before_agent),

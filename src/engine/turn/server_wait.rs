@@ -7,7 +7,7 @@ use super::{
     state::TurnState,
 };
 use crate::{
-    base::ids::EffectId,
+    base::{ids::EffectId, log::Fact},
     engine::{
         record::Step,
         step::{Effect, Input},
@@ -45,6 +45,9 @@ impl Phase for WaitingForServers {
 }
 
 pub(super) fn tell_notices(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
+    let (ended, notices) = cx.spec.toolbox.outdated_grants(&cx.step.record.grants);
+    ended.into_iter().for_each(|grant| cx.step.log(Fact::Revoked { grant }));
+    notices.into_iter().for_each(|it| cx.scratch.preamble.notice_once(it));
     if let Some(text) = cx.scratch.preamble.take_message() {
         tell_model(cx.step, text);
     }

@@ -78,6 +78,8 @@ pub(super) struct TurnTranscript {
     pub expansion: Option<Box<Expansion>>,
     /// The prompt's text.
     pub prompt_text: String,
+    /// What of it the user typed: nothing that was piped, or that a server made.
+    pub typed_text: String,
     /// The agent's, so far.
     pub answer_text: String,
     /// A hook did not let the agent stop.

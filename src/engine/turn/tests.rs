@@ -358,7 +358,7 @@ fn kit(text: &str) -> McpTools {
             }
             (_, Some((name, ms)), _) => {
                 let standing = ServerStatus::Starting { until_ms: ms.parse().unwrap() };
-                res.servers.push(Server { name: name.to_owned(), status: standing });
+                res.servers.push(Server { name: name.to_owned(), status: standing, offer: Default::default() });
             }
             (.., Some((_, text))) => res.notices.push(text.to_owned()),
             _ => panic!("unknown word: {word}"),

@@ -80,6 +80,10 @@ impl Connection {
         Self { line, progress, open_questions: asks, process_hold: held, address: address.map(Into::into) }
     }
 
+    pub(super) fn line(&self) -> ServerLink {
+        self.line.clone()
+    }
+
     /// Reaches the server with other headers from now on.
     pub fn renew(&self, link: McpLink) {
         self.line.renew(link);

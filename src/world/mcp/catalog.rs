@@ -1,9 +1,13 @@
-//! The tool list of an MCP server. One malformed tool does not cost the others.
+//! The lists of an MCP server: tools, prompts, resources. One malformed entry does not cost the others.
 
 use serde_json::{Map, Value, json};
 
 use super::error::StartError;
-use crate::base::{schema::Schema, text};
+use crate::base::{
+    schema::Schema,
+    server_offer::{PromptArgument, ServerOffer, ServerPrompt, ServerResource},
+    text,
+};
 
 /// A tool as its server names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +20,13 @@ pub struct ServerTool {
     pub annotations: Value,
 }
 
+/// All that a server has to offer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerLists {
+    pub tools: Vec<ServerTool>,
+    pub offer: ServerOffer,
+}
+
 /// Beyond this a description only costs context, in bytes.
 const MAX_DESCRIPTION: usize = 8 * 1024;
 /// Larger schemas are left out, in bytes.
@@ -25,24 +36,85 @@ const MAX_ANNOTATION: usize = 200;
 const MAX_ANNOTATIONS: usize = 32;
 /// Members of a schema that say something and decide nothing.
 const EXPLAINS: &[&str] = &["title", "description", "$comment"];
-/// Longest name of a tool: it goes back to the server as it is.
+/// Longest name of a tool or a prompt: it goes back to the server as it is.
 const MAX_NAME: usize = 512;
+/// Longest address of a resource.
+const MAX_URI: usize = 2_048;
+/// Of a prompt or a resource, in bytes: they are named in lists.
+const MAX_LISTED: usize = 500;
+const MAX_ARGUMENTS: usize = 32;
 
-/// One page of a listing: its tools, and the cursor of the next page.
+/// One page of a listing: what stands under `member`, and the cursor of the next page.
 ///
 /// # Errors
-/// Tools that are no list: a server without any says so by an empty one, or by nothing.
-pub fn page(result: &Value) -> Result<(Vec<ServerTool>, Option<String>), StartError> {
-    let tools = match result.get("tools") {
+/// It is no list: a server without any says so by an empty one, or by nothing.
+pub fn page<T>(
+    result: &Value,
+    member: &str,
+    read: fn(&Value) -> Option<T>,
+) -> Result<(Vec<T>, Option<String>), StartError> {
+    let entries = match result.get(member) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(it)) => it.as_slice(),
-        Some(_) => return Err(StartError::Broken("its list of tools is no list")),
+        Some(_) if member == "tools" => return Err(StartError::Broken("its list of tools is no list")),
+        Some(_) => return Err(StartError::Broken("what it lists is no list")),
     };
     let next = result.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
-    Ok((tools.iter().filter_map(tool).collect(), next.map(str::to_owned)))
+    Ok((entries.iter().filter_map(read).collect(), next.map(str::to_owned)))
 }
 
-fn tool(it: &Value) -> Option<ServerTool> {
+/// One line for lists, without what people do not see.
+fn listed(it: &Value, name: &str) -> Option<String> {
+    let text = text::strip_hidden(it.get(name).and_then(Value::as_str)?);
+    Some(text::first_line(&text, MAX_LISTED)).filter(|it| !it.is_empty())
+}
+
+/// A name, where it can be named back: what people do not see in it would be an order to the model.
+fn name(it: &Value) -> Option<&str> {
+    let name = it.get("name").and_then(Value::as_str)?;
+    (!name.trim().is_empty() && name.len() <= MAX_NAME && !name.chars().any(is_unseen)).then_some(name)
+}
+
+fn is_unseen(it: char) -> bool {
+    text::is_hidden(it) || it.is_control()
+}
+
+pub fn prompt(it: &Value) -> Option<ServerPrompt> {
+    let argument = |it: &Value| {
+        let required = it.get("required") == Some(&Value::Bool(true));
+        Some(PromptArgument { name: name(it)?.to_owned(), required })
+    };
+    let arguments = it.get("arguments").and_then(Value::as_array).into_iter().flatten();
+    let name = name(it)?;
+    Some(ServerPrompt {
+        name: name.to_owned(),
+        description: listed(it, "description").or_else(|| listed(it, "title")).unwrap_or_else(|| name.to_owned()),
+        arguments: arguments.filter_map(argument).take(MAX_ARGUMENTS).collect(),
+    })
+}
+
+pub fn resource(it: &Value) -> Option<ServerResource> {
+    addressed(it, "uri")
+}
+
+pub fn template(it: &Value) -> Option<ServerResource> {
+    addressed(it, "uriTemplate")
+}
+
+fn addressed(it: &Value, address: &str) -> Option<ServerResource> {
+    let uri = it.get(address).and_then(Value::as_str)?;
+    if uri.is_empty() || uri.len() > MAX_URI || uri.chars().any(|it| is_unseen(it) || it.is_whitespace()) {
+        return None;
+    }
+    Some(ServerResource {
+        uri: uri.to_owned(),
+        name: listed(it, "title").or_else(|| listed(it, "name")).unwrap_or_default(),
+        description: listed(it, "description").unwrap_or_default(),
+        mime: listed(it, "mimeType"),
+    })
+}
+
+pub fn tool(it: &Value) -> Option<ServerTool> {
     let said = |name: &str| it.get(name).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
     let name = it.get("name").and_then(Value::as_str).filter(|it| !it.is_empty() && it.len() <= MAX_NAME)?;
     let title = || it.get("annotations").and_then(|it| it.get("title")).and_then(Value::as_str);
@@ -111,10 +183,31 @@ fn is_plain(schema: &mut Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ServerTool, page};
+    use super::{ServerTool, page, prompt, resource, template, tool};
 
     fn read(result: &Value) -> (Vec<ServerTool>, Option<String>) {
-        page(result).unwrap()
+        page(result, "tools", tool).unwrap()
+    }
+
+    #[test]
+    fn odd_prompts_and_resources_cost_only_themselves() {
+        let list = json!({"prompts": [
+            {"name": "a", "arguments": [{"name": "x", "required": true}, {"name": "y"}, {"required": true}, 5]},
+            {"name": "b\u{202e}"}, {"name": " "}, {"title": "nameless"}, 5,
+            {"name": "c", "title": "C", "description": "says\u{200b} c\nand more"},
+        ]});
+        let (prompts, _) = page(&list, "prompts", prompt).unwrap();
+        let shown: Vec<String> =
+            prompts.iter().map(|it| format!("{} {}: {}", it.command("s"), it.hint(), it.description)).collect();
+        assert_eq!(shown, ["s:a --x=\"…\" [--y=\"…\"]: a", "s:c : says c"]);
+        let list = json!({"resources": [
+            {"uri": "x:1", "name": "one", "mimeType": "text/plain"},
+            {"uri": "x:2 3"}, {"uri": ""}, {"name": "lost"}, {"uri": "x:\n"}, {"uri": "x".repeat(3_000)},
+        ], "resourceTemplates": [{"uriTemplate": "x:{n}", "name": "all", "title": "All"}]});
+        let (found, _) = page(&list, "resources", resource).unwrap();
+        assert_eq!(found.iter().map(|it| (&*it.uri, &*it.name)).collect::<Vec<_>>(), [("x:1", "one")]);
+        let (found, _) = page(&list, "resourceTemplates", template).unwrap();
+        assert_eq!(found.iter().map(|it| (&*it.uri, &*it.name)).collect::<Vec<_>>(), [("x:{n}", "All")]);
     }
 
     #[test]
@@ -130,7 +223,7 @@ mod tests {
         assert_eq!(read(&json!({"tools": null, "nextCursor": ""})), (vec![], None));
         assert_eq!(read(&Value::Null), (vec![], None));
         for broken in [json!({"tools": {"a": {}}}), json!({"tools": "a"})] {
-            assert_eq!(page(&broken).unwrap_err().to_string(), "its list of tools is no list");
+            assert_eq!(page(&broken, "tools", tool).unwrap_err().to_string(), "its list of tools is no list");
         }
     }
 

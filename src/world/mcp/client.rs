@@ -1,12 +1,15 @@
 //! castor as an MCP client: the handshake, and what servers ask and tell it.
+// The revision of 2026-07-28 deprecates roots and log messages; servers of today ask for them and send them.
+#![allow(deprecated)]
 
 use std::{error::Error, sync::Arc};
 
 use rmcp::{
-    ClientHandler, ClientLifecycleMode, ErrorData, RoleClient,
+    ClientHandler, ClientLifecycleMode, ErrorData, Peer, RoleClient,
     model::{
-        ClientConfig, CustomNotification, CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ErrorCode,
-        Implementation, ProgressNotificationParam, ProtocolVersion,
+        ClientConfig, ClientRequest, CustomNotification, CustomRequest, CustomResult, ElicitRequestParams,
+        ElicitResult, ErrorCode, Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+        ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities, SetLevelRequest, SetLevelRequestParams,
     },
     service::{
         ClientInitializeError, NotificationContext, RequestContext, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
@@ -22,12 +25,14 @@ use super::{
     error::{StartError, is_unauthorized},
 };
 use crate::{
-    base::{terminal::ObeyedFindings, text},
+    base::{path::AbsPath, terminal::ObeyedFindings, text},
     world::process::server_process::ServerProcess,
 };
 
 /// Queued progress reports; older ones are dropped.
 const PROGRESS_QUEUE: usize = 64;
+/// One message for the log, in characters.
+const MAX_LOGGED: usize = 1_000;
 const ELICIT: &str = "elicitation/create";
 const ELICITED: &str = "notifications/elicitation/complete";
 
@@ -128,14 +133,16 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
 /// Handles notifications and requests of servers.
 #[derive(Clone)]
 pub(super) struct Listener {
+    /// Something that it lists is another one.
     pub(super) changed: Arc<Notify>,
     pub(super) progress: broadcast::Sender<ProgressNotificationParam>,
     pub(super) asking: ServerAsker,
+    roots: Arc<[AbsPath]>,
 }
 
 impl Listener {
-    pub(super) fn new(asking: ServerAsker) -> Self {
-        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE), asking }
+    pub(super) fn new(asking: ServerAsker, roots: Arc<[AbsPath]>) -> Self {
+        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE), asking, roots }
     }
 }
 
@@ -145,6 +152,8 @@ impl ClientHandler for Listener {
         res.client_info = Implementation::new("castor", env!("CARGO_PKG_VERSION"));
         res.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         res.capabilities.elicitation = self.asking.capability();
+        // They are a session's from its beginning to its end: nothing changes that could be told.
+        res.capabilities.roots = (!self.roots.is_empty()).then(RootsCapabilities::default);
         res
     }
 
@@ -180,8 +189,60 @@ impl ClientHandler for Listener {
         _ = self.progress.send(it);
     }
 
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(ListRootsResult::new(self.roots.iter().filter_map(root).collect()))
+    }
+
+    async fn on_logging_message(&self, it: LoggingMessageNotificationParam, from: NotificationContext<RoleClient>) {
+        let info = from.peer.peer_info();
+        let name = info.as_ref().and_then(|it| it.server_info.as_ref()).map_or("", |it| it.name.as_str());
+        log_message(name, &it);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+}
+
+/// Asks the server for the messages that the diagnostic log takes. One that does not know how sends what it likes.
+pub(super) async fn set_log_level(peer: &Peer<RoleClient>) {
+    let logs = peer.peer_info().is_some_and(|it| it.capabilities.logging.is_some());
+    let level = match () {
+        () if tracing::enabled!(tracing::Level::DEBUG) => LoggingLevel::Debug,
+        () if tracing::enabled!(tracing::Level::INFO) => LoggingLevel::Info,
+        () => LoggingLevel::Warning,
+    };
+    let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(SetLevelRequestParams::new(level)));
+    if logs && let Err(why) = peer.send_request(request).await {
+        tracing::debug!("an MCP server takes no level for its messages: {why}");
+    }
+}
+
+fn root(path: &AbsPath) -> Option<Root> {
+    let uri = reqwest::Url::from_file_path(path.as_path()).ok()?;
+    let root = Root::new(uri.as_str());
+    Some(match path.as_path().file_name() {
+        Some(name) => root.with_name(name.to_string_lossy()),
+        None => root,
+    })
+}
+
+/// Into the diagnostic log: what a server reports is not for the model.
+fn log_message(server: &str, it: &LoggingMessageNotificationParam) {
+    let data = it.data.as_str().map_or_else(|| it.data.to_string(), str::to_owned);
+    let (data, server) = (text::first_line(&data, MAX_LOGGED), text::first_line(server, 100));
+    match it.level {
+        LoggingLevel::Debug => tracing::debug!("MCP server {server:?} says: {data}"),
+        LoggingLevel::Info | LoggingLevel::Notice => tracing::info!("MCP server {server:?} says: {data}"),
+        _ => tracing::warn!("MCP server {server:?} warns: {data}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! MCP servers: connect, list tools, call them, close. The crate rmcp speaks the protocol; its types stay in here.
+//! MCP servers: connect, list what they offer, call tools, ask for prompts and resources, close. The crate rmcp speaks the protocol; its types stay in here.
 
 mod call;
 mod catalog;
@@ -8,8 +8,11 @@ mod connection;
 pub mod elicitation;
 mod elicitation_call;
 mod error;
+mod listing;
 mod names;
 mod output;
+mod query;
+mod resources;
 mod sandbox_findings;
 mod server;
 mod sse;
@@ -21,10 +24,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 pub use call::{Connection, ProcessHold, ServerCall};
-pub use catalog::ServerTool;
+pub use catalog::{ServerLists, ServerTool};
 pub use client_transport::{RelayError, RelayReply, RelayedRequest};
 pub use connection::open_link;
 pub use names::ToolNames;
+pub use resources::describe_resources;
 pub use server::run_server;
 
 use crate::{
@@ -51,6 +55,8 @@ pub struct ServerIdentity {
     pub confined: Option<Arc<Confinement>>,
     /// What a process runs of a workspace: it starts while that is what was trusted.
     pub scripts: ScriptHashes,
+    /// What it is told when it asks in which folders the session works.
+    pub roots: Arc<[AbsPath]>,
     /// For connecting and for listing.
     pub timeout: Duration,
 }
@@ -69,9 +75,9 @@ pub struct HostHandles {
 pub enum ServerEvent {
     Ready {
         connection: Connection,
-        tools: Vec<ServerTool>,
+        lists: ServerLists,
     },
-    ToolsChanged(Vec<ServerTool>),
+    ListsChanged(ServerLists),
     Question(ServerQuestion),
     /// The question of that number is no longer asked.
     QuestionWithdrawn(u64),

@@ -19,6 +19,10 @@ pub(super) fn result_json(result: &ServerResult) -> Value {
 const SHOWN: usize = 32 * 1024;
 /// Larger structured results are text for the model only, in bytes.
 const MAX_DATA: usize = 64 * 1024;
+/// The most text of one part of a prompt or a resource, in bytes.
+const MAX_PART: usize = 64 * 1024;
+/// Larger images and such are left out, in bytes of base64.
+const MAX_MEDIA: usize = 8 * 1024 * 1024;
 /// The most that an error's one message repeats of the server's words, in bytes.
 const MAX_ERROR: usize = 2_000;
 
@@ -27,6 +31,8 @@ const MAX_ERROR: usize = 2_000;
 struct Parts {
     content: Vec<Part>,
     shown: Vec<String>,
+    /// Of one text; `None`: its tool's call cuts it.
+    max_text: Option<usize>,
 }
 
 pub fn output(tool: &str, result: &Value) -> ToolOutput {
@@ -37,7 +43,7 @@ pub fn output(tool: &str, result: &Value) -> ToolOutput {
     }
     let mut parts = Parts::default();
     match result.get("content") {
-        Some(Value::Array(blocks)) => blocks.iter().for_each(|it| parts.block(tool, it)),
+        Some(Value::Array(blocks)) => blocks.iter().for_each(|it| parts.block(&format!("Tool '{tool}'"), it)),
         None | Some(Value::Null) => (),
         Some(_) => parts.ours("[Error: Could not parse tool response]"),
     }
@@ -78,22 +84,23 @@ impl Parts {
     }
 
     fn text(&mut self, text: &str) {
-        self.content.extend(wrap_untrusted(text).map(Part::text));
-        self.shown.push(text.to_owned());
+        let text = self.max_text.map_or_else(|| text.to_owned(), |max| shortened(text, max));
+        self.content.extend(wrap_untrusted(&text).map(Part::text));
+        self.shown.push(text);
     }
 
-    fn block(&mut self, tool: &str, block: &Value) {
+    fn block(&mut self, source: &str, block: &Value) {
         let said = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match said("type") {
             "text" => self.text(said("text")),
-            kind @ ("image" | "audio") => self.media(tool, kind, said("mimeType"), said("data")),
+            kind @ ("image" | "audio") => self.media(source, kind, said("mimeType"), said("data")),
             "resource" => {
                 let resource = block.get("resource").unwrap_or(&Value::Null);
                 let said = |name: &str| resource.get(name).and_then(Value::as_str);
                 let mime = said("mimeType").unwrap_or("application/octet-stream");
                 match (said("text"), said("blob")) {
                     (Some(text), _) => self.text(text),
-                    (None, Some(blob)) => self.media(tool, "binary", mime, blob),
+                    (None, Some(blob)) => self.media(source, "binary", mime, blob),
                     (None, None) => (),
                 }
             }
@@ -106,19 +113,33 @@ impl Parts {
     }
 
     /// Bytes that no model could read would spoil every later request of the session, so they do not go in.
-    fn media(&mut self, tool: &str, kind: &str, mime: &str, data: &str) {
+    fn media(&mut self, source: &str, kind: &str, mime: &str, data: &str) {
         let known = mime.starts_with("image/") || mime.starts_with("audio/") || mime == "application/pdf";
         let plain = mime.len() < 100 && mime.bytes().all(|it| it.is_ascii_graphic());
-        if !known || !plain || data.is_empty() || STANDARD.decode(data).is_err() {
+        let is_short = data.len() <= MAX_MEDIA;
+        if !known || !plain || data.is_empty() || !is_short || STANDARD.decode(data).is_err() {
             let n_bytes = data.len() / 4 * 3;
-            return self
-                .ours(&format!("[Tool '{tool}' provided {kind} data that cannot be used, about {n_bytes} bytes]"));
+            let what = if plain && !known { format!(" of {mime}") } else { String::new() };
+            let why = format!("[{source} provided {kind} data that cannot be used, about {n_bytes} bytes{what}]");
+            return self.ours(&why);
         }
-        let note = format!("[Tool '{tool}' provided the following {kind} data with mime-type: {mime}]");
+        let note = format!("[{source} provided the following {kind} data with mime-type: {mime}]");
         self.content.push(Part::text(note));
         self.content.push(Part::Media { mime: mime.to_owned(), data: data.into(), uri: None });
         self.shown.push(format!("[{kind}: {mime}]"));
     }
+}
+
+/// One block of what is no tool's result, for the model.
+pub(super) fn block_parts(source: &str, block: &Value) -> Vec<Part> {
+    let mut parts = Parts { max_text: Some(MAX_PART), ..Parts::default() };
+    parts.block(source, block);
+    parts.content
+}
+
+/// A text as long as one may be.
+pub(super) fn capped(text: &str) -> String {
+    shortened(text, MAX_PART)
 }
 
 fn shortened(text: &str, max: usize) -> String {

@@ -2,27 +2,19 @@
 
 use std::time::Duration;
 
-use rmcp::{
-    Peer, RoleClient,
-    model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo, SubscriptionFilter},
-    service::ServiceError,
-};
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
+use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity, ServerTool,
+    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity,
     call::ProcessHold,
-    catalog,
-    client::{Listener, OpenConnection},
+    catalog::ServerLists,
+    client::{Listener, OpenConnection, set_log_level},
     client_transport::ClientTransport,
     connection::{MAX_RESTARTS, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
-    output::result_json,
+    listing::{follow_lists, list_all, listen_for_changes},
     sandbox_findings::PendingFindings,
     stdio, web,
 };
@@ -30,13 +22,6 @@ use crate::{
     base::{elicitation::ElicitationSupport, mcp::McpLink},
     world::{http, process::server_process::ServerProcess},
 };
-
-/// Pages of one listing: a server that never comes to an end is cut off.
-const MAX_PAGES: usize = 100;
-/// Tools of one server: beyond that they would crowd everything else out of the model's context.
-const MAX_TOOLS: usize = 512;
-/// Bursts of "my tools changed" are one listing.
-const SETTLE: Duration = Duration::from_millis(100);
 
 /// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
 pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: CancellationToken, tell: EventSink) {
@@ -47,8 +32,9 @@ pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: Cancel
 /// One life after the other; why it is gone for good is told last.
 async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &EventSink) {
     let mut launch = launch.clone();
-    let listener = Listener::new(ServerAsker::new(elicitation(&launch.link, doors), tell.clone()));
-    let (mut open, tools) = match start(&launch, doors, listener.clone(), tell).await {
+    let listener =
+        Listener::new(ServerAsker::new(elicitation(&launch.link, doors), tell.clone()), launch.roots.clone());
+    let (mut open, mut ready) = match start(&launch, doors, listener.clone(), tell).await {
         Ok(it) => it,
         Err(why) => return tell(loss(why.to_string(), &why)).await,
     };
@@ -57,10 +43,9 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let held = ProcessHold { confined, findings: PendingFindings::default() };
     let asks = listener.asking.n_open.subscribe();
     let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link));
-    let mut ready = tools;
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
-        tell(ServerEvent::Ready { connection: connection.clone(), tools: ready.clone() }).await;
+        tell(ServerEvent::Ready { connection: connection.clone(), lists: ready.clone() }).await;
         let gone = tokio::select! {
             why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
             () = plug.wait_until_renewed() => None,
@@ -119,18 +104,19 @@ async fn start(
     doors: &HostHandles,
     listener: Listener,
     tell: &EventSink,
-) -> Result<(OpenConnection, Vec<ServerTool>), StartError> {
+) -> Result<(OpenConnection, ServerLists), StartError> {
     let starting = async {
         let open = match &launch.link {
             McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
             McpLink::Web { url, headers, speech } => web::open(url, headers, *speech, &doors.http, listener).await,
             McpLink::Client { .. } => OpenConnection::discover(ClientTransport::new(tell.clone()), listener).await,
         }?;
-        let tools = match list_tools(open.service.peer()).await {
-            Ok(tools) => tools,
+        let lists = match list_all(open.service.peer()).await {
+            Ok(lists) => lists,
             Err(why) => return Err(open.failure_reason(why).await),
         };
-        Ok((open, tools))
+        set_log_level(open.service.peer()).await;
+        Ok((open, lists))
     };
     match timeout(launch.timeout, starting).await {
         Ok(started) => started,
@@ -138,77 +124,12 @@ async fn start(
     }
 }
 
-/// Lists again whenever the server says that its tools changed. Never ends by itself.
-async fn follow_tools(
-    peer: &Peer<RoleClient>,
-    changed: &Notify,
-    limit: Duration,
-    mut known: Vec<ServerTool>,
-    tell: &EventSink,
-) {
-    loop {
-        changed.notified().await;
-        sleep(SETTLE).await;
-        match timeout(limit, list_tools(peer)).await {
-            Ok(Ok(tools)) if tools != known => {
-                known.clone_from(&tools);
-                tell(ServerEvent::ToolsChanged(tools)).await;
-            }
-            Ok(Ok(_)) => (),
-            Ok(Err(why)) => tracing::warn!("an MCP server's changed tools could not be listed: {why}"),
-            Err(_) => tracing::warn!("an MCP server did not list its changed tools in time"),
-        }
-    }
-}
-
-/// A server without a handshake tells of changes where it is asked to. Never ends by itself.
-async fn listen_for_changes(peer: &Peer<RoleClient>, changed: &Notify) {
-    let tells = |it: &ServerPeerInfo| it.capabilities.tools.as_ref().is_some_and(|it| it.list_changed == Some(true));
-    if peer.peer_info().is_some_and(|it| !it.protocol_version.has_initialize() && tells(&it)) {
-        match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
-            Ok(mut changes) => {
-                while let Ok(Some(_)) = changes.next().await {
-                    changed.notify_one();
-                }
-            }
-            Err(why) => tracing::debug!("an MCP server does not tell of changed tools: {why}"),
-        }
-    }
-    std::future::pending().await
-}
-
-async fn list_tools(peer: &Peer<RoleClient>) -> Result<Vec<ServerTool>, StartError> {
-    let has_tools = peer.peer_info().is_none_or(|it| it.capabilities.tools.is_some());
-    if !has_tools {
-        return Ok(Vec::new());
-    }
-    let (mut res, mut cursor) = (Vec::new(), None);
-    for _ in 0..MAX_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let request =
-            ListToolsRequest { method: Default::default(), params: Some(params), extensions: Default::default() };
-        let result = match peer.send_request(ClientRequest::ListToolsRequest(request)).await {
-            Ok(it) => result_json(&it),
-            Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
-            Err(it) => return Err(StartError::Gone(format!("its tools could not be listed: {it}"))),
-        };
-        let (tools, next) = catalog::page(&result)?;
-        res.extend(tools);
-        cursor = next;
-        if cursor.is_none() || res.len() >= MAX_TOOLS {
-            break;
-        }
-    }
-    res.truncate(MAX_TOOLS);
-    Ok(res)
-}
-
-/// Follows its tools until it is gone; returns why.
+/// Follows its lists until it is gone; returns why.
 async fn run_until_gone(
     connection: OpenConnection,
     changed: &Notify,
     limit: Duration,
-    tools: Vec<ServerTool>,
+    lists: ServerLists,
     tell: &EventSink,
 ) -> String {
     let OpenConnection { service, mut process, startup_findings: _ } = connection;
@@ -217,7 +138,7 @@ async fn run_until_gone(
         _ = service.waiting() => (),
         () = wait_for_exit(process.as_mut()) => (),
         () = listen_for_changes(&peer, changed) => (),
-        () = follow_tools(&peer, changed, limit, tools, tell) => (),
+        () = follow_lists(&peer, changed, limit, lists, tell) => (),
     }
     match process {
         Some(it) => it.exit_reason().await,

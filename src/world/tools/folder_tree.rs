@@ -140,7 +140,7 @@ mod tests {
         for folder in 0..40 {
             (0..40).for_each(|file| ground.write(&format!("folder{folder:02}/file{file:02}.txt"), b""));
         }
-        let text = folder_tree(&[ground.cwd.clone()], &ToolSettings::default()).unwrap();
+        let text = folder_tree(std::slice::from_ref(&ground.cwd), &ToolSettings::default()).unwrap();
         assert!(text.len() <= MAX_BYTES && text.lines().count() <= 200, "{text}");
         assert!(text.contains("folder24/") && !text.contains("folder25/") && text.contains("… 15 more"), "{text}");
         assert!(text.contains("\n file00.txt") && !text.contains("file25.txt"), "{text}");

@@ -16,7 +16,7 @@ use crate::{
         panics,
         server::event::Event,
         session::{
-            mcp_servers::McpTool,
+            mcp_access::McpTool,
             session_resources::{SessionResources, TerminalMode},
         },
     },
@@ -25,7 +25,7 @@ use crate::{
         ids::EffectId,
         sandbox::SandboxGrant,
         terminal::{Screen, Terminal},
-        tool::{PolicyClass, ToolCall, ToolOutput, ToolSpec},
+        tool::{PolicyClass, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
     },
     engine::step::{CallHold, Input},
     world::{
@@ -141,10 +141,28 @@ impl EffectTask {
     }
 
     pub fn mcp_tool(&self, name: &str) -> Option<&McpTool> {
-        self.resources.mcp.iter().find(|it| it.spec.name == name)
+        self.resources.mcp.find_tool(name)
     }
 
-    pub async fn call_mcp(&self, tool: &McpTool, call: &ToolCall) -> ToolOutput {
+    /// Of a server's tool, or of those that read resources.
+    pub async fn call_server(&self, call: &ToolCall) -> ToolOutput {
+        if let Some(tool) = self.mcp_tool(&call.name) {
+            return self.call_mcp(tool, call).await;
+        }
+        let output = self.resources.mcp.run_resource_tool(call, &self.cancel).await;
+        output.unwrap_or_else(|| ToolOutput::failed(unknown_tool(call)))
+    }
+
+    pub fn server_targets(&self, call: &ToolCall) -> Result<Targets, ToolError> {
+        let title = match (self.mcp_tool(&call.name), self.resources.mcp.resource_title(call)) {
+            (Some(tool), _) => tool.spec.title.to_string(),
+            (None, Some(title)) => title?,
+            (None, None) => return Err(unknown_tool(call)),
+        };
+        Ok(Targets { title, ..Targets::default() })
+    }
+
+    async fn call_mcp(&self, tool: &McpTool, call: &ToolCall) -> ToolOutput {
         let call = mcp::ServerCall {
             tool: &tool.tool,
             args: &call.args,
@@ -191,4 +209,8 @@ impl EffectTask {
     pub fn tool(&self, name: &str) -> Option<&dyn Builtin> {
         self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| &**tool)
     }
+}
+
+pub fn unknown_tool(call: &ToolCall) -> ToolError {
+    ToolError::new("tool_not_registered", format!("Tool \"{}\" not found.", call.name))
 }

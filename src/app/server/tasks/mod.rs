@@ -116,11 +116,11 @@ impl Tasks {
     /// Starts what a session's engine wants done by the world. A model is asked at the end of the loop turn.
     pub fn start_effect(&mut self, resources: &Arc<SessionResources>, id: EffectId, effect: Effect, log: Option<File>) {
         let cancel = CancellationToken::new();
-        let called = match &effect {
-            Effect::Run { call, .. } => resources.mcp.iter().find(|it| it.spec.name == call.name),
+        let server = match &effect {
+            Effect::Run { call, .. } => resources.mcp.server_of_call(call),
+            Effect::AskServer(query) => resources.mcp.find_server(&query.server).map(|it| it.server),
             _ => None,
         };
-        let server = called.map(|it| it.server);
         let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
         let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
         let request = match is_request {
@@ -209,6 +209,7 @@ impl Tasks {
             | Input::Restored { effect, .. }
             | Input::Diffed { effect, .. }
             | Input::MemoryChanged { effect, .. }
+            | Input::ServerAnswered { effect, .. }
             | Input::MemoryRead { effect, .. } => *effect,
             _ => return None,
         };

@@ -32,6 +32,7 @@ pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Inp
             | Input::Previewed { .. }
             | Input::HookFinished { .. }
             | Input::Diffed { .. }
+            | Input::ServerAnswered { .. }
     ) {
         return input;
     }
@@ -45,6 +46,8 @@ pub async fn redact_input(resources: &SessionResources, mut input: Input) -> Inp
         Input::Checked { finding: Ok(it), .. } => exit.text(&mut it.reason),
         Input::Checked { finding: Err(it), .. } => exit.text(it),
         Input::Diffed { result: Ok(it), .. } => exit.text(it),
+        Input::ServerAnswered { result: Ok(it), .. } => it.iter_mut().for_each(|it| exit.part(it)),
+        Input::ServerAnswered { result: Err(it), .. } => exit.text(it),
         Input::HookFinished { report, .. } => {
             exit.text(&mut report.stdout);
             exit.text(&mut report.stderr);

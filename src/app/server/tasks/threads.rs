@@ -14,7 +14,7 @@ use tracing::{Instrument, Span};
 
 use super::{
     Tools, checkpoint_tasks, client_checks,
-    effect_task::EffectTask,
+    effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
     jobs::{EffectJob, Job, Workers},
     pending_chores::{self, FileWrite},
@@ -38,7 +38,8 @@ use crate::{
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         saved_memory::MemoryOrder,
-        tool::{Access, BaseHash, Targets, ToolCall, ToolError, ToolKind, ToolOutput},
+        server_offer::ServerQuery,
+        tool::{Access, BaseHash, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
@@ -96,12 +97,8 @@ impl Threads {
                 let span = traces::model_span(purpose, &request);
                 self.models.spawn(generate(task, request, span));
             }
-            Effect::Resolve { call } => {
-                // The first look takes a while: it is there when the call has run.
-                let secrets = task.resources.model_input.secrets.clone();
-                self.spawn_blocking(move || _ = secrets.current_redactor(false));
-                self.leaves.spawn(resolve(task, call));
-            }
+            Effect::AskServer(query) => self.leaves.spawn(ask_server(task, *query)),
+            Effect::Resolve { call } => self.resolve_call(task, call),
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
             Effect::CheckByClient(it) => self.leaves.spawn(check_by_client(task, *it)),
             Effect::Preview { call, places, seen } => {
@@ -144,6 +141,13 @@ impl Threads {
             | Effect::AnswerRewind { .. }
             | Effect::AnswerPrompt { .. } => (),
         }
+    }
+
+    fn resolve_call(&self, task: EffectTask, call: ToolCall) {
+        // The first look takes a while: it is there when the call has run.
+        let secrets = task.resources.model_input.secrets.clone();
+        self.spawn_blocking(move || _ = secrets.current_redactor(false));
+        self.leaves.spawn(resolve(task, call));
     }
 
     fn run_hook(&self, task: EffectTask, it: HookRun) {
@@ -303,14 +307,19 @@ async fn resolve(task: EffectTask, call: ToolCall) {
     let future = async {
         match task.tool(&call.name) {
             Some(tool) => tool.targets(&call.args, &ctx).await,
-            None => match task.mcp_tool(&call.name) {
-                Some(tool) => Ok(Targets { title: tool.spec.title.to_string(), ..Targets::default() }),
-                None => Err(unknown(&call)),
-            },
+            None => task.server_targets(&call),
         }
     };
     let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
     task.send_answer(Input::Resolved { effect: task.id, result }).await;
+}
+
+async fn ask_server(task: EffectTask, query: ServerQuery) {
+    let asking = task.catch_panic(task.resources.mcp.ask(&query, &task.cancel));
+    let result = asking.await.and_then(|it| it);
+    if !task.cancel.is_cancelled() {
+        task.send_answer(Input::ServerAnswered { effect: task.id, result }).await;
+    }
 }
 
 async fn check(task: EffectTask, check: Check, groups: Groups) {
@@ -340,7 +349,11 @@ async fn check_by_client(task: EffectTask, check: ClientCheck) {
 async fn preview(task: EffectTask, call: ToolCall, known: CallKnowledge) {
     let ctx = task.context(known);
     let future = async {
-        if let Some(tool) = task.tool(&call.name) { tool.preview(&call.args, &ctx).await } else { Err(unknown(&call)) }
+        if let Some(tool) = task.tool(&call.name) {
+            tool.preview(&call.args, &ctx).await
+        } else {
+            Err(unknown_tool(&call))
+        }
     };
     let result = task.catch_panic(future).await.unwrap_or_else(|panic| Err(panicked(panic)));
     task.send_answer(Input::Previewed { effect: task.id, result }).await;
@@ -378,10 +391,9 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
         if let Some(host) = &host {
             return call_host(&task, host, &call).await;
         }
-        match (task.tool(&call.name), task.mcp_tool(&call.name)) {
-            (Some(tool), _) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
-            (None, Some(tool)) => task.call_mcp(tool, &call).await,
-            (None, None) => ToolOutput::failed(unknown(&call)),
+        match task.tool(&call.name) {
+            Some(tool) => tool.run(&call.args, base.as_ref(), &ctx).await.unwrap_or_else(ToolOutput::failed),
+            None => task.call_server(&call).await,
         }
     };
     let output = task.catch_panic(future).instrument(span.clone()).await;
@@ -469,10 +481,6 @@ fn sync(log: &File) {
     if let Err(it) = disk::sync_data(log) {
         tracing::warn!("the session log could not be synced: {it}");
     }
-}
-
-fn unknown(call: &ToolCall) -> ToolError {
-    ToolError::new("tool_not_registered", format!("Tool \"{}\" not found.", call.name))
 }
 
 fn panicked(panic: String) -> ToolError {
