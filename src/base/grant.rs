@@ -39,4 +39,9 @@ impl Grant {
             false => Self::Hosts { tool: tool.to_owned(), hosts: hosts.to_vec() },
         }
     }
+
+    /// Whether file tools may read this.
+    pub fn opens(&self, path: &AbsPath) -> bool {
+        matches!(self, Self::Read { folder } if path.is_within(folder))
+    }
 }

@@ -204,7 +204,8 @@ fn prompt_that_cannot_shrink_fails_once() {
 fn server_that_refuses_everything_is_called_twice() {
     let refuses = || answers("400 Bad Request", &(DIALECTS[4].refuses)(20_000).to_string());
     let server = ModelServer::start(vec![refuses(), refuses(), (DIALECTS[4].answers)("Fine.")]);
-    let sandbox = start(&DIALECTS[4], &server, json!({}));
+    // What was refused counts three times: that would be compressed.
+    let sandbox = start(&DIALECTS[4], &server, json!({"model": {"compressionThreshold": 0}}));
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({})).unwrap();
     let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -212,5 +213,6 @@ fn server_that_refuses_everything_is_called_twice() {
     let why = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("prompt is too long") && why.contains("Shorten the conversation"), "{answer}");
     assert_eq!(server.asked().len(), 2);
-    assert_eq!(prompt(&mut client, &session, "again").0["result"]["stopReason"], "end_turn");
+    let (answer, _) = prompt(&mut client, &session, "again");
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
 }

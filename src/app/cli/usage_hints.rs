@@ -24,8 +24,7 @@ const VERBS: &[(&str, &str)] = &[
     ("serve", "use `castor acp`"),
     ("session", "use `castor sessions`"),
     ("settings", "use `castor config`"),
-    ("skill", SKILLS),
-    ("skills", SKILLS),
+    ("skill", "use `castor skills`"),
     ("stats", "use `castor sessions show latest`"),
     ("update", UPDATE),
     ("upgrade", UPDATE),
@@ -34,7 +33,6 @@ const VERBS: &[(&str, &str)] = &[
 const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run -c PROMPT` to continue";
 const EXTENSIONS: &str = "castor has no extensions. MCP servers and hooks go into ~/.castor/settings.json";
 const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
-const SKILLS: &str = "castor has no skills. Write instructions for the model to GEMINI.md";
 const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
 
 /// Flags of Gemini CLI, and what castor has in their place.

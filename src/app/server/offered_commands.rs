@@ -2,7 +2,8 @@
 
 use super::outbox::Outbox;
 use crate::{
-    app::session::live_session::LiveSession, engine::session::file_commands::OfferedCommand, wire::acp::offered_commands,
+    app::session::live_session::LiveSession, engine::session::file_commands::OfferedCommand,
+    wire::acp::offered_commands,
 };
 
 /// Goes out after the response at hand: clients drop updates of sessions that they do not know yet.

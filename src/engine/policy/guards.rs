@@ -13,7 +13,7 @@ use super::{
 };
 use crate::base::{
     guarded_names::{CONFIG, GuardedNames, SECRET_RULE, SECRETS},
-    log::{Decision, Grant, Mode},
+    log::{Decision, Mode},
     path::AbsPath,
     tool::{Access, TargetPath, ToolKind},
 };
@@ -100,8 +100,7 @@ pub fn ask_about_paths(query: &Query, rule: Option<&Rule>) -> Option<PartialVerd
     let ask = |why: &str| Some(PartialVerdict::new(Decision::Ask, why));
     let named = |it: &Guard| rule.is_some_and(|rule| it.is_named_by(rule));
     // castor's own folder is masked from commands; a folder in it that was opened for reading is the user's word.
-    let covers = |it: &Grant, at: &TargetPath| matches!(it, Grant::Read { folder } if at.real.is_within(folder));
-    let is_opened = |at: &TargetPath| at.access == Access::Read && query.grants.iter().any(|it| covers(it, at));
+    let is_opened = |at: &TargetPath| at.access == Access::Read && query.grants.iter().any(|it| it.opens(&at.real));
     let guard = |target: &TargetPath| guard_of_target(target).filter(|it| it.name != MASKED || !is_opened(target));
     if let Some(it) = paths.iter().filter_map(guard).find(|it| !named(it)) {
         return ask(&it.to_string());

@@ -1,6 +1,7 @@
 //! The tool call scheduler, from proposal to result: waves, approvals, runs. Every call ends exactly once.
 
 mod approval;
+mod asides;
 mod ask_user;
 mod call;
 mod call_facts;
@@ -131,21 +132,6 @@ impl Scheduler {
         let call = Call::new(cx.tools, call, &cx.step.record.cwd);
         call.show(cx.step, args, signature);
         self.calls.push(call);
-    }
-
-    /// The same for a call that is not the model's: it is decided about and run like one, and the model is not told of it.
-    pub fn propose_aside(&mut self, cx: &mut CallContext<'_, '_>, call: ToolCall) {
-        let args = call.args.clone();
-        let mut call = Call::new(cx.tools, call, &cx.step.record.cwd);
-        call.is_aside = true;
-        call.show(cx.step, args, None);
-        self.calls.push(call);
-    }
-
-    /// What came of the calls that are not the model's, in their order; all have ended.
-    pub fn take_aside(&mut self) -> Vec<Result<String, ToolError>> {
-        let outcome = |it: Call| it.outcome.unwrap_or_else(|| Ok(String::new()));
-        std::mem::take(&mut self.calls).into_iter().filter(|it| it.is_aside).map(outcome).collect()
     }
 
     /// Takes what happened to one of the calls. What is about none of them is late, and ignored.

@@ -1,6 +1,5 @@
 //! Slash commands: castor answers them itself, and the model never sees them.
 
-
 use crate::{
     base::{
         content::Part,

@@ -81,23 +81,23 @@ fn fill(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, expanding: Expanding
     }
     let (scheduler, mut calls) = turn.calls(cx.step);
     let status = scheduler.advance(&mut calls);
-    go_on(turn, cx, Box::new(expanding), status)
+    go_on(turn, cx, expanding, status)
 }
 
 impl Phase for Expanding {
     fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         let (scheduler, mut calls) = turn.calls(cx.step);
         let status = scheduler.on_input(&mut calls, input);
-        go_on(turn, cx, self, status)
+        go_on(turn, cx, *self, status)
     }
 
     fn leave(&mut self, _: &mut Step<'_>) {}
 }
 
-fn go_on(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, expanding: Box<Expanding>, status: BatchStatus) -> Flow {
+fn go_on(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, expanding: Expanding, status: BatchStatus) -> Flow {
     match status {
-        BatchStatus::Open => Flow::wait(*expanding),
-        BatchStatus::Done => join(turn, cx, *expanding),
+        BatchStatus::Open => Flow::wait(expanding),
+        BatchStatus::Done => join(turn, cx, expanding),
         other => flow_of(cx.step, other),
     }
 }

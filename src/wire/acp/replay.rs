@@ -263,6 +263,7 @@ mod tests {
             s/c agent_message_chunk Half.
             s subagent_update unknown
             s tool_call_update failed
-            s user_message_chunk Again."#]].assert_eq(&told.join("\n"));
+            s user_message_chunk Again."#]]
+        .assert_eq(&told.join("\n"));
     }
 }
