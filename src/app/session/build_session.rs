@@ -122,8 +122,9 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
 
 fn environment(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> SessionEnvironment {
     let SessionPlace { cwd, roots, ground, settings, .. } = place;
-    // Names are texts of others, and the system prompt is no place for those of strangers.
-    let is_told = settings.tools.tells_tree && ground.trust.is_trusted();
+    // Names are texts of others, and the system prompt is no place for those of strangers. Where the host runs all calls,
+    // what the model is to know of the folder is the host's to say.
+    let is_told = settings.tools.tells_tree && ground.trust.is_trusted() && !place.host.runs_all();
     SessionEnvironment {
         cwd: cwd.clone(),
         roots: roots.clone(),
