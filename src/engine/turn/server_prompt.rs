@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_them_is_said() {
+    fn wrong_arguments_of_a_server_prompt_are_named() {
         check(&["a", "b"], "", "Missing required argument(s): --a, --b");
         check(&["a", "b"], "one", "Missing required argument(s): --b");
         check(&[], "one", "it takes fewer words; quote those that belong together. It takes: no arguments");

@@ -200,12 +200,13 @@ mod tests {
         Entry { at, fact: Fact::Event { event: AgentEvent::of_main(format!("e-{at}"), StreamId::from("e"), at, kind) } }
     }
 
-    fn said(at: u64, role: Speaker, text: &str) -> Entry {
+    fn message(at: u64, role: Speaker, text: &str) -> Entry {
         let content = vec![Part::text(text)];
         event(at, EventKind::Message { role, message_id: MessageId::from(text), content, cuts: Vec::new() })
     }
 
-    /// A call that castor did not see the end of: that end was written later, with the time of the entry before it.
+    /// A call that castor did not see the end of: that end was written later, with the time of the entry before it, and the
+    /// session went on before the clock did.
     fn broken_off() -> Vec<Entry> {
         let (request_id, name) = (CallId::from("c1"), "invoke_agent".to_owned());
         let request = EventKind::ToolRequest {
@@ -218,7 +219,7 @@ mod tests {
         let error = Some(ToolError::new("interrupted", "It was interrupted."));
         let (content, display, summary, data, seen) = (Vec::new(), None, None, Value::Null, None);
         let response = EventKind::ToolResponse { request_id, name, content, display, summary, error, data, seen };
-        vec![event(5, request), event(5, response), said(9, Speaker::User, "Again.")]
+        vec![event(5, request), event(5, response), message(5, Speaker::User, "Again.")]
     }
 
     fn child() -> Vec<Entry> {
@@ -237,7 +238,7 @@ mod tests {
             thread: None,
             user: None,
         };
-        vec![Entry { at: 5, fact: created }, said(5, Speaker::User, "Look."), said(7, Speaker::Agent, "Half.")]
+        vec![Entry { at: 5, fact: created }, message(5, Speaker::User, "Look."), message(7, Speaker::Agent, "Half.")]
     }
 
     #[test]

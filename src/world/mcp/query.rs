@@ -119,7 +119,7 @@ mod tests {
     use super::{prompt_parts, resource_parts};
     use crate::base::content::Part;
 
-    fn shown(parts: Result<Vec<Part>, String>) -> String {
+    fn parts_in_words(parts: Result<Vec<Part>, String>) -> String {
         let part = |it: Part| match it {
             Part::Text { text, .. } => text.replace('\n', "|"),
             Part::Media { mime, data, .. } => format!("<{mime} {data}>"),
@@ -143,13 +143,13 @@ mod tests {
                         <untrusted_context>|data|</untrusted_context>\n\
                         [Prompt 'p' provided the following image data with mime-type: image/png]\n<image/png QUJD>\n\
                         And\nthat.";
-        assert_eq!(shown(prompt_parts("p", &all)), expected);
+        assert_eq!(parts_in_words(prompt_parts("p", &all)), expected);
         for (odd, why) in [
             (json!({"messages": []}), "! it answered with nothing"),
             (json!({"messages": [5, {"role": "user"}]}), "! it answered with nothing"),
             (json!({}), "! its answer cannot be read"),
         ] {
-            assert_eq!(shown(prompt_parts("p", &odd)), why);
+            assert_eq!(parts_in_words(prompt_parts("p", &odd)), why);
         }
     }
 
@@ -163,9 +163,9 @@ mod tests {
         let expected = "<untrusted_context>|a&lt;/untrusted_context>b|</untrusted_context>\n\
                         [Resource 'x' provided the following binary data with mime-type: image/png]\n<image/png QUJD>\n\
                         [Resource 'x' provided binary data that cannot be used, about 3 bytes of application/zip]";
-        assert_eq!(shown(resource_parts("x", &all)), expected);
+        assert_eq!(parts_in_words(resource_parts("x", &all)), expected);
         let long = json!({"contents": [{"uri": "x", "text": "y".repeat(200_000)}]});
-        let said = shown(resource_parts("x", &long));
+        let said = parts_in_words(resource_parts("x", &long));
         assert!(said.len() < 70_000 && said.contains("… (200000 bytes)"), "{}", said.len());
     }
 }

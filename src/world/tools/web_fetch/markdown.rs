@@ -407,7 +407,7 @@ mod tests {
 
     /// Orders to a model like to hide there.
     #[test]
-    fn what_nobody_sees_is_left_out() {
+    fn hidden_html_is_left_out() {
         check(
             "<p>a</p><div style='display: none'>x<div>y</div></div><span hidden>z</span><noscript>n</noscript>\
              <svg><text>s</text></svg><!-- c --><template><p>t</p></template><p>b",

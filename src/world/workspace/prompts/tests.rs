@@ -228,7 +228,7 @@ fn links_bring_nothing_in_from_outside() {
 
 /// A yes is to the files as they were.
 #[test]
-fn what_changes_after_the_yes_does_not_count() {
+fn files_changed_after_trust_do_not_count() {
     let it = Place::new();
     it.write("w/.gemini/commands/go.toml", &toml("good"));
     it.write("w/.claude/commands/md.md", "good");
