@@ -227,7 +227,7 @@ impl Client {
                 _ => json!({"redo": true}),
             },
             "_castor/session/rewind" => {
-                let session = session(dice, watch);
+                let session = if dice.one_in(3) { session(dice, watch) } else { idle(dice, watch) };
                 let what = dice.word(&["conversation", "conversation", "conversation", "nope"]);
                 return json!({"messageId": message(dice, watch, &session), "sessionId": session, "what": what});
             }
@@ -328,6 +328,13 @@ fn session(dice: &mut Dice, watch: &Watch) -> String {
         _ if dice.one_in(2) => "../odd".to_owned(),
         _ => gone(dice, watch),
     }
+}
+
+/// An open session that no prompt keeps busy and whose messages the client was told: one that can be rewound.
+fn idle(dice: &mut Dice, watch: &Watch) -> String {
+    let busy = |id: &String| watch.open.iter().any(|it| it.session == *id);
+    let all: Vec<_> = watch.sessions.iter().filter(|id| watch.said.contains_key(*id) && !busy(id)).collect();
+    dice.pick(&all).map_or_else(|| session(dice, watch), |it| (*it).clone())
 }
 
 /// One that the user said, as far as the client was told.
