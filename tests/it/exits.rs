@@ -36,7 +36,7 @@ fn closed_stdout_pipe_is_no_error() {
 #[cfg(target_os = "linux")]
 fn not_written() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    for format in ["text", "json", "events"] {
+    for format in ["text", "json", "stream-json", "events"] {
         let case = Case::answers(&[r#"text "fine""#]);
         let mut command = case.command();
         let run = command.args(["-o", format]).stdout(full()).spawn().unwrap();

@@ -27,6 +27,7 @@ mod failures;
 mod fallback;
 mod faults;
 mod file_commands;
+mod headless;
 mod hooks;
 mod host_tools;
 mod hostile;

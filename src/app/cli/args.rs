@@ -18,6 +18,7 @@ use super::{
     doctor::DoctorArgs,
     exits::{self, EXIT_INPUT},
     file_commands::CommandsArgs,
+    gemini_flags::{self, GeminiAgentFlags, GeminiRunFlags},
     hooks::HooksArgs,
     mcp::McpArgs,
     models::ModelsArgs,
@@ -38,6 +39,7 @@ use crate::{
 };
 
 const ABOUT: &str = "A coding agent for your editor, your scripts and your terminal";
+const GEMINI: &str = "\nGemini CLI's flags work too, also without a command: castor -y -p \"…\"";
 const EXAMPLES: &str = "\
 Examples:
   castor run \"what does this crate do?\"     send one prompt, print the answer
@@ -131,12 +133,14 @@ pub struct AgentArgs {
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub approval_mode: Option<ApprovalMode>,
     /// What commands may write: workspace-write, read-only, off
-    #[arg(long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(SandboxLevel::NAMES), hide_possible_values = true)]
+    #[arg(short, long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(SandboxLevel::NAMES), hide_possible_values = true)]
     pub sandbox: Option<String>,
     #[command(flatten)]
     pub limits: LimitArgs,
     #[command(flatten)]
     pub script: ScriptArgs,
+    #[command(flatten)]
+    pub gemini: GeminiAgentFlags,
 }
 
 /// For each prompt, or with `/session` behind the number for the whole session.
@@ -167,7 +171,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "fake_responses_non_strict")]
     pub fake_responses: Option<PathBuf>,
     /// The same, by kind and not in strict order
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     pub fake_responses_non_strict: Option<PathBuf>,
     /// Write the model's answers to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fake_responses", "fake_responses_non_strict"])]
@@ -183,19 +187,19 @@ pub struct DocsArgs {
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-#[command(after_help = exits::help("run"))]
+#[command(after_help = exits::help("run") + GEMINI)]
 pub struct RunArgs {
     /// What to ask; @FILE attaches a file; piped stdin goes before it, or stands for it
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
     /// Continue a session; without an id, choose it from a list
-    #[arg(short, long, value_name = "ID|latest", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Continue the last session of this folder
     #[arg(short, long = "continue", conflicts_with = "resume")]
     pub continue_last: bool,
-    /// text, json (one object), events (lines)
+    /// text, json, or lines: stream-json, events
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub output_format: OutputFormat,
     /// Drive this ACP agent instead of castor
@@ -207,6 +211,8 @@ pub struct RunArgs {
     /// Do not read stdin, even if it is a pipe
     #[arg(long)]
     pub no_stdin: bool,
+    #[command(flatten)]
+    pub gemini: GeminiRunFlags,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -216,6 +222,8 @@ pub enum OutputFormat {
     Text,
     /// One object at the end
     Json,
+    /// Lines of JSON as Gemini CLI's
+    StreamJson,
     /// Every AgentEvent as a line of JSON
     Events,
 }
@@ -224,13 +232,15 @@ pub enum OutputFormat {
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let mut argv: Vec<OsString> = argv.into_iter().collect();
     expand_help(&mut argv);
+    let root = Cli::command();
+    let had_no_verb = gemini_flags::rewrite(&mut argv, &root, !io::stdin().is_terminal());
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     if argv.len() < 2 && io::stdout().is_terminal() {
         let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
         return Err(exit_code(printed.map_err(name_stdout).map(|()| 0)));
     }
     let words: Vec<String> = argv.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
-    Cli::try_parse_from(argv).map_err(|error| {
+    let parsed = Cli::try_parse_from(argv).map_err(|error| {
         if let Some(hint) = usage_hints::find_hint(&error, &words) {
             eprintln!("castor: {}", terminal_text::clean(&hint));
             return ExitCode::from(EXIT_INPUT);
@@ -244,7 +254,15 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
             }
             _ => ExitCode::from(EXIT_INPUT),
         }
-    })
+    })?;
+    let typed = if let CliVerb::Run(it) = &parsed.verb { it.prompt.as_deref() } else { None };
+    match typed.filter(|it| had_no_verb && gemini_flags::is_verb(&root, it)) {
+        Some(verb) => {
+            eprintln!("castor: `{verb}` is a command, and stands before its flags; -p {verb} asks a model");
+            Err(ExitCode::from(EXIT_INPUT))
+        }
+        None => Ok(parsed),
+    }
 }
 
 /// `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
@@ -261,7 +279,19 @@ fn repeat_on_stderr(error: &str) -> String {
     format!("castor did not start: {}; see castor --help", first.trim_start_matches("error: "))
 }
 
+impl RunArgs {
+    /// The prompt, in either way to write it.
+    pub fn typed(&self) -> Option<&str> {
+        self.prompt.as_deref().or(self.gemini.prompt_flag.as_deref())
+    }
+}
+
 impl AgentArgs {
+    /// The mode, in either way to write it.
+    pub fn mode(&self) -> Option<ApprovalMode> {
+        if self.gemini.yolo { Some(ApprovalMode::Yolo) } else { self.approval_mode }
+    }
+
     /// The flags that make `castor acp` parse to these arguments again.
     pub fn to_flags(&self) -> Vec<OsString> {
         let mut res = Vec::new();
@@ -276,10 +306,13 @@ impl AgentArgs {
         };
         let script = &self.script;
         push("--model", self.model.as_deref().map(OsString::from));
-        push("--approval-mode", self.approval_mode.map(|it| it.mode().flag().into()));
+        push("--approval-mode", self.mode().map(|it| it.mode().flag().into()));
         push("--sandbox", self.sandbox.as_deref().map(OsString::from));
         for (what, text) in self.limits.all() {
             push(what.flag(), Some(text.into()));
+        }
+        for (flag, text) in self.gemini.pairs() {
+            push(flag, Some(text.into()));
         }
         push("--fake-responses", script.fake_responses.clone().map(OsString::from));
         push("--fake-responses-non-strict", script.fake_responses_non_strict.clone().map(OsString::from));
@@ -369,6 +402,17 @@ mod tests {
     }
 
     #[test]
+    fn run_reads_the_flags_of_gemini_cli() {
+        let args =
+            run("-p hello -y -s read-only -d -e none -o stream-json --include-directories a,b --raw-output").unwrap();
+        assert_eq!((args.typed(), args.agent_args.mode()), (Some("hello"), Some(ApprovalMode::Yolo)));
+        assert_eq!((args.output_format, args.gemini.include_directories.len()), (OutputFormat::StreamJson, 2));
+        for both in ["x -p y", "x -y --approval-mode plan", "x -r latest --session-id a", "x -i"] {
+            assert!(run(both).is_err(), "{both}");
+        }
+    }
+
+    #[test]
     fn auth_verbs_stand_alone_and_behind_the_agents_flags() {
         for line in ["auth login --key-stdin", "acp auth login --key-stdin", "acp -m x --fake-responses f auth login"] {
             let verb = Cli::try_parse_from(["castor"].into_iter().chain(line.split(' '))).unwrap().verb;
@@ -386,7 +430,7 @@ mod tests {
     #[test]
     fn flags_survive_the_way_to_the_child() {
         let args =
-            run("x -m=-odd --approval-mode yolo --sandbox read-only --max-cost 1 --max-cost 5/session --fake-responses-non-strict f").unwrap().agent_args;
+            run("x -m=-odd --approval-mode yolo --sandbox read-only --max-cost 1 --max-cost 5/session --allowed-tools a,b(c) --policy p.toml --allowed-mcp-server-names s --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
             CliVerb::Acp(parsed) => assert_eq!(parsed.agent_args, args),

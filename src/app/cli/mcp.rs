@@ -85,7 +85,7 @@ fn has_failed(said: &str) -> bool {
 async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<String, String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
     let args = ["acp", "--model", "demo"].map(Into::into).to_vec();
-    let launch = AgentCommand { program: program.into(), args };
+    let launch = AgentCommand { program: program.into(), args, env: Vec::new() };
     let (agent, pipes) = child::spawn(&launch).map_err(|it| format!("castor cannot be started: {it}"))?;
     let (peer, mut incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let outbox = peer.outbox();

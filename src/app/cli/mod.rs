@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod exits;
 pub mod file_commands;
 pub mod folder;
+pub mod gemini_flags;
 pub mod hooks;
 pub mod mcp;
 pub mod models;
@@ -38,11 +39,11 @@ use crate::{
     app::{
         cli::{
             approval_mode::ApprovalMode,
-            args::{AcpArgs, AcpVerb, AgentArgs, CliVerb},
+            args::{AcpArgs, AcpVerb, AgentArgs, CliVerb, RunArgs},
             exits::EXIT_INPUT,
             output::{Output, WrappedLines, exit_code},
             run::{ModelReach, RunContext},
-            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, terminal_width},
+            sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, numbered, terminal_width},
             terminal_text::CleanText,
         },
         model::{access, providers},
@@ -91,6 +92,7 @@ pub fn main() -> ExitCode {
             exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
         CliVerb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
+        CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
         CliVerb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
         CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),
         CliVerb::Models(args) => with_cwd(|cwd| {
@@ -165,6 +167,25 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
     exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask, look }))
 }
 
+/// `--list-sessions` and `--delete-session`.
+fn numbered_sessions(args: &RunArgs, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
+    let Some(home) = workspace::castor_home(&Env::from_process()) else {
+        eprintln!("castor: {}", workspace::NO_HOME);
+        return ExitCode::from(EXIT_INPUT);
+    };
+    let store = SessionStore::new(home);
+    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let look = CommandLook::of_process(&Env::from_process());
+    let cwd = folder::folder(cwd, args.cwd.as_ref()).map_err(CommandError::input);
+    exit_with(cwd.and_then(|cwd| {
+        let context = &mut CommandContext { store: &store, cwd: &cwd, now, out, ask: None, look };
+        match &args.gemini.delete_session {
+            Some(word) => numbered::delete(context, word),
+            None => numbered::list(context),
+        }
+    }))
+}
+
 fn clean(args: &clean_verb::CleanArgs, out: &mut dyn Write) -> ExitCode {
     let Some(home) = workspace::castor_home(&Env::from_process()) else {
         eprintln!("castor: {}", workspace::NO_HOME);
@@ -212,13 +233,16 @@ fn with_cwd(then: impl FnOnce(AbsPath) -> ExitCode) -> ExitCode {
 }
 
 fn options(args: AgentArgs) -> Options {
+    let approval_mode = args.mode().map(ApprovalMode::mode);
     let strict = args.script.fake_responses.map(|file| Script { file, strict: true });
     let loose = args.script.fake_responses_non_strict.map(|file| Script { file, strict: false });
+    // Where the folder is gone, the flags that need it name nothing.
+    let lists = args.gemini.flags(&std::env::current_dir().unwrap_or_default());
     Options {
         model: args.model,
-        approval_mode: args.approval_mode.map(ApprovalMode::mode),
+        approval_mode,
         sandbox: args.sandbox,
-        limits: args.limits.flags(),
+        flags: args.limits.flags().into_iter().chain(lists).collect(),
         script: strict.or(loose),
         record: args.script.record_responses,
         routing: Default::default(),

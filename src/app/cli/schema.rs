@@ -13,7 +13,7 @@ use crate::{
             doctor::DoctorOutput,
             exits::EXIT_INPUT,
             models::ModelsOutput,
-            run::report::RunOutput,
+            run::{report::RunOutput, stream_json::StreamLine},
             sessions::{export::ExportOutput, list::SessionsOutput},
         },
         settings,
@@ -48,7 +48,16 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         about: "AgentEvents, as `run --output-format events` prints them",
         make: written::<AgentEvent>,
     },
-    PublishedSchema { name: "run", about: "the object that `run --output-format json` prints", make: of::<RunOutput> },
+    PublishedSchema {
+        name: "run",
+        about: "the object that `run --output-format json` prints",
+        make: written::<RunOutput>,
+    },
+    PublishedSchema {
+        name: "stream",
+        about: "each line that `run --output-format stream-json` prints",
+        make: written::<StreamLine>,
+    },
     PublishedSchema { name: "doctor", about: "the object that `doctor --json` prints", make: of::<DoctorOutput> },
     PublishedSchema {
         name: "sessions",

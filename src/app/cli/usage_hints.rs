@@ -32,32 +32,23 @@ const VERBS: &[(&str, &str)] = &[
 ];
 const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run -c PROMPT` to continue";
 const EXTENSIONS: &str = "castor has no extensions. MCP servers and hooks go into ~/.castor/settings.json";
+const WORKTREE: &str = "make the worktree with `git worktree add`, and use --cwd DIR";
 const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
 const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
 
 /// Flags of Gemini CLI, and what castor has in their place.
 const FLAGS: &[(&str, &str)] = &[
-    ("-p", "write the prompt without a flag, as in castor run \"…\""),
-    ("--prompt", "write the prompt without a flag, as in castor run \"…\""),
     ("-i", CHAT),
     ("--prompt-interactive", CHAT),
-    ("-y", "use --approval-mode yolo"),
-    ("--yolo", "use --approval-mode yolo"),
-    ("-s", "use --sandbox workspace-write, which is the default, or --sandbox read-only"),
-    ("--list-sessions", "use `castor sessions list`"),
-    ("--delete-session", "use `castor sessions delete ID`"),
-    ("--session-id", "use --resume ID"),
-    ("-e", EXTENSIONS),
-    ("--extensions", EXTENSIONS),
     ("--list-extensions", EXTENSIONS),
-    ("--allowed-tools", "write a rule for the tool; `castor policy check` says which is missing"),
-    ("--allowed-mcp-server-names", "use `mcp.allowed` in ~/.castor/settings.json"),
-    ("--include-directories", "castor run works in one folder: use --cwd DIR"),
+    ("-l", EXTENSIONS),
+    ("--session-file", "use `castor sessions import FILE`, then `castor run -r ID`"),
+    ("--screen-reader", "castor run draws nothing where its output is no terminal"),
+    ("-w", WORKTREE),
+    ("--worktree", WORKTREE),
     ("-v", "use --version"),
     ("--acp", "use `castor acp`"),
     ("--experimental-acp", "use `castor acp`"),
-    ("-d", "set the variable CASTOR_LOG=debug"),
-    ("--debug", "set the variable CASTOR_LOG=debug"),
 ];
 
 /// What to say in place of clap's error. `words`: the command line behind the program's name.
@@ -85,9 +76,6 @@ pub fn find_hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 }
                 _ => None,
             }
-        }
-        ErrorKind::InvalidValue if context(ContextKind::InvalidValue) == Some("stream-json") => {
-            Some("there is no output `stream-json`: use -o events, which prints one JSON object a line".to_owned())
         }
         ErrorKind::UnknownArgument => {
             let argument = context(ContextKind::InvalidArg)?;
@@ -132,14 +120,12 @@ mod tests {
             ("what_is_this?", "to ask something, use castor run \"what is this?\""),
             ("what is this", "to ask something, use castor run \"what is this\""),
             ("-v", "there is no flag -v: use --version"),
-            ("run -p hello", "there is no flag -p: write the prompt without a flag"),
-            ("-p hello", "there is no flag -p: write the prompt without a flag"),
+            ("run -i hello", "there is no flag -i: castor has no chat"),
+            ("run --worktree x", "there is no flag --worktree: make the worktree with `git worktree add`"),
             (
                 "xyzzy",
                 "there is no command `xyzzy`: `castor --help` lists the commands, castor run \"xyzzy\" asks a model",
             ),
-            ("run -o stream-json x", "there is no output `stream-json`: use -o events"),
-            ("run --yolo x", "there is no flag --yolo: use --approval-mode yolo"),
         ] {
             let said = hint(line).unwrap_or_default();
             assert!(said.contains(says), "{line}: {said}");

@@ -54,7 +54,7 @@ use crate::{
 /// # Errors
 /// For the client: a folder that is not there, no usable model, a log that cannot be written.
 pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorObjectOwned> {
-    let NewParams { folders, agent, state: first, user } = params;
+    let NewParams { folders, agent, state: first, user, id: wanted } = params;
     host_tools::check_capability(state.client.as_ref(), &folders.host)?;
     let (mut place, leftovers) = inspect_place(&state.options, &state.env, state.tasks.store.home(), folders)?;
     place.client_agent = agent.as_ref().and_then(WantedAgent::definition);
@@ -65,7 +65,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let (unread, overreaching) = (unread_notice(&place.ground), ignored_notice(&place.ground));
     let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
     let now = state.now();
-    let id = new_id(now);
+    let id = unused_id(state, wanted.as_ref(), now)?;
     let SessionParts { spec, resources, trouble } = build_session(state.host(&id), &id, &place, &model);
     if let Some(it) = trouble {
         return Err(it);
@@ -105,6 +105,18 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     mcp::connect(state, &id, servers);
     mcp::connect_session_agent(state, &id);
     Ok(id)
+}
+
+/// The id that the client wants, or a new one.
+fn unused_id(state: &State, wanted: Option<&SessionId>, now: Now) -> Result<SessionId, ErrorObjectOwned> {
+    let Some(id) = wanted else { return Ok(new_id(now)) };
+    match state.sessions.contains_key(id) || state.tasks.store.has(id) {
+        true => {
+            let why = format!("_meta.castor.sessionId: there is a session {id} already");
+            Err(error::invalid_params(&format!("{why}; send another id, or load that one")))
+        }
+        false => Ok(id.clone()),
+    }
 }
 
 /// Sorts by time, as the UUIDs of version 7 do.

@@ -20,7 +20,7 @@ use crate::{
                 ChildProcesses, Files, HookResources, ModelInput, SessionClosed, SessionResources, TerminalMode,
             },
         },
-        settings::{McpSettings, Settings, options::Options},
+        settings::{Flag, McpSettings, Settings, options::Options},
     },
     base::{
         agent::FolderAgents,
@@ -144,7 +144,7 @@ fn day_made(id: &SessionId, now_ms: u64) -> String {
 
 fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
     let SessionPlace { cwd, roots, ground, settings, .. } = place;
-    let found = session_rules(ground);
+    let found = session_rules(ground, &host.options.flags);
     let folder = confinement::grant_folder(roots, cwd);
     let grants = confinement::saved_grants(host.store.home(), folder, confinement::is_harmless(ground), settings);
     let sandbox_state = confinement::sandbox_state(ground, settings);
@@ -286,8 +286,8 @@ fn session_agents(SessionPlace { ground, settings, client_agent, .. }: &SessionP
     agents
 }
 
-fn session_rules(ground: &FolderConfig) -> policies::FolderRules {
-    let found = policies::rules(ground);
+fn session_rules(ground: &FolderConfig, flags: &[Flag]) -> policies::FolderRules {
+    let found = policies::rules(ground, flags);
     for it in &found.warnings {
         tracing::warn!("{it}");
     }

@@ -94,7 +94,7 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
     let sandbox = options.sandbox.as_deref().map(Flag::sandbox);
-    let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.limits.iter().cloned());
+    let flags = model.into_iter().chain(mode).chain(sandbox).chain(options.flags.iter().cloned());
     let flags: Vec<Flag> = flags.collect();
     let (mut settings, warnings) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags });
     options.routing.apply(&mut settings.models.providers);

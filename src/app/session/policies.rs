@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::{
-    app::settings::{self, Sources},
+    app::settings::{self, Flag, Sources},
     base::{
         log::{Decision, GRANTS_FILE, Mode},
         path::AbsPath,
@@ -47,15 +47,17 @@ pub fn own_tools() -> &'static [ToolSpec] {
 
 /// Reads everything that makes rules for a folder. Castor's own are read once: they cannot change while it runs, and took
 /// longer than all else that a session begins with.
-pub fn rules(ground: &FolderConfig) -> FolderRules {
+///
+/// `flags`: settings of the command line.
+pub fn rules(ground: &FolderConfig, flags: &[Flag]) -> FolderRules {
     static SHIPPED: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::shipped(own_tools()));
-    rules_over(SHIPPED.clone(), ground)
+    rules_over(SHIPPED.clone(), ground, flags)
 }
 
 /// What would be done without a question if the folder were trusted as it is, and is not so now, a line each.
 pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
     let lines_of = |ground: &FolderConfig| {
-        let found = rules_over(RuleSet::default(), ground);
+        let found = rules_over(RuleSet::default(), ground, &[]);
         let allow = found.rules.iter().filter(|it| it.decision == Decision::Allow);
         let mut lines: Vec<String> = allow.map(|it| it.name(&it.tools.join(", "))).collect();
         let layers = ground.layers();
@@ -72,9 +74,9 @@ pub fn allowed_if_trusted(ground: &FolderConfig, env: &Env) -> Vec<String> {
     new.map(|it| it.strip_prefix(&folder).unwrap_or(&it).to_owned()).collect()
 }
 
-fn rules_over(rules: RuleSet, ground: &FolderConfig) -> FolderRules {
+fn rules_over(rules: RuleSet, ground: &FolderConfig, flags: &[Flag]) -> FolderRules {
     let layers = ground.layers();
-    let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
+    let sources = Sources { layers: &layers, env: &ground.env, flags };
     let mut rules = rules.with(RuleSet::from_settings(&settings::lists(sources)));
     let (named, odd) = read_policy_paths(&ground.env, settings::policy_paths(sources));
     let (found, warnings) = ground.policies(&layers, &named);
@@ -244,7 +246,7 @@ mod tests {
         std::fs::write(root.join("admin.toml"), rule("deny")).unwrap();
         let set = |file: &str, text: &str| std::fs::write(root.join(file), text).unwrap();
         let fetch = || {
-            let found = rules(&folder_config::load(&env, &ws));
+            let found = rules(&folder_config::load(&env, &ws), &[]);
             (ask(&found.rules, "web_fetch", ToolKind::Fetch, &json!({}), Mode::Default), found.warnings.len())
         };
         set("ws/.castor/settings.json", r#"{"policyPaths": ["~/more.toml"]}"#);
@@ -271,7 +273,7 @@ mod tests {
         }
         let check = |file: &str, text: &str, mode: Mode, want: Decision| {
             std::fs::write(root.join(file), text).unwrap();
-            let found = rules(&folder_config::load(&env, &root.join("ws")));
+            let found = rules(&folder_config::load(&env, &root.join("ws")), &[]);
             let got = ask(&found.rules, "run_shell_command", ToolKind::Execute, &json!({"command": "ls"}), mode);
             assert_eq!(got, want, "{file}: {text}");
             std::fs::write(root.join(file), "{}").unwrap();
@@ -310,11 +312,11 @@ mod tests {
 
         std::fs::create_dir_all(root.join("w/sub")).unwrap();
         // Elsewhere it is another command, and another file.
-        let elsewhere = rules(&folder_config::load(&env, &root)).rules;
+        let elsewhere = rules(&folder_config::load(&env, &root), &[]).rules;
         let (push, fetch) = (shell("git push"), json!({}));
         assert_eq!(ask(&elsewhere, "run_shell_command", ToolKind::Execute, &push, Mode::Default), Decision::Ask);
         assert_eq!(ask(&elsewhere, "web_fetch", ToolKind::Fetch, &fetch, Mode::Yolo), Decision::Allow);
-        let found = rules(&folder_config::load(&env, &root.join("w/sub")));
+        let found = rules(&folder_config::load(&env, &root.join("w/sub")), &[]);
         assert_eq!(found.warnings, Vec::<String>::new());
         assert!(!found.saves);
         let run =
@@ -335,10 +337,10 @@ mod tests {
         }
 
         std::fs::write(home.join("settings.json"), r#"{"security": {"enablePermanentToolApproval": true}}"#).unwrap();
-        assert!(rules(&folder_config::load(&env, &root)).saves);
+        assert!(rules(&folder_config::load(&env, &root), &[]).saves);
         let never = r#"{"security": {"enablePermanentToolApproval": true, "disableAlwaysAllow": true}}"#;
         std::fs::write(home.join("settings.json"), never).unwrap();
-        let found = rules(&folder_config::load(&env, &root));
+        let found = rules(&folder_config::load(&env, &root), &[]);
         assert!(!found.saves);
         let args = shell("git push");
         assert_eq!(ask(&found.rules, "run_shell_command", ToolKind::Execute, &args, Mode::Default), Decision::Ask);

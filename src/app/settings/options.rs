@@ -15,8 +15,8 @@ pub struct Options {
     pub approval_mode: Option<Mode>,
     /// `--sandbox`; `None`: as the settings say.
     pub sandbox: Option<String>,
-    /// `--max-turns` and the like.
-    pub limits: Vec<Flag>,
+    /// `--max-turns`, `--allowed-tools` and the like.
+    pub flags: Vec<Flag>,
     /// A scripted model instead of a real one.
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{intercept::InterceptorParam, policy::ClientPolicyParam, prompt_options::PromptOptionsParams};
 use crate::base::{
     host_tools::{HostExecution, HostTool},
-    ids::{CallId, MessageId, StreamId},
+    ids::{CallId, MessageId, SessionId, StreamId},
     money::Money,
     path::AbsPath,
     prompt_stats::PromptStats,
@@ -162,6 +162,9 @@ pub struct OwnSessionStartMeta {
     /// Of session/new: whose `user:` keys the state has; without it `local`.
     #[serde(default, rename = "userId")]
     pub user_id: Option<String>,
+    /// Of session/new: the id of the session, of letters, digits, `-` and `_`; without it castor makes one.
+    #[serde(default, rename = "sessionId")]
+    pub session_id: Option<SessionId>,
     /// Of session/fork.
     #[serde(default)]
     pub fork: Option<ForkPoint>,

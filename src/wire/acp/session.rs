@@ -63,6 +63,8 @@ pub struct NewParams {
     pub state: StateDelta,
     /// Whose `user:` keys the state has; `None`: the default user's.
     pub user: Option<String>,
+    /// Its id; `None`: a new one.
+    pub id: Option<SessionId>,
 }
 
 /// The agent that a session is to be.
@@ -103,10 +105,13 @@ pub fn read_new(params: Option<&RawValue>) -> Result<NewParams, String> {
 /// # Errors
 /// One line: which of it cannot be.
 pub(super) fn new_params(folders: SessionFolders, meta: OwnSessionStartMeta) -> Result<NewParams, String> {
-    let OwnSessionStartMeta { agent, state, user_id: user, .. } = meta;
+    let OwnSessionStartMeta { agent, state, user_id: user, session_id: id, .. } = meta;
     state.check().map_err(|it| format!("_meta.castor.state: {it}"))?;
     user.iter().try_for_each(|it| check_user(it)).map_err(|it| format!("_meta.castor.userId: {it}"))?;
-    Ok(NewParams { folders, agent: agent.map(WantedAgent::read).transpose()?, state, user })
+    if id.as_ref().is_some_and(|it| !it.is_safe()) {
+        return Err("_meta.castor.sessionId: only letters, digits, `-` and `_` can be in it".to_owned());
+    }
+    Ok(NewParams { folders, agent: agent.map(WantedAgent::read).transpose()?, state, user, id })
 }
 
 /// Reads session/load.

@@ -18,6 +18,8 @@ use crate::base::{
 
 /// The method of the lines that answer a streaming request.
 pub const STREAM: &str = "generateContentStream";
+/// The same for an answer in one piece. Gemini CLI asks so where it offers no tools, as for a summary.
+const WHOLE: &str = "generateContent";
 
 /// A file of responses and the position in it, which all sessions of the process share.
 #[derive(Debug)]
@@ -72,6 +74,9 @@ impl Script {
         }
         if let Some(it) = line.lacks.iter().find(|it| has(request, it)) {
             return Err(failure(format!("The request has {it:?}")));
+        }
+        if line.method == WHOLE && request.tools.is_empty() {
+            return Ok(vec![&line.response]);
         }
         if line.method != STREAM {
             let method = &line.method;
@@ -182,6 +187,7 @@ mod tests {
         base::{
             fs::BoxFuture,
             model::{Chunk, Failure, FailureKind, ModelParams, ModelRequest},
+            tool::{ToolKind, ToolSpec, ToolTraits},
         },
         world::models::{Generator, Sink, gemini::conversation},
     };
@@ -230,6 +236,23 @@ mod tests {
                 assert_eq!(got.as_deref().map_err(|it| it.message.as_str()), it);
             }
         }
+    }
+
+    /// A summary comes in one piece; an answer to the user never does.
+    #[tokio::test]
+    async fn whole_answers_are_for_requests_without_tools() {
+        let event = serde_json::json!({ "candidates": [{ "content": { "parts": [{ "text": "all" }] } }] });
+        let line = serde_json::json!({ "method": "generateContent", "response": event }).to_string();
+        let script = Script::parse(&format!("{line}\n{line}"), true).unwrap();
+        assert_eq!(next(&script, "user text hi").await.unwrap(), "all");
+        let parameters = serde_json::json!({ "type": "object" }).into();
+        let [title, description] = ["", ""].map(Into::into);
+        let (kind, traits) = (ToolKind::Other, ToolTraits::default());
+        let tools = [ToolSpec { name: "ls".into(), title, description, kind, parameters, traits }].into();
+        let (model, system, params) = ("m".into(), "".into(), ModelParams::default());
+        let request = ModelRequest { model, system, contents: conversation("user text hi"), tools, params };
+        let failure = script.generate(request, &mut Texts(String::new())).await.unwrap_err();
+        assert!(failure.message.starts_with("Unexpected response type"), "{failure:?}");
     }
 
     #[tokio::test]

@@ -24,7 +24,8 @@ pub struct SessionSummary {
     pub id: SessionId,
     pub cwd: AbsPath,
     pub title: Option<String>,
-    /// Unix time in milliseconds.
+    /// Unix time in milliseconds; so is the next.
+    pub created_ms: u64,
     pub updated_ms: u64,
     /// Whether anything was ever asked in it.
     pub has_prompts: bool,
@@ -95,7 +96,9 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSumm
     let head = disk::read_head(path, HEAD).ok()?;
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
-    let Fact::Created { cwd, model, parent, .. } = lines.find_map(entry)?.fact else { return None };
+    let Entry { at: created_ms, fact: Fact::Created { cwd, model, parent, .. } } = lines.find_map(entry)? else {
+        return None;
+    };
     let model = Some(model);
     // Most lines are nothing of this and need not be parsed: the loop waits for the list.
     let words: [&[u8]; 4] = [b"\"session_update\"", b"\"user\"", b"\"rewound\"", b"\"fact\":\"agent\""];
@@ -109,7 +112,8 @@ fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSumm
         last = title(entry).or(last);
         has_prompts |= rewind::user_message(entry).is_some();
     }
-    Some(SessionSummary { id, cwd, title: last, updated_ms, has_prompts, archived: false, model, agent, parent })
+    let archived = false;
+    Some(SessionSummary { id, cwd, title: last, created_ms, updated_ms, has_prompts, archived, model, agent, parent })
 }
 
 fn entry(line: &[u8]) -> Option<Entry> {

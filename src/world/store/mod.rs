@@ -258,6 +258,11 @@ impl SessionStore {
         details::read_details(&self.log_path(id)?, extent).map_err(|it| io_error(id, it))
     }
 
+    /// Whether there is a session with this id.
+    pub fn has(&self, id: &SessionId) -> bool {
+        self.log_file(id).is_some_and(|it| disk::metadata(&it).is_ok())
+    }
+
     /// Where the log of a session lies; `None` for what can be no session's id.
     pub fn log_file(&self, id: &SessionId) -> Option<AbsPath> {
         self.log_path(id).ok()

@@ -19,6 +19,8 @@ use crate::{
 /// More folders above one are not looked at.
 pub(super) const MAX_PARENTS: usize = 40;
 
+/// The user's word on the folder of a session.
+pub const TRUST_VAR: &str = "CASTOR_TRUST_WORKSPACE";
 /// The rules file, in Gemini CLI's folder and in castor's.
 const RULES_FILE: &str = "trustedFolders.json";
 
@@ -50,7 +52,7 @@ fn fold_case(path: &AbsPath) -> AbsPath {
 }
 
 fn from_env(env: &Env) -> Option<Trust> {
-    let (name, value) = env.first_set(&["CASTOR_TRUST_WORKSPACE", "GEMINI_CLI_TRUST_WORKSPACE"])?;
+    let (name, value) = env.first_set(&[TRUST_VAR, "GEMINI_CLI_TRUST_WORKSPACE"])?;
     let why = format!("environment {name}={value}");
     match value.trim().to_ascii_lowercase().as_str() {
         "true" | "1" => Some(Trust::Trusted { why, root: None }),

@@ -57,7 +57,8 @@ async fn run_agent(
     (folder, with_servers): (&Path, Option<&AbsPath>),
     steps: &mut Vec<ProbeStep>,
 ) -> Result<(), String> {
-    let launch = AgentCommand { program: program.into(), args: ["acp", "--model", "demo"].map(Into::into).to_vec() };
+    let args = ["acp", "--model", "demo"].map(Into::into).to_vec();
+    let launch = AgentCommand { program: program.into(), args, env: Vec::new() };
     let (agent, pipes) = child::spawn(&launch).map_err(|it| format!("castor cannot be started: {it}"))?;
     let (peer, mut incoming) = Peer::connect(pipes.stdout, pipes.stdin);
     let outbox = peer.outbox();

@@ -155,7 +155,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         other => (other.and_then(Result::ok).unwrap_or_default(), None),
     };
     let tried = Preparations { steps, left, recovered };
-    let rules = policies::rules(&ground).warnings;
+    let rules = policies::rules(&ground, &[]).warnings;
     let user_home = env.get("HOME").and_then(AbsPath::new);
     let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
     let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());

@@ -99,7 +99,7 @@ pub fn run(args: &PolicyArgs, env: &Env, here: &AbsPath, out: &mut dyn Write) ->
         Err(why) => return writeln!(out, "castor: {why}").map(|()| EXIT_INPUT),
     };
     let ground = folder_config::load(env, &cwd);
-    let policies::FolderRules { rules, warnings, .. } = policies::rules(&ground);
+    let policies::FolderRules { rules, warnings, .. } = policies::rules(&ground, &[]);
     let mut refused = None;
     let code = match &args.verb {
         PolicyVerb::List { .. } => list(&rules, out)?,

@@ -27,6 +27,8 @@ const KEPT_LINES: usize = 5;
 pub struct AgentCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
+    /// Variables beside those of this process.
+    pub env: Vec<(&'static str, &'static str)>,
 }
 
 /// A running agent; its whole process group is killed when this is dropped before [`Agent::wait_or_kill`].
@@ -46,7 +48,7 @@ pub struct Pipes {
 #[allow(clippy::disallowed_methods)]
 fn command(launch: &AgentCommand) -> Command {
     let mut command = Command::new(&launch.program);
-    command.args(&launch.args);
+    command.args(&launch.args).envs(launch.env.iter().copied());
     command
 }
 
@@ -188,7 +190,7 @@ mod tests {
     use super::{AgentCommand, StderrTail, spawn, split_words};
 
     fn shell(script: &str) -> AgentCommand {
-        AgentCommand { program: "sh".into(), args: vec!["-c".into(), script.into()] }
+        AgentCommand { program: "sh".into(), args: vec!["-c".into(), script.into()], env: Vec::new() }
     }
 
     #[cfg(unix)]

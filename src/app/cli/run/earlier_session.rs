@@ -10,12 +10,12 @@ use crate::{
     app::{
         cli::{
             args::RunArgs,
-            sessions::{self, CommandContext, CommandError, CommandLook, list},
+            sessions::{self, CommandContext, CommandError, CommandLook, list, numbered},
             terminal_text::clean_line,
         },
         server::event_loop::unix_ms,
     },
-    base::{clock::Now, path::AbsPath},
+    base::{clock::Now, ids::SessionId, path::AbsPath},
     world::{secrets::Env, store::SessionStore, workspace},
 };
 
@@ -32,6 +32,9 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     if args.continue_last {
         args.resume = Some(LATEST.to_owned());
     }
+    if let Some(id) = args.gemini.session_id.clone() {
+        return check_new_id(&id);
+    }
     let Some(word) = args.resume.clone().filter(|it| it != LATEST) else { return Ok(()) };
     if word.contains(char::is_whitespace) {
         return Err(Failure::input(taken_for_id(&word)));
@@ -46,12 +49,12 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     let look = CommandLook::of_process(&env);
     let store = SessionStore::new(workspace::castor_home(&env).ok_or_else(|| Failure::input(workspace::NO_HOME))?);
     let mut out = Vec::new();
-    let has_prompt = args.prompt.is_some() || look.is_piped;
+    let has_prompt = args.typed().is_some() || look.is_piped;
     let now = Now { unix_ms: unix_ms(), seed: 0 };
     let mut context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
     let chosen = match word.is_empty() {
         true => choose_on_terminal(&mut context, args),
-        false => sessions::find(&context, &word).map(|it| Some(it.to_string())),
+        false => named(&context, &word),
     };
     let chosen = chosen.map_err(|it| match word.is_empty() || has_prompt {
         true => Failure::input(it.why),
@@ -64,6 +67,27 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Two sessions of one id would share a log.
+fn check_new_id(id: &str) -> Result<(), Failure> {
+    let id = SessionId::from(id);
+    if !id.is_safe() || id.as_str() == LATEST {
+        let why = "only letters, digits, `-` and `_` can be in it";
+        return Err(Failure::input(format!("--session-id {:?}: {why}", clean_line(id.as_str(), MAX_WORDS))));
+    }
+    let home = workspace::castor_home(&Env::from_process()).ok_or_else(|| Failure::input(workspace::NO_HOME))?;
+    match SessionStore::new(home).has(&id) {
+        true => Err(Failure::input(format!("there is a session {id} already: -r {id} continues it"))),
+        false => Ok(()),
+    }
+}
+
+fn named(context: &CommandContext<'_>, word: &str) -> Result<Option<String>, CommandError> {
+    match numbered::find(context, word)? {
+        Some(id) => Ok(Some(id)),
+        None => sessions::find(context, word).map(|it| Some(it.to_string())),
+    }
+}
+
 fn taken_for_id(words: &str) -> String {
     let words = clean_line(words, MAX_WORDS);
     format!(
@@ -73,10 +97,8 @@ fn taken_for_id(words: &str) -> String {
 }
 
 fn choose_on_terminal(context: &mut CommandContext<'_>, args: &mut RunArgs) -> Result<Option<String>, CommandError> {
-    let Some(mut terminal) = Terminal::open() else {
-        let how = "Use -c for the last session of this folder, or -r with an id; `castor sessions list` has the ids";
-        return Err(CommandError::input(format!("-r without an id asks on a terminal, and there is none. {how}")));
-    };
+    // A script that names no session means the last one.
+    let Some(mut terminal) = Terminal::open() else { return Ok(Some(LATEST.to_owned())) };
     choose(context, args, &mut |text| terminal.ask(text))
 }
 
@@ -105,7 +127,7 @@ fn choose(
             None => text = not_in_list(typed),
         }
     };
-    if args.prompt.is_none() && !context.look.is_piped {
+    if args.typed().is_none() && !context.look.is_piped {
         args.prompt = Some(ask("> ").ok_or_else(|| CommandError::input("nothing to ask"))?);
     }
     Ok(Some(id))

@@ -20,6 +20,7 @@ pub enum Exit {
     Failed,
     Auth,
     Input,
+    Sandbox,
     Config,
     TurnLimit,
     Tool,
@@ -54,15 +55,16 @@ pub struct RunError {
 }
 
 /// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error, what it means where help has to say so)
-const EXITS: [(Exit, u8, &str, &str, &str); 12] = [
+const EXITS: [(Exit, u8, &str, &str, &str); 13] = [
     (Exit::Done, 0, "", "", "done"),
     (Exit::Failed, 1, "Error", "internal", "failed"),
     (Exit::Auth, 41, "FatalAuthenticationError", "auth", "not signed in"),
     (Exit::Input, 42, "FatalInputError", "input", "bad input"),
+    (Exit::Sandbox, 44, "FatalSandboxError", "sandbox", "no sandbox"),
     (Exit::Config, 52, "FatalConfigError", "config", "bad configuration"),
     (Exit::TurnLimit, 53, "FatalTurnLimitedError", "turn_limit", "a limit"),
     (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
-    (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "the folder is not trusted"),
+    (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "folder not trusted"),
     (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "an approval was needed, and castor could not ask"),
     (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
     (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
@@ -115,7 +117,7 @@ impl Failure {
         let status = match self.exit {
             Exit::Auth => Status::Unauthenticated,
             Exit::Input | Exit::Config => Status::InvalidArgument,
-            Exit::Untrusted | Exit::Unasked => Status::PermissionDenied,
+            Exit::Untrusted | Exit::Unasked | Exit::Sandbox => Status::PermissionDenied,
             Exit::TurnLimit => Status::ResourceExhausted,
             Exit::Cancelled | Exit::Quit => Status::Cancelled,
             Exit::Done | Exit::Failed | Exit::Tool | Exit::Unread => Status::Internal,

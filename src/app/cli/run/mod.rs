@@ -24,6 +24,7 @@ pub mod report;
 pub mod screen;
 pub mod session_start;
 pub mod steering;
+pub mod stream_json;
 pub mod terminal;
 pub mod text_buffer;
 mod trust_question;
@@ -57,14 +58,20 @@ use self::{
     turn::{Driver, EventSources, UserSignal},
 };
 use super::{
-    args::{AgentArgs, OutputFormat, RunArgs},
+    args::{OutputFormat, RunArgs},
     render::ansi::wants_color,
     terminal_text::clean_line,
 };
 use crate::{
     app::{session::confinement, settings::options::DEMO},
-    base::path::AbsPath,
-    world::{acp_agent::connection::Peer, secrets::Env},
+    base::{path::AbsPath, sandbox::SandboxLevel},
+    world::{
+        acp_agent::connection::Peer,
+        process::{sandbox, surroundings},
+        secrets::Env,
+        telemetry::LOG_VAR,
+        workspace::trust::TRUST_VAR,
+    },
 };
 
 /// Questions and signals that may wait.
@@ -73,6 +80,9 @@ const QUEUE: usize = 16;
 const MAX_NOTE: usize = 600;
 /// How long the last words may take when the user wants to leave at once.
 const HURRY: Duration = Duration::from_millis(200);
+const RAW_NOTE: &str =
+    "--raw-output: terminal controls of the model reach what shows the answer; --accept-raw-output-risk hides this";
+const NO_EXTENSIONS: &str = "--extensions has no effect: castor has no extensions";
 const DEMO_NOTE: &str = "no API key: the built-in demo model answers. For real work run castor auth login";
 const NO_MODEL_NOTE: &str = "no model is chosen: the built-in demo model answers";
 
@@ -168,8 +178,13 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         is_live: context.is_live,
         stdout_color: context.stdout_color,
         color: context.stderr_color,
+        is_raw: args.gemini.raw_output,
     };
+    let look = if look.is_raw { look.unpainted() } else { look };
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
+    if look.is_raw && look.format == OutputFormat::Text && !args.gemini.accept_raw_output_risk {
+        screen.note(RAW_NOTE);
+    }
     let started = Instant::now();
     // Stdin may be a pipe: questions go to the terminal itself.
     let interactive = context.can_ask();
@@ -225,8 +240,13 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
     };
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
-    let prompt = read_prompt(args.prompt.as_deref(), is_piped, &cwd, screen).await?;
-    if let Some(mode) = args.agent_args.approval_mode.filter(|_| can_ask && args.agent.is_none()) {
+    let prompt = read_prompt(args.typed(), is_piped, &cwd, screen).await?;
+    check_sandbox(args)?;
+    if args.gemini.extensions.iter().any(|it| it != "none") {
+        screen.note(NO_EXTENSIONS);
+    }
+    let asks_trust = can_ask && args.agent.is_none() && !args.gemini.skip_trust;
+    if let Some(mode) = args.agent_args.mode().filter(|_| asks_trust) {
         let (mode, ask) = (mode.mode(), &mut trust_question::ask_on_terminal);
         let asked = trust_question::ask_for_mode(mode, &Env::from_process(), &cwd, ask);
         let warnings = asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
@@ -240,6 +260,8 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     }
     let mut request = SessionRequest {
         cwd: cwd_text,
+        additional: more_folders(args, &cwd)?,
+        id: args.gemini.session_id.clone(),
         resume: args.resume.clone(),
         events: args.output_format == OutputFormat::Events,
         ..SessionRequest::default()
@@ -249,9 +271,9 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     }
     // castor takes the flag for new sessions; one that goes on has a mode of its own.
     if args.agent.is_some() || args.resume.is_some() {
-        request.mode = args.agent_args.approval_mode.map(|it| it.mode().as_str());
+        request.mode = args.agent_args.mode().map(|it| it.mode().as_str());
     }
-    let launch = launch(args.agent.as_deref(), &args.agent_args)?;
+    let launch = launch(args)?;
     Ok(PreparedRun { prompt, launch, request })
 }
 
@@ -283,17 +305,41 @@ async fn read_prompt(
 }
 
 /// Which agent to start: ours with the flags passed through, or the one that was named.
-fn launch(agent: Option<&str>, flags: &AgentArgs) -> Result<AgentCommand, Failure> {
-    let Some(line) = agent else {
+fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
+    let debug = args.gemini.debug.then_some((LOG_VAR, "debug"));
+    let trust = args.gemini.skip_trust.then_some((TRUST_VAR, "true"));
+    let env = debug.into_iter().chain(trust).collect();
+    let Some(line) = &args.agent else {
         let program = std::env::current_exe()
             .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
-        let args = std::iter::once("acp".into()).chain(flags.to_flags()).collect();
-        return Ok(AgentCommand { program: program.into(), args });
+        let args = std::iter::once("acp".into()).chain(args.agent_args.to_flags()).collect();
+        return Ok(AgentCommand { program: program.into(), args, env });
     };
     let words = child::split_words(line).map_err(|it| Failure::input(format!("--agent cannot be read: {it}")))?;
     let mut words = words.into_iter();
     let program = words.next().ok_or_else(|| Failure::input("--agent needs a command"))?;
-    Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect() })
+    Ok(AgentCommand { program: program.into(), args: words.map(Into::into).collect(), env })
+}
+
+/// Who asks for a sandbox by name must not go without.
+fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
+    let level = args.agent_args.sandbox.as_deref().and_then(SandboxLevel::parse);
+    let is_asked = level.is_some_and(|it| it != SandboxLevel::Off) && args.agent.is_none();
+    // A castor within castor's sandbox has that one.
+    match is_asked && !sandbox::is_available() && !surroundings::is_inside() {
+        true => Err(Failure::new(Exit::Sandbox, "no sandbox works on this system; `castor doctor` says why")),
+        false => Ok(()),
+    }
+}
+
+/// The folders of `--include-directories`, as seen from the working folder.
+fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
+    let folder = |it: &String| {
+        let path = Some(cwd.join(it)).filter(|it| it.as_path().is_dir());
+        let text = path.as_ref().and_then(|it| it.as_path().to_str()).map(str::to_owned);
+        text.ok_or_else(|| Failure::input(format!("--include-directories: {} is no folder", clean_line(it, MAX_NOTE))))
+    };
+    args.gemini.include_directories.iter().map(folder).collect()
 }
 
 fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
@@ -321,6 +367,7 @@ async fn converse(
 ) -> Result<String, Failure> {
     let reason = match session_start::open_session(driver, request).await? {
         Some(capabilities) => {
+            driver.screen.note_prompt(&prompt.in_words());
             let blocks = prompt.into_blocks(capabilities)?;
             if request.resume.is_some()
                 && let Some(it) = list_checkpoints(driver).await

@@ -57,6 +57,11 @@ impl PromptCapabilities {
 }
 
 impl Prompt {
+    /// What the user says, as one text.
+    pub fn in_words(&self) -> String {
+        self.piped.as_ref().map_or_else(|| self.text.clone(), |it| format!("{it}\n\n{}", self.text))
+    }
+
     /// Content blocks for an agent. What it does not take becomes a link.
     ///
     /// # Errors
@@ -221,8 +226,7 @@ mod tests {
             (Some("/note"), Some("text\n"), "/note\n\ntext"),
             (None, Some("text\n"), "text"),
         ] {
-            let Prompt { piped, text, .. } = read_all(typed, piped.map(str::as_bytes)).await.unwrap().0;
-            let said = piped.map_or_else(|| text.clone(), |it| format!("{it}\n\n{text}"));
+            let said = read_all(typed, piped.map(str::as_bytes)).await.unwrap().0.in_words();
             assert_eq!(said, expected);
         }
         for piped in [None, Some(" \n")] {

@@ -1,8 +1,11 @@
 //! The answer as the model wrote it, for a pipe, a file or the JSON object: no rendering, and only what counts.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::text_buffer::TextBuffer;
+use crate::app::cli::terminal_text::Cleaner;
 
 /// Each message starts on a line of its own.
 #[derive(Debug)]
@@ -10,20 +13,23 @@ pub struct RawAnswer {
     buffer: TextBuffer,
     /// Text may be taken back until the agent continues: it waits until then.
     pub may_discard: bool,
+    /// Takes terminal controls out: who reads a pipe may show it on a terminal. `None`: they stay.
+    cleaner: Option<Cleaner>,
     /// What the last text belonged to; a change starts a new line.
     message: Option<String>,
     at_line_start: bool,
 }
 
-impl Default for RawAnswer {
-    fn default() -> Self {
-        Self { buffer: TextBuffer::default(), may_discard: false, message: None, at_line_start: true }
-    }
-}
-
 impl RawAnswer {
+    /// `is_raw`: terminal controls stay in it.
+    pub fn new(is_raw: bool) -> Self {
+        let cleaner = (!is_raw).then(Cleaner::default);
+        Self { buffer: TextBuffer::default(), may_discard: false, cleaner, message: None, at_line_start: true }
+    }
+
     /// Takes a piece; gives what can be written now.
     pub fn push(&mut self, chunk: &str, message: Option<&str>, is_text: bool) -> String {
+        let chunk = &self.clean(chunk);
         let is_other = self.message.as_deref().is_some_and(|it| message.is_some_and(|new| new != it));
         self.message = message.or(self.message.as_deref()).map(str::to_owned).or(Some(String::new()));
         let mut res = String::new();
@@ -36,6 +42,11 @@ impl RawAnswer {
             self.buffer.push(message, chunk);
         }
         res
+    }
+
+    /// A piece of the answer, as it may be shown.
+    pub fn clean<'a>(&mut self, chunk: &'a str) -> Cow<'a, str> {
+        self.cleaner.as_mut().map_or(Cow::Borrowed(chunk), |it| Cow::Owned(it.clean(chunk)))
     }
 
     /// What follows is another message. Gives the line end that is missing.

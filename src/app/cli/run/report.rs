@@ -15,6 +15,7 @@ use super::{
     change_summary::CheckpointList,
     changed_files::{ChangedFiles, merge_change},
     failure::{Failure, RunError},
+    stream_json::{StreamStats, StreamTokens, Warning},
 };
 use crate::{
     app::cli::render::view::agents::{AgentRun, AgentState, AgentTree},
@@ -23,6 +24,9 @@ use crate::{
         prompt_stats::{DecisionStats, LineStats, PromptStats, TokenStats, ToolTally},
     },
 };
+
+/// Warnings that are kept of a run.
+const MAX_WARNINGS: usize = 100;
 
 /// What `castor run -o json` writes: one object.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,6 +43,9 @@ pub struct RunOutput {
     /// Why there is no whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+    /// What the session warned of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     pub castor: OwnOutput,
 }
 
@@ -227,6 +234,7 @@ pub struct RunReport {
     /// Of a session that goes on.
     known_checkpoints: BTreeSet<String>,
     changes: Option<ChangedFiles>,
+    warnings: Vec<String>,
 }
 
 /// How a run ended.
@@ -243,6 +251,12 @@ impl RunReport {
     pub fn take_usage(&mut self, update: &Value) {
         self.context = ContextFill::deserialize(update).ok().or(self.context);
         self.session_cost = update.get("cost").and_then(|it| Cost::deserialize(it).ok()).or(self.session_cost.take());
+    }
+
+    pub fn take_warning(&mut self, warning: &Warning) {
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(warning.message.clone());
+        }
     }
 
     pub fn note_prompt(&mut self) {
@@ -325,6 +339,7 @@ impl RunReport {
             response,
             stats: self.stats.as_ref().map(Stats::from),
             error: failure.map(Failure::to_error),
+            warnings: std::mem::take(&mut self.warnings),
             castor: OwnOutput {
                 exit_code: failure.map_or(0, |it| it.exit.code()),
                 stop_reason: end.end.as_ref().ok().cloned(),
@@ -338,6 +353,23 @@ impl RunReport {
                 changes: self.changes.take(),
             },
         }
+    }
+}
+
+impl Stats {
+    /// As lines of `stream-json` have them.
+    pub fn in_tokens(&self, duration_ms: u64) -> StreamStats {
+        let tokens = |it: &TokenMetrics| StreamTokens {
+            total_tokens: it.total,
+            input_tokens: it.prompt,
+            output_tokens: it.candidates,
+            cached: it.cached,
+            input: it.input,
+        };
+        let models: BTreeMap<_, _> = self.models.iter().map(|(name, it)| (name.clone(), tokens(&it.tokens))).collect();
+        let mut all = StreamTokens::default();
+        models.values().for_each(|it| all.add(it));
+        StreamStats { tokens: all, duration_ms, tool_calls: self.tools.total_calls, models }
     }
 }
 

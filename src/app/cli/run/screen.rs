@@ -18,6 +18,7 @@ use super::{
     client_requests::{Question, QuestionSubject},
     failure::Failure,
     report::{RunEnd, RunReport},
+    stream_json::{StreamCalls, StreamEvent, StreamRole, Warning},
     turn_output::{OutputPiece, TerminalSize, TurnOutput},
 };
 use crate::app::{
@@ -33,6 +34,7 @@ use crate::app::{
 const QUEUE: usize = 16;
 /// Where the terminal does not tell.
 const USUAL_SIZE: TerminalSize = (80, 24);
+const MAX_MODEL: usize = 200;
 /// How long the size of the terminal is believed.
 const SIZE_PERIOD: Duration = Duration::from_millis(15);
 
@@ -47,6 +49,7 @@ pub struct Screen {
     pub calls: CallTracker,
     pub report: RunReport,
     events: u64,
+    stream_calls: StreamCalls,
     pub end: TurnEnd,
 }
 
@@ -71,6 +74,7 @@ impl Screen {
             calls: CallTracker::default(),
             report: RunReport::default(),
             events: 0,
+            stream_calls: StreamCalls::default(),
             end: TurnEnd::default(),
         };
         // What is noted before the first draw is wrapped, too.
@@ -96,6 +100,27 @@ impl Screen {
     /// Paths are shown as they are seen from this folder.
     pub fn set_cwd(&mut self, cwd: &str) {
         self.output.set_cwd(cwd);
+    }
+
+    /// The session is open.
+    pub fn note_session(&mut self, id: &str, model: &str) {
+        self.stream(|_| Some(StreamEvent::Init { session_id: id.to_owned(), model: clean_line(model, MAX_MODEL) }));
+    }
+
+    /// What the user says in it.
+    pub fn note_prompt(&mut self, text: &str) {
+        let content = text.to_owned();
+        self.stream(|_| Some(StreamEvent::Message { role: StreamRole::User, content, delta: false }));
+    }
+
+    /// Writes a line of `stream-json`, where that is the format.
+    fn stream(&mut self, event: impl FnOnce(&mut Self) -> Option<StreamEvent>) {
+        if self.output.style.format != OutputFormat::StreamJson {
+            return;
+        }
+        if let Some(it) = event(self) {
+            self.output.write_stdout(it.to_line(unix_ms()));
+        }
     }
 
     /// The prompt is on its way.
@@ -154,7 +179,24 @@ impl Screen {
             Some("usage_update") if child.is_none() => self.report.take_usage(update),
             _ => (),
         }
+        let warning = Warning::read(update);
+        warning.iter().for_each(|it| self.report.take_warning(it));
+        if child.is_none() || warning.is_some() {
+            self.stream(|it| warning.as_ref().map(StreamEvent::of_warning).or_else(|| it.stream_update(update)));
+        }
         self.output.update(session, update, self.started.elapsed());
+    }
+
+    fn stream_update(&mut self, update: &Value) -> Option<StreamEvent> {
+        match update.get("sessionUpdate").and_then(Value::as_str)? {
+            "agent_message_chunk" => {
+                let chunk = update.pointer("/content/text").and_then(Value::as_str)?;
+                let content = self.output.answer.clean(chunk).into_owned();
+                Some(StreamEvent::Message { role: StreamRole::Assistant, content, delta: true })
+            }
+            "tool_call" | "tool_call_update" => self.stream_calls.take(update),
+            _ => None,
+        }
     }
 
     /// A notification `_castor/session/event`: its event is passed on as it was written.
@@ -252,11 +294,15 @@ impl Screen {
             (OutputFormat::Events, Err(it)) if it.exit.code() > 0 => {
                 self.output.write_stdout(it.to_event_line(unix_ms()));
             }
-            (OutputFormat::Json, _) => {
+            (OutputFormat::Json | OutputFormat::StreamJson, _) => {
                 let answer = self.output.answer.take_all();
                 let object =
                     self.report.finish(&RunEnd { session, end, took }, answer, (&self.calls, self.output.agents()));
-                self.output.write_stdout(object.to_line());
+                let line = match self.output.style.format {
+                    OutputFormat::Json => object.to_line(),
+                    _ => StreamEvent::of_result(object).to_line(unix_ms()),
+                };
+                self.output.write_stdout(line);
             }
             _ => (),
         }

@@ -23,8 +23,12 @@ const PROTOCOL_VERSION: u16 = 1;
 pub struct SessionRequest {
     /// Absolute.
     pub cwd: String,
+    /// Further folders, absolute.
+    pub additional: Vec<String>,
     /// A session's id, the beginning of one, or `latest`.
     pub resume: Option<String>,
+    /// The id of a session that begins.
+    pub id: Option<String>,
     pub interactive: bool,
     pub events: bool,
     /// For an agent that did not get them as flags.
@@ -52,12 +56,20 @@ pub async fn open_session(
     driver.steering.is_possible = places.iter().any(|it| agent.pointer(it) == Some(&Value::Bool(true)));
     let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
     driver.screen.calls.changed.is_listed = lists == Some(true);
+    let more = agent.pointer("/agentCapabilities/sessionCapabilities/additionalDirectories");
+    if !request.additional.is_empty() && more.is_none_or(Value::is_null) {
+        return Err(Failure::input("this agent works in one folder: leave --include-directories out"));
+    }
     let opened = match &request.resume {
         None => new_session(driver, request, &agent).await?,
         Some(which) => resume_session(driver, request, which, &agent).await?,
     };
     let Some(session) = opened else { return Ok(None) };
-    Ok(set_up(driver, request, &session).await?.map(|()| PromptCapabilities::read(&agent)))
+    let current = model_option(&session).and_then(|it| it.get("currentValue")).and_then(Value::as_str);
+    let model = request.model.as_deref().or(current).unwrap_or_default().to_owned();
+    let is_set_up = set_up(driver, request, &session).await?;
+    driver.screen.note_session(driver.session.as_deref().unwrap_or_default(), &model);
+    Ok(is_set_up.map(|()| PromptCapabilities::read(&agent)))
 }
 
 fn is_castor(agent: &Value) -> bool {
@@ -83,13 +95,26 @@ fn initialize_params(request: &SessionRequest) -> Value {
 }
 
 async fn new_session(driver: &mut Driver, request: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
-    let opened = driver.ask("session/new", json!({"cwd": request.cwd, "mcpServers": []})).await;
+    let mut params = folders(request);
+    if let Some(id) = &request.id {
+        params["_meta"] = json!({"castor": {"sessionId": id}});
+    }
+    let opened = driver.ask("session/new", params).await;
     let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
     match session.get("sessionId").and_then(Value::as_str) {
         Some(id) => driver.session = Some(id.to_owned()),
         None => return Err(Failure::new(Exit::Failed, "the agent opened a session without an id")),
     }
     Ok(Some(session))
+}
+
+/// What a session is opened with, new or not.
+fn folders(request: &SessionRequest) -> Value {
+    let mut params = json!({"cwd": request.cwd, "mcpServers": []});
+    if !request.additional.is_empty() {
+        params["additionalDirectories"] = json!(request.additional);
+    }
+    params
 }
 
 async fn resume_session(
@@ -128,7 +153,8 @@ async fn resume_session(
         id => id.to_owned(),
     };
     driver.session = Some(id.clone());
-    let params = json!({"sessionId": id, "cwd": request.cwd, "mcpServers": []});
+    let mut params = folders(request);
+    params["sessionId"] = json!(id);
     driver.ask(method, params).await.map_err(|it| match it.exit {
         // In the protocol's words: it speaks of methods.
         Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),

@@ -75,7 +75,7 @@ pub(super) struct Seen {
 #[derive(Default)]
 pub(super) struct Case {
     request: SessionRequest,
-    look: ScreenStyle,
+    pub look: ScreenStyle,
     /// What the user types on the terminal.
     typed: Option<&'static str>,
     attachments: Vec<Attachment>,
@@ -242,7 +242,7 @@ fn text_is_streamed_and_tool_calls_go_to_stderr() {
 < update {"sessionUpdate":"brand_new","x":1}
 < result {"stopReason":"end_turn"}"#,
     );
-    assert_eq!(seen.out, "Let me look.\nDo\u{1b}[1mne\n");
+    assert_eq!(seen.out, "Let me look.\nDone\n");
     assert_eq!(seen.err, "▸ thought  hm\n✓ ls\n✗ rm x  failed\n");
     assert_eq!(seen.exit, 0);
 }

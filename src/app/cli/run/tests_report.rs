@@ -1,4 +1,4 @@
-//! Tests of the JSON report of `castor run`.
+//! Tests of what `castor run` writes for programs.
 
 use std::time::Duration;
 
@@ -113,4 +113,41 @@ fn changes_of_one_file_are_one() {
     );
     // No prompt was sent: nothing was spent.
     assert_eq!(output["stats"]["models"], json!({}));
+}
+
+/// Terminal controls are in no output unless they are wanted.
+#[test]
+fn controls_stay_where_they_are_wanted() {
+    let update = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Do\u001b[1mne"}}"#;
+    let script = format!("< update {update}\n< result {{\"stopReason\":\"end_turn\"}}");
+    for format in [OutputFormat::Text, OutputFormat::Json, OutputFormat::StreamJson] {
+        let mut case = plain(format);
+        case.look.is_raw = true;
+        let raw = check(case, &script).out;
+        assert!(raw.contains("Do\u{1b}[1mne") || raw.contains(r"Do\u001b[1mne"), "{raw}");
+        assert!(check(plain(format), &script).out.contains("Done"));
+    }
+}
+
+/// An agent that is not castor names its calls otherwise, and tells their content before they end.
+#[test]
+fn lines_of_another_agent() {
+    let seen = check(
+        plain(OutputFormat::StreamJson),
+        r#"
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"List files","status":"pending"}
+< update {"sessionUpdate":"tool_call","toolCallId":"c1","title":"List files","status":"in_progress"}
+< update {"sessionUpdate":"tool_call_update","toolCallId":"c1","content":[{"type":"content","content":{"type":"text","text":"a\u001b[0m.txt"}}]}
+< update {"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}
+< update {"sessionUpdate":"notice","severity":"info","title":"nothing"}
+< update {"sessionUpdate":"notice","severity":"error","title":"it","description":"broke"}
+< result {"stopReason":"refusal"}"#,
+    );
+    let lines: Vec<Value> = seen.out.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let kinds: Vec<&str> = lines.iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["init", "message", "tool_use", "tool_result", "error", "result"], "{}", seen.out);
+    assert_eq!((&lines[2]["tool_name"], &lines[2]["parameters"]), (&json!("List files"), &json!({})));
+    assert_eq!((&lines[3]["output"], &lines[3]["status"]), (&json!("a.txt"), &json!("success")));
+    assert_eq!((&lines[4]["severity"], &lines[4]["message"]), (&json!("error"), &json!("it broke")));
+    assert_eq!((&lines[5]["error"]["type"], lines[5].get("stats")), (&json!("Error"), None));
 }

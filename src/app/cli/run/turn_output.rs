@@ -47,6 +47,15 @@ pub struct ScreenStyle {
     pub is_live: bool,
     pub stdout_color: bool,
     pub color: bool,
+    /// Terminal controls stay in the answer.
+    pub is_raw: bool,
+}
+
+impl ScreenStyle {
+    /// The same where nothing is drawn: the answer goes out as it comes.
+    pub fn unpainted(self) -> Self {
+        Self { stdout_is_terminal: false, is_live: false, ..self }
+    }
 }
 
 /// Columns and rows.
@@ -82,7 +91,7 @@ impl TurnOutput {
         };
         Self {
             style,
-            answer: RawAnswer::default(),
+            answer: RawAnswer::new(style.is_raw),
             view: TurnView::new(options),
             painter: Painter::new(style.color),
             pieces: Vec::new(),
@@ -176,7 +185,7 @@ impl TurnOutput {
     }
 
     fn push_answer(&mut self, chunk: &str, message: Option<&str>) {
-        if self.style.format != OutputFormat::Events {
+        if matches!(self.style.format, OutputFormat::Text | OutputFormat::Json) {
             let text = self.answer.push(chunk, message, self.is_text());
             self.write_stdout(text);
         }

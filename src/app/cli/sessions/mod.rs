@@ -3,6 +3,7 @@
 pub mod export;
 pub mod ids;
 pub mod list;
+pub mod numbered;
 mod print;
 pub mod time;
 mod tree;
@@ -290,7 +291,7 @@ pub fn find(context: &CommandContext<'_>, word: &str) -> Result<SessionId, Comma
         return all.map(|it| it.id).ok_or_else(none);
     }
     let id = SessionId::from(word);
-    if context.store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok()) {
+    if context.store.has(&id) {
         return Ok(id);
     }
     if word.len() < MIN_ID {
@@ -422,7 +423,7 @@ fn fork(context: &mut CommandContext<'_>, id: &str, at: Option<&str>) -> Result<
     Ok(writeln!(context.out, "{session}")?)
 }
 
-fn delete(context: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
+pub(super) fn delete(context: &mut CommandContext<'_>, words: &[String], yes: bool) -> Result<(), CommandError> {
     let mut ids = words.iter().map(|it| find(context, it)).collect::<Result<Vec<_>, _>>()?;
     ids.dedup();
     if !yes {

@@ -60,6 +60,7 @@ impl Stage {
             is_live: matches!(mode, "live" | "pipe"),
             stdout_color: colored && mode != "dumb",
             color: colored && !matches!(mode, "dumb" | "log" | "file"),
+            is_raw: false,
         };
         let mut output = TurnOutput::new(style);
         output.set_cwd("/w");
