@@ -123,6 +123,8 @@ pub enum AgentOrigin {
     User(AbsPath),
     /// A file of the workspace, which counts where the folder is trusted.
     Workspace(AbsPath),
+    /// A file of the extension of this name.
+    Extension(Arc<str>, AbsPath),
     /// A client brought it for one session.
     Client,
 }
@@ -163,6 +165,7 @@ pub enum AgentScope {
     BuiltIn,
     User,
     Workspace,
+    Extension,
     Client,
 }
 
@@ -172,6 +175,7 @@ impl AgentScope {
             Self::BuiltIn => "built-in",
             Self::User => "user",
             Self::Workspace => "workspace",
+            Self::Extension => "extension",
             Self::Client => "client",
         }
     }
@@ -183,6 +187,7 @@ impl AgentOrigin {
             Self::BuiltIn => AgentScope::BuiltIn,
             Self::User(_) => AgentScope::User,
             Self::Workspace(_) => AgentScope::Workspace,
+            Self::Extension(..) => AgentScope::Extension,
             Self::Client => AgentScope::Client,
         }
     }
@@ -191,7 +196,15 @@ impl AgentOrigin {
     pub fn file(&self) -> Option<&AbsPath> {
         match self {
             Self::BuiltIn | Self::Client => None,
-            Self::User(file) | Self::Workspace(file) => Some(file),
+            Self::User(file) | Self::Workspace(file) | Self::Extension(_, file) => Some(file),
+        }
+    }
+
+    /// What stands before a name that others have, too.
+    pub fn prefix(&self) -> &str {
+        match self {
+            Self::Extension(name, _) => name,
+            other => other.scope().as_str(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{agent::AgentOrigin, path::AbsPath};
+use crate::base::{agent::AgentOrigin, extension::ExtensionSummary, path::AbsPath};
 
 /// The tool that gives the model a skill.
 pub const ACTIVATE_SKILL: &str = "activate_skill";
@@ -63,7 +63,7 @@ pub fn activated_mark(name: &str) -> String {
     format!("<activated_skill name=\"{name}\">")
 }
 
-/// All commands and skills of a session's folder.
+/// All commands and skills of a session's folder, and the extensions that some of them are from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FolderPrompts {
     pub commands: Arc<[FileCommand]>,
@@ -72,6 +72,7 @@ pub struct FolderPrompts {
     pub faults: Arc<[String]>,
     /// What of the folder is not used, and why.
     pub notes: Arc<[String]>,
+    pub extensions: Arc<[ExtensionSummary]>,
 }
 
 impl FolderPrompts {

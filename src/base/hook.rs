@@ -167,6 +167,8 @@ pub enum HookSource {
     User,
     /// A workspace's settings: its command runs confined.
     Project,
+    /// An extension: as the user's, who agreed to it.
+    Extension,
     /// The client: castor sends it a request in place of a command.
     Client,
 }

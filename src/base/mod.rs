@@ -13,6 +13,7 @@ pub mod dotenv;
 pub mod elicitation;
 pub mod endings;
 pub mod event;
+pub mod extension;
 pub mod fallback;
 pub mod file_prompt;
 pub mod fs;

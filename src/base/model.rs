@@ -32,6 +32,8 @@ pub struct ModelParams {
     pub stop: Vec<String>,
     /// What the answer has to look like, as a JSON Schema, where the provider can be told so.
     pub schema: Option<Arc<Value>>,
+    /// The provider itself searches the web for the answer, and names its sources at the end.
+    pub searches_web: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

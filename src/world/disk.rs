@@ -12,6 +12,7 @@ pub mod parallel;
 mod private;
 #[cfg(unix)]
 mod real;
+mod tree;
 mod worktrees;
 
 use std::{
@@ -30,6 +31,7 @@ use crate::base::{
 pub use digest::*;
 pub use names::*;
 pub use private::*;
+pub use tree::*;
 pub use worktrees::*;
 
 /// Most that is read of one file for a tool, in bytes.

@@ -199,6 +199,11 @@ impl Env {
         }
     }
 
+    /// Sets a variable, whatever it was.
+    pub fn set(&mut self, name: &str, value: &str) {
+        Arc::make_mut(&mut self.vars).insert(name.to_owned(), value.to_owned());
+    }
+
     /// The file that a variable comes from; `None`: the process was given it.
     pub fn source_file(&self, name: &str) -> Option<&str> {
         self.files.get(name).map(|it| it.0.as_str())

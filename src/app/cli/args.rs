@@ -17,6 +17,7 @@ use super::{
     config::ConfigArgs,
     doctor::DoctorArgs,
     exits::{self, EXIT_INPUT},
+    extensions::ExtensionsArgs,
     file_commands::CommandsArgs,
     gemini_flags::{self, GeminiAgentFlags, GeminiRunFlags},
     hooks::HooksArgs,
@@ -93,6 +94,8 @@ pub enum CliVerb {
     Commands(CommandsArgs),
     /// List the skills, show, switch or check one
     Skills(SkillsArgs),
+    /// Install, list, switch and update extensions
+    Extensions(ExtensionsArgs),
     /// List the hooks, or take over Claude Code's
     Hooks(HooksArgs),
     /// Start the MCP servers of this folder, and tell how they are

@@ -24,6 +24,9 @@ pub struct GeminiAgentFlags {
     /// The same, as in `adminPolicyPaths`
     #[arg(long, value_name = "PATHS", value_delimiter = ',', hide = true)]
     pub admin_policy: Vec<String>,
+    /// The only extensions to use, by name; `none` for none
+    #[arg(short, long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    pub extensions: Vec<String>,
 }
 
 /// What `castor run` takes beside its own flags.
@@ -35,9 +38,6 @@ pub struct GeminiRunFlags {
     /// More folders that belong to the workspace
     #[arg(long, value_name = "DIRS", value_delimiter = ',', hide = true)]
     pub include_directories: Vec<String>,
-    /// The only extensions to use; `none` for none
-    #[arg(short, long, value_name = "NAMES", value_delimiter = ',', hide = true)]
-    pub extensions: Vec<String>,
     /// List the sessions of this folder with their numbers, oldest first
     #[arg(long, hide = true)]
     pub list_sessions: bool,
@@ -74,7 +74,8 @@ impl GeminiAgentFlags {
 
     /// Flags and values, for the command line of `castor acp`.
     pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        self.lists().into_iter().flat_map(|(flag, _, values)| values.iter().map(move |it| (flag, it)))
+        let lists = self.lists().into_iter().map(|(flag, _, values)| (flag, values));
+        lists.chain([("--extensions", &self.extensions)]).flat_map(|(flag, all)| all.iter().map(move |it| (flag, it)))
     }
 
     /// As settings. Paths of rules are seen from `cwd`: settings know only absolute ones.

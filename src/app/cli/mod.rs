@@ -9,6 +9,7 @@ pub mod config;
 pub mod docs;
 pub mod doctor;
 pub mod exits;
+pub mod extensions;
 pub mod file_commands;
 pub mod folder;
 pub mod gemini_flags;
@@ -114,6 +115,12 @@ pub fn main() -> ExitCode {
             with_cwd(|cwd| exit_code(file_commands::run(&args, &Env::from_process(), &cwd, out, err)))
         }
         CliVerb::Skills(args) => with_cwd(|cwd| exit_code(skills::run(&args, &Env::from_process(), &cwd, out, err))),
+        CliVerb::Extensions(args) => with_cwd(|cwd| {
+            let mut ask = sessions::ask_terminal;
+            let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
+            let streams = &mut extensions::ExtensionStreams { out, err, ask };
+            exit_code(extensions::run(&args, &Env::from_process(), &cwd, streams))
+        }),
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &cwd, out))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
@@ -238,11 +245,13 @@ fn options(args: AgentArgs) -> Options {
     let loose = args.script.fake_responses_non_strict.map(|file| Script { file, strict: false });
     // Where the folder is gone, the flags that need it name nothing.
     let lists = args.gemini.flags(&std::env::current_dir().unwrap_or_default());
+    let extensions = (!args.gemini.extensions.is_empty()).then_some(args.gemini.extensions);
     Options {
         model: args.model,
         approval_mode,
         sandbox: args.sandbox,
         flags: args.limits.flags().into_iter().chain(lists).collect(),
+        extensions,
         script: strict.or(loose),
         record: args.script.record_responses,
         routing: Default::default(),

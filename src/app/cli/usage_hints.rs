@@ -11,8 +11,7 @@ const VERBS: &[(&str, &str)] = &[
     ("continue", RESUME),
     ("exec", "use `castor run PROMPT`"),
     ("export", "use `castor sessions export latest`"),
-    ("extension", EXTENSIONS),
-    ("extensions", EXTENSIONS),
+    ("extension", "use `castor extensions`"),
     ("init", "castor has no /init. Write instructions for the model to GEMINI.md"),
     ("interactive", CHAT),
     ("list", "use `castor sessions list`"),
@@ -31,8 +30,8 @@ const VERBS: &[(&str, &str)] = &[
     ("version", "use `castor --version`"),
 ];
 const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run -c PROMPT` to continue";
-const EXTENSIONS: &str = "castor has no extensions. MCP servers and hooks go into ~/.castor/settings.json";
 const WORKTREE: &str = "make the worktree with `git worktree add`, and use --cwd DIR";
+const EXTENSIONS: &str = "use `castor extensions list`, and `castor acp --extensions NAME` for no others";
 const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
 const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
 
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn habits_of_other_programs_are_answered() {
         for (line, says) in [
-            ("extensions list", "there is no command `extensions`: castor has no extensions."),
+            ("extension list", "there is no command `extension`: use `castor extensions`"),
             ("run what is this", "unexpected word `is`: quote the prompt, as in castor run \"what is this\""),
             ("run -m demo what is", "unexpected word `is`: quote the prompt, as in castor run \"what is this?\""),
             ("what_is_this?", "to ask something, use castor run \"what is this?\""),

@@ -116,6 +116,8 @@ fn bind_program(it: &mut AgentDefinition, ground: &FolderConfig) {
     let AgentRun::Peer(run) = &mut it.run else { return };
     let PeerAgent::Program(program) = &mut **run else { return };
     let expand = match it.origin {
+        // What it names was not shown: an extension gets no more than a workspace.
+        AgentOrigin::Extension(..) => settings_files::expand_workspace_vars,
         AgentOrigin::Workspace(_) => {
             *program = ground.bind_program(&it.descriptor.name, program);
             settings_files::expand_workspace_vars

@@ -6,7 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use crate::{
     app::{
-        model::{catalog::Catalog, model_factory::ModelContext, reachability},
+        model::{catalog::Catalog, model_factory::ModelContext, providers, reachability},
         panics::FaultPoint,
         session::{
             agents, confinement, hooks,
@@ -19,8 +19,12 @@ use crate::{
             session_resources::{
                 ChildProcesses, Files, HookResources, ModelInput, SessionClosed, SessionResources, TerminalMode,
             },
+            web_search,
         },
-        settings::{Flag, McpSettings, Settings, options::Options},
+        settings::{
+            Flag, McpSettings, Settings,
+            options::{DEMO, Options},
+        },
     },
     base::{
         agent::FolderAgents,
@@ -45,7 +49,7 @@ use crate::{
         disk,
         redaction::Secrets,
         store::SessionStore,
-        tools::{ToolSettings, folder_tree::folder_tree},
+        tools::{GOOGLE_WEB_SEARCH, ToolSettings, folder_tree::folder_tree},
         workspace::{
             castor_home,
             folder_config::FolderConfig,
@@ -70,7 +74,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
     let catalog = Catalog::for_options(host.options, host.store.home());
     let terminal_mode = terminal_mode(&host.client, settings.tools.shell_in_client);
     let spec = Spec {
-        toolbox: toolbox(&mut host, id, place, &terminal_mode),
+        toolbox: toolbox(&mut host, id, place, (&terminal_mode, model)),
         instructions: Instructions::new(&environment(&host, id, place)),
         scratch: host.store.scratch_dir(id),
         memory_sources: MemorySources { at_start: true, just_in_time: settings.memory.just_in_time },
@@ -84,6 +88,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         role: None,
     };
     let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
+    let search = search_model(host.options, settings, model).map(|it| web_search::by(generator.clone(), &it));
     let resources = SessionResources {
         session: id.clone(),
         cwd: cwd.clone(),
@@ -92,7 +97,7 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         generator,
         tools: Arc::new(ToolSettings {
             saved_memory: saved_memory(place),
-            web: settings.tools.web.over(host.models.http()),
+            web: settings.tools.web.over(host.models.http(), search),
             ..settings.tools.clone()
         }),
         mcp: McpAccess::default(),
@@ -120,6 +125,18 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
     SessionParts { spec: Arc::new(spec), resources: Arc::new(resources), trouble: reached.trouble }
 }
 
+/// The model that searches: Gemini's own can. One is asked that is quick, by the door of the session's model.
+fn search_model(options: &Options, settings: &Settings, model: &str) -> Option<String> {
+    let aliases = &settings.models.aliases;
+    let model = aliases.model_of(model);
+    let is_gemini = model != DEMO && !options.needs_no_access() && providers::provider_of(settings, &model).is_none();
+    let wanted = if aliases.knows(SEARCH_ALIAS) { SEARCH_ALIAS } else { "flash" };
+    is_gemini.then(|| aliases.model_of(wanted)).filter(|it| providers::provider_of(settings, it).is_none())
+}
+
+/// Gemini CLI's name in `modelConfigs`.
+const SEARCH_ALIAS: &str = "web-search";
+
 fn environment(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) -> SessionEnvironment {
     let SessionPlace { cwd, roots, ground, settings, .. } = place;
     // Names are texts of others, and the system prompt is no place for those of strangers. Where the host runs all calls,
@@ -142,7 +159,12 @@ fn day_made(id: &SessionId, now_ms: u64) -> String {
     Now { unix_ms, seed: 0 }.date()
 }
 
-fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, terminal_mode: &TerminalMode) -> Toolbox {
+fn toolbox(
+    host: &mut SessionHost<'_>,
+    id: &SessionId,
+    place: &SessionPlace,
+    (terminal_mode, model): (&TerminalMode, &str),
+) -> Toolbox {
     let SessionPlace { cwd, roots, ground, settings, .. } = place;
     let found = session_rules(ground, &host.options.flags);
     let folder = confinement::grant_folder(roots, cwd);
@@ -159,6 +181,7 @@ fn toolbox(host: &mut SessionHost<'_>, id: &SessionId, place: &SessionPlace, ter
         }
         _ => (sandbox_state.in_words(), confinement::policy_sandbox(sandbox_state, ground, settings)),
     };
+    host.builtins.retain(|it| it.name != GOOGLE_WEB_SEARCH || search_model(host.options, settings, model).is_some());
     let tools = scheduler::own_tools(std::mem::take(&mut host.builtins));
     Toolbox::new(tools, found.rules, !host.client.headless)
         .with_renewals(host.client.renews_credentials())
@@ -261,7 +284,8 @@ pub fn agent_server_request(
 fn memory_of(place: &SessionPlace) -> MemorySearch {
     let SessionPlace { roots, ground, settings, .. } = place;
     let (env, names, trust) = (ground.env.clone(), settings.memory.names.clone(), ground.trust.clone());
-    MemorySearch { saved: saved_memory(place), env, names, roots: roots.clone(), trust }
+    let (saved, extensions) = (saved_memory(place), ground.extensions.context());
+    MemorySearch { saved, extensions, env, names, roots: roots.clone(), trust }
 }
 
 /// A project is its repository, wherever in it the session works.

@@ -21,8 +21,7 @@ pub fn load_hooks(ground: &FolderConfig) -> Hooks {
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     // Their form was checked with all other settings.
     let (found, _) = settings::hooks(sources);
-    let bound = |hook: Hook| if hook.source == HookSource::Project { ground.bind_hook(hook) } else { hook };
-    Hooks::new(found.hooks.into_iter().map(bound).collect(), found.disabled)
+    Hooks::new(found.hooks.into_iter().map(|it: Hook| ground.bind_hook(it)).collect(), found.disabled)
 }
 
 /// The run with what belongs to the session, and where it happens.

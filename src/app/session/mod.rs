@@ -22,3 +22,4 @@ pub mod session_resources;
 pub mod terminals;
 pub mod trust;
 pub mod watched_session;
+pub mod web_search;

@@ -64,7 +64,7 @@ pub fn inspect_place(
         tracing::info!("{} was left by a castor that was killed, and is removed", it.display());
     }
     let left = confinement::quarantine_leftovers(&records);
-    let ground = folder_config::load(env, &folders.cwd);
+    let ground = folder_config::load(env, &folders.cwd).with_extensions(options.extensions.as_deref());
     let (settings, warnings) = merged_settings(options, &ground);
     // A notice says these.
     let ignored = ignored_settings(&ground);
@@ -80,7 +80,7 @@ pub fn inspect_place(
 
 /// Trust first, then the settings that it lets in.
 pub fn load_ground(options: &Options, env: &Env, cwd: &AbsPath) -> (FolderConfig, Settings) {
-    let ground = folder_config::load(env, cwd);
+    let ground = folder_config::load(env, cwd).with_extensions(options.extensions.as_deref());
     let settings = settings_of(options, &ground);
     (ground, settings)
 }

@@ -112,7 +112,7 @@ fn unreadable_settings(ground: &FolderConfig, layers: &Layers) -> Vec<(Scope, St
 
 fn tier_of(scope: Scope) -> Tier {
     match scope {
-        Scope::SystemDefaults | Scope::User => Tier::User,
+        Scope::SystemDefaults | Scope::Extension | Scope::User => Tier::User,
         Scope::Workspace => Tier::Workspace,
         Scope::SystemOverrides => Tier::Admin,
     }
@@ -137,6 +137,7 @@ fn read_policy_paths(env: &Env, (user, admin): (Vec<String>, Vec<String>)) -> (P
 
 fn read(it: &policies::PolicyFile) -> (PolicyFile, Vec<String>) {
     let tier = match it.author {
+        PolicyAuthor::Extension => Tier::Extension,
         PolicyAuthor::Workspace => Tier::Workspace,
         PolicyAuthor::User => Tier::User,
         PolicyAuthor::System => Tier::Admin,

@@ -3,12 +3,17 @@
 use crate::{
     app::settings::{self, Sources},
     base::{
+        extension::ExtensionSummary,
         file_prompt::FolderPrompts,
         text,
         trust::{TrustedFile, TrustedFileKind},
     },
     engine::session::commands::is_own_command,
-    world::workspace::{folder_config::FolderConfig, prompts::FoundPrompts},
+    world::workspace::{
+        extensions::{Extension, ExtensionState},
+        folder_config::FolderConfig,
+        prompts::FoundPrompts,
+    },
 };
 
 /// Longest line that is told of a file, in characters.
@@ -34,8 +39,27 @@ pub fn find(ground: &FolderConfig) -> FoundPrompts {
 }
 
 fn of_found(ground: &FolderConfig, found: FoundPrompts) -> FolderPrompts {
-    let faults = found.warnings().map(|it| text::first_line(&it.to_string(), MAX_FAULT)).collect();
-    FolderPrompts { commands: found.commands.into(), skills: found.skills.into(), faults, notes: notes(ground).into() }
+    let faults = found.warnings().map(ToString::to_string).chain(ground.extensions.faults());
+    let faults = faults.map(|it| text::first_line(&it, MAX_FAULT)).collect();
+    let extensions = ground.extensions.all.iter().map(summary).collect();
+    FolderPrompts {
+        commands: found.commands.into(),
+        skills: found.skills.into(),
+        faults,
+        notes: notes(ground).into(),
+        extensions,
+    }
+}
+
+/// An extension as it is listed.
+pub fn summary(it: &Extension) -> ExtensionSummary {
+    let state = match &it.state {
+        ExtensionState::On(_) => "on".to_owned(),
+        ExtensionState::Off(why) => format!("off: {why}"),
+        ExtensionState::Unusable(why) => format!("not used: {why}"),
+    };
+    let brings = it.contents().map(|of| of.in_words(&it.folder)).unwrap_or_default();
+    ExtensionSummary { name: it.name.clone(), version: it.release.clone(), state, brings }
 }
 
 /// Files of the folder that are not used, and why.

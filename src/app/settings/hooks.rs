@@ -18,7 +18,7 @@ const MAX_TIMEOUT_MS: u64 = 86_400_000;
 /// Hooks in settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookSettings {
-    /// In the order in which they run: the project's, the user's, the system's.
+    /// In the order in which they run: the project's, the user's, the system's, those of extensions.
     pub hooks: Vec<Hook>,
     /// By name, or command, those that do not run.
     pub disabled: BTreeSet<String>,
@@ -32,7 +32,11 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
         let mut warn = |key: String, message: String| {
             warnings.push(Warning { origin: layer.file.to_string(), at: None, key: Some(key), message });
         };
-        let source = if layer.scope == Scope::Workspace { HookSource::Project } else { HookSource::User };
+        let source = match layer.scope {
+            Scope::Workspace => HookSource::Project,
+            Scope::Extension => HookSource::Extension,
+            _ => HookSource::User,
+        };
         for (name, groups) in value.iter().filter(|(name, _)| !OLD.contains(&name.as_str())) {
             let key = format!("hooks.{name}");
             match (HookEvent::parse(name), groups.as_array()) {
@@ -60,6 +64,7 @@ fn rank(scope: Scope) -> u8 {
     match scope {
         Scope::Workspace => 0,
         Scope::User => 1,
+        Scope::Extension => 3,
         Scope::SystemDefaults | Scope::SystemOverrides => 2,
     }
 }

@@ -1,5 +1,7 @@
 //! MCP servers in settings.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{Getter, Sources, resolve::at};
@@ -38,7 +40,7 @@ impl McpSettings {
                 res.off.push((name.clone(), why.to_owned()));
                 continue;
             }
-            match server(name, it) {
+            match server(name, &over_extension(name, it, sources)) {
                 // A repository must not answer its own question.
                 Ok(it) if is_of_workspace(name, sources) => {
                     let confined = !is_unsandboxed(name, &it.link, sources);
@@ -65,6 +67,35 @@ impl McpSettings {
             (false, true) => None,
         }
     }
+}
+
+/// What the user says of an extension's server by its name, without a command or an address of its own, is said of that
+/// one: it may only take tools away from it.
+fn over_extension<'s>(name: &str, it: &'s Value, sources: Sources<'s>) -> Cow<'s, Value> {
+    let theirs = entries(name, sources).filter(|(scope, _)| *scope == Scope::Extension).last();
+    let is_bare = ["command", "url", "httpUrl"].iter().all(|key| it.get(*key).is_none());
+    let (Some((_, theirs)), true) = (theirs.filter(|_| !is_of_workspace(name, sources)), is_bare) else {
+        return Cow::Borrowed(it);
+    };
+    let (Some(theirs), Some(own)) = (theirs.as_object(), it.as_object()) else { return Cow::Borrowed(it) };
+    let mut res = theirs.clone();
+    for (key, value) in own {
+        let joined = match (key.as_str(), theirs.get(key)) {
+            ("includeTools", Some(_)) => {
+                let wanted = texts(own, key);
+                texts(theirs, key).into_iter().filter(|it| wanted.contains(it)).collect::<Vec<_>>().into()
+            }
+            ("excludeTools", Some(_)) => [texts(theirs, key), texts(own, key)].concat().into(),
+            ("env" | "headers", Some(Value::Object(all))) => {
+                let more = value.as_object().into_iter().flatten();
+                let all = all.iter().chain(more);
+                Value::Object(all.map(|(name, it)| (name.clone(), it.clone())).collect())
+            }
+            _ => value.clone(),
+        };
+        res.insert(key.clone(), joined);
+    }
+    Cow::Owned(Value::Object(res))
 }
 
 fn is_of_workspace(name: &str, sources: Sources<'_>) -> bool {
@@ -138,7 +169,7 @@ pub(super) fn pairs(it: &Map<String, Value>, key: &str) -> Vec<(String, String)>
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{is_unsandboxed, server};
+    use super::{is_unsandboxed, over_extension, server};
     use crate::{
         app::settings::Sources,
         base::{mcp::McpLink, path::AbsPath},
@@ -179,6 +210,29 @@ mod tests {
         check(json!({"url": "http://s", "type": "http"}), &format!("http://s [] Http {rest}"));
         check(json!({"command": " "}), "names neither command nor url nor httpUrl; ignored");
         check(json!(5), "should be an object {…}; ignored");
+    }
+
+    /// Only less of it, and only by the user's own files.
+    #[test]
+    fn the_users_word_on_an_extensions_server_counts() {
+        let theirs = json!({"command": "c", "includeTools": ["a", "b"], "excludeTools": ["x"], "env": {"A": "1"}});
+        let read = |scope: Scope, own: Value| {
+            let layer = |scope, value: &Value| {
+                let value = json!({ "mcpServers": { "s": value } });
+                Layer { scope, file: AbsPath::new("/f").unwrap(), raw: value.clone(), value }
+            };
+            let layers = vec![layer(Scope::Extension, &theirs), layer(scope, &own)];
+            let layers = Layers { layers, workspace: WorkspaceFiles::Read, warnings: Vec::new() };
+            let sources = Sources { layers: &layers, env: &Env::default(), flags: &[] };
+            over_extension("s", &own, sources).into_owned()
+        };
+        let own = json!({"includeTools": ["b", "c"], "excludeTools": ["y"], "env": {"B": "2"}});
+        let merged =
+            json!({"command": "c", "includeTools": ["b"], "excludeTools": ["x", "y"], "env": {"A": "1", "B": "2"}});
+        assert_eq!(read(Scope::User, own.clone()), merged);
+        assert_eq!(read(Scope::Workspace, own.clone()), own);
+        let another = json!({"command": "mine"});
+        assert_eq!(read(Scope::User, another.clone()), another);
     }
 
     /// A user who lets a server out of the sandbox does not mean another server of the same name.

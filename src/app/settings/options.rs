@@ -17,6 +17,8 @@ pub struct Options {
     pub sandbox: Option<String>,
     /// `--max-turns`, `--allowed-tools` and the like.
     pub flags: Vec<Flag>,
+    /// `--extensions`: no others than these; `None`: all that are on.
+    pub extensions: Option<Vec<String>>,
     /// A scripted model instead of a real one.
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.

@@ -7,7 +7,7 @@ const RENAMED: &[(&str, &str)] =
     &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
 
 /// Tools that Gemini CLI has and castor does not: its policies are read here, too.
-const FOREIGN_TOOLS: &[&str] = &["google_web_search", "read_many_files"];
+const FOREIGN_TOOLS: &[&str] = &["read_many_files"];
 
 /// The tool of castor's or of Gemini CLI's whose name a misspelt one resembles.
 pub fn nearest_name<'t>(name: &str, own: &'t [ToolSpec]) -> Option<&'t str> {

@@ -272,6 +272,7 @@ fn params(it: &Map<String, Value>) -> ModelParams {
         include_thoughts: false,
         stop: stop.filter_map(Value::as_str).map(str::to_owned).collect(),
         schema: None,
+        searches_web: false,
     }
 }
 

@@ -58,7 +58,11 @@ fn is_active(record: &Record, name: &str) -> bool {
 /// Why the user is asked, in their words.
 pub(super) fn reason(tools: &Toolbox, call: &ToolCall) -> Option<String> {
     let it = (call.name == ACTIVATE_SKILL).then(|| find(tools, call)).flatten()?;
-    let whose = if it.origin.scope() == AgentScope::Workspace { "this folder's skill" } else { "your skill" };
+    let whose = match it.origin.scope() {
+        AgentScope::Workspace => "this folder's skill",
+        AgentScope::Extension => "an extension's skill",
+        _ => "your skill",
+    };
     let file = it.origin.file().map_or_else(String::new, |it| text::path_in_words(&it.to_string()));
     let n = it.files.len();
     let about = text::first_line(&it.description, 300);
@@ -81,7 +85,8 @@ pub(super) fn run(cx: &mut CallContext<'_, '_>, call: &ToolCall) -> Option<ToolO
 pub fn open_folder(step: &mut Step<'_>, skill: &Skill) {
     let grant = Grant::Read { folder: skill.folder.clone() };
     // What lies in the workspace can be read anyway.
-    if matches!(skill.origin, AgentOrigin::User(_)) && !step.record.grants.contains(&grant) {
+    if matches!(skill.origin, AgentOrigin::User(_) | AgentOrigin::Extension(..)) && !step.record.grants.contains(&grant)
+    {
         step.log(Fact::Granted { grant, lasting: false });
     }
 }

@@ -115,6 +115,10 @@ pub const COMMANDS: &[SlashCommand] = &[
         Ok(CommandTurn::Skills(args.to_owned()))
     })
     .offered_when(|spec| !spec.choices.prompts.skills.is_empty()),
+    turn_command("extensions", "[list | reload]", "The extensions, and what they bring", |args| {
+        Ok(CommandTurn::Extensions(args.to_owned()))
+    })
+    .offered_when(|spec| !spec.choices.prompts.extensions.is_empty()),
     turn_command(
         "memory",
         "[refresh|show|add [global] fact|inbox [accept|discard number|all]]",
@@ -174,7 +178,7 @@ pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
 /// Whether a prompt has the definitions of its folder read anew by itself, and says what it found.
 pub fn reads_definitions(content: &[Part]) -> bool {
     let command = find_command(content).map(|(it, args)| (it.name, args));
-    matches!(command, Some(("agents" | "commands" | "skills", "reload" | "refresh")))
+    matches!(command, Some(("agents" | "commands" | "extensions" | "skills", "reload" | "refresh")))
 }
 
 /// Of less it would be no help to speak.
@@ -388,6 +392,7 @@ fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
     let whose = match hook.source {
         HookSource::User => "",
         HookSource::Project => ", of the workspace",
+        HookSource::Extension => ", of an extension",
         HookSource::Client => ", of your client",
     };
     let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();

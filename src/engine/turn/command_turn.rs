@@ -29,6 +29,8 @@ pub enum CommandTurn {
     /// The commands of files, and the skills: what is typed behind the command.
     FileCommands(String),
     Skills(String),
+    /// The extensions: what is typed behind the command.
+    Extensions(String),
     /// Files are taken back, or only compared.
     Undo(UndoRequest),
     /// What an MCP server makes of it is the prompt.
@@ -43,6 +45,7 @@ impl CommandTurn {
             Self::Agents(args) => agents_command::run(cx, &args),
             Self::FileCommands(args) => prompts_command::commands(cx, &args),
             Self::Skills(args) => prompts_command::skills(cx, &args),
+            Self::Extensions(args) => prompts_command::extensions(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::ServerPrompt(order) => server_prompt::begin(order, cx),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),

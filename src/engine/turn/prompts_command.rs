@@ -1,4 +1,5 @@
-//! The slash commands `/commands` and `/skills`: list what files bring, read the files again, switch skills for the session.
+//! The slash commands `/commands`, `/skills` and `/extensions`: list what files bring, read them again, switch skills for
+//! the session.
 
 use super::{
     definitions_reading::{self, changes},
@@ -8,6 +9,7 @@ use super::{
 };
 use crate::{
     base::{
+        extension::ExtensionSummary,
         file_prompt::{FileCommand, FolderPrompts, Skill},
         log::Fact,
         text,
@@ -18,6 +20,9 @@ use crate::{
 const COMMANDS_USAGE: &str = "`/commands` lists the commands of files, `/commands reload` reads the files again.";
 const SKILLS_USAGE: &str = "`/skills` lists the skills, `/skills enable NAME` and `/skills disable NAME` switch one, \
                             `/skills reload` reads their files again.";
+
+const EXTENSIONS_USAGE: &str = "`/extensions` lists the extensions, `/extensions reload` looks at them again. In a \
+                                terminal `castor extensions` installs, switches and updates them.";
 
 /// `/commands`.
 pub(super) fn commands(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
@@ -78,6 +83,39 @@ pub(super) fn skills(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
         },
         _ => SKILLS_USAGE.to_owned(),
     })
+}
+
+/// `/extensions`.
+pub(super) fn extensions(cx: &mut TurnContext<'_, '_>, args: &str) -> Flow {
+    match args {
+        "" | "list" => Flow::report(list_extensions(&cx.spec.choices.prompts)),
+        "reload" | "refresh" => definitions_reading::read(cx.step, |cx, _, now| {
+            let before = extensions_by_name(&cx.spec.choices.prompts);
+            let changes = changes(("extension", "extensions"), &before, &extensions_by_name(&now));
+            format!("{changes}{RELOADED}{}", notes(&now))
+        }),
+        _ => Flow::report(EXTENSIONS_USAGE),
+    }
+}
+
+/// A session keeps what it began with.
+const RELOADED: &str = "Their MCP servers, hooks, policies and context count in new sessions.\n";
+
+fn extensions_by_name(prompts: &FolderPrompts) -> Vec<(&str, &ExtensionSummary)> {
+    prompts.extensions.iter().map(|it| (it.name.as_str(), it)).collect()
+}
+
+fn list_extensions(prompts: &FolderPrompts) -> String {
+    let line = |it: &ExtensionSummary| {
+        let brings = if it.brings.is_empty() { String::new() } else { format!(": {}", it.brings) };
+        format!("- `{}` {} ({}){brings}\n", it.name, it.version, text::first_line(&it.state, 300))
+    };
+    let lines: String = prompts.extensions.iter().map(line).collect();
+    if lines.is_empty() {
+        "No extension is installed. `castor extensions install` does it.\n".to_owned()
+    } else {
+        lines
+    }
 }
 
 fn list_skills(prompts: &FolderPrompts) -> String {

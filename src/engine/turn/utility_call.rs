@@ -234,5 +234,6 @@ fn fill(model: &str, params: ModelParams, needed: ModelParams) -> ModelParams {
         include_thoughts: false,
         stop: if params.stop.is_empty() { needed.stop } else { params.stop },
         schema: needed.schema,
+        searches_web: false,
     }
 }

@@ -5,7 +5,9 @@ mod change;
 pub mod exit_plan_mode;
 mod fact_arguments;
 pub mod folder_tree;
+pub mod get_internal_docs;
 pub mod glob;
+pub mod google_web_search;
 pub mod grep_search;
 pub mod list_background_processes;
 pub mod list_directory;
@@ -33,6 +35,7 @@ pub mod write_file;
 
 use std::sync::Arc;
 
+pub use google_web_search::{GOOGLE_WEB_SEARCH, WebFindings, WebSearch};
 pub use web_access::WebAccess;
 
 use serde_json::Value;
@@ -74,7 +77,9 @@ pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
     let background = shell::BackgroundProcesses::default();
     vec![
         Box::new(exit_plan_mode::ExitPlanMode),
+        Box::new(get_internal_docs::GetInternalDocs),
         Box::new(glob::Glob),
+        Box::new(google_web_search::GoogleWebSearch),
         Box::new(grep_search::GrepSearch),
         Box::new(list_background_processes::ListBackgroundProcesses::new(background.clone())),
         Box::new(list_directory::ListDirectory),

@@ -6,7 +6,10 @@ use reqwest::{Client, Url};
 
 use crate::{
     base::model::Failure,
-    world::http::{Http, safe_host},
+    world::{
+        http::{Http, safe_host},
+        tools::WebSearch,
+    },
 };
 
 #[derive(Clone, Debug, Default)]
@@ -14,6 +17,8 @@ pub struct WebAccess {
     pub http: Arc<Http>,
     /// Hosts of this machine or its network, with a port or without: those of the user's settings.
     private_hosts: Vec<String>,
+    /// `None`: no model of the session can search.
+    pub search: Option<WebSearch>,
 }
 
 impl WebAccess {
@@ -24,10 +29,10 @@ impl WebAccess {
         }
     }
 
-    /// The same over another client.
+    /// The same over another client, with what searches.
     #[must_use]
-    pub fn over(&self, http: Arc<Http>) -> Self {
-        Self { http, ..self.clone() }
+    pub fn over(&self, http: Arc<Http>, search: Option<WebSearch>) -> Self {
+        Self { http, search, ..self.clone() }
     }
 
     /// The client that may ask `url`. Names are looked up by it, and lead to public addresses only.

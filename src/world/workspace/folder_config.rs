@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
-        hook::Hook,
+        hook::{Hook, HookSource},
         mcp::{McpLink, McpServerConfig},
         path::AbsPath,
         peer_agent::ProgramAgent,
@@ -20,7 +20,9 @@ use crate::{
         workspace::{
             Reader, Warning,
             agents::{self, FoundAgents, ToolLookup},
-            castor_home, dotenv, integrity,
+            castor_home, dotenv,
+            extensions::{self, Extensions},
+            integrity,
             policies::{self, PolicyFile, PolicyPaths},
             project::ProjectFiles,
             prompts::{self, FoundPrompts, TrustedPrompts},
@@ -40,6 +42,7 @@ pub struct FolderConfig {
     pub doubt: Option<TrustDoubt>,
     /// With what `.env` files add.
     pub env: Env,
+    pub extensions: Extensions,
     pub warnings: Vec<Warning>,
 }
 
@@ -75,10 +78,38 @@ pub fn load(env: &Env, folder: &AbsPath) -> FolderConfig {
     }
     let (env, more) = dotenv::extend_env(env, &project);
     warnings.extend(more);
-    FolderConfig { folder, trust, project, doubt, env, warnings }
+    FolderConfig { folder, trust, project, doubt, env, extensions: Extensions::default(), warnings }.load_extensions()
 }
 
 impl FolderConfig {
+    /// Where settings may switch off extensions, which are settings in turn.
+    fn load_extensions(mut self) -> Self {
+        self.extensions = extensions::load(&self.env, &self.folder, &|| self.layers());
+        self
+    }
+
+    /// What extensions bring, apart from all that a user and a workspace have.
+    pub fn of_extensions(folder: &AbsPath, extensions: Extensions) -> Self {
+        Self {
+            folder: folder.clone(),
+            trust: Trust::Untrusted(String::new()),
+            project: ProjectFiles::default(),
+            doubt: None,
+            env: Env::default(),
+            extensions,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// With no other extensions than these; `None`: all that are on.
+    #[must_use]
+    pub fn with_extensions(mut self, only: Option<&[String]>) -> Self {
+        if let Some(names) = only {
+            self.extensions = std::mem::take(&mut self.extensions).only(names);
+        }
+        self
+    }
+
     /// After a yes: all that was read counts, as it was read.
     pub fn with_trust(self, env: &Env, why: &str) -> Self {
         let mut project = self.project;
@@ -95,16 +126,21 @@ impl FolderConfig {
         Self { trust: Trust::Untrusted(why.to_owned()), project, doubt: None, env, warnings, ..self }
     }
 
-    /// A hook of the workspace's settings, with what it runs.
+    /// A hook of the workspace's settings or of an extension, with what it runs.
     pub fn bind_hook(&self, it: Hook) -> Hook {
         let settings = json!({ "hooks": { "command": it.command, "env": object(&it.env) } });
-        Hook { scripts: self.project.programs(&settings, &self.folder), ..it }
+        let scripts = match it.source {
+            HookSource::Project => self.project.programs(&settings, &self.folder),
+            HookSource::Extension => self.extensions.programs(&settings),
+            _ => return it,
+        };
+        Hook { scripts, ..it }
     }
 
-    /// A server of settings; one of the workspace's with what it runs.
+    /// A server of settings, with what it runs of the workspace or of an extension.
     pub fn bind_server(&self, it: &McpServerConfig) -> McpServerConfig {
         let McpLink::Stdio { command, args, env, cwd } = &it.link else { return it.clone() };
-        if !it.of_project {
+        if !it.of_project && self.extensions.all.is_empty() {
             return it.clone();
         }
         let mut server = json!({ "command": command, "args": args, "env": object(env) });
@@ -112,7 +148,11 @@ impl FolderConfig {
             members.insert("cwd".to_owned(), cwd.as_str().into());
         }
         let settings = json!({ "mcpServers": { &it.name: server } });
-        McpServerConfig { scripts: self.project.programs(&settings, &self.folder), ..it.clone() }
+        let scripts = match it.of_project {
+            true => self.project.programs(&settings, &self.folder),
+            false => self.extensions.programs(&settings),
+        };
+        McpServerConfig { scripts, ..it.clone() }
     }
 
     /// A program that the workspace names as an agent, with what it runs.
@@ -124,13 +164,21 @@ impl FolderConfig {
 
     /// The settings that count.
     pub fn layers(&self) -> Layers {
-        self.project.with_trusted(|reader, _| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader))
+        let read = |reader: Reader<'_>| settings::read(&self.env, &self.folder, self.trust.is_trusted(), reader);
+        let mut res = self.project.with_trusted(|reader, _| read(reader));
+        let (layers, warnings) = self.extensions.layers(&self.env, &self.folder);
+        res.warnings.extend(warnings);
+        res.with_extensions(layers)
     }
 
     /// The agents that count.
     pub fn agents(&self, tools: ToolLookup<'_>) -> FoundAgents {
         let workspace = (self.layers().workspace == WorkspaceFiles::Read).then_some(&self.folder);
-        self.project.with_trusted(|reader, folders| agents::read(&self.env, workspace, tools, reader, folders))
+        self.project.with_trusted(|reader, folders| {
+            self.extensions.with_files(reader, folders, |reader, folders| {
+                agents::read(&self.env, workspace, &self.extensions, tools, reader, folders)
+            })
+        })
     }
 
     /// The commands and skills that count. `is_own`: whether castor has a command of that name.
@@ -142,13 +190,17 @@ impl FolderConfig {
             files: kinds.iter().flat_map(|it| self.project.trusted_of(*it)).collect(),
             unreadable: kinds.iter().flat_map(|kind| self.project.unreadable(*kind).map(|it| (*kind, it))).collect(),
         });
-        prompts::read(&self.env, workspace.as_ref(), is_own)
+        prompts::read(&self.env, workspace.as_ref(), &self.extensions, is_own)
     }
 
     /// The policies that count. An untrusted workspace is not even listed.
     pub fn policies(&self, layers: &Layers, named: &PolicyPaths) -> (Vec<PolicyFile>, Vec<Warning>) {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
-        self.project.with_trusted(|reader, folders| policies::read(&self.env, workspace, named, reader, folders))
+        self.project.with_trusted(|reader, folders| {
+            self.extensions.with_files(reader, folders, |reader, folders| {
+                policies::read(&self.env, workspace, &self.extensions, named, reader, folders)
+            })
+        })
     }
 }
 

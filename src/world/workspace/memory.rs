@@ -35,6 +35,8 @@ pub struct MemorySearch {
     pub env: Env,
     /// Of files; see [`is_memory_name`].
     pub names: Vec<String>,
+    /// Of extensions, as they were hashed.
+    pub extensions: Vec<(AbsPath, String)>,
     /// `None`: castor keeps none.
     pub saved: Option<SavedMemory>,
     /// The session's folders, the working directory first.
@@ -55,6 +57,9 @@ pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
     let mut found = FoundMemory::of(wanted);
     for home in [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten() {
         found.take(&home, Tier::Global, None);
+    }
+    for (path, text) in wanted.extensions.iter().filter(|it| !it.1.trim().is_empty()) {
+        found.push(path.clone(), Tier::Global, text);
     }
     if let Some(it) = &wanted.saved {
         found.take_saved(&it.global, Tier::Global);

@@ -1,11 +1,15 @@
 //! Configuration files of user, system and workspace: settings, policies, agents, commands, skills, memory and trust.
 
-use std::{fmt, io};
+use std::{fmt, io, sync::Arc};
 
-use crate::{base::path::AbsPath, world::disk, world::secrets::Env};
+use crate::{
+    base::{agent::AgentOrigin, path::AbsPath},
+    world::{disk, secrets::Env},
+};
 
 pub mod agents;
 pub mod dotenv;
+pub mod extensions;
 mod files_below;
 pub mod folder_config;
 mod front_matter;
@@ -49,6 +53,24 @@ impl Reader<'_> {
             Ok(it) => Ok(Some(it)),
             Err(it) if matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(it) => Err(it),
+        }
+    }
+}
+
+/// Whose a folder of agents, commands or skills is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FolderOwner {
+    User,
+    Workspace,
+    Extension(Arc<str>),
+}
+
+impl FolderOwner {
+    fn origin(&self, file: AbsPath) -> AgentOrigin {
+        match self {
+            Self::User => AgentOrigin::User(file),
+            Self::Workspace => AgentOrigin::Workspace(file),
+            Self::Extension(name) => AgentOrigin::Extension(name.clone(), file),
         }
     }
 }

@@ -7,7 +7,11 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Reader, Warning, castor_home, gemini_home},
+        workspace::{
+            Reader, Warning, castor_home,
+            extensions::{Extensions, contents},
+            gemini_home,
+        },
     },
 };
 
@@ -19,6 +23,7 @@ const MAX_FILES: usize = 100;
 /// The author of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolicyAuthor {
+    Extension,
     Workspace,
     User,
     /// The machine's administrator.
@@ -74,13 +79,14 @@ impl FolderAccess<'static> {
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
+    extensions: &Extensions,
     named: &PolicyPaths,
     reader: Reader<'_>,
     folders: FolderAccess<'_>,
 ) -> (Vec<PolicyFile>, Vec<Warning>) {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     let mut has_system = false;
-    for PolicyPlace { author, at: folder, is_configured: named } in policy_places(env, workspace, named) {
+    for PolicyPlace { author, at: folder, is_configured: named } in policy_places(env, workspace, extensions, named) {
         has_system |= !named && files.iter().any(|it: &PolicyFile| it.author == PolicyAuthor::System);
         if named && author == PolicyAuthor::System && has_system {
             warnings.push(warn(&folder, "is not read: the system has policies of its own".to_owned()));
@@ -140,12 +146,18 @@ fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
 }
 
 /// In order: of one author Gemini CLI's or what settings name, then castor's.
-fn policy_places(env: &Env, workspace: Option<&AbsPath>, named: &PolicyPaths) -> Vec<PolicyPlace> {
+fn policy_places(
+    env: &Env,
+    workspace: Option<&AbsPath>,
+    extensions: &Extensions,
+    named: &PolicyPaths,
+) -> Vec<PolicyPlace> {
     let place = |author, at| PolicyPlace { author, at, is_configured: false };
     let by_name = |author, all: &[AbsPath]| -> Vec<PolicyPlace> {
         all.iter().map(|it| PolicyPlace { author, at: it.clone(), is_configured: true }).collect()
     };
-    let mut res = Vec::new();
+    let of_extensions = extensions.folders(contents::POLICIES).into_iter();
+    let mut res: Vec<PolicyPlace> = of_extensions.map(|(_, at)| place(PolicyAuthor::Extension, at)).collect();
     let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
     res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| place(PolicyAuthor::System, it)));
     let gemini = gemini_home(env).filter(|_| named.user.is_empty());
@@ -169,7 +181,10 @@ mod tests {
     use super::{FolderAccess, PolicyAuthor, PolicyPaths, read};
     use crate::{
         base::path::AbsPath,
-        world::{secrets::Env, workspace::Reader},
+        world::{
+            secrets::Env,
+            workspace::{Reader, extensions::Extensions},
+        },
     };
 
     /// `author file` of what was read, and the warnings. A text `denied` cannot be read; `loose` paths are writable.
@@ -200,7 +215,7 @@ mod tests {
             FolderAccess { list: &list, only_root_can_write: &|it| !loose.contains(&it.to_string().as_str()) };
         let env = Env::from_pairs([("HOME", "/h")]);
         let workspace = workspace.and_then(AbsPath::new);
-        let (read, warnings) = read(&env, workspace.as_ref(), named, reader, folders);
+        let (read, warnings) = read(&env, workspace.as_ref(), &Extensions::default(), named, reader, folders);
         let shown = |it: &super::PolicyFile| {
             format!("{:?} {}{}", it.author, it.file, if it.text.is_some() { "" } else { " unread" })
         };

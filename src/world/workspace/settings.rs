@@ -16,6 +16,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     SystemDefaults,
+    /// An extension: servers, hooks and excluded tools, and nothing else.
+    Extension,
     User,
     Workspace,
     SystemOverrides,
@@ -25,6 +27,7 @@ impl Scope {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SystemDefaults => "system defaults",
+            Self::Extension => "extension",
             Self::User => "user",
             Self::Workspace => "workspace",
             Self::SystemOverrides => "system",
@@ -61,6 +64,14 @@ pub struct Layers {
 }
 
 impl Layers {
+    /// With those of extensions, which are weaker than the user's own.
+    #[must_use]
+    pub fn with_extensions(mut self, layers: Vec<Layer>) -> Self {
+        let at = self.layers.iter().position(|it| it.scope > Scope::Extension).unwrap_or(self.layers.len());
+        self.layers.splice(at..at, layers);
+        self
+    }
+
     /// The files that count for nothing, and why.
     pub fn unread_files(&self) -> impl Iterator<Item = &Warning> {
         self.warnings.iter().filter(|it| self.layers.iter().all(|layer| layer.file.to_string() != it.origin))
@@ -158,6 +169,25 @@ pub fn expand_workspace_vars(value: &mut Value, env: &Env) {
 /// The same of a file of the user's.
 pub fn expand_user_vars(value: &mut Value, env: &Env) {
     VariableFilling { env, by_workspace: false, refused: BTreeSet::new() }.expand_value(value);
+}
+
+/// The variables that a file names.
+pub fn variables_in(value: &Value) -> BTreeSet<String> {
+    let mut res = BTreeSet::new();
+    match value {
+        Value::String(text) => {
+            let mut rest = text.as_str();
+            while let Some(at) = rest.find('$') {
+                let (len, name, _) = reference(rest.split_at(at).1);
+                res.extend((!name.is_empty()).then(|| name.to_owned()));
+                rest = rest.get(at + len..).unwrap_or_default();
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|it| res.extend(variables_in(it))),
+        Value::Object(members) => members.values().for_each(|it| res.extend(variables_in(it))),
+        _ => (),
+    }
+    res
 }
 
 /// Puts variables into what a file says. What a repository says ends in arguments, addresses and headers of servers

@@ -1,6 +1,6 @@
 //! `castor auth`: stores, deletes and checks the API key. Keys come from a terminal or a pipe, never from argv.
 
-mod hidden_input;
+pub mod hidden_input;
 mod key_check;
 mod status;
 

@@ -61,7 +61,11 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
     let found = hooks::load_hooks(&ground);
     for it in found.all() {
         let standing = found.check_enabled(it.key(), &Switches::new()).err().unwrap_or("on");
-        let whose = if it.source == HookSource::Project { "workspace" } else { "user" };
+        let whose = match it.source {
+            HookSource::Project => "workspace",
+            HookSource::Extension => "extension",
+            HookSource::User | HookSource::Client => "user",
+        };
         let matcher = it.matcher.as_deref().filter(|it| !it.is_empty()).unwrap_or("*");
         let (matcher, name) = (escape_line(matcher), escape_line(&text::first_line(it.key(), 200)));
         writeln!(out, "{:<20} {matcher:<20} {whose:<10} {standing:<4} {name}", it.event.as_str())?;

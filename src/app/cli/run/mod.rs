@@ -82,7 +82,6 @@ const MAX_NOTE: usize = 600;
 const HURRY: Duration = Duration::from_millis(200);
 const RAW_NOTE: &str =
     "--raw-output: terminal controls of the model reach what shows the answer; --accept-raw-output-risk hides this";
-const NO_EXTENSIONS: &str = "--extensions has no effect: castor has no extensions";
 const DEMO_NOTE: &str = "no API key: the built-in demo model answers. For real work run castor auth login";
 const NO_MODEL_NOTE: &str = "no model is chosen: the built-in demo model answers";
 
@@ -242,9 +241,6 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
     let prompt = read_prompt(args.typed(), is_piped, &cwd, screen).await?;
     check_sandbox(args)?;
-    if args.gemini.extensions.iter().any(|it| it != "none") {
-        screen.note(NO_EXTENSIONS);
-    }
     let asks_trust = can_ask && args.agent.is_none() && !args.gemini.skip_trust;
     if let Some(mode) = args.agent_args.mode().filter(|_| asks_trust) {
         let (mode, ask) = (mode.mode(), &mut trust_question::ask_on_terminal);

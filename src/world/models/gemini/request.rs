@@ -45,9 +45,13 @@ fn head(request: &ModelRequest) -> Vec<u8> {
         let parts = [Text { text: &request.system, thought_signature: None }];
         push_member(&mut out, "systemInstruction", &Content { role: "user", parts: &parts });
     }
-    if !request.tools.is_empty() {
+    // The service takes either.
+    if !request.tools.is_empty() && !request.params.searches_web {
         let function_declarations: Vec<Declaration<'_>> = request.tools.iter().map(Declaration::from).collect();
         push_member(&mut out, "tools", &[Declarations { function_declarations }]);
+    }
+    if request.params.searches_web {
+        push_member(&mut out, "tools", &json!([{ "googleSearch": {} }]));
     }
     if request.params != ModelParams::default() {
         push_member(&mut out, "generationConfig", &config(&request.params));

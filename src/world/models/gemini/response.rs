@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct GeminiDecoder {
     state: AnswerState,
+    /// Of an answer that searched the web.
+    sources: Vec<Source>,
 }
 
 impl Decode for GeminiDecoder {
@@ -33,7 +35,11 @@ impl Decode for GeminiDecoder {
         let event = error_body::parse::<Event<'_>>(data)?;
         error_body::check(event.error)?;
         let candidate = event.candidates.and_then(|it| it.into_iter().next());
-        let (content, finish) = candidate.map_or((None, None), |it| (it.content, it.finish_reason));
+        let (content, finish, found) =
+            candidate.map_or((None, None, None), |it| (it.content, it.finish_reason, it.grounding_metadata));
+        if let Some(it) = found.and_then(|it| it.grounding_chunks) {
+            self.sources = it.into_iter().filter_map(|it| it.web).collect();
+        }
         for part in content.and_then(|it| it.parts).into_iter().flatten() {
             push_part(part, out);
         }
@@ -42,10 +48,22 @@ impl Decode for GeminiDecoder {
         }
         let blocked = event.prompt_feedback.and_then(|it| it.block_reason);
         if let Some(it) = blocked.map(|it| Finish::Safety(it.0.into_owned())).or(finish.map(|it| finish_from(&it.0))) {
+            out.extend(sources_in_words(&self.sources).and_then(chunks::text));
             self.state.finish(it, out);
         }
         Ok(())
     }
+}
+
+/// Most sources that are named.
+const MAX_SOURCES: usize = 20;
+
+fn sources_in_words(all: &[Source]) -> Option<String> {
+    let line = |(n, it): (usize, &Source)| {
+        format!("[{}] {} ({})\n", n + 1, it.title.as_deref().unwrap_or("Untitled"), it.uri.as_deref().unwrap_or("-"))
+    };
+    let lines: String = all.iter().take(MAX_SOURCES).enumerate().map(line).collect();
+    (!lines.is_empty()).then(|| format!("\n\nSources:\n{lines}"))
 }
 
 /// The chunks of one event by itself.
@@ -128,6 +146,24 @@ struct Candidate<'a> {
     content: Option<Content<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Str<'a>>,
+    grounding_metadata: Option<GroundingMetadata>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GroundingMetadata {
+    grounding_chunks: Option<Vec<GroundingChunk>>,
+}
+
+#[derive(Deserialize)]
+struct GroundingChunk {
+    web: Option<Source>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Source {
+    uri: Option<String>,
+    title: Option<String>,
 }
 
 #[derive(Deserialize)]

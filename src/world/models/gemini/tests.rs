@@ -217,6 +217,7 @@ fn request_carries_system_tools_and_config() {
         thinking: Some(Thinking::Budget(-1)),
         stop: vec!["END".to_owned()],
         schema: Some(Arc::new(json!({ "type": "object" }))),
+        searches_web: false,
     };
     let got: Value = serde_json::from_slice(&body(&request, true)).unwrap();
     let thinking = json!({ "includeThoughts": true, "thinkingBudget": -1 });

@@ -13,8 +13,8 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::front_matter;
 pub use super::front_matter::FileFault;
+use super::{extensions::contents, front_matter};
 pub use claude::TOOLS as CLAUDE_TOOLS;
 
 use crate::{
@@ -24,7 +24,9 @@ use crate::{
     },
     world::{
         secrets::Env,
-        workspace::{Reader, Warning, castor_home, gemini_home, policies::FolderAccess},
+        workspace::{
+            FolderOwner, Reader, Warning, castor_home, extensions::Extensions, gemini_home, policies::FolderAccess,
+        },
     },
 };
 
@@ -129,7 +131,7 @@ pub fn parse(
         AgentFormat::Claude => claude::read(yaml, body, tools)?,
     };
     let keys::Draft { descriptor, run, folders, rights, .. } = draft;
-    if matches!(origin, AgentOrigin::Workspace(_)) && !rights.is_empty() {
+    if matches!(origin, AgentOrigin::Workspace(_) | AgentOrigin::Extension(..)) && !rights.is_empty() {
         let why = "memory_inbox and memory_extraction are for agents in your own folders, not in a workspace's";
         return Err(FileFault::new(None, why));
     }
@@ -140,6 +142,8 @@ pub fn parse(
             AgentOrigin::User(file) | AgentOrigin::Workspace(file) => {
                 format == AgentFormat::Castor && !is_of_gemini(file)
             }
+            // They are written for Gemini CLI, where braces mean nothing.
+            AgentOrigin::Extension(..) => false,
             AgentOrigin::Client => true,
         };
     }
@@ -149,7 +153,12 @@ pub fn parse(
             (server.trust, server.confined, server.of_project) = (false, true, true);
         }
     }
-    if let (AgentOrigin::Workspace(_), AgentRun::Peer(it)) = (&definition.origin, &definition.run) {
+    if let (AgentOrigin::Extension(..), AgentRun::Local(it)) = (&definition.origin, &mut definition.run) {
+        it.mcp_servers.iter_mut().for_each(|it| it.trust = false);
+    }
+    if let (AgentOrigin::Workspace(_) | AgentOrigin::Extension(..), AgentRun::Peer(it)) =
+        (&definition.origin, &definition.run)
+    {
         remote_keys::check_workspace(it)?;
     }
     Ok((definition, draft.notes))
@@ -174,16 +183,16 @@ pub fn parse_client(keys: &ClientAgent, tools: ToolLookup<'_>) -> Result<(AgentD
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
+    extensions: &Extensions,
     tools: ToolLookup<'_>,
     reader: Reader<'_>,
     folders: FolderAccess<'_>,
 ) -> FoundAgents {
     let mut res = FoundAgents { definitions: BUILT_IN_AGENTS.clone(), ..FoundAgents::default() };
-    for AgentFolder { at, format, is_workspace } in agent_folders(env, workspace) {
+    for AgentFolder { at, format, owner } in agent_folders(env, workspace, extensions) {
         for file in res.list(&at, folders) {
-            let origin = if is_workspace { AgentOrigin::Workspace } else { AgentOrigin::User };
             let bytes = (reader.read)(&file).map_err(|it| FileFault::new(None, format!("cannot be read: {it}")));
-            match bytes.and_then(|it| parse(&it, format, origin(file.clone()), tools)) {
+            match bytes.and_then(|it| parse(&it, format, owner.origin(file.clone()), tools)) {
                 Ok((definition, notes)) => {
                     notes.into_iter().for_each(|it| res.warn(&file.to_string(), it));
                     res.add(&file, definition);
@@ -203,22 +212,28 @@ fn skipped(why: &str) -> String {
 struct AgentFolder {
     at: AbsPath,
     format: AgentFormat,
-    is_workspace: bool,
+    owner: FolderOwner,
 }
 
-fn agent_folders(env: &Env, workspace: Option<&AbsPath>) -> Vec<AgentFolder> {
+fn agent_folders(env: &Env, workspace: Option<&AbsPath>, extensions: &Extensions) -> Vec<AgentFolder> {
     let user = [
         (castor_home(env).map(|it| it.join("agents")), AgentFormat::Castor),
         (gemini_home(env).map(|it| it.join("agents")), AgentFormat::Castor),
         (env.get("HOME").and_then(AbsPath::new).map(|it| it.join(".claude/agents")), AgentFormat::Claude),
     ];
-    let user = user.into_iter().filter_map(|(at, format)| Some(AgentFolder { at: at?, format, is_workspace: false }));
+    let user =
+        user.into_iter().filter_map(|(at, format)| Some(AgentFolder { at: at?, format, owner: FolderOwner::User }));
     let user: Vec<AgentFolder> = user.collect();
     let own = workspace.into_iter().flat_map(|root| FOLDERS.iter().map(|(name, format)| (root.join(name), *format)));
-    let own = own.map(|(at, format)| AgentFolder { at, format, is_workspace: true });
+    let own = own.map(|(at, format)| AgentFolder { at, format, owner: FolderOwner::Workspace });
     // CASTOR_HOME may point into the workspace: a folder counts once, as the user's.
     let own: Vec<AgentFolder> = own.filter(|own| user.iter().all(|it| it.at != own.at)).collect();
-    own.into_iter().chain(user).collect()
+    let more = extensions.folders(contents::AGENTS).into_iter().map(|(name, at)| AgentFolder {
+        at,
+        format: AgentFormat::Castor,
+        owner: FolderOwner::Extension(name),
+    });
+    own.into_iter().chain(user).chain(more).collect()
 }
 
 impl FoundAgents {

@@ -233,8 +233,14 @@ fn look(files: &[(&str, &str)], workspace: Option<&str>) -> (Vec<String>, Vec<St
     };
     let folders = FolderAccess { list: &list, only_root_can_write: &|_| true };
     let env = Env::from_pairs([("HOME", "/h")]);
-    let FoundAgents { definitions, warnings } =
-        read(&env, workspace.and_then(AbsPath::new).as_ref(), &tools, reader, folders);
+    let FoundAgents { definitions, warnings } = read(
+        &env,
+        workspace.and_then(AbsPath::new).as_ref(),
+        &crate::world::workspace::extensions::Extensions::default(),
+        &tools,
+        reader,
+        folders,
+    );
     let shown = |it: &AgentDefinition| {
         let sub: Vec<&str> = it.descriptor.sub_agents.iter().map(|it| it.description.as_str()).collect();
         let place = match &it.origin {
@@ -242,6 +248,7 @@ fn look(files: &[(&str, &str)], workspace: Option<&str>) -> (Vec<String>, Vec<St
             AgentOrigin::Client => "client".to_owned(),
             AgentOrigin::User(file) => format!("user {file}"),
             AgentOrigin::Workspace(file) => format!("workspace {file}"),
+            AgentOrigin::Extension(name, file) => format!("extension {name} {file}"),
         };
         format!("{} {place} {sub:?}", it.descriptor.name)
     };

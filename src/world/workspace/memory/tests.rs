@@ -33,7 +33,14 @@ impl Disk {
     fn wanted(&self, roots: &[&str], trust: Trust) -> MemorySearch {
         let env = Env::from_pairs([("HOME", self.root.join("h").to_string().as_str())]);
         let names = ["GEMINI.md", "AGENTS.md"].map(str::to_owned).to_vec();
-        MemorySearch { env, names, saved: None, roots: roots.iter().map(|it| self.root.join(it)).collect(), trust }
+        MemorySearch {
+            extensions: Vec::new(),
+            env,
+            names,
+            saved: None,
+            roots: roots.iter().map(|it| self.root.join(it)).collect(),
+            trust,
+        }
     }
 
     fn files(&self, roots: &[&str], trust: Trust) -> Vec<MemoryFile> {

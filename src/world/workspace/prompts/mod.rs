@@ -18,7 +18,12 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{Warning, castor_home, files_below::files_below, gemini_home},
+        workspace::{
+            FolderOwner, Warning, castor_home,
+            extensions::{self, ExtensionFiles, Extensions, contents},
+            files_below::files_below,
+            gemini_home,
+        },
     },
 };
 
@@ -95,7 +100,7 @@ pub struct TrustedPrompts {
 /// A folder of commands or skills, with the files that count in it.
 struct PromptFolder {
     at: AbsPath,
-    is_workspace: bool,
+    owner: FolderOwner,
     files: Vec<(AbsPath, Result<Vec<u8>, FileFault>)>,
 }
 
@@ -105,7 +110,7 @@ impl PromptFolder {
         let at = workspace.root.join(name);
         let held = workspace.files.iter().filter(|(of, file, _)| *of == kind && file.is_within(&at));
         let files = held.map(|(_, file, bytes)| (file.clone(), check_size(bytes.clone()))).collect();
-        Self { at, is_workspace: true, files }
+        Self { at, owner: FolderOwner::Workspace, files }
     }
 
     fn of_user(at: AbsPath, end: &str, depth: usize) -> Self {
@@ -115,12 +120,17 @@ impl PromptFolder {
             (file, bytes.and_then(check_size))
         };
         let files = files_below(&at, end, depth).into_iter().flatten().map(read).collect();
-        Self { at, is_workspace: false, files }
+        Self { at, owner: FolderOwner::User, files }
+    }
+
+    /// As it was hashed.
+    fn of_extension(ExtensionFiles { name, at, files }: ExtensionFiles) -> Self {
+        let files = files.into_iter().map(|(file, bytes)| (file, check_size(bytes))).collect();
+        Self { at, owner: FolderOwner::Extension(name), files }
     }
 
     fn origin(&self, file: &AbsPath) -> AgentOrigin {
-        let make = if self.is_workspace { AgentOrigin::Workspace } else { AgentOrigin::User };
-        make(file.clone())
+        self.owner.origin(file.clone())
     }
 }
 
@@ -145,10 +155,16 @@ fn user_folder(env: &Env, name: &str) -> Option<AbsPath> {
 
 /// Reads all. `workspace`: what counts of it, where it is trusted and not the user's home. `is_own`: whether castor
 /// has a command of that name.
-pub fn read(env: &Env, workspace: Option<&TrustedPrompts>, is_own: &dyn Fn(&str) -> bool) -> FoundPrompts {
+pub fn read(
+    env: &Env,
+    workspace: Option<&TrustedPrompts>,
+    extensions: &Extensions,
+    is_own: &dyn Fn(&str) -> bool,
+) -> FoundPrompts {
     let mut res = FoundPrompts::default();
-    read_commands(env, workspace, is_own, &mut res);
-    read_skills(env, workspace, &mut res);
+    let all = read_commands(env, workspace, extensions, &mut res);
+    res.commands = without_clashes(all, is_own, &mut res);
+    read_skills(env, workspace, extensions, &mut res);
     for (kind, file) in workspace.iter().flat_map(|it| &it.unreadable) {
         let why = "cannot be used: it is too large, cannot be read, or a link leads out of the folder";
         res.warn(*kind, &file.to_string(), FileFault::new(None, why));
@@ -156,32 +172,41 @@ pub fn read(env: &Env, workspace: Option<&TrustedPrompts>, is_own: &dyn Fn(&str)
     res
 }
 
-fn read_commands(env: &Env, workspace: Option<&TrustedPrompts>, is_own: &dyn Fn(&str) -> bool, res: &mut FoundPrompts) {
+fn read_commands(
+    env: &Env,
+    workspace: Option<&TrustedPrompts>,
+    extensions: &Extensions,
+    res: &mut FoundPrompts,
+) -> Vec<FileCommand> {
     let mut all = Vec::new();
+    let mut folders = Vec::new();
     for (name, format) in COMMAND_FOLDERS {
         let user = user_folder(env, name).map(|at| PromptFolder::of_user(at, extension(*format), MAX_DEPTH));
         let own = workspace
             .map(|it| PromptFolder::of_workspace(name, TrustedFileKind::Command, it))
             .filter(|own| user.as_ref().is_none_or(|it| it.at != own.at));
-        for folder in user.into_iter().chain(own) {
-            for (file, bytes) in &folder.files {
-                let named = commands::name_of(&file.relative_to(&folder.at), *format);
-                let parsed = bytes.clone().and_then(|it| parse_command(&it, &named, *format, folder.origin(file)));
-                match parsed {
-                    Ok((it, notes)) => {
-                        notes.into_iter().for_each(|note| res.warn(TrustedFileKind::Command, &file.to_string(), note));
-                        all.push(it);
-                    }
-                    Err(it) => res.warn(
-                        TrustedFileKind::Command,
-                        &file.to_string(),
-                        FileFault { message: skipped(&it.message), ..it },
-                    ),
+        folders.extend(user.into_iter().chain(own).map(|it| (*format, it)));
+    }
+    let more = extensions.prompt_files(contents::COMMANDS, extension(CommandFormat::Toml)).into_iter();
+    folders.extend(more.map(|it| (CommandFormat::Toml, PromptFolder::of_extension(it))));
+    for (format, folder) in folders {
+        for (file, bytes) in &folder.files {
+            let named = commands::name_of(&file.relative_to(&folder.at), format);
+            let parsed = bytes.clone().and_then(|it| parse_command(&it, &named, format, folder.origin(file)));
+            match parsed {
+                Ok((it, notes)) => {
+                    notes.into_iter().for_each(|note| res.warn(TrustedFileKind::Command, &file.to_string(), note));
+                    all.push(it);
                 }
+                Err(it) => res.warn(
+                    TrustedFileKind::Command,
+                    &file.to_string(),
+                    FileFault { message: skipped(&it.message), ..it },
+                ),
             }
         }
     }
-    res.commands = without_clashes(all, is_own, res);
+    all
 }
 
 fn skipped(why: &str) -> String {
@@ -192,12 +217,12 @@ fn file_of(origin: &AgentOrigin) -> String {
     origin.file().map_or_else(|| "castor".to_owned(), ToString::to_string)
 }
 
-/// Of one scope the first of a name counts. A name that castor has stays castor's, and one that user and workspace have is
-/// nobody's: the others are typed as `user.NAME` and `workspace.NAME`. So no file can take another one's place.
+/// Of one owner the first of a name counts. A name that castor has stays castor's, and one that two owners have is
+/// nobody's: they are typed as `user.NAME`, `workspace.NAME` and `EXTENSION.NAME`. So no file can take another one's place.
 fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &mut FoundPrompts) -> Vec<FileCommand> {
-    let mut firsts: BTreeMap<(String, &'static str), FileCommand> = BTreeMap::new();
+    let mut firsts: BTreeMap<(String, String), FileCommand> = BTreeMap::new();
     for it in all {
-        let key = (it.name.clone(), it.origin.scope().as_str());
+        let key = (it.name.clone(), it.origin.prefix().to_owned());
         match firsts.get(&key) {
             Some(first) => {
                 let why = skipped(&format!("{} defines /{} already", file_of(&first.origin), it.name));
@@ -206,21 +231,23 @@ fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &m
             None => _ = firsts.insert(key, it),
         }
     }
-    let mut scopes: BTreeMap<String, usize> = BTreeMap::new();
-    firsts.keys().for_each(|(name, _)| *scopes.entry(name.clone()).or_default() += 1);
-    let mut taken: BTreeSet<String> = scopes.keys().cloned().collect();
+    let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    firsts.keys().for_each(|(name, owner)| owners.entry(name.clone()).or_default().push(owner.clone()));
+    let mut taken: BTreeSet<String> = owners.keys().cloned().collect();
     let mut named = BTreeMap::new();
-    for ((name, scope), mut it) in firsts {
+    for ((name, owner), mut it) in firsts {
         let by_castor = is_own(&name);
-        if by_castor || scopes.get(&name).is_some_and(|n| *n > 1) {
-            it.name = format!("{scope}.{name}");
+        let all = owners.get(&name).map_or(&[][..], Vec::as_slice);
+        if by_castor || all.len() > 1 {
+            it.name = format!("{owner}.{name}");
             if is_own(&it.name) || !taken.insert(it.name.clone()) {
                 let why = skipped(&format!("/{name} and /{} are taken", it.name));
                 res.warn(TrustedFileKind::Command, &file_of(&it.origin), FileFault::new(None, why));
                 continue;
             }
-            let owner = if by_castor { "is a command of castor" } else { "is defined by user and workspace" };
-            let message = format!("/{name} {owner}; this one is /{}", it.name);
+            let defined = format!("is defined by {}", all.join(" and "));
+            let why = if by_castor { "is a command of castor" } else { defined.as_str() };
+            let message = format!("/{name} {why}; this one is /{}", it.name);
             res.warn(TrustedFileKind::Command, &file_of(&it.origin), FileFault::new(None, message));
         }
         named.insert(it.name.clone(), it);
@@ -228,7 +255,7 @@ fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &m
     named.into_values().collect()
 }
 
-fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, res: &mut FoundPrompts) {
+fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, extensions: &Extensions, res: &mut FoundPrompts) {
     let of_user = SKILL_FOLDERS.iter().filter_map(|it| user_folder(env, it));
     let user: Vec<PromptFolder> = of_user.map(|at| PromptFolder::of_user(at, SKILL_FILE, 1)).collect();
     let own = workspace
@@ -236,13 +263,14 @@ fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, res: &mut FoundPro
         .flat_map(|of| SKILL_FOLDERS.iter().map(move |it| PromptFolder::of_workspace(it, TrustedFileKind::Skill, of)));
     let own: Vec<PromptFolder> = own.filter(|own| user.iter().all(|it| it.at != own.at)).collect();
     let mut found: BTreeMap<String, Skill> = BTreeMap::new();
-    for folder in own.into_iter().chain(user) {
+    let more = extensions.prompt_files(contents::SKILLS, SKILL_FILE).into_iter().map(PromptFolder::of_extension);
+    for folder in own.into_iter().chain(user).chain(more) {
         for (file, bytes) in &folder.files {
             if file.as_path().file_name().is_none_or(|it| it != SKILL_FILE) {
                 continue;
             }
             match bytes.clone().and_then(|it| parse_skill(&it, folder.origin(file))) {
-                Ok(mut it) => match found.get(&it.name) {
+                Ok(mut it) => match found.get(&free_name(&mut it, &found)) {
                     Some(first) => {
                         let why = skipped(&format!("{} defines the skill {} already", file_of(&first.origin), it.name));
                         res.warn(TrustedFileKind::Skill, &file.to_string(), FileFault::new(None, why));
@@ -263,6 +291,14 @@ fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, res: &mut FoundPro
         }
     }
     res.skills = found.into_values().collect();
+}
+
+/// The skill's name. One of an extension that others have is `EXTENSION.NAME`.
+fn free_name(it: &mut Skill, found: &BTreeMap<String, Skill>) -> String {
+    if let (AgentOrigin::Extension(of, _), true) = (&it.origin, found.contains_key(&it.name)) {
+        it.name = format!("{of}.{}", it.name);
+    }
+    it.name.clone()
 }
 
 /// A line without what deceives or makes lines of its own.
@@ -286,6 +322,7 @@ pub fn stamp(env: &Env, folder: &AbsPath) -> DefinitionStamp {
             files.extend(files_below(&at, end, depth).into_iter().flatten());
         }
     }
+    files.extend(extensions::watched(env));
     for name in [".castor/settings.json", ".gemini/settings.json"] {
         files.extend([Some(folder.join(name)), user_folder(env, name)].into_iter().flatten());
     }
