@@ -40,12 +40,33 @@ pub enum McpLink {
         url: String,
         headers: Vec<(String, String)>,
         speech: McpTransport,
+        /// What the settings say of a login there.
+        oauth: Option<Box<McpOAuth>>,
     },
     /// The client itself: its messages travel in the client's own protocol.
     Client {
         /// The client's name for it.
         server_id: String,
     },
+}
+
+/// What settings say of a login at a server. What they leave out is found out.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct McpOAuth {
+    /// castor does not log in there.
+    pub is_off: bool,
+    /// As the authorization server knows castor; without one castor registers itself.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+    /// The address of a document about the client, for servers that take it as its name.
+    pub client_metadata_url: Option<String>,
+    pub scopes: Vec<String>,
+    pub audiences: Vec<String>,
+    pub authorization_url: Option<String>,
+    pub token_url: Option<String>,
+    pub registration_url: Option<String>,
+    /// On this machine.
+    pub redirect_uri: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +77,17 @@ pub enum McpTransport {
     Sse,
     /// Streamable HTTP, and the older one where that fails.
     Either,
+}
+
+impl McpLink {
+    /// The address and the settings of a server at which castor can log in by itself. One that has a token in its headers
+    /// is not one of them.
+    pub fn login(&self) -> Option<(&str, McpOAuth)> {
+        let Self::Web { url, headers, oauth, .. } = self else { return None };
+        let has_token = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let oauth = oauth.as_deref().cloned().unwrap_or_default();
+        (!has_token && !oauth.is_off).then_some((url, oauth))
+    }
 }
 
 impl McpServerConfig {
@@ -95,6 +127,14 @@ pub fn merge_servers(client: Vec<McpServerConfig>, settings: Vec<McpServerConfig
     res
 }
 
+/// No more than whether there are some: ids and addresses may hold secrets, too.
+impl fmt::Debug for McpOAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (has_id, has_secret) = (self.client_id.is_some(), self.client_secret.is_some());
+        f.debug_struct("McpOAuth").field("has_id", &has_id).field("has_secret", &has_secret).finish_non_exhaustive()
+    }
+}
+
 /// Without values of variables and headers: they are often secrets.
 impl fmt::Debug for McpLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,7 +145,7 @@ impl fmt::Debug for McpLink {
                 it.field("command", command).field("n_args", &args.len()).field("env", &names(env));
                 it.field("cwd", cwd).finish()
             }
-            Self::Web { url, headers, speech } => {
+            Self::Web { url, headers, speech, oauth: _ } => {
                 // Paths and queries hold keys, too.
                 let host = url.split('/').nth(2).and_then(|it| it.rsplit('@').next()).unwrap_or_default();
                 let mut it = f.debug_struct("Web");
@@ -140,7 +180,7 @@ mod tests {
     fn debug_tells_no_secret() {
         let headers = vec![("Authorization".to_owned(), "canary".to_owned())];
         let link =
-            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpTransport::Sse };
+            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpTransport::Sse, oauth: None };
         assert_eq!(format!("{link:?}"), "Web { host: \"h:1\", headers: [\"Authorization\"], speech: Sse }");
     }
 

@@ -46,6 +46,7 @@ pub mod saved_memory;
 pub mod schema;
 pub mod secret;
 pub mod server_offer;
+pub mod server_order;
 pub mod state;
 pub mod terminal;
 pub mod text;

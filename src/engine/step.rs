@@ -34,6 +34,7 @@ use crate::base::{
     sandbox::SandboxGrant,
     saved_memory::MemoryOrder,
     server_offer::{ServerOffer, ServerQuery},
+    server_order::ServerOrder,
     state::{StateDelta, StateMap, StateOrder},
     terminal::Screen,
     tool::{BaseHash, Preview, TargetPath, Targets, ToolCall, ToolError, ToolOutput, ToolSpec},
@@ -88,6 +89,18 @@ pub enum Input {
     CredentialRenewed {
         effect: EffectId,
         changed: bool,
+    },
+    /// A login at a server has this page, which `page` names.
+    ServerPage {
+        effect: EffectId,
+        url: String,
+        page: String,
+    },
+    /// What came of an order about a server, in words.
+    ServerManaged {
+        effect: EffectId,
+        order: Box<ServerOrder>,
+        result: Result<String, String>,
     },
     /// The trust decision is saved, or the reason why it is not.
     TrustApplied {
@@ -358,6 +371,8 @@ pub enum ServerStatus {
     Unauthorized {
         why: String,
         page: Option<String>,
+        /// castor can log in there by itself.
+        can_log_in: bool,
     },
     /// It is not to be started: why.
     Off(String),
@@ -421,6 +436,8 @@ pub enum Effect {
     ApplyTrust(TrustChoice),
     /// Reads a credential again, and reaches its server with what is there now. Answered by `CredentialRenewed`.
     RenewCredential(Box<RenewalOrder>),
+    /// Does what the user wants of a server. Answered by `ServerPage`, where it is a login, and one `ServerManaged`.
+    ManageServer(Box<ServerOrder>),
     /// The reply to a server's elicitation. Not answered.
     AnswerElicitation { elicitation: ElicitationId, reply: Reply },
     /// Health of a model, for all sessions that reach it in the same way. `None`: it is available. Not answered.

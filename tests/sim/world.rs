@@ -173,6 +173,7 @@ impl World {
                 Job::Server { server, stop, .. } => {
                     self.servers.insert(server, Server { stop, ready: false });
                 }
+                Job::Login { .. } => panic!("no server here has a login"),
                 Job::List(it) => self.searches.push(it),
                 // Nobody waits for it.
                 Job::SyncLog(_) | Job::PrepareSessions => (),

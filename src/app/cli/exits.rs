@@ -25,6 +25,7 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("config explain", EXIT_FAILED, "castor does not know the setting"),
     ("doctor", EXIT_FAILED, "there is something for you to do"),
     ("extensions validate", EXIT_FAILED, "something of the extension does not count"),
+    ("mcp login", EXIT_AUTH, "not logged in"),
     ("mcp test", EXIT_FAILED, "a server that should start does not"),
     ("models", EXIT_FAILED, "no provider answered"),
     ("models", EXIT_AUTH, "each provider wants a key that works"),

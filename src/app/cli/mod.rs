@@ -122,7 +122,7 @@ pub fn main() -> ExitCode {
             exit_code(extensions::run(&args, &Env::from_process(), &cwd, streams))
         }),
         CliVerb::Hooks(args) => with_cwd(|cwd| exit_code(hooks::run(&args, &Env::from_process(), &cwd, out, err))),
-        CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &cwd, out))),
+        CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),
         CliVerb::Trust(args) => with_cwd(|cwd| {

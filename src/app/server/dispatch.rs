@@ -14,7 +14,7 @@ use crate::{
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
         reply::{Reply, answer},
-        requests, requests_v2, rewind, session_metadata,
+        requests, requests_v2, rewind, server_orders, session_metadata,
         state::State,
         tasks::pending_chores::WaitingRequest,
         workspace_trust,
@@ -82,6 +82,7 @@ pub const METHODS: &[Method] = &[
     ("_castor/session/checkpoints", |state, _, params| rewind::checkpoints(&state.sessions, params)),
     ("_castor/session/rewind", rewind::rewind),
     ("_castor/session/state", requests::state),
+    ("_castor/mcp/servers", |state, _, params| server_orders::list(&state.sessions, params)),
     ("_castor/policy/evaluate", requests::evaluate_policy),
 ];
 

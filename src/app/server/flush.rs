@@ -20,7 +20,7 @@ use crate::{
             index_watch, offered_commands,
             outbox::{Outbox, OutboxItem},
             pending_requests::{self, ClientRequest, RequestOwner},
-            questions, quota, reconnect, renewals, reply, rewind_results, session_state,
+            questions, quota, reconnect, renewals, reply, rewind_results, server_orders, session_state,
             state::State,
             tasks::Tasks,
             trust,
@@ -260,6 +260,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             }
         }
         Effect::WriteScratch { file, text } => state.tasks.stash(file, text),
+        Effect::ManageServer(order) => server_orders::begin(state, id, effect_id, *order),
         Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
         Effect::AskUser(question) => ask_user(state, id, &question, lines),

@@ -2,8 +2,8 @@
 //! the simulator can turn it.
 
 use super::{
-    air_reports, dispatch, flush, index_watch, listing, mcp, outbox::OutboxItem, pending_requests, session_state,
-    state::State, sweep, watching,
+    air_reports, dispatch, flush, index_watch, listing, mcp, outbox::OutboxItem, pending_requests, server_orders,
+    session_state, state::State, sweep, watching,
 };
 use crate::{
     app::session::terminals::TerminalEnd,
@@ -106,6 +106,7 @@ impl Machine {
                 if let (Input::BackgroundExited(pid), Some(live)) = (&input, state.sessions.get_mut(&session)) {
                     air_reports::end_task(live, &mut state.outbox, *pid);
                 }
+                server_orders::note_end(state, &session, &input);
                 handle_answer(state, &session, input)
             }
             Event::Mcp { server, event } => mcp::handle_event(state, server, event),

@@ -37,6 +37,7 @@ mod requests_v2;
 mod rewind;
 mod rewind_results;
 pub mod serve;
+pub mod server_orders;
 mod session_metadata;
 mod session_state;
 pub mod sessions;

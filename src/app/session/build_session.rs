@@ -184,7 +184,7 @@ fn toolbox(
     host.builtins.retain(|it| it.name != GOOGLE_WEB_SEARCH || search_model(host.options, settings, model).is_some());
     let tools = scheduler::own_tools(std::mem::take(&mut host.builtins));
     Toolbox::new(tools, found.rules, !host.client.headless)
-        .with_renewals(host.client.renews_credentials())
+        .with_renewals(host.client.renews_credentials(), host.client.opens_links)
         .with_saving(found.saves)
         .with_grants(grants)
         .with_sandbox(sandbox, facts)

@@ -15,6 +15,7 @@ use crate::{
         path::AbsPath,
         sandbox::Confinement,
         server_offer::ServerOffer,
+        server_order::login_hint,
         text,
         tool::{ToolKind, ToolSpec, ToolTraits},
     },
@@ -82,6 +83,8 @@ struct SessionServers {
     uses: Vec<ServerUse>,
     /// Those that are not to be started, and why.
     off: Vec<(String, ServerStatus)>,
+    /// What the user switched off in this session.
+    parked: Vec<(McpServerConfig, ServerIdentity)>,
     names: ToolNames,
     budget_ms: u64,
 }
@@ -124,7 +127,7 @@ impl Servers {
         }
         let names = self.by_owner.remove(owner).map(|it| it.names).unwrap_or_default();
         let ServerRequest { off, budget_ms, .. } = request;
-        self.by_owner.insert(owner.clone(), SessionServers { uses, off, names, budget_ms });
+        self.by_owner.insert(owner.clone(), SessionServers { uses, off, parked: Vec::new(), names, budget_ms });
         self.stop_unused();
         fresh
     }
@@ -162,6 +165,55 @@ impl Servers {
         it.config.link.clone_from(link);
         self.stop_unused();
         fresh
+    }
+
+    /// Whether it is a server of this owner's that is on, or was switched off.
+    pub fn knows(&self, owner: &ServerOwner, name: &str) -> bool {
+        self.by_owner.get(owner).is_some_and(|it| {
+            it.uses.iter().any(|it| it.config.name == name) || it.parked.iter().any(|it| it.0.name == name)
+        })
+    }
+
+    /// How a server of this owner's is reached that is on.
+    pub fn link_of(&self, owner: &ServerOwner, name: &str) -> Option<&McpLink> {
+        let it = self.by_owner.get(owner)?.uses.iter().find(|it| it.config.name == name)?;
+        self.link(it.server)
+    }
+
+    /// Switches a server for this owner. Returns what must be started; `None`: nothing changes.
+    pub fn switch(&mut self, owner: &ServerOwner, name: &str, is_on: bool, now_ms: u64) -> Option<Vec<FreshServer>> {
+        let party = self.by_owner.get_mut(owner)?;
+        if is_on {
+            let at = party.parked.iter().position(|it| it.0.name == name)?;
+            let (config, launch) = party.parked.remove(at);
+            party.off.retain(|it| it.0 != name);
+            let (server, fresh) = self.share(launch, now_ms);
+            let party = self.by_owner.get_mut(owner)?;
+            party.uses.push(ServerUse { config, server, last_notice: None });
+            return Some(fresh.into_iter().collect());
+        }
+        let at = party.uses.iter().position(|it| it.config.name == name)?;
+        let it = party.uses.remove(at);
+        let why = format!("switched off in this session; `/mcp enable {name}` switches it on");
+        party.off.push((name.to_owned(), ServerStatus::Off(why)));
+        party.parked.extend(self.shared.get(&it.server).map(|shared| (it.config, shared.launch.clone())));
+        self.stop_unused();
+        Some(Vec::new())
+    }
+
+    /// Credentials changed: whoever has a server with this link reaches it anew. Returns what must be started.
+    pub fn reconnect(&mut self, link: &McpLink, now_ms: u64) -> Vec<FreshServer> {
+        let mut lost = Vec::new();
+        for shared in self.shared.values().filter(|it| it.launch.link == *link) {
+            if let Stage::Ready { connection, .. } | Stage::Down { connection, .. } = &shared.stage {
+                connection.renew(link.clone());
+            }
+        }
+        for (owner, party) in &self.by_owner {
+            let names = party.uses.iter().map(|it| it.config.name.clone());
+            lost.extend(names.filter(|it| self.lost_link(owner, it) == Some(link)).map(|it| (owner.clone(), it)));
+        }
+        lost.iter().filter_map(|(owner, name)| self.restart(owner, name, link, now_ms)).collect()
     }
 
     pub fn len(&self) -> usize {
@@ -244,11 +296,13 @@ impl Servers {
                 Stage::Down { connection, lists, why } => (ServerStatus::Down(why.clone()), Some((connection, lists))),
                 Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
                 Stage::Unauthorized(why) => {
+                    let can_log_in = shared.launch.link.login().is_some();
+                    let why = if can_log_in { login_hint(&it.config.name) } else { why.clone() };
                     let page = match &shared.launch.link {
                         McpLink::Web { url, .. } => http::origin_of(url),
                         McpLink::Stdio { .. } | McpLink::Client { .. } => None,
                     };
-                    (ServerStatus::Unauthorized { why: why.clone(), page }, None)
+                    (ServerStatus::Unauthorized { why, page, can_log_in }, None)
                 }
             };
             gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));

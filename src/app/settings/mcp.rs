@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{Getter, Sources, resolve::at};
 use crate::{
-    base::mcp::{McpLink, McpServerConfig, McpTransport},
+    base::{
+        mcp::{McpLink, McpOAuth, McpServerConfig, McpTransport},
+        text,
+    },
     world::workspace::{Warning, settings::Scope},
 };
 
@@ -120,6 +123,14 @@ fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Sco
 pub(super) fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {
     let Some(it) = it.as_object() else { return Err("should be an object {…}; ignored".to_owned()) };
     let flag = |key: &str| it.get(key).and_then(Value::as_bool).unwrap_or_default();
+    // Gemini CLI takes tokens of Google's own for these.
+    if let Some(kind) = it.get("authProviderType").and_then(Value::as_str).filter(|it| *it != "dynamic_discovery") {
+        return Err(format!(
+            "`authProviderType` {:?} is not supported; put a token into `headers`, or leave it out to log in by OAuth; \
+             ignored",
+            text::head(kind, 50)
+        ));
+    }
     let timeout_ms = it.get("timeout").and_then(Value::as_u64).filter(|it| *it > 0);
     Ok(McpServerConfig {
         timeout_ms: timeout_ms.unwrap_or(McpServerConfig::TIMEOUT_MS),
@@ -132,7 +143,10 @@ pub(super) fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> 
 
 fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
-    let web = |url: &str, speech| McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech };
+    let web = |url: &str, speech| {
+        let oauth = it.get("oauth").map(|it| Box::new(oauth(it)));
+        McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech, oauth }
+    };
     match (text("httpUrl"), text("url"), text("command")) {
         (Some(url), ..) => Ok(web(url, McpTransport::Http)),
         (None, Some(url), _) => Ok(web(
@@ -150,6 +164,24 @@ fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
             cwd: text("cwd").map(str::to_owned),
         }),
         (None, None, None) => Err("names neither command nor url nor httpUrl; ignored".to_owned()),
+    }
+}
+
+fn oauth(it: &Value) -> McpOAuth {
+    let text =
+        |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
+    let list = |key: &str| it.as_object().map(|it| texts(it, key)).unwrap_or_default();
+    McpOAuth {
+        is_off: it.get("enabled").and_then(Value::as_bool) == Some(false),
+        client_id: text("clientId"),
+        client_secret: text("clientSecret"),
+        client_metadata_url: text("clientMetadataUrl"),
+        scopes: list("scopes"),
+        audiences: list("audiences"),
+        authorization_url: text("authorizationUrl"),
+        token_url: text("tokenUrl"),
+        registration_url: text("registrationUrl"),
+        redirect_uri: text("redirectUri"),
     }
 }
 
@@ -184,7 +216,7 @@ mod tests {
             Ok(it) => {
                 let link = match it.link {
                     McpLink::Stdio { command, args, env, cwd } => format!("{command} {args:?} {env:?} {cwd:?}"),
-                    McpLink::Web { url, headers, speech } => format!("{url} {headers:?} {speech:?}"),
+                    McpLink::Web { url, headers, speech, .. } => format!("{url} {headers:?} {speech:?}"),
                     McpLink::Client { server_id } => server_id,
                 };
                 format!("{link} {} {} {:?} {:?}", it.timeout_ms, it.trust, it.include, it.exclude)

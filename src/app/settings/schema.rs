@@ -175,6 +175,27 @@ fn agent_override() -> Value {
     })
 }
 
+fn oauth() -> Value {
+    let text = |doc: &str| json!({ "type": "string", "description": doc });
+    let list = |doc: &str| json!({ "type": "array", "items": { "type": "string" }, "description": doc });
+    json!({
+        "type": "object",
+        "description": "A login at a server on the network; what is missing is found out.",
+        "properties": {
+            "enabled": { "type": "boolean", "default": true, "description": "Whether castor logs in there." },
+            "clientId": text("As the authorization server knows castor; without it castor registers itself."),
+            "clientSecret": text("What proves it."),
+            "clientMetadataUrl": text("The address of a document about the client, for servers that take it as the id."),
+            "scopes": list("What to ask for, in place of what the server names."),
+            "audiences": list("Further audiences of the token."),
+            "authorizationUrl": text("The page of the authorization server."),
+            "tokenUrl": text("Where it gives out tokens."),
+            "registrationUrl": text("Where clients register."),
+            "redirectUri": text("Where the browser comes back to, on this machine: http://localhost:PORT/PATH."),
+        },
+    })
+}
+
 fn server() -> Value {
     let text = |doc: &str| json!({ "type": "string", "description": doc });
     let list = |doc: &str| json!({ "type": "array", "items": { "type": "string" }, "description": doc });
@@ -192,6 +213,7 @@ fn server() -> Value {
             "type": { "enum": ["http", "sse", "stdio"], "description": "The protocol of `url` [default: castor tries both]." },
             "httpUrl": text("A server that speaks streamable HTTP."),
             "headers": pairs("Sent with each request."),
+            "oauth": oauth(),
             "timeout": { "type": "integer", "minimum": 1, "default": 600_000,
                 "description": "For connecting, and for each request, in milliseconds." },
             "trust": { "type": "boolean", "default": false, "description":

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::server_login::ServerLogin;
 use crate::{
     base::{
         check::CheckFinding,
@@ -167,6 +168,8 @@ pub enum RenewalStage {
     Asking(QuestionId),
     /// The user says that it is renewed.
     Reading(EffectId),
+    /// castor logs in by itself.
+    LoggingIn(ServerLogin),
 }
 
 /// What hooks did to a call.

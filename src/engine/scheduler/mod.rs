@@ -26,6 +26,7 @@ mod plan_review;
 mod resource_calls;
 mod resource_tools;
 mod sandbox_denial;
+pub mod server_login;
 mod session_tools;
 pub mod skill_calls;
 pub mod skills;
@@ -136,6 +137,10 @@ impl Scheduler {
 
     /// Takes what happened to one of the calls. What is about none of them is late, and ignored.
     pub fn on_input(&mut self, cx: &mut CallContext<'_, '_>, input: Input) -> BatchStatus {
+        let input = match self.on_login(cx, input) {
+            Ok(status) => return status,
+            Err(it) => it,
+        };
         match input {
             Input::HookFinished { effect, report } => return self.on_hook(cx, effect, &report),
             Input::TimerFired { effect } => return self.on_timer(cx, effect),

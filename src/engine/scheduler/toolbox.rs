@@ -46,6 +46,8 @@ pub struct Toolbox {
     pub(super) client_policy: Option<ClientPolicy>,
     /// Whether the user can be asked to renew a credential: the client opens pages, or starts logins in terminals.
     pub(super) renews_credentials: bool,
+    /// Whether the client opens pages.
+    pub(super) opens_pages: bool,
     /// Whether answers may hold for ever.
     pub(super) saves_grants: bool,
     /// What commands may do beyond the sandbox in this folder, for ever.
@@ -135,6 +137,7 @@ impl Toolbox {
             servers,
             client_policy: None,
             renews_credentials: false,
+            opens_pages: false,
             saves_grants: false,
             folder_grants: Arc::default(),
             planning: Arc::default(),
@@ -148,8 +151,12 @@ impl Toolbox {
     }
 
     /// The same whose user can be asked to renew credentials, or not.
-    pub fn with_renewals(self, renews_credentials: bool) -> Self {
-        Self { renews_credentials, ..self }
+    pub fn with_renewals(self, renews_credentials: bool, opens_pages: bool) -> Self {
+        Self { renews_credentials, opens_pages: renews_credentials && opens_pages, ..self }
+    }
+
+    pub fn opens_pages(&self) -> bool {
+        self.opens_pages
     }
 
     pub fn renews_credentials(&self) -> bool {

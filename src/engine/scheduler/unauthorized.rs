@@ -14,17 +14,22 @@ use crate::{
         scheduler::{
             BatchStatus, Scheduler,
             call::{Call, CallState, RefusedCall, RenewalStage},
+            server_login::{LoginNews, ServerLogin},
             toolbox::CallContext,
         },
-        step::{Effect, QuestionTopic, UserQuestion},
+        step::{Effect, Input, QuestionTopic, UserQuestion},
     },
 };
 
 impl RefusedCall {
     /// Nobody waits for the answer any more.
     pub(super) fn withdraw(&self, step: &mut Step<'_>) {
-        if let RenewalStage::Asking(question) = self.stage {
-            step.start_effect(Effect::WithdrawQuestion { question });
+        match &self.stage {
+            RenewalStage::Asking(question) => {
+                step.start_effect(Effect::WithdrawQuestion { question: *question });
+            }
+            RenewalStage::LoggingIn(login) => login.clone().abort(step),
+            RenewalStage::Reading(_) => (),
         }
     }
 }
@@ -34,8 +39,19 @@ impl Call {
     pub fn ask_renewal(&mut self, cx: &mut CallContext<'_, '_>, mut output: ToolOutput) -> Option<ToolOutput> {
         let credential = output.credential.take().filter(|_| cx.tools.renews_credentials && !self.is_renewed);
         let Some(mut credential) = credential else { return Some(output) };
-        if let Some(it) = cx.tools.foreign_tool(&self.call.name) {
-            credential.name = text::first_line(&it.server, 100);
+        let server = cx.tools.foreign_tool(&self.call.name).map(|it| it.server.clone());
+        if let Some(it) = &server {
+            credential.name = text::first_line(it, 100);
+        }
+        if credential.can_log_in {
+            let Some(server) = server.filter(|_| cx.tools.opens_pages()) else { return Some(output) };
+            self.is_renewed = true;
+            self.send_progress(cx.step, ToolProgress::Waiting);
+            let stage = RenewalStage::LoggingIn(ServerLogin::begin(cx.step, &server));
+            let output = Box::new(output);
+            self.state =
+                CallState::Unauthorized(Box::new(RefusedCall { credential, output, is_repeated: false, stage }));
+            return None;
         }
         self.is_renewed = true;
         self.put_question(cx, credential, Box::new(output), false);
@@ -87,6 +103,30 @@ impl Call {
         }
     }
 
+    /// Something that may be about the login that it waits for.
+    fn on_login(&mut self, cx: &mut CallContext<'_, '_>, input: Input) -> LoginStep {
+        let CallState::Unauthorized(refused) = &mut self.state else { return LoginStep::Unrelated(input) };
+        let RenewalStage::LoggingIn(login) = &mut refused.stage else { return LoginStep::Unrelated(input) };
+        match login.take(cx.step, input) {
+            LoginNews::Unrelated(other) => return LoginStep::Unrelated(other),
+            LoginNews::Open => return LoginStep::Taken(BatchStatus::Open),
+            LoginNews::Ended(Ok(_)) => {
+                self.send_progress(cx.step, ToolProgress::Resumed);
+                self.checkpoint_then_run(cx, None);
+                return LoginStep::Taken(BatchStatus::Open);
+            }
+            news => {
+                let is_cancelled = matches!(news, LoginNews::Cancelled);
+                if let LoginNews::Unshown(_) = news {
+                    login.abort(cx.step);
+                }
+                let output = std::mem::take(&mut *refused.output);
+                self.end(cx.step, output);
+                LoginStep::Taken(if is_cancelled { BatchStatus::TurnCancelled } else { BatchStatus::Open })
+            }
+        }
+    }
+
     /// It was read again. A client may accept as soon as the page is open: where nothing is new, the user is asked once
     /// more; after that the call is made all the same.
     fn on_renewed(&mut self, cx: &mut CallContext<'_, '_>, changed: bool) {
@@ -99,7 +139,26 @@ impl Call {
     }
 }
 
+/// What came of an input that may be about a login.
+enum LoginStep {
+    Unrelated(Input),
+    Taken(BatchStatus),
+}
+
 impl Scheduler {
+    /// Gives back what is about no login of a call.
+    pub(super) fn on_login(&mut self, cx: &mut CallContext<'_, '_>, mut input: Input) -> Result<BatchStatus, Input> {
+        let waits = |it: &&mut Call| matches!(&it.state, CallState::Unauthorized(it) if matches!(it.stage, RenewalStage::LoggingIn(_)));
+        for call in self.calls.iter_mut().filter(waits) {
+            match call.on_login(cx, input) {
+                LoginStep::Unrelated(it) => input = it,
+                LoginStep::Taken(BatchStatus::Open) => return Ok(self.advance(cx)),
+                LoginStep::Taken(status) => return Ok(status),
+            }
+        }
+        Err(input)
+    }
+
     pub(super) fn on_credential_renewed(
         &mut self,
         cx: &mut CallContext<'_, '_>,

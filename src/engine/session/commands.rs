@@ -9,6 +9,7 @@ use crate::{
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
         server_offer::ServerOffer,
+        server_order,
         text,
         trust::mode_refusal,
     },
@@ -39,6 +40,8 @@ enum CommandRun {
     Immediate(ImmediateCommand),
     /// It needs a turn, or says why its arguments make no sense.
     Turn(fn(&str) -> Result<CommandTurn, &'static str>),
+    /// It depends on its arguments: `None`, and it answers at once.
+    Either(fn(&str) -> Option<CommandTurn>, ImmediateCommand),
 }
 
 /// A command that is typed as `/name args`.
@@ -96,8 +99,16 @@ pub const COMMANDS: &[SlashCommand] = &[
     command("model", "[name]", "Shows or chooses the model", super::models::model),
     command("mode", "[name]", "Shows or chooses what castor does without asking", mode),
     command("tools", "", "The tools that the model has", tools),
-    command("mcp", "[desc]", "The MCP servers and how they are; with `desc` also their tools", mcp)
-        .offered_when(|spec| !spec.toolbox.servers.is_empty()),
+    SlashCommand {
+        run: CommandRun::Either(|args| server_order::parse(args).map(CommandTurn::Server), mcp),
+        ..command(
+            "mcp",
+            "[desc | login|logout|enable|disable name]",
+            "The MCP servers and how they are; with `desc` also their tools",
+            mcp,
+        )
+    }
+    .offered_when(|spec| !spec.toolbox.servers.is_empty()),
     command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
         .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
     turn_command(
@@ -226,6 +237,10 @@ pub fn run_command(
             Ok(errand) => return Some(errand),
             Err(why) => Err(why.to_owned()),
         },
+        CommandRun::Either(errand, run) => match errand(args) {
+            Some(errand) => return Some(errand),
+            None => Ok(run),
+        },
     };
     answer(step, prompt, content, |step| now.map_or_else(|why| why, |run| run(step, spec, args)));
     None
@@ -304,7 +319,11 @@ fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let told = match args {
         "" | "list" => 0,
         "desc" => MAX_TOLD,
-        _ => return "`/mcp` lists the MCP servers, `/mcp desc` also their tools.".to_owned(),
+        _ => {
+            return "`/mcp` lists the MCP servers, `/mcp desc` also their tools. `/mcp login NAME` and `/mcp logout NAME` \
+                    begin and end a login, `/mcp enable NAME` and `/mcp disable NAME` switch a server in this session."
+                .to_owned();
+        }
     };
     if spec.toolbox.servers.is_empty() {
         return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."

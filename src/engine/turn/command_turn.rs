@@ -3,13 +3,13 @@
 use super::{
     agents_command, compressing,
     flow::Flow,
-    memory_changing, memory_reading, prompts_command,
+    memory_changing, memory_reading, prompts_command, server_orders,
     server_prompt::{self, ServerPromptOrder},
     spec::TurnContext,
     state::TurnState,
     undo::{self, UndoRequest},
 };
-use crate::base::saved_memory::MemoryOrder;
+use crate::base::{saved_memory::MemoryOrder, server_order::ServerOrder};
 
 /// What the turn is for.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub enum CommandTurn {
     Undo(UndoRequest),
     /// What an MCP server makes of it is the prompt.
     ServerPrompt(ServerPromptOrder),
+    /// An MCP server is switched, or logged in at.
+    Server(ServerOrder),
 }
 
 impl CommandTurn {
@@ -47,6 +49,7 @@ impl CommandTurn {
             Self::Skills(args) => prompts_command::skills(cx, &args),
             Self::Extensions(args) => prompts_command::extensions(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
+            Self::Server(order) => server_orders::begin(cx, order),
             Self::ServerPrompt(order) => server_prompt::begin(order, cx),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }

@@ -44,6 +44,7 @@ mod route;
 mod router;
 mod sampling;
 mod server_credentials;
+mod server_orders;
 pub mod server_prompt;
 mod server_wait;
 pub mod session_agent;

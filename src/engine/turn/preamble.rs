@@ -70,9 +70,10 @@ impl Preamble {
         let untrusted = servers.iter().filter(|it| it.status == ServerStatus::Untrusted);
         self.untrusted = untrusted.map(|it| it.name.clone()).collect();
         let refused = |it: &Server| match &it.status {
-            ServerStatus::Unauthorized { why, page } => {
-                let name = text::first_line(&it.name, 100);
-                Some((Credential::new(CredentialOwner::Server, name, page.clone()), why.clone()))
+            ServerStatus::Unauthorized { why, page, can_log_in } => {
+                let name = if *can_log_in { it.name.clone() } else { text::first_line(&it.name, 100) };
+                let credential = Credential::new(CredentialOwner::Server, name, page.clone());
+                Some((Credential { can_log_in: *can_log_in, ..credential }, why.clone()))
             }
             _ => None,
         };

@@ -17,6 +17,7 @@ use crate::{
     },
     engine::{
         record::Step,
+        scheduler::server_login::{LoginNews, ServerLogin},
         step::{Effect, Input, QuestionTopic},
     },
 };
@@ -36,16 +37,62 @@ struct Reconnecting {
     server: String,
 }
 
+/// castor logs in there by itself; the user has the page before them.
+#[derive(Debug)]
+struct LoggingIn {
+    login: ServerLogin,
+    server: String,
+}
+
 pub(super) fn ask_for_credentials(_: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     if !cx.spec.toolbox.renews_credentials() {
         return Flow::Next;
     }
     let Some((credential, why, is_repeated)) = cx.scratch.preamble.next_unauthorized() else { return Flow::Next };
+    if credential.can_log_in {
+        // Once: where that fails, a command is the way.
+        cx.scratch.preamble.give_up_on(&credential.name);
+        if !cx.spec.toolbox.opens_pages() {
+            return Flow::Go(Station::Credentials);
+        }
+        let login = ServerLogin::begin(cx.step, &credential.name);
+        return Flow::wait(LoggingIn { login, server: credential.name });
+    }
     let why = format!("MCP server {:?}: {}", credential.name, text::end_sentence(&why));
     let (message, about) = (credential.question(&why, is_repeated), Box::new(credential.clone()));
     let topic = |call| QuestionTopic::Credential { call, credential: about, message };
     let asked = AUTH_REQUIRED.ask_and_wait(cx.step, credential.title(), topic);
     Flow::wait(ServerQuestion { asked, credential })
+}
+
+impl Phase for LoggingIn {
+    fn step(mut self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        let result = match self.login.take(cx.step, input) {
+            LoginNews::Unrelated(other) => return Flow::Unrelated(self, other),
+            LoginNews::Open => return Flow::Wait(self),
+            LoginNews::Cancelled => return Flow::End(Cause::Cancelled),
+            LoginNews::Unshown(_) => {
+                self.login.abort(cx.step);
+                return Flow::Go(Station::Credentials);
+            }
+            LoginNews::Ended(it) => it,
+        };
+        match result {
+            Ok(_) => {
+                cx.scratch.preamble.forget_loss(&self.server);
+                Flow::Go(Station::Servers)
+            }
+            Err(why) => {
+                let name = text::first_line(&self.server, 100);
+                cx.scratch.preamble.notice(text::end_sentence(&format!("The login at MCP server {name:?} failed: {why}")));
+                Flow::Go(Station::Credentials)
+            }
+        }
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        self.login.abort(step);
+    }
 }
 
 impl Phase for ServerQuestion {

@@ -18,6 +18,7 @@ pub mod host_tools;
 pub mod initialize;
 pub mod intercept;
 pub mod mcp_message;
+pub mod mcp_servers;
 pub mod meta;
 mod notices;
 pub mod offered_commands;

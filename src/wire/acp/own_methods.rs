@@ -8,6 +8,7 @@ use super::{
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     host_tools::ToolCallMethod,
     intercept::HostMethods,
+    mcp_servers::McpServersMethod,
     prompt_options::UpdateMethod,
     rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
     steering::SteeringMethod,
@@ -25,6 +26,8 @@ pub struct Methods {
     agents: Option<AgentsMethod>,
     #[serde(flatten)]
     host: HostMethods,
+    #[serde(rename = "_castor/mcp/servers")]
+    mcp_servers: Option<McpServersMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<CheckpointsMethod>,
     #[serde(rename = "_castor/session/events")]

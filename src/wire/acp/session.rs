@@ -246,7 +246,7 @@ fn mcp_server(it: McpServer) -> Option<McpServerConfig> {
     let header = |it: HttpHeader| (it.name, it.value);
     let web = |name, url, headers: Vec<HttpHeader>, speech| {
         let headers = headers.into_iter().map(header).collect();
-        McpServerConfig::new(name, McpLink::Web { url, headers, speech })
+        McpServerConfig::new(name, McpLink::Web { url, headers, speech, oauth: None })
     };
     match it {
         McpServer::Stdio(it) => {

@@ -11,7 +11,7 @@ use super::{must_be_file, permission_bits};
 use crate::base::path::AbsPath;
 
 /// Longest file of secrets that is read, in bytes.
-const MAX_PRIVATE: u64 = 64 << 10;
+const MAX_PRIVATE: u64 = 1 << 20;
 
 /// Creates a folder that only its owner may enter, with its parents.
 pub fn create_private_dir(path: &AbsPath) -> io::Result<()> {

@@ -16,7 +16,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::ServerLink, error::is_unauthorized, output, output::result_json, sandbox_findings::PendingFindings,
+    auth::{self, LoginTarget},
+    connection::ServerLink,
+    error::{is_unauthorized, missing_scopes},
+    output,
+    output::result_json,
+    sandbox_findings::PendingFindings,
 };
 use crate::{
     base::{
@@ -48,6 +53,8 @@ pub struct Connection {
     process_hold: ProcessHold,
     /// Where a user gets another credential for it.
     address: Option<Arc<str>>,
+    /// castor can log in there.
+    login: Option<Arc<LoginTarget>>,
 }
 
 /// The hold on a server's process.
@@ -77,7 +84,12 @@ impl Connection {
         held: ProcessHold,
         address: Option<String>,
     ) -> Self {
-        Self { line, progress, open_questions: asks, process_hold: held, address: address.map(Into::into) }
+        Self { line, progress, open_questions: asks, process_hold: held, address: address.map(Into::into), login: None }
+    }
+
+    #[must_use]
+    pub fn with_login(self, login: Option<LoginTarget>) -> Self {
+        Self { login: login.map(Arc::new), ..self }
     }
 
     pub(super) fn line(&self) -> ServerLink {
@@ -184,7 +196,13 @@ impl Connection {
                 let why = line.end_reason().await.map(|it| format!(": {it}")).unwrap_or_default();
                 let why = format!("its server is gone{why}; whether the call took effect is unknown");
                 let cause = if let ServiceError::TransportSend(it) = error { Some(it.error.as_ref()) } else { None };
-                let refused = cause.is_some_and(|it| is_unauthorized(it)).then(|| self.credential());
+                let scopes = cause.and_then(|it| missing_scopes(it));
+                if let (Some(login), Some(scopes)) = (&self.login, &scopes) {
+                    auth::want_scopes(login, scopes);
+                }
+                let wants_login = scopes.is_some() && self.login.is_some();
+                let refused =
+                    (wants_login || cause.is_some_and(|it| is_unauthorized(it))).then(|| self.credential());
                 ToolOutput { credential: refused, ..failed_output(tool, &why) }
             }
             other => failed_output(tool, &other.to_string()),
@@ -193,7 +211,8 @@ impl Connection {
 
     /// Whose it is by name, its sessions know.
     fn credential(&self) -> Box<Credential> {
-        Box::new(Credential::new(CredentialOwner::Server, "", self.address.as_deref().map(str::to_owned)))
+        let credential = Credential::new(CredentialOwner::Server, "", self.address.as_deref().map(str::to_owned));
+        Box::new(Credential { can_log_in: self.login.is_some(), ..credential })
     }
 }
 

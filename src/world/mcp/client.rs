@@ -249,8 +249,7 @@ fn log_message(server: &str, it: &LoggingMessageNotificationParam) {
 /// Why the handshake failed, in one line: the innermost cause says most.
 fn connect_error(error: &ClientInitializeError) -> StartError {
     if error.is_authorization_required() {
-        let hint = "it wants authorization; castor cannot do OAuth for MCP servers yet, so set a header with a token";
-        return StartError::Unauthorized(hint.to_owned());
+        return StartError::Unauthorized("it wants authorization".to_owned());
     }
     let mut deepest: &dyn Error = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return connect_error(fallback),

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use rmcp::transport::streamable_http_client::{AuthRequiredError, StreamableHttpError};
+use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError, StreamableHttpError};
 
 /// Why a server does not come up.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -23,6 +23,9 @@ pub(super) enum StartError {
     /// It wants another credential than castor has.
     #[error("{0}")]
     Unauthorized(String),
+    /// It wants a credential that is good for these, too.
+    #[error("it wants an authorization for more: {0}")]
+    NeedsScopes(String),
     #[error("it did not answer within {0} s")]
     Silent(f64),
 }
@@ -61,6 +64,18 @@ pub(super) fn is_unauthorized(error: &(dyn Error + 'static)) -> bool {
         next = it.source();
     }
     false
+}
+
+/// The scopes that a server refuses a call for want of: HTTP status 403 with a challenge that says so.
+pub(super) fn missing_scopes(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(it) = next {
+        if let Some(found) = it.downcast_ref::<InsufficientScopeError>() {
+            return Some(found.required_scope.clone().unwrap_or_default());
+        }
+        next = it.source();
+    }
+    None
 }
 
 /// Why a call has nobody to go to.

@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     EventSink, ServerEvent,
     catalog::{self, ServerLists},
-    error::StartError,
+    error::{StartError, is_unauthorized, missing_scopes},
     output::result_json,
 };
 use crate::base::{server_offer::ServerOffer, text};
@@ -93,6 +93,15 @@ fn wanted_changes(it: &ServerPeerInfo) -> Option<SubscriptionFilter> {
         res = res.resources_list_changed();
     }
     (tools || prompts || resources).then(|| res.build())
+}
+
+fn refusal(error: &ServiceError, member: &str) -> StartError {
+    let cause = if let ServiceError::TransportSend(it) = error { Some(it.error.as_ref()) } else { None };
+    match cause.and_then(|it| missing_scopes(it)) {
+        Some(scopes) => StartError::NeedsScopes(scopes),
+        None if cause.is_some_and(|it| is_unauthorized(it)) => StartError::Unauthorized("it wants authorization".to_owned()),
+        None => StartError::Gone(format!("its {member} could not be listed: {error}")),
+    }
 }
 
 /// # Errors
@@ -183,7 +192,7 @@ async fn list<T>(
         let result = match peer.send_request(request(params)).await {
             Ok(it) => result_json(&it),
             Err(ServiceError::McpError(it)) if it.code == ErrorCode::METHOD_NOT_FOUND => break,
-            Err(it) => return Err(StartError::Gone(format!("its {member} could not be listed: {it}"))),
+            Err(it) => return Err(refusal(&it, member)),
         };
         let (entries, next) = catalog::page(&result, member, read)?;
         res.extend(entries);

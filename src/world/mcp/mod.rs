@@ -1,5 +1,6 @@
 //! MCP servers: connect, list what they offer, call tools, ask for prompts and resources, close. The crate rmcp speaks the protocol; its types stay in here.
 
+pub mod auth;
 mod call;
 mod catalog;
 mod client;
@@ -31,6 +32,7 @@ pub use names::ToolNames;
 pub use resources::describe_resources;
 pub use server::run_server;
 
+use self::auth::LoginTarget;
 use crate::{
     base::{
         elicitation::{ElicitationRequest, ElicitationSupport, Reply},
@@ -68,6 +70,16 @@ pub struct HostHandles {
     pub http: Arc<Http>,
     /// What servers may ask the user for.
     pub elicitation: ElicitationSupport,
+    /// castor's own folder, where tokens are.
+    pub home: AbsPath,
+}
+
+impl HostHandles {
+    /// What a login at a server takes, where castor can log in there.
+    pub fn login_target(&self, link: &McpLink) -> Option<LoginTarget> {
+        let (url, oauth) = link.login()?;
+        Some(LoginTarget { url: url.to_owned(), oauth, home: self.home.clone(), http: self.http.clone() })
+    }
 }
 
 /// What becomes of a server: `Ready` and `Down` in turn, `Changed` any number of times between them, `Lost` at most once

@@ -6,7 +6,7 @@ use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity,
+    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity, auth,
     call::ProcessHold,
     catalog::ServerLists,
     client::{Listener, OpenConnection, set_log_level},
@@ -42,7 +42,8 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let confined = launch.confined.clone();
     let held = ProcessHold { confined, findings: PendingFindings::default() };
     let asks = listener.asking.n_open.subscribe();
-    let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link));
+    let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link))
+        .with_login(doors.login_target(&launch.link));
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
         tell(ServerEvent::Ready { connection: connection.clone(), lists: ready.clone() }).await;
@@ -86,7 +87,7 @@ fn elicitation(link: &McpLink, doors: &HostHandles) -> ElicitationSupport {
 
 fn loss(why: String, error: &StartError) -> ServerEvent {
     match error {
-        StartError::Unauthorized(_) | StartError::Status(401) => ServerEvent::Unauthorized(why),
+        StartError::Unauthorized(_) | StartError::NeedsScopes(_) | StartError::Status(401) => ServerEvent::Unauthorized(why),
         _ => ServerEvent::Lost(why),
     }
 }
@@ -108,12 +109,19 @@ async fn start(
     let starting = async {
         let open = match &launch.link {
             McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
-            McpLink::Web { url, headers, speech } => web::open(url, headers, *speech, &doors.http, listener).await,
+            McpLink::Web { url, headers, speech, oauth: _ } => {
+                web::open(url, (headers, *speech), &doors.http, doors.login_target(&launch.link), listener).await
+            }
             McpLink::Client { .. } => OpenConnection::discover(ClientTransport::new(tell.clone()), listener).await,
         }?;
         let lists = match list_all(open.service.peer()).await {
             Ok(lists) => lists,
-            Err(why) => return Err(open.failure_reason(why).await),
+            Err(why) => {
+                if let (StartError::NeedsScopes(scopes), Some(it)) = (&why, doors.login_target(&launch.link)) {
+                    auth::want_scopes(&it, scopes);
+                }
+                return Err(open.failure_reason(why).await);
+            }
         };
         set_log_level(open.service.peer()).await;
         Ok((open, lists))

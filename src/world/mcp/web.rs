@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 
 use reqwest::{
-    Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
+    Client, Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
-use rmcp::transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig};
+use rmcp::transport::{
+    StreamableHttpClientTransport,
+    auth::{AuthClient, AuthError, AuthorizationManager},
+    streamable_http_client::StreamableHttpClientTransportConfig,
+};
 
 use super::{
+    auth::{self, LoginTarget},
     client::{Listener, OpenConnection},
     error::StartError,
     sse::Sse,
@@ -20,29 +25,78 @@ use crate::{
 
 pub(super) async fn open(
     url: &str,
-    headers: &[(String, String)],
-    speech: McpTransport,
+    (headers, speech): (&[(String, String)], McpTransport),
     http: &Http,
+    login: Option<LoginTarget>,
     listener: Listener,
 ) -> Result<OpenConnection, StartError> {
     let headers = header_map(headers)?;
     let url = Url::parse(url).map_err(|it| StartError::Refused(format!("its URL is not valid: {it}")))?;
     let client = http.client().map_err(|it| StartError::Refused(it.message))?.clone();
+    let road = Road { url, client, headers };
     if speech == McpTransport::Sse {
-        let transport = Sse::connect(client, url, headers).await?;
-        return OpenConnection::handshake(transport, listener, None).await;
+        return road.open_older(login.as_ref(), listener).await;
     }
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-    config.custom_headers = HashMap::from_iter(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-    let first = OpenConnection::handshake(transport, listener.clone(), None).await;
+    let first = road.open_newer(login.as_ref(), listener.clone()).await;
     let Err(why) = first else { return first };
-    if speech == McpTransport::Http {
+    // Without a token it would be refused once more.
+    if speech == McpTransport::Http || matches!(why, StartError::Unauthorized(_) | StartError::NeedsScopes(_)) {
         return Err(why);
     }
     // The first failure is the one to tell: nearly all servers speak the newer form.
-    let Ok(transport) = Sse::connect(client, url, headers).await else { return Err(why) };
-    OpenConnection::handshake(transport, listener, None).await.map_err(|_| why)
+    match road.open_older(login.as_ref(), listener).await {
+        Ok(it) => Ok(it),
+        Err(_) => Err(why),
+    }
+}
+
+/// The way to a server.
+struct Road {
+    url: Url,
+    client: Client,
+    headers: HeaderMap,
+}
+
+impl Road {
+    async fn open_newer(&self, login: Option<&LoginTarget>, listener: Listener) -> Result<OpenConnection, StartError> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
+        config.custom_headers = HashMap::from_iter(self.headers.iter().map(|(name, it)| (name.clone(), it.clone())));
+        match tokens(login).await? {
+            Some(manager) => {
+                // It renews them, and tries once more with new ones when they are refused.
+                let client = AuthClient::new(self.client.clone(), manager);
+                let transport = StreamableHttpClientTransport::with_client(client, config);
+                OpenConnection::handshake(transport, listener, None).await
+            }
+            None => {
+                let transport = StreamableHttpClientTransport::with_client(self.client.clone(), config);
+                OpenConnection::handshake(transport, listener, None).await
+            }
+        }
+    }
+
+    async fn open_older(&self, login: Option<&LoginTarget>, listener: Listener) -> Result<OpenConnection, StartError> {
+        let mut headers = self.headers.clone();
+        if let Some(manager) = tokens(login).await? {
+            let token = match manager.get_access_token().await {
+                Ok(it) => Some(it),
+                Err(AuthError::AuthorizationRequired) => None,
+                Err(it) => return Err(StartError::Gone(text::first_line(&it.to_string(), 300))),
+            };
+            if let Some(token) = token {
+                headers.extend(header_map(&[(AUTHORIZATION.to_string(), format!("Bearer {token}"))])?);
+            }
+        }
+        let transport = Sse::connect(self.client.clone(), self.url.clone(), headers).await?;
+        OpenConnection::handshake(transport, listener, None).await
+    }
+}
+
+async fn tokens(login: Option<&LoginTarget>) -> Result<Option<AuthorizationManager>, StartError> {
+    match login {
+        Some(it) => auth::manager(it).await.map_err(|why| StartError::Refused(why.to_string())),
+        None => Ok(None),
+    }
 }
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, StartError> {

@@ -1,10 +1,10 @@
-//! The stored API key, in a private file or the system's keyring.
+//! Stored credentials by name, in a private file or the system's keyring: the API key, logins at MCP servers.
 
-use std::fmt;
+use std::{fmt, fs::File, io};
 
 use secrecy::SecretString;
 
-use crate::base::path::AbsPath;
+use crate::{base::path::AbsPath, world::disk};
 
 #[cfg(not(feature = "keyring"))]
 use self::file as store;
@@ -13,6 +13,8 @@ use self::ring as store;
 
 /// Under this name the key is stored: the id of the auth method that it belongs to.
 const NAME: &str = "gemini-api-key";
+/// Who changes one entry must not lose what another process writes meanwhile.
+const LOCK: &str = "credentials.lock";
 
 /// A failure of the stored key, with what to do about it. It holds no part of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,15 @@ impl std::error::Error for CredentialsError {}
 /// # Errors
 /// A file that others may read, or that holds something else; a keyring that does not answer.
 pub fn read(home: &AbsPath) -> Result<Option<SecretString>, CredentialsError> {
-    store::read(home)
+    store::read(home, NAME)
+}
+
+/// What is stored under another name.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_entry(home: &AbsPath, name: &str) -> Result<Option<SecretString>, CredentialsError> {
+    store::read(home, name)
 }
 
 /// Stores the key in the place of an earlier one.
@@ -43,7 +53,16 @@ pub fn read(home: &AbsPath) -> Result<Option<SecretString>, CredentialsError> {
 /// # Errors
 /// A file that cannot be written, or whose folder others may write to; a keyring that does not answer.
 pub fn save(home: &AbsPath, key: &SecretString) -> Result<(), CredentialsError> {
-    store::save(home, key)
+    save_entry(home, NAME, key)
+}
+
+/// The same under another name.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_entry(home: &AbsPath, name: &str, text: &SecretString) -> Result<(), CredentialsError> {
+    let _alone = lock(home)?;
+    store::save(home, name, text)
 }
 
 /// Forgets the stored key; whether there was one.
@@ -51,12 +70,33 @@ pub fn save(home: &AbsPath, key: &SecretString) -> Result<(), CredentialsError> 
 /// # Errors
 /// As [`save`].
 pub fn forget(home: &AbsPath) -> Result<bool, CredentialsError> {
-    store::forget(home)
+    forget_entry(home, NAME)
+}
+
+/// The same under another name.
+///
+/// # Errors
+/// As [`save`].
+pub fn forget_entry(home: &AbsPath, name: &str) -> Result<bool, CredentialsError> {
+    if !home.as_path().is_dir() {
+        return Ok(false);
+    }
+    let _alone = lock(home)?;
+    store::forget(home, name)
+}
+
+/// Until it is dropped.
+fn lock(home: &AbsPath) -> Result<File, CredentialsError> {
+    let path = home.join(LOCK);
+    let failed = |it: io::Error| CredentialsError { place: path.to_string(), message: it.to_string() };
+    let file = disk::open_append_private(&path).map_err(failed)?;
+    file.lock().map_err(failed)?;
+    Ok(file)
 }
 
 /// Where the key is or would be, for people.
 pub fn place(home: &AbsPath) -> String {
-    store::name(home)
+    store::place(home)
 }
 
 #[cfg_attr(feature = "keyring", allow(dead_code))]
@@ -66,7 +106,7 @@ mod file {
     use secrecy::{ExposeSecret, SecretString};
     use serde_json::{Map, Value};
 
-    use super::{CredentialsError, NAME};
+    use super::CredentialsError;
     use crate::{base::path::AbsPath, world::disk};
 
     type Entries = Map<String, Value>;
@@ -75,30 +115,30 @@ mod file {
         home.join("credentials.json")
     }
 
-    pub fn name(home: &AbsPath) -> String {
+    pub fn place(home: &AbsPath) -> String {
         path(home).to_string()
     }
 
-    pub fn read(home: &AbsPath) -> Result<Option<SecretString>, CredentialsError> {
+    pub fn read(home: &AbsPath, name: &str) -> Result<Option<SecretString>, CredentialsError> {
         let entries = entries(home)?.unwrap_or_default();
-        match entries.get(NAME) {
+        match entries.get(name) {
             None => Ok(None),
             Some(Value::String(it)) => Ok(Some(it.trim()).filter(|it| !it.is_empty()).map(SecretString::from)),
-            Some(_) => Err(failed(home, format!("{NAME} is not a text; run `castor auth login` again"))),
+            Some(_) => Err(failed(home, format!("{name} is not a text; log in again"))),
         }
     }
 
-    pub fn save(home: &AbsPath, key: &SecretString) -> Result<(), CredentialsError> {
+    pub fn save(home: &AbsPath, name: &str, key: &SecretString) -> Result<(), CredentialsError> {
         // What nobody can read is replaced: to log in again is the way out that errors name.
         let mut entries = entries(home).ok().flatten().unwrap_or_default();
-        entries.insert(NAME.to_owned(), key.expose_secret().into());
+        entries.insert(name.to_owned(), key.expose_secret().into());
         write(home, entries)
     }
 
-    pub fn forget(home: &AbsPath) -> Result<bool, CredentialsError> {
+    pub fn forget(home: &AbsPath, name: &str) -> Result<bool, CredentialsError> {
         // A file that is not used all the same holds a key: it goes too.
         let mut rest = entries(home).unwrap_or_else(|_| Some(Entries::new()));
-        let known = rest.as_mut().map(|it| it.remove(NAME).is_some());
+        let known = rest.as_mut().map(|it| it.remove(name).is_some());
         match rest {
             None => Ok(false),
             Some(rest) if !rest.is_empty() => write(home, rest).map(|()| known == Some(true)),
@@ -123,7 +163,7 @@ mod file {
     }
 
     fn failed(home: &AbsPath, message: String) -> CredentialsError {
-        CredentialsError { place: name(home), message }
+        CredentialsError { place: place(home), message }
     }
 }
 
@@ -134,33 +174,33 @@ mod ring {
     use keyring::{Entry, Error};
     use secrecy::{ExposeSecret, SecretString};
 
-    use super::{CredentialsError, NAME};
+    use super::CredentialsError;
     use crate::base::path::AbsPath;
 
     const SERVICE: &str = "castor";
     /// A locked keyring asks its user, who may be away: nobody waits for that.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    pub fn name(_: &AbsPath) -> String {
+    pub fn place(_: &AbsPath) -> String {
         "the system's keyring".to_owned()
     }
 
-    pub fn read(_: &AbsPath) -> Result<Option<SecretString>, CredentialsError> {
-        within(PATIENCE, |entry| match entry.get_password() {
+    pub fn read(_: &AbsPath, name: &str) -> Result<Option<SecretString>, CredentialsError> {
+        within(name, PATIENCE, |entry| match entry.get_password() {
             Ok(it) => Ok(Some(it.into())),
             Err(Error::NoEntry) => Ok(None),
             Err(it) => Err(it),
         })
     }
 
-    pub fn save(_: &AbsPath, key: &SecretString) -> Result<(), CredentialsError> {
+    pub fn save(_: &AbsPath, name: &str, key: &SecretString) -> Result<(), CredentialsError> {
         let key = key.clone();
         // Here the user sits in front of it.
-        within(Duration::from_secs(120), move |entry| entry.set_password(key.expose_secret()))
+        within(name, Duration::from_secs(120), move |entry| entry.set_password(key.expose_secret()))
     }
 
-    pub fn forget(_: &AbsPath) -> Result<bool, CredentialsError> {
-        within(PATIENCE, |entry| match entry.delete_credential() {
+    pub fn forget(_: &AbsPath, name: &str) -> Result<bool, CredentialsError> {
+        within(name, PATIENCE, |entry| match entry.delete_credential() {
             Ok(()) => Ok(true),
             Err(Error::NoEntry) => Ok(false),
             Err(it) => Err(it),
@@ -169,13 +209,15 @@ mod ring {
 
     /// On a thread of its own: the call blocks, and starts a runtime of its own.
     fn within<T: Send + 'static>(
+        name: &str,
         patience: Duration,
         act: impl FnOnce(Entry) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, CredentialsError> {
         let (sender, answer) = mpsc::channel();
+        let name = name.to_owned();
         thread::spawn(move || {
             // Nobody may wait any more.
-            _ = sender.send(Entry::new(SERVICE, NAME).and_then(act));
+            _ = sender.send(Entry::new(SERVICE, &name).and_then(act));
         });
         let failed = |message: String| CredentialsError { place: "the system's keyring".to_owned(), message };
         match answer.recv_timeout(patience) {
@@ -202,8 +244,23 @@ mod tests {
 
     use secrecy::{ExposeSecret, SecretString};
 
-    use super::file::{forget, path, read, save};
+    use super::{
+        NAME,
+        file::{self, path},
+    };
     use crate::base::path::AbsPath;
+
+    fn read(home: &AbsPath) -> Result<Option<SecretString>, super::CredentialsError> {
+        file::read(home, NAME)
+    }
+
+    fn save(home: &AbsPath, key: &SecretString) -> Result<(), super::CredentialsError> {
+        file::save(home, NAME, key)
+    }
+
+    fn forget(home: &AbsPath) -> Result<bool, super::CredentialsError> {
+        file::forget(home, NAME)
+    }
 
     fn home() -> (tempfile::TempDir, AbsPath) {
         let dir = tempfile::tempdir().unwrap();
@@ -277,7 +334,7 @@ mod tests {
             write(broken);
             let error = read(&home).unwrap_err();
             let text = format!("{error} {error:?}");
-            assert!(text.contains("castor auth login") && !text.contains("canary"), "{text}");
+            assert!(text.contains("log") && !text.contains("canary"), "{text}");
         }
     }
 }

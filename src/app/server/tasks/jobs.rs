@@ -20,6 +20,7 @@ use crate::{
         ids::{EffectId, SessionId},
         log::{Grant, PersistentGrant},
         path::AbsPath,
+        server_order::ServerOrder,
         state::StateDelta,
         tool::ToolOutput,
     },
@@ -27,7 +28,7 @@ use crate::{
     world::{
         checkpoints::Checkpoints,
         disk,
-        mcp::{HostHandles, ServerIdentity},
+        mcp::{HostHandles, ServerIdentity, auth::LoginTarget},
         store::{self, ListCache, SessionStore},
     },
 };
@@ -43,6 +44,8 @@ pub enum Job {
     Effect(EffectJob),
     /// An MCP server, until `stop`. Answered by its news.
     Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
+    /// A login at a server, until `cancel`. Answered as `Effect::ManageServer` is.
+    Login { session: SessionId, effect: EffectId, login: Box<ServerLogin>, cancel: CancellationToken },
     /// A hook that no session waits for. A chore.
     TellHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
@@ -83,6 +86,14 @@ impl StateSave {
         };
         Input::StateSaved { effect, result }
     }
+}
+
+/// A login at a server, or the end of one.
+pub struct ServerLogin {
+    pub order: ServerOrder,
+    pub target: LoginTarget,
+    /// The client's name for the page.
+    pub page: String,
 }
 
 /// An effect of a session's engine.

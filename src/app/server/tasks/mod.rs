@@ -43,7 +43,7 @@ use crate::{
         tools::{self, Builtin},
     },
 };
-use jobs::{EffectJob, Job, SessionSearch, StateSave, Workers};
+use jobs::{EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
 use pending_chores::PendingChores;
 
 /// Built-in tools with what the model is told of them, which is made once.
@@ -133,6 +133,14 @@ impl Tasks {
         self.running.insert(key, RunningEffect { cancel, server, request });
     }
 
+    /// A login at a server, or the end of one.
+    pub fn start_login(&mut self, session: &SessionId, effect: EffectId, login: ServerLogin) {
+        let cancel = CancellationToken::new();
+        let running = RunningEffect { cancel: cancel.clone(), server: None, request: None };
+        self.running.insert((session.clone(), effect), running);
+        self.workers.start(Job::Login { session: session.clone(), effect, login: Box::new(login), cancel });
+    }
+
     /// All that was spent is known above by now: who has nothing left asks no model any more.
     pub fn start_requests(&mut self) {
         for (job, span) in self.running.values_mut().filter_map(|it| it.request.take()).map(|it| *it) {
@@ -210,6 +218,7 @@ impl Tasks {
             | Input::Diffed { effect, .. }
             | Input::MemoryChanged { effect, .. }
             | Input::ServerAnswered { effect, .. }
+            | Input::ServerManaged { effect, .. }
             | Input::MemoryRead { effect, .. } => *effect,
             _ => return None,
         };

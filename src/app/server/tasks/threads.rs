@@ -16,7 +16,7 @@ use super::{
     Tools, checkpoint_tasks, client_checks,
     effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
-    jobs::{EffectJob, Job, Workers},
+    jobs::{EffectJob, Job, ServerLogin, Workers},
     pending_chores::{self, FileWrite},
     redact_output,
     worker::Worker,
@@ -34,17 +34,19 @@ use crate::{
         fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
+        ids::{EffectId, SessionId},
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         saved_memory::MemoryOrder,
         server_offer::ServerQuery,
+        server_order::ServerVerb,
         tool::{Access, BaseHash, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
         self, checkers, disk,
-        mcp::{self, HostHandles, ServerEvent, ServerIdentity},
+        mcp::{self, HostHandles, ServerEvent, ServerIdentity, auth},
         models::Sink,
         process::{Groups, sandbox},
         redaction::Stream,
@@ -132,6 +134,7 @@ impl Threads {
             | Effect::ApplyTrust(_)
             | Effect::ReadDefinitions
             | Effect::RenewCredential(_)
+            | Effect::ManageServer(_)
             | Effect::SaveState { .. }
             | Effect::AnswerState { .. }
             | Effect::AnswerPolicy { .. }
@@ -178,6 +181,30 @@ impl Threads {
             Box::pin(async move { _ = events.send(Event::Mcp { server, event }).await })
         };
         self.leaves.spawn(mcp::run_server(launch, handles, stop, Arc::new(tell)));
+    }
+
+    fn start_login(&self, (session, effect): (SessionId, EffectId), login: ServerLogin, cancel: CancellationToken) {
+        let events = self.control.clone();
+        self.leaves.spawn(async move {
+            let ServerLogin { order, target, page } = login;
+            let tell = async |input: Input| _ = events.send(Event::Engine { session: session.clone(), input }).await;
+            let act = async {
+                match order.verb {
+                    ServerVerb::Logout => auth::log_out(&target).await.map(|it| it.in_words()),
+                    _ => {
+                        let show = async |url: String| tell(Input::ServerPage { effect, url, page: page.clone() }).await;
+                        auth::log_in(&target, show).await.map(|()| "You are logged in".to_owned())
+                    }
+                }
+            };
+            let ended = cancel.run_until_cancelled(AssertUnwindSafe(act).catch_unwind()).await;
+            let result = match ended {
+                None => return,
+                Some(Ok(it)) => it.map_err(|it| it.to_string()),
+                Some(Err(panic)) => Err(panics::panic_message(&*panic)),
+            };
+            tell(Input::ServerManaged { effect, order: Box::new(order), result }).await;
+        });
     }
 
     /// One that tells the loop that it is done.
@@ -233,6 +260,7 @@ impl Workers for Threads {
         match job {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
+            Job::Login { session, effect, login, cancel } => self.start_login((session, effect), *login, cancel),
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
                 self.spawn_blocking(|| _ = sandbox::has_mounts());

@@ -105,7 +105,7 @@ fn server(it: McpServer) -> Result<McpServerConfig, String> {
         }
         McpServer::Http(it) => {
             let headers = it.headers.into_iter().map(|it| (it.name, it.value)).collect();
-            let link = McpLink::Web { url: it.url, headers, speech: McpTransport::Http };
+            let link = McpLink::Web { url: it.url, headers, speech: McpTransport::Http, oauth: None };
             Ok(McpServerConfig::new(it.name, link))
         }
         McpServer::Acp(it) => {

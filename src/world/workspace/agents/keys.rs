@@ -380,14 +380,14 @@ fn server(name: String, keys: Spanned<ServerKeys>) -> Result<McpServerConfig, Fi
     let it = keys.value;
     let headers: Vec<(String, String)> = it.headers.into_iter().collect();
     let link = match (it.http_url, it.url, it.command) {
-        (Some(url), None, None) => McpLink::Web { url, headers, speech: McpTransport::Http },
+        (Some(url), None, None) => McpLink::Web { url, headers, speech: McpTransport::Http, oauth: None },
         (None, Some(url), None) => {
             let speech = match it.transport {
                 Some(TransportWord::Http) => McpTransport::Http,
                 Some(TransportWord::Sse) => McpTransport::Sse,
                 Some(TransportWord::Stdio) | None => McpTransport::Either,
             };
-            McpLink::Web { url, headers, speech }
+            McpLink::Web { url, headers, speech, oauth: None }
         }
         (None, None, Some(command)) => {
             McpLink::Stdio { command, args: it.args, env: it.env.into_iter().collect(), cwd: it.cwd }

@@ -1,19 +1,19 @@
-//! `castor mcp`: starts the MCP servers of a folder as a session does, and tells how they are.
+//! `castor mcp list` and `test`: start the MCP servers of a folder as a session does, and tell how they are.
 
 use std::{
     io::{self, Write},
     time::Duration,
 };
 
-use clap::{Args, Subcommand};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{
-    exits::EXIT_FAILED,
-    run::child::{self, AgentCommand},
-};
 use crate::{
+    app::cli::{
+        exits::EXIT_FAILED,
+        run::child::{self, AgentCommand},
+    },
     base::path::AbsPath,
     world::acp_agent::connection::{Incoming, Peer},
 };
@@ -22,53 +22,59 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(180);
 const QUEUE: usize = 64;
 
-/// Tells how the MCP servers of this folder are.
-#[derive(Args, Clone, Debug)]
-pub struct McpArgs {
-    #[command(subcommand)]
-    pub verb: Option<McpVerb>,
+/// How one server is.
+#[derive(Debug, Deserialize)]
+struct ServerReport {
+    name: String,
+    state: String,
 }
 
-#[derive(Subcommand, Clone, Debug)]
-pub enum McpVerb {
-    /// Starts them and says how each is, as without a verb
-    List,
-    /// The same with all that they offer; fails if one that should start does not
-    Test {
-        /// Only this server
-        name: Option<String>,
-    },
+/// What castor says of the servers, and how each is.
+struct Found {
+    said: String,
+    servers: Vec<ServerReport>,
 }
 
-/// Returns the exit code.
-pub fn run(args: &McpArgs, cwd: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
-    let command = if matches!(args.verb, Some(McpVerb::Test { .. })) { "/mcp desc" } else { "/mcp" };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let said = runtime.block_on(async { timeout(PATIENCE, ask_agent(cwd, command)).await });
-    runtime.shutdown_background();
-    let said = match said {
-        Ok(Ok(said)) => said,
-        Ok(Err(why)) => return writeln!(out, "castor: {why}").map(|()| EXIT_FAILED),
-        Err(_) => return writeln!(out, "castor: no answer within {} s", PATIENCE.as_secs()).map(|()| EXIT_FAILED),
-    };
-    let Some(McpVerb::Test { name }) = &args.verb else {
-        return writeln!(out, "{}", said.trim_end()).map(|()| 0);
-    };
-    let chosen = sections(&said, name.as_deref());
-    if let (Some(name), true) = (name, chosen.is_empty()) {
-        return writeln!(out, "There is no MCP server {name:?}; `castor mcp` lists them.").map(|()| EXIT_FAILED);
+/// Those in which a server is as it should be: `off` is the user's own word.
+const WELL: &[&str] = &["ready", "off"];
+
+pub fn list(cwd: &AbsPath, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    match ask(cwd, "/mcp")? {
+        Ok(it) => writeln!(out, "{}", it.said.trim_end()).map(|()| 0),
+        Err(why) => writeln!(err, "castor: {why}").map(|()| EXIT_FAILED),
     }
-    writeln!(out, "{}", if chosen.is_empty() { said.trim_end() } else { chosen.trim_end() })?;
-    Ok(if has_failed(&chosen) { EXIT_FAILED } else { 0 })
 }
 
-/// The lines about one server, or about all.
-fn sections(said: &str, name: Option<&str>) -> String {
+pub fn test(cwd: &AbsPath, name: Option<&str>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let found = match ask(cwd, "/mcp desc")? {
+        Ok(it) => it,
+        Err(why) => return writeln!(err, "castor: {why}").map(|()| EXIT_FAILED),
+    };
+    let chosen: Vec<&ServerReport> =
+        found.servers.iter().filter(|it| name.is_none_or(|name| it.name == name)).collect();
+    if let (Some(name), []) = (name, chosen.as_slice()) {
+        return writeln!(err, "castor: there is no MCP server {name:?}; `castor mcp` lists them").map(|()| EXIT_FAILED);
+    }
+    let said = name.map_or_else(|| found.said.clone(), |it| section(&found.said, it));
+    writeln!(out, "{}", said.trim_end())?;
+    Ok(if chosen.iter().all(|it| WELL.contains(&it.state.as_str())) { 0 } else { EXIT_FAILED })
+}
+
+/// The outer error: no runtime.
+fn ask(cwd: &AbsPath, command: &str) -> io::Result<Result<Found, String>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(async { timeout(PATIENCE, ask_agent(cwd, command)).await });
+    runtime.shutdown_background();
+    Ok(found.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()))))
+}
+
+/// The lines about one server.
+fn section(said: &str, name: &str) -> String {
     let mut is_its = false;
     let mut res = String::new();
     for line in said.lines() {
         if let Some(server) = line.strip_prefix("- `") {
-            is_its = name.is_none_or(|name| server.starts_with(&format!("{name}`: ")));
+            is_its = server.starts_with(&format!("{name}`: "));
         }
         if is_its {
             res += &format!("{line}\n");
@@ -77,12 +83,8 @@ fn sections(said: &str, name: Option<&str>) -> String {
     res
 }
 
-fn has_failed(said: &str) -> bool {
-    said.lines().any(|it| it.starts_with("- `") && !it.contains("`: ready") && !it.contains("`: off: "))
-}
-
 /// What a session in the folder answers, once its servers are there: a prompt to the demo model waits for them.
-async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<String, String> {
+async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<Found, String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
     let args = ["acp", "--model", "demo"].map(Into::into).to_vec();
     let launch = AgentCommand { program: program.into(), args, env: Vec::new() };
@@ -118,7 +120,7 @@ async fn ask_session(
     cwd: &AbsPath,
     command: &str,
     texts: &mut mpsc::Receiver<String>,
-) -> Result<String, String> {
+) -> Result<Found, String> {
     let ask = async |method: &'static str, params: Value| {
         peer.request(method, params)
             .await
@@ -135,12 +137,15 @@ async fn ask_session(
     ask("session/list", json!({})).await?;
     while texts.try_recv().is_ok() {}
     ask("session/prompt", prompt(command)).await?;
+    let states = ask("_castor/mcp/servers", json!({"sessionId": id})).await?;
+    let servers = states.get("servers").cloned().unwrap_or_default();
+    let servers = serde_json::from_value(servers).map_err(|_| "castor says nothing of its servers".to_owned())?;
     ask("session/delete", json!({"sessionId": id})).await?;
     let mut said = String::new();
     while let Ok(it) = texts.try_recv() {
         said += &it;
     }
-    Ok(said)
+    Ok(Found { said, servers })
 }
 
 /// What the agent says in a chunk of its message.
@@ -153,14 +158,12 @@ fn message_text(params: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_failed, sections};
+    use super::section;
 
     #[test]
-    fn a_server_that_should_start_and_does_not_is_a_failure() {
-        let said = "- `a`: ready, 1 tool\n  - `mcp_a_x`: x\n- `b`: off: excluded\n- `c`: failed: it ended\n";
-        assert_eq!(sections(said, None), said);
-        assert_eq!(sections(said, Some("a")), "- `a`: ready, 1 tool\n  - `mcp_a_x`: x\n");
-        assert_eq!(sections(said, Some("d")), "");
-        assert!(has_failed(said) && !has_failed(&sections(said, Some("a"))) && !has_failed(&sections(said, Some("b"))));
+    fn one_server_has_its_own_lines() {
+        let said = "- `a`: ready, 1 tool\n  - `mcp_a_x`: x\n- `ab`: off: excluded\n";
+        assert_eq!(section(said, "a"), "- `a`: ready, 1 tool\n  - `mcp_a_x`: x\n");
+        assert_eq!(section(said, "d"), "");
     }
 }

@@ -1,0 +1,70 @@
+//! `_castor/mcp/servers`: how the MCP servers of a session are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::base::ids::SessionId;
+
+/// Says how each MCP server of a session is.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct McpServersMethod {
+    params: Option<Params>,
+    result: Option<McpServers>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "OfServersSession")]
+struct Params {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct McpServers {
+    pub servers: Vec<McpServerReport>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerReport {
+    /// As the configuration names it.
+    pub name: String,
+    pub state: McpServerState,
+    /// In words, where it is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How many tools the model has of it.
+    pub tools: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpServerState {
+    Starting,
+    Ready,
+    /// The next call of its tools starts it again.
+    Down,
+    Failed,
+    /// `/mcp login` or `castor mcp login` lets castor in.
+    NeedsLogin,
+    /// It does not take the token of its settings.
+    Unauthorized,
+    /// The settings or the user say so.
+    Off,
+    /// The folder is not trusted.
+    Untrusted,
+}
+
+/// Reads the params.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_servers(params: Option<&RawValue>) -> Result<SessionId, String> {
+    let it: Params = super::params(params)?;
+    Ok(it.session_id)
+}
