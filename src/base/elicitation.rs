@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     question::{Field, FieldKind, Form},
+    sampling::SampledAnswer,
     text::is_deceptive,
 };
 
@@ -35,6 +36,8 @@ pub enum Reply {
     Cancelled(Option<String>),
     /// It must not ask like this.
     Refused(String),
+    /// What a model answered.
+    Sampled(SampledAnswer),
 }
 
 /// Words for secrets, which would pass through castor and the client in the clear.
@@ -98,6 +101,9 @@ const HANDED_OVER: &[&str] =
 /// Words of such a request, at most this many words before.
 const ASKING: &[&str] = &["enter", "input", "paste", "provide", "submit", "your"];
 const BEFORE: usize = 3;
+/// Verbs that a text forbids, at most this many words before.
+const GIVING: &[&str] = &["enter", "give", "paste", "provide", "send", "share", "type"];
+const FORBIDDEN_BEFORE: usize = 10;
 
 /// The same for the name of a field: there a single word says what is to be typed.
 const SECRET_NAMES: &[&str] = &[
@@ -151,10 +157,16 @@ pub fn asks_for_secret(text: &str) -> bool {
     let all: Vec<&str> = text.split_whitespace().collect();
     let is_asked = |at: usize| {
         let before = all.get(at.saturating_sub(BEFORE)..at).unwrap_or_default();
-        before.iter().any(|it| ASKING.contains(it))
+        before.iter().any(|it| ASKING.contains(it)) && !is_forbidden(all.get(..at).unwrap_or_default())
     };
     has_one(&text, SECRETS)
         || (0..all.len()).any(|at| all.get(at).is_some_and(|it| HANDED_OVER.contains(it)) && is_asked(at))
+}
+
+/// Words that say not to type it: `do not give us your pin`.
+fn is_forbidden(before: &[&str]) -> bool {
+    let near = before.get(before.len().saturating_sub(FORBIDDEN_BEFORE)..).unwrap_or_default();
+    near.windows(3).any(|it| matches!(it, ["do", "not", verb] | ["don", "t", verb] if GIVING.contains(verb)))
 }
 
 fn has_one(words: &str, of: &[&str]) -> bool {
@@ -242,6 +254,7 @@ mod tests {
             "Pin the version?",
             "Which postal code?",
             "Name of the secret to rotate",
+            "Your favorite integer (do not give us your phone number, pin, or other sensitive info)",
             "secretary",
             "keyboard",
             "compass word",

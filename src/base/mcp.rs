@@ -25,6 +25,17 @@ pub struct McpServerConfig {
     pub exclude: Vec<String>,
 }
 
+/// What the settings say of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerRules {
+    /// How long a first prompt waits for a server that starts.
+    pub start_budget_ms: u64,
+    /// How often a server that is gone is started again in a row.
+    pub max_restarts: u32,
+    /// Whether one may have a model answer something.
+    pub samples: bool,
+}
+
 /// The transport of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpLink {

@@ -127,6 +127,8 @@ pub enum Purpose {
     NextSpeaker,
     /// The work of a sub-agent, in the session that started it.
     Subagent,
+    /// What an MCP server wants to know.
+    McpSampling,
 }
 
 impl Purpose {
@@ -144,6 +146,7 @@ impl Purpose {
             Self::LoopDoubleCheck => "loop_double_check",
             Self::NextSpeaker => "next_speaker",
             Self::Subagent => "subagent",
+            Self::McpSampling => "mcp_sampling",
         }
     }
 }

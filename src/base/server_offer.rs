@@ -56,6 +56,33 @@ pub struct ServerQuery {
 pub enum ServerQueryKind {
     Prompt { name: String, args: BTreeMap<String, String> },
     Resource { uri: String },
+    Completion(CompletionQuery),
+}
+
+/// What could stand for an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletionQuery {
+    pub of: CompletedOffer,
+    pub argument: String,
+    /// What is typed of it so far.
+    pub value: String,
+    /// Other arguments.
+    pub known: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompletedOffer {
+    Prompt(String),
+    /// A resource template.
+    Template(String),
+}
+
+/// Values that a server suggests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    pub values: Vec<String>,
+    pub total: Option<u64>,
+    pub has_more: bool,
 }
 
 impl ServerOffer {

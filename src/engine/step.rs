@@ -31,6 +31,7 @@ use crate::base::{
     policy_answer::{PolicyAnswer, PolicyOrder},
     prompt_stats::PromptStats,
     question::Form,
+    sampling::ServerAsk,
     sandbox::SandboxGrant,
     saved_memory::MemoryOrder,
     server_offer::{ServerOffer, ServerQuery},
@@ -79,6 +80,11 @@ pub enum Input {
     TrustPrompt(TrustPrompt),
     /// A notice for user and model at the start of the next turn.
     Notice(String),
+    /// A resource of a server that the session has read is another one now.
+    ResourceChanged {
+        server: String,
+        uri: String,
+    },
     /// The notice is not true any more; nothing comes of it where it was shown.
     WithdrawNotice(String),
     /// The report on a background command, for the next request to the model.
@@ -195,12 +201,14 @@ pub enum Input {
     },
     /// A rewind that a client requests, without a question. Answered by `AnswerRewind`.
     ClientRewind(Box<RewindOrder>),
-    /// An MCP server asks the user during one of these calls. Answered by `AnswerElicitation`, unless it is withdrawn.
+    /// An MCP server asks the user or a model during one of these calls. Answered by `AnswerElicitation`, unless it is withdrawn.
     ElicitationRequested {
         elicitation: ElicitationId,
         calls: Vec<EffectId>,
-        request: ElicitationRequest,
+        request: ServerAsk,
     },
+    /// A server asks while none of its calls is running: the next turn asks the user. Answered and withdrawn as those.
+    ServerQuestionWaits(Box<WaitingQuestion>),
     /// The server withdrew its question.
     ElicitationWithdrawn {
         elicitation: ElicitationId,
@@ -237,6 +245,14 @@ pub enum Input {
         effect: EffectId,
         files: Result<Arc<[MemoryFile]>, String>,
     },
+}
+
+/// A question of a server that waits for the next turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitingQuestion {
+    pub elicitation: ElicitationId,
+    pub server: String,
+    pub request: ElicitationRequest,
 }
 
 /// A client's order to rewind a session.
@@ -347,10 +363,29 @@ pub struct Server {
     pub status: ServerStatus,
     /// Beside tools.
     pub offer: Arc<ServerOffer>,
+    pub health: ServerHealth,
+}
+
+/// How a server fared since castor started it first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerHealth {
+    pub n_restarts: u32,
+    /// Why it was gone the last time.
+    pub last_end: Option<String>,
+}
+
+/// A server that is gone and is started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerDown {
+    pub why: String,
+    /// When the next try is (Unix, milliseconds).
+    pub retry_ms: u64,
+    /// The number of that try, from 1.
+    pub number: u32,
 }
 
 impl Server {
-    /// Whether it can be asked for something: one that is down starts again then.
+    /// Whether it can be asked for something: who asks one that is down waits for it.
     pub fn is_there(&self) -> bool {
         matches!(self.status, ServerStatus::Ready | ServerStatus::Down(_))
     }
@@ -363,8 +398,8 @@ pub enum ServerStatus {
         until_ms: u64,
     },
     Ready,
-    /// It is gone: why. Its tools stay on offer: the next call starts it again.
-    Down(String),
+    /// Its tools stay on offer: a call waits for it.
+    Down(ServerDown),
     /// It could not be reached, or is gone for good: why.
     Lost(String),
     /// The same, as it wants another credential: why, and the address where a user gets one.

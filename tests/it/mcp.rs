@@ -210,9 +210,9 @@ fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
     }
 }
 
-/// The report names the server once; it is restarted a few times at most.
+/// The report names the server once. The call that was under way is not made again; the next one waits for the new life.
 #[test]
-fn crashed_server_is_reported_and_restarted_by_the_next_call() {
+fn crashed_server_is_reported_and_started_again() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
     let (sandbox, mut client) = agent(&["call mcp_p_die {}", "text \"1\"", echo, "text \"2\"", "text \"3\""]);
     let log = sandbox.workspace().join("mcp.log");
@@ -221,15 +221,30 @@ fn crashed_server_is_reported_and_restarted_by_the_next_call() {
     let died = "its server is gone: it crashed (exit code 7): out of cheese; whether the call took effect is unknown";
     assert!(said(&first).contains(died), "{first:?}");
     let row = wait_for_row(&mut client, &session, "crashed");
-    assert!(row.contains("`p`: crashed (exit code 7): out of cheese; the next call of its tools starts it"), "{row}");
+    let why = "crashed (exit code 7): out of cheese";
+    assert!(row.contains(&format!("`p`: {why}; try 1 to start it again is in 1 s")), "{row}");
     let (_, second) = prompt(&mut client, &session);
     let second = said(&second);
-    assert!(second.contains("\\\"p\\\" is down: it crashed (exit code 7)"), "{second}");
+    assert!(second.contains("\\\"p\\\" is gone: it crashed (exit code 7)"), "{second}");
     assert!(second.contains("echo: x"), "{second}");
-    assert_eq!(pids(&log).len(), 2);
+    assert_eq!((pids(&log).len(), count(&log, "tools/call die")), (2, 1));
     let (_, third) = prompt(&mut client, &session);
     assert!(!said(&third).contains("MCP server"), "{third:?}");
+    let row = wait_for_row(&mut client, &session, "`p`: ready");
+    assert!(row.contains(&format!("`p`: ready, 10 tools; started again once, last as it {why}")), "{row}");
+}
+
+/// Nobody has to call it.
+#[test]
+fn an_idle_server_comes_back_by_itself() {
+    let (sandbox, mut client) = agent(&["text \"1\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "", &log)])).unwrap();
     wait_for_row(&mut client, &session, "`p`: ready");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pids(&log)[0]), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let row = wait_for_row(&mut client, &session, "started again");
+    assert!(row.contains("`p`: ready, 10 tools; started again once, last as it crashed (SIGKILL)"), "{row}");
+    assert_eq!(pids(&log).len(), 2);
 }
 
 /// What a launcher leaves behind keeps its streams open: its own end is what counts.
@@ -246,23 +261,26 @@ fn idle_server_death_is_reported() {
     let row = wait_for_row(&mut client, &session, "crashed (SIGKILL)");
     assert!(row.contains("`one`: crashed (SIGKILL)") && row.contains("`two`: crashed (SIGKILL)"), "{row}");
     let (_, updates) = prompt(&mut client, &session);
-    let named = r#"The MCP servers \"one\" and \"two\", which share one process, are down: it crashed (SIGKILL)"#;
+    let named = r#"The MCP servers \"one\" and \"two\", which share one process, are gone: it crashed (SIGKILL)"#;
     assert_eq!(said(&updates).matches(named).count(), 1, "{updates:?}");
 }
 
-/// Its tools go with it.
+/// A call that waits for it learns of the first try that fails; after the last one its tools go with it.
 #[test]
 fn server_that_fails_to_restart_is_reported_and_dropped() {
     let echo = "call mcp_p_echo {\"text\":\"x\"}";
-    let (sandbox, mut client) = agent(&["call mcp_p_die {}", echo, "text \"1\"", echo, "text \"2\""]);
+    let (sandbox, mut client) =
+        agent_with(r#"{"mcp": {"maxRestarts": 2}}"#, &["call mcp_p_die {}", echo, "text \"1\"", echo, "text \"2\""]);
     let log = sandbox.workspace().join("mcp.log");
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "once", &log)])).unwrap();
     let (_, first) = prompt(&mut client, &session);
     let again = "started again, but it crashed (exit code 3): cannot read the configuration";
-    let why =
-        format!("MCP tool 'echo' failed: its server is gone: it crashed (exit code 7): out of cheese; it was {again}");
+    let gone = format!("it crashed (exit code 7): out of cheese; it was {again}");
+    let why = format!("MCP tool 'echo' failed: its server is gone: {gone}");
     assert!(said(&first).contains(&why), "{first:?}");
     wait_for_tools(&mut client, &session, |it| !it.contains("mcp_p_echo"));
+    let row = wait_for_row(&mut client, &session, "failed");
+    assert!(row.contains(&format!("`p`: failed: {gone}, and it was started again 2 times")), "{row}");
     let (_, second) = prompt(&mut client, &session);
     let second = said(&second);
     assert!(second.contains("\\\"p\\\" is not available: it crashed (exit code 7)"), "{second}");
@@ -270,7 +288,7 @@ fn server_that_fails_to_restart_is_reported_and_dropped() {
         second.contains("Tool \\\"mcp_p_echo\\\" is not available: MCP server \\\"p\\\" is gone: it crashed"),
         "{second}"
     );
-    assert_eq!(pids(&log).len(), 2);
+    assert_eq!(pids(&log).len(), 3);
 }
 
 #[test]
@@ -367,6 +385,67 @@ fn an_answer_to_a_server_is_nowhere_else() {
     let logs: Vec<String> =
         fs::read_dir(sessions).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap_or_default()).collect();
     assert!(logs.iter().any(|it| it.contains("thanks")) && !logs.concat().contains("canary"), "{logs:?}");
+}
+
+/// Nobody is interrupted: the next prompt asks first, and goes on with the answer given.
+#[test]
+fn a_question_outside_of_a_turn_waits_for_the_next_prompt() {
+    let texts: Vec<String> = (0..50).map(|n| format!("text \"{n}\"")).collect();
+    let answers: Vec<&str> = ["call mcp_p_later {}"].into_iter().chain(texts.iter().map(String::as_str)).collect();
+    let (sandbox, mut client) = agent_for(&json!({"elicitation": {"form": {}}}), "{}", &answers);
+    let log = sandbox.workspace().join("mcp.log");
+    make_gate(&log);
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "pages", &log)])).unwrap();
+    prompt(&mut client, &session);
+    go(&log);
+    wait_for("the question", || count(&log, "asked") == 1);
+    let mut is_asked = false;
+    for n in 2..40 {
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+        client.request_as(json!(n), "session/prompt", params);
+        loop {
+            let message = client.next().unwrap().unwrap();
+            if message["method"] == "elicitation/create" {
+                let asked = message["params"]["message"].as_str().unwrap_or_default().to_owned();
+                assert_eq!(asked, "Server `p` asks: Where to?");
+                let result = json!({"action": "accept", "content": {"city": "Rome"}});
+                client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+                is_asked = true;
+            }
+            if message["id"] == n && message.get("method").is_none() {
+                break;
+            }
+        }
+        if is_asked {
+            break;
+        }
+    }
+    assert!(is_asked);
+    wait_for("the answer", || fs::read_to_string(&log).unwrap_or_default().contains("Rome"));
+}
+
+/// The server has not begun with such a call: when the user was on its page, the call is made once more.
+#[test]
+fn a_call_that_needs_a_page_is_made_again_after_it() {
+    let (sandbox, mut client) =
+        agent_for(&json!({"elicitation": {"url": {}}}), "{}", &["call mcp_p_page {}", "text \"1\""]);
+    let log = sandbox.workspace().join("mcp.log");
+    make_gate(&log);
+    let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "pages", &log)])).unwrap();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!(1), "session/prompt", params);
+    let asked = loop {
+        let message = client.next().unwrap().unwrap();
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    assert_eq!(asked["params"]["url"], "https://a.example/p");
+    client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}}));
+    go(&log);
+    let rest = rest(&mut client);
+    assert!(said(&rest).contains("visited"), "{rest:?}");
+    assert_eq!(count(&log, "tools/call page"), 2);
 }
 
 #[test]

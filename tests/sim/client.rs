@@ -31,6 +31,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/session/stream"),
     (2, "_castor/session/update"),
     (2, "_castor/policy/evaluate"),
+    (1, "_castor/mcp/complete"),
     (2, "session/set_title"),
     (1, "session/status"),
     (1, "auth/status"),

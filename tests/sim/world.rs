@@ -7,6 +7,7 @@ use std::{
     io::{self, Write as _},
     rc::Rc,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use castor::{
@@ -15,12 +16,15 @@ use castor::{
         elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, SessionId},
         question::{Field, FieldKind, Form},
+        sampling::ServerAsk,
         terminal::Screen,
         tool::ToolOutput,
         trust::{TrustedFile, TrustedFileKind, folder_doubt},
     },
     engine::step::{Effect, Input, TrustPrompt},
-    world::mcp::{Connection, ProcessHold, ServerEvent, ServerLists, ServerQuestion, ServerTool, open_link},
+    world::mcp::{
+        Connection, ProcessHold, ServerEvent, ServerLists, ServerOutage, ServerQuestion, ServerTool, open_link,
+    },
 };
 use rmcp::service::serve_directly;
 use serde_json::{Value, json};
@@ -175,6 +179,8 @@ impl World {
                 }
                 Job::Login { .. } => panic!("no server here has a login"),
                 Job::List(it) => self.searches.push(it),
+                // Its servers are not there.
+                Job::Complete(_) => (),
                 // Nobody waits for it.
                 Job::SyncLog(_) | Job::PrepareSessions => (),
                 Job::SavePolicy { .. } | Job::SaveSandboxGrant { .. } => {
@@ -311,7 +317,10 @@ impl World {
         Some(match first {
             "ready" => ServerEvent::Ready { connection: CONNECTION.clone(), lists },
             "changed" => ServerEvent::ListsChanged(lists),
-            "down" => ServerEvent::Down("it crashed".to_owned()),
+            "down" => {
+                let (why, pause) = ("it crashed".to_owned(), Duration::from_secs(1));
+                ServerEvent::Down(ServerOutage { why, pause, number: 1 })
+            }
             "lost" => ServerEvent::Lost("it ended".to_owned()),
             "completes" => ServerEvent::PageCompleted("page".to_owned()),
             _ => return None,
@@ -338,7 +347,7 @@ impl World {
         let (reply, answer) = oneshot::channel();
         self.n_asked += 1;
         self.asked.push(Asked { server, number, reply: answer });
-        Some(ServerQuestion { number, request: wanted, reply })
+        Some(ServerQuestion { number, request: ServerAsk::User(wanted), reply })
     }
 
     /// A task asks for the editor's hands; it waits for the answer.

@@ -10,6 +10,7 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     app::server::{
         air, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing, mcp,
+        mcp_completion,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,
@@ -84,6 +85,7 @@ pub const METHODS: &[Method] = &[
     ("_castor/session/state", requests::state),
     ("_castor/mcp/servers", |state, _, params| server_orders::list(&state.sessions, params)),
     ("_castor/policy/evaluate", requests::evaluate_policy),
+    ("_castor/mcp/complete", mcp_completion::complete),
 ];
 
 /// Every method that a client of version 2 may call, beside castor's own, which are the same in both.

@@ -9,6 +9,7 @@ use crate::{
     base::{
         ids::{EffectId, SessionId},
         path::AbsPath,
+        server_offer::Completion,
     },
     engine::step::Input,
     wire::{
@@ -44,6 +45,8 @@ pub enum Event {
     ChoreDone,
     /// A permanent grant is saved, or could not be.
     GrantSaved,
+    /// What an MCP server suggests, for the client's request.
+    Completed { ticket: Ticket, result: Result<Completion, String> },
     /// The sessions on the disk.
     SessionsListed(Box<Listing>),
 }
@@ -63,6 +66,7 @@ impl Event {
             Self::Editor(_) => "editor request",
             Self::ChoreDone => "chore done",
             Self::GrantSaved => "saved",
+            Self::Completed { .. } => "completed",
             Self::SessionsListed(_) => "listed",
         }
     }

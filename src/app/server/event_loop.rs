@@ -148,9 +148,13 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout, hooks_l
 async fn drain_while(machine: &mut Machine, inbox: &mut Inbox, is_of_use: fn(&Machine) -> bool) {
     while is_of_use(machine) {
         match inbox.control.recv().await {
-            Some(event @ (Event::SessionsListed(_) | Event::ChoreDone | Event::GrantSaved | Event::Written(_))) => {
-                _ = machine.handle_event(event, unix_ms())
-            }
+            Some(
+                event @ (Event::SessionsListed(_)
+                | Event::Completed { .. }
+                | Event::ChoreDone
+                | Event::GrantSaved
+                | Event::Written(_)),
+            ) => _ = machine.handle_event(event, unix_ms()),
             Some(Event::StdoutClosed) | None => return,
             Some(_) => (),
         }

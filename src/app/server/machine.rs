@@ -2,7 +2,7 @@
 //! the simulator can turn it.
 
 use super::{
-    air_reports, dispatch, flush, index_watch, listing, mcp, outbox::OutboxItem, pending_requests, server_orders,
+    air_reports, dispatch, flush, index_watch, listing, mcp, mcp_completion, outbox::OutboxItem, pending_requests, server_orders,
     session_state, state::State, sweep, watching,
 };
 use crate::{
@@ -113,6 +113,7 @@ impl Machine {
             Event::Editor(request) => state.outbox.items.push(OutboxItem::Editor(request)),
             Event::ChoreDone => state.tasks.chores.finish_chore(),
             Event::GrantSaved => dispatch::resume_waiting(state),
+            Event::Completed { ticket, result } => mcp_completion::finish(state, ticket, result),
             Event::SessionsListed(listing) => listing::answer(state, *listing),
             Event::Timer => {
                 while let Some((session, effect)) = state.timers.pop_due(unix_ms) {

@@ -66,7 +66,7 @@ pub fn connect_agent(state: &mut State, session: &SessionId, agent: &str, server
         return;
     }
     let (_, settings) = load_ground(&state.options, &state.env, &live.resources.children.hooks.project);
-    let request = agent_server_request(servers, settings.mcp.start_budget_ms, &live.resources);
+    let request = agent_server_request(servers, settings.mcp.rules, &live.resources);
     let owner = ServerOwner::agent(session, agent);
     start_servers(state, &owner, request);
     refresh_owner(state, &owner);
@@ -104,7 +104,8 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
     match event {
         ServerEvent::Question(it) => {
             let (calls, now_ms) = (state.tasks.calls_of(server), state.now.unix_ms);
-            if let Some((session, input)) = state.tasks.server_questions.ask(server, it, calls, now_ms) {
+            let users = state.tasks.mcp.sessions_of(server);
+            if let Some((session, input)) = state.tasks.server_questions.ask(server, it, (calls, users), now_ms) {
                 state.step(&session, input);
             }
         }
@@ -117,6 +118,7 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
         ServerEvent::RelayWithdrawn(number) => {
             withdraw((&mut state.outgoing, &mut state.outbox), |of, it| of == server && it == number)
         }
+        ServerEvent::ResourceUpdated(uri) => tell_readers(state, server, &uri),
         ServerEvent::PageCompleted(page) => {
             if let Some(id) = state.tasks.server_questions.complete_page(server, &page) {
                 let params = elicitation::complete(&id.to_string());
@@ -131,9 +133,9 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
                 update_server(state, server, Stage::Ready { connection, lists: lists.into() });
             }
         }
-        ServerEvent::Down(why) => {
+        ServerEvent::Down(outage) => {
             forget_requests(state, server);
-            if let Some(stage) = state.tasks.mcp.down_stage(server, why) {
+            if let Some(stage) = state.tasks.mcp.down_stage(server, outage, state.now.unix_ms) {
                 update_server(state, server, stage);
             }
         }
@@ -145,6 +147,15 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
             forget_requests(state, server);
             update_server(state, server, Stage::Unauthorized(why));
         }
+    }
+}
+
+/// The sessions that read it tell their models.
+fn tell_readers(state: &mut State, server: u64, uri: &str) {
+    let names = state.tasks.mcp.sessions_of(server);
+    for session in state.tasks.read_resources.readers(server, uri) {
+        let Some((_, name)) = names.iter().find(|it| it.0 == session) else { continue };
+        state.step(&session, Input::ResourceChanged { server: name.clone(), uri: uri.to_owned() });
     }
 }
 

@@ -21,6 +21,7 @@ mod list_page;
 mod listing;
 pub mod machine;
 mod mcp;
+mod mcp_completion;
 mod offered_commands;
 mod open_session;
 

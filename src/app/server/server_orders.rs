@@ -90,7 +90,7 @@ pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValu
         let (state, why) = match &it.status {
             ServerStatus::Starting { .. } => (McpServerState::Starting, None),
             ServerStatus::Ready => (McpServerState::Ready, None),
-            ServerStatus::Down(why) => (McpServerState::Down, Some(why.clone())),
+            ServerStatus::Down(it) => (McpServerState::Down, Some(it.why.clone())),
             ServerStatus::Lost(why) => (McpServerState::Failed, Some(why.clone())),
             ServerStatus::Unauthorized { why, can_log_in: true, .. } => {
                 (McpServerState::NeedsLogin, Some(why.clone()))

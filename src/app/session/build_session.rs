@@ -31,7 +31,7 @@ use crate::{
         clock::Now,
         ids::SessionId,
         log::Mode,
-        mcp::{McpServerConfig, merge_servers},
+        mcp::{McpServerConfig, ServerRules, merge_servers},
         path::AbsPath,
         sandbox::{Confinement, SandboxGrant},
         saved_memory::SavedMemory,
@@ -232,6 +232,7 @@ fn bounds(settings: &Settings) -> TurnBounds {
         patience: settings.on_failure.patience,
         compress_above: settings.caps.compress_above,
         distill: settings.caps.distill,
+        sampling: settings.mcp.sampling,
     }
 }
 
@@ -240,12 +241,12 @@ const HOST_RUNS_ALL: &str = "your client runs all calls";
 
 /// The client's servers start anywhere; those of the settings only where the folder cannot turn them against the user.
 pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources: &SessionResources) -> ServerRequest {
-    let McpSettings { servers, off, start_budget_ms, .. } = &place.settings.mcp;
+    let McpSettings { servers, off, rules, .. } = &place.settings.mcp;
     let off = off.iter().map(|(name, why)| (name.clone(), ServerStatus::Off(why.clone())));
     if place.host.runs_all() {
         let by_host = |it: &McpServerConfig| (it.name.clone(), ServerStatus::Off(HOST_RUNS_ALL.to_owned()));
         let off = servers.iter().map(by_host).chain(off).collect();
-        return ServerRequest { off, ..agent_server_request(&[], *start_budget_ms, resources) };
+        return ServerRequest { off, ..agent_server_request(&[], *rules, resources) };
     }
     let (of_settings, mut off): (_, Vec<_>) = match place.ground.trust.is_trusted() {
         true => (servers.iter().map(|it| place.ground.bind_server(it)).collect(), off.collect()),
@@ -262,13 +263,13 @@ pub fn server_request(place: &SessionPlace, folders: &SessionFolders, resources:
         why => why.is_none(),
     });
     off.retain(|(name, _)| !servers.iter().any(|it| it.name == *name));
-    ServerRequest { off, ..agent_server_request(&servers, *start_budget_ms, resources) }
+    ServerRequest { off, ..agent_server_request(&servers, *rules, resources) }
 }
 
 /// Servers of an agent's own, which were bound to the folder with its definition.
 pub fn agent_server_request(
     servers: &[McpServerConfig],
-    budget_ms: u64,
+    rules: ServerRules,
     resources: &SessionResources,
 ) -> ServerRequest {
     // Most servers are of no use without the network.
@@ -278,7 +279,7 @@ pub fn agent_server_request(
     });
     let (cwd, env) = (resources.cwd.clone(), Arc::clone(&resources.children.env));
     let roots = resources.roots.clone().into();
-    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, roots, env, confined, budget_ms }
+    ServerRequest { servers: servers.to_vec(), off: Vec::new(), cwd, roots, env, confined, rules }
 }
 
 fn memory_of(place: &SessionPlace) -> MemorySearch {

@@ -73,6 +73,18 @@ impl McpAccess {
         self.find_tool(&call.name).map(|it| it.server)
     }
 
+    /// The resource that it reads, and the server's number.
+    pub fn resource_of_call(&self, call: &ToolCall) -> Option<(u64, String)> {
+        let (server, uri) = resource_of(&call.args, self.offers()).ok().filter(|_| call.name == READ_RESOURCE)?;
+        Some((self.find_server(server)?.server, uri.to_owned()))
+    }
+
+    /// The same of a question.
+    pub fn resource_of_query(&self, query: &ServerQuery) -> Option<(u64, String)> {
+        let ServerQueryKind::Resource { uri } = &query.what else { return None };
+        Some((self.find_server(&query.server)?.server, uri.clone()))
+    }
+
     pub async fn ask(&self, query: &ServerQuery, cancel: &CancellationToken) -> Result<Vec<Part>, String> {
         match self.find_server(&query.server) {
             Some(it) => it.connection.ask(&query.what, it.timeout, cancel).await,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     base::{
         ids::SessionId,
-        mcp::{McpLink, McpServerConfig},
+        mcp::{McpLink, McpServerConfig, ServerRules},
         path::AbsPath,
         sandbox::Confinement,
         server_offer::ServerOffer,
@@ -19,10 +19,10 @@ use crate::{
         text,
         tool::{ToolKind, ToolSpec, ToolTraits},
     },
-    engine::step::{ForeignTool, McpTools, Server, ServerStatus},
+    engine::step::{ForeignTool, McpTools, Server, ServerDown, ServerHealth, ServerStatus},
     world::{
         http,
-        mcp::{Connection, ServerIdentity, ServerLists, ServerTool, ToolNames},
+        mcp::{Connection, ServerIdentity, ServerLists, ServerOutage, ServerTool, ToolNames},
     },
 };
 
@@ -59,6 +59,7 @@ struct SharedServer {
     stop: CancellationToken,
     since_ms: u64,
     stage: Stage,
+    health: ServerHealth,
 }
 
 /// The stage of a server.
@@ -67,8 +68,8 @@ pub enum Stage {
     Starting,
     /// Its tools can be called.
     Ready { connection: Connection, lists: Arc<ServerLists> },
-    /// It is gone: why. The next call of one of its tools starts it again.
-    Down { connection: Connection, lists: Arc<ServerLists>, why: String },
+    /// It is gone, and is started again.
+    Down { connection: Connection, lists: Arc<ServerLists>, outage: ServerDown },
     /// It could not be reached: why.
     Lost(String),
     /// The same, as it wants another credential.
@@ -86,7 +87,7 @@ struct SessionServers {
     /// What the user switched off in this session.
     parked: Vec<(McpServerConfig, ServerIdentity)>,
     names: ToolNames,
-    budget_ms: u64,
+    rules: ServerRules,
 }
 
 /// A session's own view of a server.
@@ -107,7 +108,7 @@ pub struct ServerRequest {
     pub env: Arc<Vec<(String, String)>>,
     /// What holds those that are to be confined, where there is a sandbox.
     pub confined: Option<Arc<Confinement>>,
-    pub budget_ms: u64,
+    pub rules: ServerRules,
 }
 
 impl Servers {
@@ -126,8 +127,8 @@ impl Servers {
             uses.push(ServerUse { config, server, last_notice: None });
         }
         let names = self.by_owner.remove(owner).map(|it| it.names).unwrap_or_default();
-        let ServerRequest { off, budget_ms, .. } = request;
-        self.by_owner.insert(owner.clone(), SessionServers { uses, off, parked: Vec::new(), names, budget_ms });
+        let ServerRequest { off, rules, .. } = request;
+        self.by_owner.insert(owner.clone(), SessionServers { uses, off, parked: Vec::new(), names, rules });
         self.stop_unused();
         fresh
     }
@@ -142,7 +143,10 @@ impl Servers {
         self.n_started += 1;
         let (stop, stage) = (CancellationToken::new(), Stage::Starting);
         let fresh = (self.n_started, launch.clone(), stop.clone());
-        self.shared.insert(self.n_started, SharedServer { launch, stop, since_ms: now_ms, stage });
+        self.shared.insert(
+            self.n_started,
+            SharedServer { launch, stop, since_ms: now_ms, stage, health: ServerHealth::default() },
+        );
         (self.n_started, Some(fresh))
     }
 
@@ -265,20 +269,29 @@ impl Servers {
         true
     }
 
+    /// The sessions that have it, and what they call it.
+    pub fn sessions_of(&self, server: u64) -> Vec<(SessionId, String)> {
+        let name = |it: &SessionServers| it.uses.iter().find(|it| it.server == server).map(|it| it.config.name.clone());
+        self.by_owner.iter().filter_map(|(owner, it)| Some((owner.session.clone(), name(it)?))).collect()
+    }
+
     /// It is gone, and may come back: what it had to offer stays on offer.
-    pub fn down_stage(&self, server: u64, why: String) -> Option<Stage> {
+    pub fn down_stage(&self, server: u64, outage: ServerOutage, now_ms: u64) -> Option<Stage> {
+        let ServerOutage { why, pause, number } = outage;
+        let retry_ms = now_ms.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let outage = ServerDown { why, retry_ms, number };
         match &self.shared.get(&server)?.stage {
-            Stage::Ready { connection, lists } => {
-                Some(Stage::Down { connection: connection.clone(), lists: lists.clone(), why })
+            Stage::Ready { connection, lists } | Stage::Down { connection, lists, .. } => {
+                Some(Stage::Down { connection: connection.clone(), lists: lists.clone(), outage })
             }
-            Stage::Starting | Stage::Down { .. } | Stage::Lost(_) | Stage::Unauthorized(_) => None,
+            Stage::Starting | Stage::Lost(_) | Stage::Unauthorized(_) => None,
         }
     }
 
     /// Returns whom the news are for.
     pub fn set_stage(&mut self, server: u64, stage: Stage) -> Vec<ServerOwner> {
         let Some(shared) = self.shared.get_mut(&server) else { return Vec::new() };
-        shared.stage = stage;
+        shared.take_stage(stage);
         let uses = |it: &SessionServers| it.uses.iter().any(|it| it.server == server);
         self.by_owner.iter().filter(|(_, it)| uses(it)).map(|(id, _)| id.clone()).collect()
     }
@@ -291,9 +304,13 @@ impl Servers {
         for it in &mut party.uses {
             let Some(shared) = self.shared.get(&it.server) else { continue };
             let (standing, offer) = match &shared.stage {
-                Stage::Starting => (ServerStatus::Starting { until_ms: shared.since_ms + party.budget_ms }, None),
+                Stage::Starting => {
+                    (ServerStatus::Starting { until_ms: shared.since_ms + party.rules.start_budget_ms }, None)
+                }
                 Stage::Ready { connection, lists } => (ServerStatus::Ready, Some((connection, lists))),
-                Stage::Down { connection, lists, why } => (ServerStatus::Down(why.clone()), Some((connection, lists))),
+                Stage::Down { connection, lists, outage } => {
+                    (ServerStatus::Down(outage.clone()), Some((connection, lists)))
+                }
                 Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
                 Stage::Unauthorized(why) => {
                     let can_log_in = shared.launch.link.login().is_some();
@@ -313,12 +330,15 @@ impl Servers {
                 access.servers.push(it.connected(connection, lists));
             }
             let offer = offer.map(|it| Arc::new(it.1.offer.clone())).unwrap_or_default();
-            mcp_tools.servers.push(Server { name, status: standing, offer });
+            mcp_tools.servers.push(Server { name, status: standing, offer, health: shared.health.clone() });
         }
         mcp_tools.notices = notices(gone);
         let off = party.off.iter().cloned();
         let offer = Arc::<ServerOffer>::default();
-        mcp_tools.servers.extend(off.map(|(name, status)| Server { name, status, offer: offer.clone() }));
+        mcp_tools.servers.extend(off.map(|(name, status)| {
+            let health = ServerHealth::default();
+            Server { name, status, offer: offer.clone(), health }
+        }));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {
@@ -334,6 +354,17 @@ impl Servers {
             access.tools.push(McpTool { spec, tool: tool.name.clone(), server: *server, connection, timeout });
         }
         (mcp_tools, access)
+    }
+}
+
+impl SharedServer {
+    fn take_stage(&mut self, stage: Stage) {
+        match (&self.stage, &stage) {
+            (Stage::Down { .. }, Stage::Ready { .. }) => self.health.n_restarts += 1,
+            (_, Stage::Down { outage, .. }) => self.health.last_end = Some(outage.why.clone()),
+            _ => (),
+        }
+        self.stage = stage;
     }
 }
 
@@ -354,7 +385,7 @@ impl ServerUse {
             ServerStatus::Starting { .. } | ServerStatus::Ready | ServerStatus::Off(_) | ServerStatus::Untrusted => {
                 return None;
             }
-            ServerStatus::Down(why) => format!("down: {why}. The next call of its tools starts it again."),
+            ServerStatus::Down(it) => format!("gone: {}. castor starts it again.", it.why),
             ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("not available: {why}."),
         };
         let is_new = self.last_notice.as_ref() != Some(&how);
@@ -395,7 +426,10 @@ fn launch(config: &McpServerConfig, request: &ServerRequest) -> ServerIdentity {
     };
     let confined = request.confined.clone().filter(|_| config.confined);
     let (link, scripts) = (config.link.clone(), config.scripts.clone());
-    ServerIdentity { link, cwd, env, confined, scripts, roots, timeout: Duration::from_millis(config.timeout_ms) }
+    // A server in the client has no way to ask.
+    let samples = request.rules.samples && !matches!(link, McpLink::Client { .. });
+    let (timeout, max_restarts) = (Duration::from_millis(config.timeout_ms), request.rules.max_restarts);
+    ServerIdentity { link, cwd, env, confined, scripts, roots, timeout, max_restarts, samples }
 }
 
 fn spec(name: String, config: &McpServerConfig, tool: &ServerTool) -> ToolSpec {

@@ -17,6 +17,7 @@ pub mod peers;
 pub mod place;
 pub mod policies;
 pub mod prompts;
+pub mod read_resources;
 pub mod server_questions;
 pub mod session_resources;
 pub mod terminals;

@@ -8,8 +8,9 @@ use crate::{
     base::{
         elicitation::{ElicitationRequest, Reply},
         ids::{EffectId, ElicitationId, SessionId},
+        sampling::ServerAsk,
     },
-    engine::step::Input,
+    engine::step::{Input, WaitingQuestion},
     world::mcp::ServerQuestion,
 };
 
@@ -95,15 +96,22 @@ impl ServerQuestions {
         }
     }
 
-    /// A server asks. Returns whom, and with what; `None`: it has its answer.
+    /// A server asks, while these calls of it run; these sessions have it, under these names. Where none runs and one
+    /// session has it, its next turn asks. Returns whom, and with what; `None`: the server has its answer.
     pub fn ask(
         &mut self,
         server: u64,
         question: ServerQuestion,
-        calls: Vec<(SessionId, EffectId)>,
+        (calls, users): (Vec<(SessionId, EffectId)>, Vec<(SessionId, String)>),
         now_ms: u64,
     ) -> Option<(SessionId, Input)> {
         let ServerQuestion { number, request, reply } = question;
+        let is_given_up = self.given_up.iter().any(|it| it.server == server && it.at_ms + GIVEN_UP_MS > now_ms);
+        if let (ServerAsk::User(request), [], [(session, name)], false) = (&request, &*calls, &*users, is_given_up) {
+            let elicitation = self.open(server, (number, reply), session, request);
+            let waiting = WaitingQuestion { elicitation, server: name.clone(), request: request.clone() };
+            return Some((session.clone(), Input::ServerQuestionWaits(Box::new(waiting))));
+        }
         let session = match self.session_of(server, &calls, now_ms) {
             Ok(it) => it,
             Err(why) => {
@@ -113,9 +121,30 @@ impl ServerQuestions {
                 return None;
             }
         };
+        let elicitation = match &request {
+            ServerAsk::User(it) => self.open(server, (number, reply), &session, it),
+            ServerAsk::Model(_) => self.register(OpenQuestion { server, number, session: session.clone(), reply }),
+        };
+        let calls = calls.into_iter().map(|(_, effect)| effect).collect();
+        Some((session, Input::ElicitationRequested { elicitation, calls, request }))
+    }
+
+    fn register(&mut self, it: OpenQuestion) -> ElicitationId {
         self.n_asked += 1;
-        let elicitation = ElicitationId(self.n_asked);
-        if let ElicitationRequest::Page { id: name, .. } = &request
+        let id = ElicitationId(self.n_asked);
+        self.open.insert(id, it);
+        id
+    }
+
+    fn open(
+        &mut self,
+        server: u64,
+        (number, reply): (u64, oneshot::Sender<Reply>),
+        session: &SessionId,
+        request: &ElicitationRequest,
+    ) -> ElicitationId {
+        let elicitation = self.register(OpenQuestion { server, number, session: session.clone(), reply });
+        if let ElicitationRequest::Page { id: name, .. } = request
             && !name.is_empty()
         {
             self.pages.retain(|it| it.server != server || it.name != *name);
@@ -123,9 +152,7 @@ impl ServerQuestions {
             let n_old = self.pages.len().saturating_sub(MAX_PAGES);
             self.pages.drain(..n_old);
         }
-        self.open.insert(elicitation, OpenQuestion { server, number, session: session.clone(), reply });
-        let calls = calls.into_iter().map(|(_, effect)| effect).collect();
-        Some((session, Input::ElicitationRequested { elicitation, calls, request }))
+        elicitation
     }
 
     /// What the server is told.

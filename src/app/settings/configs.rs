@@ -9,6 +9,7 @@ use crate::{
     engine::routing::{
         alias::{Alias, ModelConfig},
         aliases::{Aliases, Override},
+        utility_models::MCP_SAMPLING,
     },
     world::workspace::Warning,
 };
@@ -32,6 +33,10 @@ pub(super) fn read(get: &Getter<'_>, warnings: &mut Vec<Warning>) -> Aliases {
                 Err(why) => warn(&format!("{group}.{name}"), format!("{why}; ignored")),
             }
         }
+    }
+    if let Some(model) = get.text("mcp.sampling.model").filter(|it| !it.is_empty()) {
+        let config = ModelConfig { model: Some(model), ..ModelConfig::default() };
+        aliases.insert(MCP_SAMPLING.to_owned(), Alias { extends: None, config });
     }
     let mut overrides = Vec::new();
     for group in OVERRIDES {

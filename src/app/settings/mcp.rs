@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::{Getter, Sources, resolve::at};
 use crate::{
     base::{
-        mcp::{McpLink, McpOAuth, McpServerConfig, McpTransport},
+        mcp::{McpLink, McpOAuth, McpServerConfig, McpTransport, ServerRules},
+        sampling::SamplingBudget,
         text,
     },
     world::workspace::{Warning, settings::Scope},
@@ -23,8 +24,8 @@ pub struct McpSettings {
     /// Names that the user takes, wherever a server comes from; `None`: any.
     allowed: Option<Vec<String>>,
     excluded: Vec<String>,
-    /// How long a first prompt waits for a server that starts.
-    pub start_budget_ms: u64,
+    pub rules: ServerRules,
+    pub sampling: SamplingBudget,
 }
 
 impl McpSettings {
@@ -35,7 +36,15 @@ impl McpSettings {
             off,
             allowed: get.value("mcp.allowed").is_array().then(|| get.texts("mcp.allowed")),
             excluded: get.texts("mcp.excluded"),
-            start_budget_ms: get.size("mcp.startBudgetMs"),
+            rules: ServerRules {
+                start_budget_ms: get.size("mcp.startBudgetMs"),
+                max_restarts: get.size("mcp.maxRestarts"),
+                samples: get.flag("mcp.sampling.enabled"),
+            },
+            sampling: SamplingBudget {
+                requests: get.size("mcp.sampling.maxRequests"),
+                tokens: get.size("mcp.sampling.maxTokens"),
+            },
         };
         let all = get.value("mcpServers");
         for (name, it) in all.as_object().into_iter().flatten() {

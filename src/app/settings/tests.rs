@@ -311,6 +311,10 @@ hooks = {"A":[1,2],"B":[3]}
 mcp.allowed = [\"A\"]  <- /h/.gemini/settings.json (user) + /w/.castor/settings.json (workspace)
 mcp.excluded = []  <- default
 mcp.startBudgetMs = 10000  <- default
+mcp.maxRestarts = 8  <- default
+mcp.sampling.enabled = true  <- default
+mcp.sampling.maxRequests = 20  <- default
+mcp.sampling.maxTokens = 100000  <- default
 ";
     check_explain(&files(&allowed), "mcp", true, want);
 }

@@ -12,6 +12,7 @@ use crate::base::{
     agent::INVOKE_AGENT,
     log::{Decision, GRANTS_FILE, Mode, PersistentGrant},
     path::AbsPath,
+    sampling::SAMPLING,
 };
 
 /// The tier of a rule. A rule of a higher tier precedes every rule of a lower one.
@@ -286,6 +287,10 @@ impl Rule {
     fn names(&self, pattern: &str, named: ToolIdentity) -> bool {
         let tool = current_name(named.tool);
         let generous = self.decision != Decision::Allow;
+        // Who allows all tools of a server does not say what it may ask of a model.
+        if named.tool == SAMPLING && !generous && pattern.ends_with('*') {
+            return pattern == "*" && self.call_pattern.server.is_none();
+        }
         if pattern == "*" {
             return true;
         }

@@ -20,6 +20,9 @@ pub struct UtilityModels {
     pub rules: RoutingRules,
 }
 
+/// The alias for what MCP servers ask.
+pub const MCP_SAMPLING: &str = "mcp-sampling";
+
 /// A utility model with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UtilityModel {
@@ -37,8 +40,8 @@ impl UtilityModels {
         let name = named(purpose, model).into_iter().find(reached).or_else(small);
         let name = name.unwrap_or_else(|| model.to_owned());
         let (model, mut params) = aliases.resolve(WantedModel { is_chat: false, ..WantedModel::for_agent(&name) });
-        // Others may refuse a temperature beside their thoughts.
-        if model_limits::is_gemini(&model) {
+        // Others may refuse a temperature beside their thoughts; a server says its own.
+        if model_limits::is_gemini(&model) && purpose != Purpose::McpSampling {
             params.temperature = params.temperature.or(Some(0.0));
             params.top_p = params.top_p.or(Some(1.0));
         }
@@ -52,8 +55,14 @@ impl UtilityModels {
 }
 
 /// Purposes that settings may name a model for by one alias.
-const NAMED: [Purpose; 5] =
-    [Purpose::Router, Purpose::Summarizer, Purpose::LoopDetector, Purpose::LoopDoubleCheck, Purpose::NextSpeaker];
+const NAMED: [Purpose; 6] = [
+    Purpose::Router,
+    Purpose::Summarizer,
+    Purpose::LoopDetector,
+    Purpose::LoopDoubleCheck,
+    Purpose::NextSpeaker,
+    Purpose::McpSampling,
+];
 
 /// The models that settings name for any purpose: they have to be in reach.
 pub fn models(aliases: &Aliases) -> BTreeSet<String> {
@@ -71,6 +80,7 @@ fn named(purpose: Purpose, model: &str) -> Vec<String> {
         Purpose::LoopDetector => vec!["loop-detection".to_owned()],
         Purpose::LoopDoubleCheck => vec!["loop-detection-double-check".to_owned()],
         Purpose::NextSpeaker => vec!["next-speaker-checker".to_owned()],
+        Purpose::McpSampling => vec![MCP_SAMPLING.to_owned()],
         Purpose::Compressor => {
             let model = model.trim_start_matches("models/");
             let short = model.trim_start_matches("gemini-").trim_end_matches("-preview");
@@ -84,7 +94,9 @@ fn small(purpose: Purpose) -> Option<&'static str> {
     match purpose {
         Purpose::Router => Some("flash-lite"),
         Purpose::Summarizer | Purpose::LoopDetector | Purpose::NextSpeaker => Some("flash"),
-        Purpose::Agent | Purpose::Subagent | Purpose::Compressor | Purpose::LoopDoubleCheck => None,
+        Purpose::Agent | Purpose::Subagent | Purpose::Compressor | Purpose::LoopDoubleCheck | Purpose::McpSampling => {
+            None
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
         log::Answer,
         question::Form,
         text,
+        tool::ToolCall,
     },
     engine::{
         record::Step,
@@ -18,7 +19,7 @@ use crate::{
 };
 
 const OVER: &str = "the call that it was for is over";
-const NOBODY: &str = "nobody is there to be asked";
+pub const NOBODY: &str = "nobody is there to be asked";
 const UNSHOWN: &str = "the user's client cannot show this question";
 const UNABLE: &str = "the user's client could not ask";
 
@@ -44,11 +45,20 @@ pub fn cancel_elicitation(step: &mut Step<'_>, id: ElicitationId) {
     reply(step, id, Reply::Cancelled(Some(OVER.to_owned())));
 }
 
-fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
+pub fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
     step.start_effect(Effect::AnswerElicitation { elicitation, reply });
 }
 
 impl Scheduler {
+    /// Those of these that are running.
+    pub fn running_calls(&self, calls: &[EffectId]) -> Vec<(EffectId, &ToolCall)> {
+        let running = self.calls.iter().filter_map(|it| match it.state {
+            CallState::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
+            _ => None,
+        });
+        running.collect()
+    }
+
     /// A server asks, for one of these calls.
     pub(super) fn on_elicitation(
         &mut self,
@@ -57,14 +67,10 @@ impl Scheduler {
         calls: &[EffectId],
         wanted: ElicitationRequest,
     ) {
-        let running = self.calls.iter().filter_map(|it| match it.state {
-            CallState::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
-            _ => None,
-        });
-        let running: Vec<_> = running.collect();
+        let running = self.running_calls(calls);
         let Some((_, first)) = running.first() else { return cancel_elicitation(cx.step, id) };
         let server = cx.tools.server_of_call(first).unwrap_or_default();
-        let says = |message: &str| format!("Server `{}` asks: {message}", name(&server));
+        let says = |message: &str| format!("Server `{}` asks: {message}", plain_name(&server));
         // Where it may be for several, the client is told of none.
         let call = (running.len() == 1).then(|| first.id.clone());
         let is_page = matches!(wanted, ElicitationRequest::Page { .. });
@@ -103,22 +109,10 @@ impl Scheduler {
     ) -> Option<BatchStatus> {
         let at = self.elicitations.iter().position(|it| it.question == question)?;
         let OpenElicitation { id, calls, is_page, .. } = self.elicitations.remove(at);
-        let said = match answer {
-            Answer::Accepted { content } => Reply::Accepted((!is_page).then(|| content.clone())),
-            Answer::Declined | Answer::Reject => Reply::Declined(None),
-            Answer::Dismissed => Reply::Cancelled(None),
-            Answer::Cancelled => Reply::Cancelled(Some("the user cancelled the turn".to_owned())),
-            Answer::Unfit { why } => {
-                let why = format!("the client's answer does not fit the question: {why}");
-                self.note(&calls, &why);
-                Reply::Cancelled(Some(why))
-            }
-            other => {
-                let why = if *other == Answer::InText || is_page { UNSHOWN } else { UNABLE };
-                self.note(&calls, why);
-                if is_page { Reply::Refused(why.to_owned()) } else { Reply::Cancelled(Some(why.to_owned())) }
-            }
-        };
+        let (said, why) = reply_to(answer, is_page);
+        if let Some(why) = why {
+            self.note(&calls, &why);
+        }
         reply(step, id, said);
         Some(if *answer == Answer::Cancelled { BatchStatus::TurnCancelled } else { BatchStatus::Open })
     }
@@ -146,8 +140,27 @@ impl Scheduler {
     }
 }
 
+/// What an answer is for the server, and why it is none, where the user did not say so.
+pub fn reply_to(answer: &Answer, is_page: bool) -> (Reply, Option<String>) {
+    match answer {
+        Answer::Accepted { content } => (Reply::Accepted((!is_page).then(|| content.clone())), None),
+        Answer::Declined | Answer::Reject => (Reply::Declined(None), None),
+        Answer::Dismissed => (Reply::Cancelled(None), None),
+        Answer::Cancelled => (Reply::Cancelled(Some("the user cancelled the turn".to_owned())), None),
+        Answer::Unfit { why } => {
+            let why = format!("the client's answer does not fit the question: {why}");
+            (Reply::Cancelled(Some(why.clone())), Some(why))
+        }
+        other => {
+            let why = if *other == Answer::InText || is_page { UNSHOWN } else { UNABLE }.to_owned();
+            let said = if is_page { Reply::Refused(why.clone()) } else { Reply::Cancelled(Some(why.clone())) };
+            (said, Some(why))
+        }
+    }
+}
+
 /// As a name between backticks.
-fn name(server: &str) -> String {
+pub fn plain_name(server: &str) -> String {
     let plain: String = server.chars().filter(|it| *it != '`' && !text::is_deceptive(*it)).collect();
     text::first_line(&plain, 100)
 }

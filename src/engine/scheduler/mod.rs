@@ -56,6 +56,7 @@ use crate::{
         log::{Answer, Fact},
         path::AbsPath,
         question::Form,
+        sampling::ServerAsk,
         tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
@@ -162,7 +163,7 @@ impl Scheduler {
                 let update = if waits { ToolProgress::Waiting } else { ToolProgress::Resumed };
                 self.report_progress(cx.step, effect, update);
             }
-            Input::ElicitationRequested { elicitation, calls, request } => {
+            Input::ElicitationRequested { elicitation, calls, request: ServerAsk::User(request) } => {
                 self.on_elicitation(cx, elicitation, &calls, request)
             }
             Input::ElicitationWithdrawn { elicitation } => self.on_elicitation_withdrawn(cx.step, elicitation),

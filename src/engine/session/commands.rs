@@ -8,7 +8,6 @@ use crate::{
         ids::PromptId,
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
-        server_offer::ServerOffer,
         server_order,
         text,
         trust::mode_refusal,
@@ -17,8 +16,7 @@ use crate::{
         hooks::Hooks,
         policy,
         record::Step,
-        scheduler::Toolbox,
-        step::{Effect, Server, ServerStatus},
+        step::Effect,
         turn::{
             CommandTurn, Spec, send_command_message,
             server_prompt::{ServerPromptOrder, is_server_prompt, server_prompts},
@@ -28,6 +26,7 @@ use crate::{
 
 use super::{
     file_commands::{OfferedCommand, offered_of_files, split_command},
+    mcp_report::server_in_words,
     undo,
 };
 
@@ -315,7 +314,7 @@ fn tools(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
 /// Most tools of a server that are described.
 const MAX_TOLD: usize = 100;
 
-fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
+fn mcp(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
     let told = match args {
         "" | "list" => 0,
         "desc" => MAX_TOLD,
@@ -329,48 +328,7 @@ fn mcp(_: &mut Step<'_>, spec: &Spec, args: &str) -> String {
         return "No MCP servers are configured. Add some to `mcpServers` of the settings, or in your editor."
             .to_owned();
     }
-    spec.toolbox.servers.iter().map(|it| server_in_words(it, &spec.toolbox, told)).collect()
-}
-
-/// A line for the server, and one for each tool of the first `told`.
-fn server_in_words(server: &Server, toolbox: &Toolbox, told: usize) -> String {
-    let n_tools = toolbox.tools_of_server(&server.name).count();
-    let standing = match &server.status {
-        ServerStatus::Starting { .. } => "connecting".to_owned(),
-        ServerStatus::Ready => format!("ready, {}", offer_in_words(n_tools, &server.offer)),
-        ServerStatus::Down(why) => {
-            format!("{}; the next call of its tools starts it again", why.strip_prefix("it ").unwrap_or(why))
-        }
-        ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("failed: {why}"),
-        ServerStatus::Off(why) => format!("off: {why}"),
-        ServerStatus::Untrusted => "off: the folder is not trusted".to_owned(),
-    };
-    let mut res = format!("- `{}`: {standing}\n", text::first_line(&server.name, 100));
-    for it in toolbox.tools_of_server(&server.name).take(told) {
-        res += &format!("  - `{}`: {}\n", it.name, text::first_line(&it.description, 200));
-    }
-    if told > 0 && n_tools > told {
-        res += &format!("  - and {} more\n", n_tools - told);
-    }
-    if server.is_there() {
-        let prompts = server.offer.prompts.iter().map(|it| (format!("/{}", it.command(&server.name)), &it.description));
-        let resources = server.offer.resources.iter().map(|it| (format!("@{}:{}", server.name, it.uri), &it.name));
-        for (what, about) in prompts.take(told).chain(resources.take(told)) {
-            res += &format!("  - `{}`: {}\n", text::first_line(&what, 300), text::first_line(about, 200));
-        }
-    }
-    res
-}
-
-fn offer_in_words(n_tools: usize, offer: &ServerOffer) -> String {
-    let count = |n: usize, what: &str| match n {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        n => Some(format!("{n} {what}s")),
-    };
-    let tools = count(n_tools, "tool").unwrap_or_else(|| "without tools".to_owned());
-    let more = [count(offer.prompts.len(), "prompt"), count(offer.resources.len(), "resource")];
-    [Some(tools)].into_iter().chain(more).flatten().collect::<Vec<_>>().join(", ")
+    spec.toolbox.servers.iter().map(|it| server_in_words(it, &spec.toolbox, told, step.now.unix_ms)).collect()
 }
 
 fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {

@@ -6,6 +6,7 @@ pub mod commands;
 mod event_hooks;
 pub mod file_commands;
 mod limits;
+mod mcp_report;
 mod models;
 mod options;
 mod policy_queries;
@@ -303,9 +304,12 @@ impl Session {
             }
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             Input::Notice(text) => cx.scratch.preamble.notice(text),
+            Input::ResourceChanged { server, uri } => cx.scratch.preamble.add_changed_resource(&server, &uri),
             Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
             Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
             Input::Outages(outages) => cx.scratch.health.set_outages(outages),
+            Input::ServerQuestionWaits(it) => cx.scratch.preamble.add_question(*it),
+            Input::ElicitationWithdrawn { elicitation } if cx.scratch.preamble.withdraw_question(elicitation) => (),
             Input::ElicitationRequested { elicitation, .. } if turn.is_none() => {
                 cancel_elicitation(cx.step, elicitation)
             }

@@ -28,6 +28,7 @@ use crate::{
         path::AbsPath,
         question::Form,
         rewind,
+        sampling::ServerAsk,
         terminal::Screen,
         tool::{Access, BaseHash, Preview, TailCall, TargetPath, Targets, ToolError, ToolOutput},
         trust::TrustChoice,
@@ -199,7 +200,7 @@ impl World {
         let page =
             ElicitationRequest::Page { message: String::new(), url: "https://a.b".to_owned(), id: "p".to_owned() };
         let wanted = if self.dice(2) == 0 { page } else { ElicitationRequest::Form(Form { message, fields }) };
-        Input::ElicitationRequested { elicitation: id, calls, request: wanted }
+        Input::ElicitationRequested { elicitation: id, calls, request: ServerAsk::User(wanted) }
     }
 
     fn doubt(&mut self) -> Input {

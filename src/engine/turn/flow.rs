@@ -21,6 +21,8 @@ pub(super) enum Station {
     Servers,
     /// Servers that want another credential.
     Credentials,
+    /// Of servers, that arose since the last turn.
+    Questions,
     /// What user and model are told before it begins.
     Notices,
     /// Resources of servers that the prompt names.

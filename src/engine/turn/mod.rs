@@ -46,6 +46,8 @@ mod sampling;
 mod server_credentials;
 mod server_orders;
 pub mod server_prompt;
+mod server_questions;
+mod server_sampling;
 mod server_wait;
 pub mod session_agent;
 mod spec;
@@ -200,9 +202,13 @@ impl Turn {
         if let Input::Hint(content) = input {
             return self.hint(cx.step, content);
         }
-        if let Some(phase) = self.phase.take() {
-            let flow = phase.step(&mut self.state, cx, input);
-            self.walk(cx, flow);
+        let Some(phase) = self.phase.take() else { return };
+        match server_sampling::on_input(&mut self.state, cx, input) {
+            Some(input) => {
+                let flow = phase.step(&mut self.state, cx, input);
+                self.walk(cx, flow);
+            }
+            None => self.phase = Some(phase),
         }
     }
 
@@ -296,6 +302,7 @@ impl Turn {
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
         let pending = (*cause == Cause::CallsReturned).then(|| pending_calls(self.state.scheduler.returned_calls()));
+        server_sampling::leave(&mut self.state, step);
         if pending.is_none() {
             self.state.scheduler.cancel(step, cause.cancel_reason());
         }

@@ -8,14 +8,18 @@ use std::{
 use crate::{
     base::{
         credential::{Credential, CredentialOwner},
+        ids::ElicitationId,
         question::Form,
         text,
     },
-    engine::step::{Server, ServerStatus, TrustPrompt},
+    engine::step::{Server, ServerStatus, TrustPrompt, WaitingQuestion},
 };
 
 /// A client may accept a question as soon as its page is open.
 const MAX_ASKED: u8 = 2;
+/// How notices on changed resources begin, and how many there are at once.
+const CHANGED: &str = "The resource ";
+const MAX_CHANGED: usize = 20;
 
 /// What a turn waits for before it asks a model the first time.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,8 @@ pub struct Preamble {
     opening: Option<&'static str>,
     /// They heard of it.
     opened: bool,
+    /// Of servers, since the last turn.
+    questions: Vec<WaitingQuestion>,
 }
 
 impl Preamble {
@@ -59,6 +65,22 @@ impl Preamble {
     /// It starts over.
     pub fn reopen(&mut self) {
         (self.opening, self.opened) = (Some("clear"), false);
+    }
+
+    pub fn add_question(&mut self, it: WaitingQuestion) {
+        self.questions.push(it);
+    }
+
+    /// The oldest one.
+    pub fn take_question(&mut self) -> Option<WaitingQuestion> {
+        (!self.questions.is_empty()).then(|| self.questions.remove(0))
+    }
+
+    /// Whether it was waiting here.
+    pub fn withdraw_question(&mut self, id: ElicitationId) -> bool {
+        let n = self.questions.len();
+        self.questions.retain(|it| it.elicitation != id);
+        self.questions.len() < n
     }
 
     pub fn update_servers(&mut self, servers: &[Server], notices: Vec<String>) {
@@ -106,6 +128,16 @@ impl Preamble {
         match doubt {
             TrustPrompt::Ask(form) => self.doubt = Some(form),
             TrustPrompt::Tell(notice) => self.notices.push(notice),
+        }
+    }
+
+    /// However often it changes until the next turn, that is said once.
+    pub fn add_changed_resource(&mut self, server: &str, uri: &str) {
+        let named = format!("@{}:{}", text::first_line(server, 100), text::first_line(uri, 300));
+        let line = format!("{CHANGED}{named} changed after it was read.");
+        let n_told = self.notices.iter().filter(|it| it.starts_with(CHANGED)).count();
+        if n_told < MAX_CHANGED && !self.notices.contains(&line) {
+            self.notices.push(line);
         }
     }
 

@@ -58,7 +58,7 @@ impl PseudoCallKind {
         self.put_question(step, call, topic)
     }
 
-    fn show(self, step: &mut Step<'_>, title: String) -> CallId {
+    pub fn show(self, step: &mut Step<'_>, title: String) -> CallId {
         let call = CallId::from(step.fresh_id("q"));
         let display = ToolDisplay { title, kind: ToolKind::Other, locations: Vec::new() };
         let (request_id, name) = (call.clone(), self.name.to_owned());
@@ -67,6 +67,20 @@ impl PseudoCallKind {
             ours(),
         );
         call
+    }
+
+    pub fn end(self, step: &mut Step<'_>, call: &CallId, text: &str, failed: bool) {
+        let response = EventKind::ToolResponse {
+            request_id: call.clone(),
+            name: self.name.to_owned(),
+            content: vec![Part::text(text)],
+            display: None,
+            summary: None,
+            error: failed.then(|| ToolError::new(self.error, text)),
+            data: Value::Null,
+            seen: None,
+        };
+        step.emit_event_with(response, ours());
     }
 
     fn put_question(
@@ -86,6 +100,10 @@ fn send_progress(step: &mut Step<'_>, call: &CallId, update: ToolProgress) {
 }
 
 impl PseudoCall {
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+
     pub fn is_about(&self, question: QuestionId) -> bool {
         self.question == question
     }
@@ -102,17 +120,7 @@ impl PseudoCall {
     }
 
     pub fn end(&self, step: &mut Step<'_>, text: &str, failed: bool) {
-        let response = EventKind::ToolResponse {
-            request_id: self.call.clone(),
-            name: self.kind.name.to_owned(),
-            content: vec![Part::text(text)],
-            display: None,
-            summary: None,
-            error: failed.then(|| ToolError::new(self.kind.error, text)),
-            data: Value::Null,
-            seen: None,
-        };
-        step.emit_event_with(response, ours());
+        self.kind.end(step, &self.call, text, failed);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     base::{
         content::{Part, PromptContent, joined_text},
         ids::EffectId,
-        server_offer::{ServerPrompt, ServerQuery, ServerQueryKind, command_word},
+        server_offer::{CompletedOffer, CompletionQuery, ServerPrompt, ServerQuery, ServerQueryKind, command_word},
         text,
     },
     engine::{
@@ -23,6 +23,8 @@ use crate::{
 
 /// Longest value of an argument that is repeated to the model, in characters.
 const MAX_REPEATED: usize = 200;
+/// Values that are named for a missing argument.
+const MAX_SUGGESTED: usize = 20;
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,12 +111,66 @@ fn ask(order: ServerPromptOrder, cx: &mut TurnContext<'_, '_>) -> Flow {
     };
     let args = match read_arguments(prompt, &order.args) {
         Ok(it) => it,
-        Err(why) => return Flow::report(format!("`/{}`: {why}", order.command)),
+        Err(wrong) => return suggest(cx, &order.command, (&server.name, prompt), wrong),
     };
     let what = ServerQueryKind::Prompt { name: prompt.name.clone(), args };
     let query = ServerQuery { server: server.name.clone(), what };
     let effect = cx.step.start_effect(Effect::AskServer(Box::new(query.clone())));
     Flow::wait(AskingServer { effect, order, query })
+}
+
+/// An argument is missing: the server may know what could stand for it.
+#[derive(Debug)]
+struct AskingForValues {
+    effect: EffectId,
+    argument: String,
+    /// What is said in any case.
+    report: String,
+}
+
+fn suggest(
+    cx: &mut TurnContext<'_, '_>,
+    command: &str,
+    (server, prompt): (&str, &ServerPrompt),
+    wrong: WrongArguments,
+) -> Flow {
+    let report = format!("`/{command}`: {}", wrong.why);
+    let Some(argument) = wrong.missing else { return Flow::report(report) };
+    let of = CompletedOffer::Prompt(prompt.name.clone());
+    let query = CompletionQuery { of, argument: argument.clone(), value: String::new(), known: wrong.known };
+    let query = ServerQuery { server: server.to_owned(), what: ServerQueryKind::Completion(query) };
+    let effect = cx.step.start_effect(Effect::AskServer(Box::new(query)));
+    Flow::wait(AskingForValues { effect, argument, report })
+}
+
+impl Phase for AskingForValues {
+    fn step(self: Box<Self>, _: &mut TurnState, _: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+        let Input::ServerAnswered { effect, result } = input else { return Flow::Unrelated(self, input) };
+        if effect != self.effect {
+            return Flow::Unrelated(self, Input::ServerAnswered { effect, result });
+        }
+        // Most servers know none.
+        let values: Vec<String> = result.unwrap_or_default().iter().filter_map(Part::as_text).map(quoted).collect();
+        if values.is_empty() {
+            return Flow::report(self.report);
+        }
+        let more = if values.len() > MAX_SUGGESTED { ", …" } else { "" };
+        let shown: Vec<String> = values.into_iter().take(MAX_SUGGESTED).collect();
+        Flow::report(format!(
+            "{}. For --{} the server suggests: {}{more}",
+            self.report,
+            self.argument,
+            shown.join(", ")
+        ))
+    }
+
+    fn leave(&mut self, step: &mut Step<'_>) {
+        step.start_effect(Effect::Abort { effect: self.effect });
+    }
+}
+
+fn quoted(value: &str) -> String {
+    format!("`{}`", text::first_line(value, MAX_REPEATED).replace('`', "'"))
 }
 
 impl Phase for AskingServer {
@@ -154,9 +210,23 @@ impl AskingServer {
     }
 }
 
+/// What is wrong with what was typed.
+struct WrongArguments {
+    why: String,
+    /// The first argument that has to be there and is not.
+    missing: Option<String>,
+    known: BTreeMap<String, String>,
+}
+
+impl From<String> for WrongArguments {
+    fn from(why: String) -> Self {
+        Self { why, missing: None, known: BTreeMap::new() }
+    }
+}
+
 /// `--name=value`, `--name="some words"`; what stands alone goes to the arguments that are left, required ones first. If
 /// one is left, it takes all of it.
-fn read_arguments(prompt: &ServerPrompt, typed: &str) -> Result<BTreeMap<String, String>, String> {
+fn read_arguments(prompt: &ServerPrompt, typed: &str) -> Result<BTreeMap<String, String>, WrongArguments> {
     let (mut res, mut alone) = (BTreeMap::new(), Vec::new());
     for word in words(typed)? {
         let Word { name: Some(name), text } = word else {
@@ -164,7 +234,8 @@ fn read_arguments(prompt: &ServerPrompt, typed: &str) -> Result<BTreeMap<String,
             continue;
         };
         if !prompt.arguments.iter().any(|it| it.name == name) {
-            return Err(format!("it has no argument `--{}`. It takes: {}", text::head(&name, 100), takes(prompt)));
+            let why = format!("it has no argument `--{}`. It takes: {}", text::head(&name, 100), takes(prompt));
+            return Err(why.into());
         }
         res.insert(name, text);
     }
@@ -177,16 +248,16 @@ fn read_arguments(prompt: &ServerPrompt, typed: &str) -> Result<BTreeMap<String,
             res.insert((*first).to_owned(), alone.join(" "));
         }
         _ if alone.len() > left.len() => {
-            return Err(format!("it takes fewer words; quote those that belong together. It takes: {}", takes(prompt)));
+            let why = format!("it takes fewer words; quote those that belong together. It takes: {}", takes(prompt));
+            return Err(why.into());
         }
         _ => res.extend(left.iter().map(|it| (*it).to_owned()).zip(alone)),
     }
-    let missing: Vec<String> =
-        open(true).filter(|it| !res.contains_key(&it.name)).map(|it| format!("--{}", it.name)).collect();
-    match missing.is_empty() {
-        true => Ok(res),
-        false => Err(format!("Missing required argument(s): {}", missing.join(", "))),
-    }
+    let missing: Vec<&str> = open(true).map(|it| it.name.as_str()).filter(|it| !res.contains_key(*it)).collect();
+    let Some(first) = missing.first().map(|it| (*it).to_owned()) else { return Ok(res) };
+    let names: Vec<String> = missing.iter().map(|it| format!("--{it}")).collect();
+    let why = format!("Missing required argument(s): {}", names.join(", "));
+    Err(WrongArguments { why, missing: Some(first), known: res })
 }
 
 fn takes(prompt: &ServerPrompt) -> String {
@@ -240,7 +311,7 @@ mod tests {
         let prompt = ServerPrompt { name: "p".to_owned(), description: String::new(), arguments };
         let said = match read_arguments(&prompt, typed) {
             Ok(args) => args.iter().map(|(name, it)| format!("{name}=<{it}>")).collect::<Vec<_>>().join(" "),
-            Err(why) => why,
+            Err(wrong) => wrong.why,
         };
         assert_eq!(said, expected, "{typed}");
     }

@@ -6,6 +6,7 @@ use super::{background_results::Completions, checkpoints::CheckpointState, live_
 use crate::{
     base::{
         agent::FolderAgents, fallback::Outage, file_prompt::FolderPrompts, limits::Limits, log::Mode, path::AbsPath,
+        sampling::SamplingBudget,
     },
     engine::{
         context::{Instructions, distillation},
@@ -118,6 +119,8 @@ pub struct TurnBounds {
     /// The part of a model's window from which on the conversation is compressed; 0: never.
     pub compress_above: f64,
     pub distill: Option<distillation::DistillationLimits>,
+    /// What MCP servers may ask of models.
+    pub sampling: SamplingBudget,
 }
 
 impl Default for TurnBounds {
@@ -131,6 +134,7 @@ impl Default for TurnBounds {
             patience,
             compress_above: 0.5,
             distill: None,
+            sampling: SamplingBudget::default(),
         }
     }
 }

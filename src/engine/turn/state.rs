@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{endings::Cause, loop_detection::LoopWatch, router::Router, steering::Steering};
+use super::{
+    endings::Cause, loop_detection::LoopWatch, router::Router, server_sampling, server_sampling::ServerSamplings,
+    steering::Steering,
+};
 use crate::{
     base::{content::PromptContent, file_prompt::Expansion, limits::Limits, model::ModelRequest},
     engine::{
@@ -23,6 +26,8 @@ pub(super) struct TurnState {
     pub attempts: Attempts,
     pub draft: RequestDraft,
     pub scheduler: Scheduler,
+    /// What servers ask of a model.
+    pub samplings: ServerSamplings,
     /// As the current request told the model of them.
     pub tools: Toolbox,
     pub transcript: TurnTranscript,
@@ -113,6 +118,7 @@ impl TurnState {
             attempts: Attempts::default(),
             draft: RequestDraft::default(),
             scheduler: Scheduler::default(),
+            samplings: ServerSamplings::default(),
             tools,
             transcript: TurnTranscript { prompt_text, ..TurnTranscript::default() },
             steering: Steering::default(),
@@ -134,6 +140,7 @@ impl TurnState {
 
     /// The model's answer does not count, nor do its calls.
     pub fn drop_calls(&mut self, step: &mut Step<'_>, why: CancelReason) {
+        server_sampling::leave(self, step);
         self.scheduler.cancel(step, why);
         self.scheduler.clear();
     }

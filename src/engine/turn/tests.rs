@@ -24,6 +24,7 @@ use crate::{
         model::{Chunk, Finish, Usage},
         path::AbsPath,
         question::Form,
+        sampling::ServerAsk,
         tool::{Access, Preview, TailCall, TargetPath, Targets, ToolError, ToolKind, ToolOutput, ToolSpec},
     },
     engine::{
@@ -322,7 +323,7 @@ fn input(line: &str) -> Input {
                 "visit" => ElicitationRequest::Page { message, url, id },
                 _ => ElicitationRequest::Form(Form { message: text.to_owned(), fields: Vec::new() }),
             };
-            Input::ElicitationRequested { elicitation: ElicitationId(n), calls, request: wanted }
+            Input::ElicitationRequested { elicitation: ElicitationId(n), calls, request: ServerAsk::User(wanted) }
         }
         "taken-back" => Input::ElicitationWithdrawn { elicitation: ElicitationId(n) },
         "tail" => {
@@ -358,7 +359,12 @@ fn kit(text: &str) -> McpTools {
             }
             (_, Some((name, ms)), _) => {
                 let standing = ServerStatus::Starting { until_ms: ms.parse().unwrap() };
-                res.servers.push(Server { name: name.to_owned(), status: standing, offer: Default::default() });
+                res.servers.push(Server {
+                    name: name.to_owned(),
+                    status: standing,
+                    offer: Default::default(),
+                    health: Default::default(),
+                });
             }
             (.., Some((_, text))) => res.notices.push(text.to_owned()),
             _ => panic!("unknown word: {word}"),

@@ -182,6 +182,15 @@ impl UtilityCall {
         }
     }
 
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether the answer ends where its tokens did.
+    pub fn is_cut(&self) -> bool {
+        self.finish == Some(Finish::MaxTokens)
+    }
+
     /// The answer is no longer needed; its cost so far is reported.
     pub fn abandon(&mut self, step: &mut Step<'_>) {
         step.start_effect(Effect::Abort { effect: self.effect });
@@ -206,7 +215,7 @@ impl UtilityCall {
     }
 
     fn bill(&mut self, step: &mut Step<'_>) {
-        if let Some(usage) = self.usage.take() {
+        if let Some(usage) = self.usage.take().or_else(|| self.estimate()) {
             let cost = self.price.map(|it| it.cost(&usage));
             let session_cost = step.record.spent.cost_with(cost);
             let (model, size, purpose) = (self.model.clone(), self.window, self.purpose);
@@ -214,11 +223,22 @@ impl UtilityCall {
         }
     }
 
+    /// By the rule of thumb, where the budget of a server hangs on it and the provider does not say.
+    fn estimate(&self) -> Option<Usage> {
+        let output = tokens::of_text(&self.said);
+        let all = Usage { input: self.size, output, total: self.size.saturating_add(output), ..Usage::default() };
+        (self.purpose == Purpose::McpSampling).then_some(all)
+    }
+
     fn answer(&mut self) -> Result<String, UtilityError> {
         let model = || self.model.clone();
         match &self.finish {
             Some(Finish::Stop) if self.said.trim().is_empty() => Err(UtilityError::Empty { model: model() }),
             Some(Finish::Stop) => Ok(std::mem::take(&mut self.said)),
+            // A server knows what to make of it.
+            Some(Finish::MaxTokens) if self.purpose == Purpose::McpSampling && !self.said.is_empty() => {
+                Ok(std::mem::take(&mut self.said))
+            }
             _ => Err(UtilityError::BrokeOff { model: model() }),
         }
     }

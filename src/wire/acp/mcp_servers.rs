@@ -47,7 +47,7 @@ pub struct McpServerReport {
 pub enum McpServerState {
     Starting,
     Ready,
-    /// The next call of its tools starts it again.
+    /// It is started again by itself.
     Down,
     Failed,
     /// `/mcp login` or `castor mcp login` lets castor in.

@@ -17,6 +17,7 @@ mod git_patch;
 pub mod host_tools;
 pub mod initialize;
 pub mod intercept;
+pub mod mcp_complete;
 pub mod mcp_message;
 pub mod mcp_servers;
 pub mod meta;

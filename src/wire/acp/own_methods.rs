@@ -9,6 +9,7 @@ use super::{
     host_tools::ToolCallMethod,
     intercept::HostMethods,
     mcp_servers::McpServersMethod,
+    mcp_complete::CompleteMethod,
     prompt_options::UpdateMethod,
     rewind::{CheckpointsMethod, OwnRewindMethod, RewoundNotice},
     steering::SteeringMethod,
@@ -28,6 +29,9 @@ pub struct Methods {
     host: HostMethods,
     #[serde(rename = "_castor/mcp/servers")]
     mcp_servers: Option<McpServersMethod>,
+    /// Asks an MCP server what could stand for an argument of its prompts and resources.
+    #[serde(rename = "_castor/mcp/complete")]
+    complete: Option<CompleteMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<CheckpointsMethod>,
     #[serde(rename = "_castor/session/events")]

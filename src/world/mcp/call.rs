@@ -17,11 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     auth::{self, LoginTarget},
+    client::Listener,
     connection::ServerLink,
+    elicitation_call::ServerAsker,
     error::{is_unauthorized, missing_scopes},
     output,
     output::result_json,
+    required_page::required_pages,
     sandbox_findings::PendingFindings,
+    subscriptions::Subscriptions,
 };
 use crate::{
     base::{
@@ -55,6 +59,10 @@ pub struct Connection {
     address: Option<Arc<str>>,
     /// castor can log in there.
     login: Option<Arc<LoginTarget>>,
+    /// Sends the user to pages.
+    asking: Option<ServerAsker>,
+    /// What was read of it.
+    pub(super) subscriptions: Subscriptions,
 }
 
 /// The hold on a server's process.
@@ -84,12 +92,26 @@ impl Connection {
         held: ProcessHold,
         address: Option<String>,
     ) -> Self {
-        Self { line, progress, open_questions: asks, process_hold: held, address: address.map(Into::into), login: None }
+        Self {
+            line,
+            progress,
+            open_questions: asks,
+            process_hold: held,
+            address: address.map(Into::into),
+            login: None,
+            asking: None,
+            subscriptions: Subscriptions::default(),
+        }
     }
 
     #[must_use]
     pub fn with_login(self, login: Option<LoginTarget>) -> Self {
         Self { login: login.map(Arc::new), ..self }
+    }
+
+    /// The user can be sent to pages that calls need, and changes of what is read are heard.
+    pub(super) fn with_listener(self, it: &Listener) -> Self {
+        Self { asking: Some(it.asking.clone()), subscriptions: it.subscriptions.clone(), ..self }
     }
 
     pub(super) fn line(&self) -> ServerLink {
@@ -105,14 +127,14 @@ impl Connection {
     /// process before is told, too.
     pub async fn call(&self, call: ServerCall<'_>) -> ToolOutput {
         let ProcessHold { confined: Some(confined), findings: found } = self.process_hold.clone() else {
-            return self.send_request(call).await;
+            return self.send_twice(&call).await;
         };
         let before = match spawn_blocking(move || sandbox::snapshot_config(&confined)).await {
             Ok(Err(why)) => return failed_output(call.tool, &why.to_string()),
             Ok(Ok(it)) => Some(it),
             Err(_) => None,
         };
-        let mut res = self.send_request(call).await;
+        let mut res = self.send_twice(&call).await;
         let look =
             move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
         if let Some(before) = before
@@ -129,14 +151,35 @@ impl Connection {
         res
     }
 
-    async fn send_request(&self, call: ServerCall<'_>) -> ToolOutput {
+    /// A server that wants the user on a page first has not begun with the call: after that it is made once more.
+    async fn send_twice(&self, call: &ServerCall<'_>) -> ToolOutput {
+        let (output, pages) = match self.send_request(call).await {
+            Ok(it) => return it,
+            Err(it) => it,
+        };
+        let Some(asking) = &self.asking else { return output };
+        if let Err(why) = asking.visit(&pages, call.cancel).await {
+            return failed_output(call.tool, &why);
+        }
+        match self.send_request(call).await {
+            Ok(it) => it,
+            Err(_) => failed_output(
+                call.tool,
+                "the user was sent to a page of the server, and is not done there; make the call again when they are",
+            ),
+        }
+    }
+
+    /// # Errors
+    /// What comes of it where nobody goes to the pages that it needs, and these.
+    async fn send_request(&self, call: &ServerCall<'_>) -> Result<ToolOutput, (ToolOutput, Vec<Value>)> {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
         let mut asks = self.open_questions.clone();
         let mut line = self.line.clone();
         let peer = match line.peer(call.cancel).await {
             Ok(it) => it,
-            Err(why) => return failed_output(call.tool, &why.to_string()),
+            Err(why) => return Ok(failed_output(call.tool, &why.to_string())),
         };
         let args = call.args.as_object().cloned().unwrap_or_default();
         let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
@@ -144,7 +187,7 @@ impl Connection {
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut handle = match sent {
             Ok(it) => it,
-            Err(it) => return self.error_output(call.tool, &mut line, &it).await,
+            Err(it) => return Ok(self.error_output(call.tool, &mut line, &it).await),
         };
         let mut deadline = Instant::now() + call.timeout;
         let mut next_show = Instant::now();
@@ -153,12 +196,22 @@ impl Connection {
             let asks_somebody = *asks.borrow_and_update() > 0;
             tokio::select! {
                 biased;
-                () = call.cancel.cancelled() => return cancel(handle, "The call was cancelled.").await,
-                answer = &mut handle.rx => return self.answer_output(call.tool, &mut line, answer).await,
+                () = call.cancel.cancelled() => return Ok(cancel(handle, "The call was cancelled.").await),
+                answer = &mut handle.rx => {
+                    let pages = match &answer {
+                        Ok(Err(ServiceError::McpError(it))) => required_pages(it),
+                        _ => None,
+                    };
+                    let output = self.answer_output(call.tool, &mut line, answer).await;
+                    return match pages {
+                        Some(pages) => Err((output, pages)),
+                        None => Ok(output),
+                    };
+                }
                 Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
                 () = sleep_until(deadline), if !asks_somebody => {
                     let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
-                    return cancel(handle, &why).await;
+                    return Ok(cancel(handle, &why).await);
                 }
                 Ok(report) = reports.recv() => {
                     if report.progress_token != handle.progress_token {

@@ -7,9 +7,11 @@ use std::{error::Error, sync::Arc};
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ErrorData, Peer, RoleClient,
     model::{
-        ClientConfig, ClientRequest, CustomNotification, CustomRequest, CustomResult, ElicitRequestParams,
-        ElicitResult, ErrorCode, Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities, SetLevelRequest, SetLevelRequestParams,
+        ClientConfig, ClientRequest, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
+        CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ErrorCode, Implementation, ListRootsResult,
+        LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+        ResourceUpdatedNotificationParam, Root, RootsCapabilities, SamplingCapability, SetLevelRequest,
+        SetLevelRequestParams,
     },
     service::{
         ClientInitializeError, NotificationContext, RequestContext, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
@@ -23,9 +25,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     elicitation_call::ServerAsker,
     error::{StartError, is_unauthorized},
+    subscriptions::Subscriptions,
 };
 use crate::{
-    base::{path::AbsPath, terminal::ObeyedFindings, text},
+    base::{path::AbsPath, sampling::SAMPLING, terminal::ObeyedFindings, text},
     world::process::server_process::ServerProcess,
 };
 
@@ -137,12 +140,15 @@ pub(super) struct Listener {
     pub(super) changed: Arc<Notify>,
     pub(super) progress: broadcast::Sender<ProgressNotificationParam>,
     pub(super) asking: ServerAsker,
+    /// Resources whose changes matter.
+    pub(super) subscriptions: Subscriptions,
     roots: Arc<[AbsPath]>,
 }
 
 impl Listener {
     pub(super) fn new(asking: ServerAsker, roots: Arc<[AbsPath]>) -> Self {
-        Self { changed: Arc::default(), progress: broadcast::Sender::new(PROGRESS_QUEUE), asking, roots }
+        let (changed, progress) = (Arc::default(), broadcast::Sender::new(PROGRESS_QUEUE));
+        Self { changed, progress, asking, subscriptions: Subscriptions::default(), roots }
     }
 }
 
@@ -152,6 +158,7 @@ impl ClientHandler for Listener {
         res.client_info = Implementation::new("castor", env!("CARGO_PKG_VERSION"));
         res.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         res.capabilities.elicitation = self.asking.capability();
+        res.capabilities.sampling = self.asking.samples.then(SamplingCapability::default);
         // They are a session's from its beginning to its end: nothing changes that could be told.
         res.capabilities.roots = (!self.roots.is_empty()).then(RootsCapabilities::default);
         res
@@ -165,17 +172,27 @@ impl ClientHandler for Listener {
         self.asking.ask(&serde_json::to_value(params).unwrap_or_default(), &it.ct).await
     }
 
-    /// rmcp takes what is not quite an elicitation for something else: it is told what is wrong with it.
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        it: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        self.asking.sample(&serde_json::to_value(params).unwrap_or_default(), &it.ct).await
+    }
+
+    /// rmcp takes what is not quite such a request for something else: it is told what is wrong with it.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         it: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
-        if request.method != ELICIT {
-            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
-        }
-        let result = self.asking.ask(&request.params.unwrap_or_default(), &it.ct).await?;
-        Ok(CustomResult(serde_json::to_value(result).unwrap_or_default()))
+        let params = request.params.unwrap_or_default();
+        let result = match request.method.as_str() {
+            ELICIT => serde_json::to_value(self.asking.ask(&params, &it.ct).await?),
+            SAMPLING => serde_json::to_value(self.asking.sample(&params, &it.ct).await?),
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        };
+        Ok(CustomResult(result.unwrap_or_default()))
     }
 
     async fn on_custom_notification(&self, it: CustomNotification, _: NotificationContext<RoleClient>) {
@@ -205,6 +222,12 @@ impl ClientHandler for Listener {
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    async fn on_resource_updated(&self, it: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        if self.subscriptions.has(&it.uri) {
+            self.asking.report_update(it.uri).await;
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

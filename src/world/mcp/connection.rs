@@ -1,21 +1,17 @@
-//! The connection to an MCP server: up, down until the next call, or closed for good.
+//! The connection to an MCP server: up, down until the next try, or closed for good.
 
 use std::time::Duration;
 
 use rmcp::{Peer, RoleClient};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::error::PeerError;
 use crate::base::mcp::McpLink;
 
-/// A server that crashes again and again is left alone.
-pub const MAX_RESTARTS: u32 = 3;
-/// Between a crash and the first start after it; each further pause is twice as long.
-const PAUSE: Duration = Duration::from_millis(250);
 /// How long a call waits for a server that is started again.
 pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long who noticed its end waits for what it had to say at that.
@@ -29,7 +25,11 @@ enum State {
     /// Connected with the link of that number.
     Up(Peer<RoleClient>, u64),
     /// Why, and how many times it was down by now.
-    Down(String, u32),
+    Down {
+        why: String,
+        nth: u32,
+        next_try: Instant,
+    },
     Closed(String),
 }
 
@@ -40,28 +40,23 @@ type RenewedLink = (u64, Option<McpLink>);
 #[derive(Clone)]
 pub struct ServerLink {
     state: watch::Receiver<State>,
-    /// Up to which crash somebody wants the server back.
-    wanted: watch::Sender<u32>,
     renewed: watch::Sender<RenewedLink>,
 }
 
 /// The end that the server's task holds.
 pub struct ConnectionGuard {
     state: watch::Sender<State>,
-    wanted: watch::Receiver<u32>,
     renewed: watch::Receiver<RenewedLink>,
     n_down: u32,
     /// The number of the link that it is connected with.
     n_link: u64,
-    n_crashed: u32,
 }
 
 pub fn open_link(peer: Peer<RoleClient>) -> (ConnectionGuard, ServerLink) {
     let (plug, state) = watch::channel(State::Up(peer, 0));
-    let (wanted, wants) = watch::channel(0);
     let (renewed, renews) = watch::channel((0, None));
-    let guard = ConnectionGuard { state: plug, wanted: wants, renewed: renews, n_down: 0, n_link: 0, n_crashed: 0 };
-    (guard, ServerLink { state, wanted, renewed })
+    let guard = ConnectionGuard { state: plug, renewed: renews, n_down: 0, n_link: 0 };
+    (guard, ServerLink { state, renewed })
 }
 
 impl ConnectionGuard {
@@ -70,18 +65,13 @@ impl ConnectionGuard {
     }
 
     /// Whoever called is told at once.
-    pub fn mark_down(&mut self, why: &str) {
+    pub fn mark_down(&mut self, why: &str, next_try: Instant) {
         self.n_down += 1;
-        self.n_crashed += 1;
-        self.state.send_replace(State::Down(why.to_owned(), self.n_down));
+        self.state.send_replace(State::Down { why: why.to_owned(), nth: self.n_down, next_try });
     }
 
     pub fn close(&self, why: &str) {
         self.state.send_replace(State::Closed(why.to_owned()));
-    }
-
-    pub fn may_restart(&self) -> bool {
-        self.n_crashed <= MAX_RESTARTS
     }
 
     /// Until there is another link than the one that it is connected with. Never ends when nobody can call.
@@ -98,16 +88,6 @@ impl ConnectionGuard {
         self.n_link = n_link;
         link
     }
-
-    /// Until a call wants the server, and a while has gone by since it crashed. Never ends when nobody can call.
-    pub async fn wait_until_wanted(&mut self) {
-        let crashed = Instant::now();
-        if self.wanted.wait_for(|it| *it >= self.n_down).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        let pause = PAUSE * 2_u32.saturating_pow(self.n_crashed.saturating_sub(1));
-        sleep_until(crashed + pause).await;
-    }
 }
 
 impl ServerLink {
@@ -116,7 +96,7 @@ impl ServerLink {
         self.renewed.send_modify(|it| *it = (it.0 + 1, Some(link)));
     }
 
-    /// Whom to speak to. A server that is down is started again.
+    /// Whom to speak to. A server that is down is waited for, where it is started again soon.
     ///
     /// # Errors
     /// Why there is nobody; or the call was cancelled.
@@ -126,24 +106,24 @@ impl ServerLink {
             State::Up(peer, at) if at >= n_link => return Ok(peer),
             State::Up(..) => (RENEWED.to_owned(), None),
             State::Closed(why) => return Err(PeerError::Gone(why)),
-            State::Down(why, nth) => (why, Some(nth)),
+            State::Down { why, nth, next_try } => {
+                let pause = next_try.saturating_duration_since(Instant::now());
+                if pause >= RESTART_TIMEOUT {
+                    return Err(PeerError::Pausing { why, seconds: pause.as_secs() });
+                }
+                (why, Some(nth))
+            }
         };
-        let wanted = nth.unwrap_or_default();
-        self.wanted.send_if_modified(|it| {
-            let is_more = *it < wanted;
-            *it = wanted.max(*it);
-            is_more
-        });
         let is_settled = |it: &State| match it {
             State::Up(_, at) => *at >= n_link,
-            State::Down(_, now) => nth.is_some_and(|nth| *now > nth),
+            State::Down { nth: now, .. } => nth.is_some_and(|nth| *now > nth),
             State::Closed(_) => true,
         };
         let settled = async { self.state.wait_for(is_settled).await.map(|it| it.clone()) };
         match cancel.run_until_cancelled(timeout(RESTART_TIMEOUT, settled)).await {
             None => Err(PeerError::Cancelled),
             Some(Ok(Ok(State::Up(peer, _)))) => Ok(peer),
-            Some(Ok(Ok(State::Closed(why) | State::Down(why, _)))) => Err(PeerError::Gone(why)),
+            Some(Ok(Ok(State::Closed(why) | State::Down { why, .. }))) => Err(PeerError::Gone(why)),
             Some(Ok(Err(_))) => Err(PeerError::Gone(why)),
             Some(Err(_)) => Err(PeerError::NotReady { why, seconds: RESTART_TIMEOUT.as_secs() }),
         }
@@ -154,7 +134,7 @@ impl ServerLink {
         _ = timeout(END_REASON_WAIT, self.state.changed()).await;
         match &*self.state.borrow() {
             State::Up(..) => None,
-            State::Down(why, _) | State::Closed(why) => Some(why.clone()),
+            State::Down { why, .. } | State::Closed(why) => Some(why.clone()),
         }
     }
 }

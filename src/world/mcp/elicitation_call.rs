@@ -10,11 +10,14 @@ use rmcp::{
     model::{ElicitResult, ElicitationAction, ElicitationCapability, MetaObject},
 };
 use serde_json::{Map, Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{EventSink, ServerEvent, ServerQuestion, elicitation};
-use crate::base::elicitation::{ElicitationSupport, Reply};
+use crate::base::{
+    elicitation::{ElicitationSupport, Reply},
+    sampling::ServerAsk,
+};
 
 /// Questions that a server may have open: a person answers one after the other.
 const MAX_OPEN: usize = 4;
@@ -22,17 +25,23 @@ const MAX_OPEN: usize = 4;
 #[derive(Clone)]
 pub(super) struct ServerAsker {
     shows: ElicitationSupport,
+    /// Whether a model may be asked.
+    pub samples: bool,
     tell: EventSink,
     n_asked: Arc<AtomicU64>,
     /// How many are open. Calls have time as long as there is one.
     pub n_open: watch::Sender<usize>,
+    /// Names of pages whose purpose is done.
+    pub pages_done: broadcast::Sender<String>,
     /// The connection has ended: rmcp waits for us before it reports this.
     pub closed: CancellationToken,
 }
 
 impl ServerAsker {
-    pub fn new(shows: ElicitationSupport, tell: EventSink) -> Self {
-        Self { shows, tell, n_asked: Arc::default(), n_open: watch::Sender::new(0), closed: CancellationToken::new() }
+    pub fn new(shows: ElicitationSupport, samples: bool, tell: EventSink) -> Self {
+        let (n_open, pages_done) = (watch::Sender::new(0), broadcast::Sender::new(MAX_OPEN));
+        let closed = CancellationToken::new();
+        Self { shows, samples, tell, n_asked: Arc::default(), n_open, pages_done, closed }
     }
 
     /// What the server may ask for; `None`: nothing.
@@ -50,6 +59,11 @@ impl ServerAsker {
     /// For the server: why it cannot ask this.
     pub async fn ask(&self, params: &Value, cancelled: &CancellationToken) -> Result<ElicitResult, ErrorData> {
         let wanted = elicitation::parse(params).map_err(|why| ErrorData::invalid_params(why.to_string(), None))?;
+        result(self.put(ServerAsk::User(wanted), cancelled).await?)
+    }
+
+    /// Puts a question, and waits for its end or `cancelled`.
+    pub(super) async fn put(&self, wanted: ServerAsk, cancelled: &CancellationToken) -> Result<Reply, ErrorData> {
         let Some(_open) = OpenCount::begin(&self.n_open) else {
             let why = format!("{MAX_OPEN} questions of this server are open already");
             return Err(ErrorData::invalid_params(why, None));
@@ -60,17 +74,23 @@ impl ServerAsker {
         tokio::select! {
             biased;
             // Who drops the question has nobody left to ask.
-            said = answer => return result(said.unwrap_or(Reply::Cancelled(None))),
+            said = answer => return Ok(said.unwrap_or(Reply::Cancelled(None))),
             () = cancelled.cancelled() => (),
             () = self.closed.cancelled() => (),
         }
         (self.tell)(ServerEvent::QuestionWithdrawn(number)).await;
-        result(Reply::Cancelled(None))
+        Ok(Reply::Cancelled(None))
+    }
+
+    pub async fn report_update(&self, uri: String) {
+        (self.tell)(ServerEvent::ResourceUpdated(uri)).await;
     }
 
     /// What the user went to a page for is done.
     pub async fn report_completion(&self, params: Option<&Value>) {
         if let Some(id) = params.and_then(|it| it.get("elicitationId")).and_then(Value::as_str) {
+            // Nobody listens where no call waits for it.
+            _ = self.pages_done.send(id.to_owned());
             (self.tell)(ServerEvent::PageCompleted(id.to_owned())).await;
         }
     }
@@ -82,6 +102,7 @@ fn result(said: Reply) -> Result<ElicitResult, ErrorData> {
         Reply::Declined(why) => (ElicitationAction::Decline, None, why),
         Reply::Cancelled(why) => (ElicitationAction::Cancel, None, why),
         Reply::Refused(why) => return Err(ErrorData::invalid_params(why, None)),
+        Reply::Sampled(_) => return Err(ErrorData::internal_error("castor has no answer", None)),
     };
     let mut res = ElicitResult::new(action);
     res.content = content;

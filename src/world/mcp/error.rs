@@ -39,6 +39,13 @@ pub(super) enum SseError {
     Status(u16),
 }
 
+impl StartError {
+    /// Whether another try is of no use.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Broken(_) | Self::Unauthorized(_) | Self::Status(401))
+    }
+}
+
 impl SseError {
     pub(super) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Status(401))
@@ -85,6 +92,8 @@ pub enum PeerError {
     Gone(String),
     #[error("its server is gone: {why}; started again, it is not ready after {seconds} s")]
     NotReady { why: String, seconds: u64 },
+    #[error("its server is gone: {why}; castor starts it again in {seconds} s")]
+    Pausing { why: String, seconds: u64 },
     #[error("the call was cancelled")]
     Cancelled,
 }

@@ -5,6 +5,7 @@ mod call;
 mod catalog;
 mod client;
 mod client_transport;
+mod completion;
 mod connection;
 pub mod elicitation;
 mod elicitation_call;
@@ -13,11 +14,16 @@ mod listing;
 mod names;
 mod output;
 mod query;
+mod required_page;
 mod resources;
+mod restart;
+mod sampling;
+mod sampling_call;
 mod sandbox_findings;
 mod server;
 mod sse;
 mod stdio;
+mod subscriptions;
 mod web;
 
 use std::{sync::Arc, time::Duration};
@@ -35,10 +41,11 @@ pub use server::run_server;
 use self::auth::LoginTarget;
 use crate::{
     base::{
-        elicitation::{ElicitationRequest, ElicitationSupport, Reply},
+        elicitation::{ElicitationSupport, Reply},
         fs::BoxFuture,
         mcp::McpLink,
         path::AbsPath,
+        sampling::ServerAsk,
         sandbox::Confinement,
         trust::ScriptHashes,
     },
@@ -61,6 +68,10 @@ pub struct ServerIdentity {
     pub roots: Arc<[AbsPath]>,
     /// For connecting and for listing.
     pub timeout: Duration,
+    /// How often it is started again in a row.
+    pub max_restarts: u32,
+    /// Whether it may have a model answer something.
+    pub samples: bool,
 }
 
 /// The hands that servers are reached with.
@@ -97,21 +108,34 @@ pub enum ServerEvent {
     Relay(Box<RelayedRequest>),
     /// Nobody waits any more for the answer to the request of that number.
     RelayWithdrawn(i64),
+    /// A resource that was read is another one now.
+    ResourceUpdated(String),
     /// What the user went to the page of that name for is done.
     PageCompleted(String),
-    /// It is gone: why, in one line for people. The next call starts it again, and `Ready` or `Lost` follows.
-    Down(String),
+    /// It is gone, or could not be started again; another try, `Ready` or `Lost` follows.
+    Down(ServerOutage),
     /// It could not be reached, or is gone for good: why, in one line for people.
     Lost(String),
     /// The same, as it wants another credential than castor has.
     Unauthorized(String),
 }
 
-/// A question to the user. Dropped: no user can be asked.
+/// A server that is gone and is started again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerOutage {
+    /// In one line for people.
+    pub why: String,
+    /// Until the next try.
+    pub pause: Duration,
+    /// The number of that try, from 1.
+    pub number: u32,
+}
+
+/// A question to the user or a model. Dropped: no user can be asked.
 pub struct ServerQuestion {
     /// Of this server's.
     pub number: u64,
-    pub request: ElicitationRequest,
+    pub request: ServerAsk,
     pub reply: oneshot::Sender<Reply>,
 }
 

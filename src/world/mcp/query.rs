@@ -38,6 +38,10 @@ impl Connection {
             ServerQueryKind::Resource { uri } => {
                 ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))
             }
+            ServerQueryKind::Completion(it) => {
+                let found = self.complete(it, cancel).await?;
+                return Ok(found.values.into_iter().map(Part::text).collect());
+            }
         };
         let result = self.request(request, limit, cancel).await?;
         // What it is then asked again with, nobody here has.
@@ -46,11 +50,23 @@ impl Connection {
         }
         match query {
             ServerQueryKind::Prompt { name, .. } => prompt_parts(name, &result),
-            ServerQueryKind::Resource { uri } => resource_parts(uri, &result),
+            ServerQueryKind::Resource { uri } => {
+                let parts = resource_parts(uri, &result)?;
+                self.subscribe(uri, cancel).await;
+                Ok(parts)
+            }
+            ServerQueryKind::Completion(_) => Ok(Vec::new()),
         }
     }
 
-    async fn request(
+    /// castor is told when it changes.
+    async fn subscribe(&self, uri: &str, cancel: &CancellationToken) {
+        if let Ok(peer) = self.line().peer(cancel).await {
+            self.subscriptions.add(&peer, uri).await;
+        }
+    }
+
+    pub(super) async fn request(
         &self,
         request: ClientRequest,
         limit: Duration,

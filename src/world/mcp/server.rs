@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity, auth,
+    Connection, EventSink, HostHandles, ServerEvent, ServerIdentity, ServerOutage, auth,
     call::ProcessHold,
     catalog::ServerLists,
     client::{Listener, OpenConnection, set_log_level},
     client_transport::ClientTransport,
-    connection::{MAX_RESTARTS, RENEWED, open_link},
+    connection::{ConnectionGuard, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
     listing::{follow_lists, list_all, listen_for_changes},
+    restart::{NextTry, Restarts},
     sandbox_findings::PendingFindings,
     stdio, web,
 };
@@ -32,18 +36,20 @@ pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: Cancel
 /// One life after the other; why it is gone for good is told last.
 async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &EventSink) {
     let mut launch = launch.clone();
-    let listener =
-        Listener::new(ServerAsker::new(elicitation(&launch.link, doors), tell.clone()), launch.roots.clone());
+    let asking = ServerAsker::new(elicitation(&launch.link, doors), launch.samples, tell.clone());
+    let listener = Listener::new(asking, launch.roots.clone());
     let (mut open, mut ready) = match start(&launch, doors, listener.clone(), tell).await {
         Ok(it) => it,
         Err(why) => return tell(loss(why.to_string(), &why)).await,
     };
     let (mut plug, line) = open_link(open.service.peer().clone());
+    let mut restarts = Restarts::new(launch.max_restarts, Instant::now());
     let confined = launch.confined.clone();
     let held = ProcessHold { confined, findings: PendingFindings::default() };
     let asks = listener.asking.n_open.subscribe();
     let connection = Connection::new(line, listener.progress.clone(), asks, held.clone(), address(&launch.link))
-        .with_login(doors.login_target(&launch.link));
+        .with_login(doors.login_target(&launch.link))
+        .with_listener(&listener);
     let lost = loop {
         open.startup_findings.take().into_iter().for_each(|it| held.findings.add(&it));
         tell(ServerEvent::Ready { connection: connection.clone(), lists: ready.clone() }).await;
@@ -51,30 +57,77 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
             why = run_until_gone(open, &listener.changed, launch.timeout, ready, tell) => Some(why),
             () = plug.wait_until_renewed() => None,
         };
-        if let Some(why) = &gone {
-            plug.mark_down(why);
-            if !plug.may_restart() {
-                break ServerEvent::Lost(format!("{why}, and it was started again {MAX_RESTARTS} times"));
-            }
-            tell(ServerEvent::Down(why.clone())).await;
-            plug.wait_until_wanted().await;
-        }
-        if let Some(link) = plug.take_link() {
-            launch.link = link;
-        }
-        (open, ready) = match start(&launch, doors, listener.clone(), tell).await {
+        let mut outage = Outage { plug: &mut plug, restarts: &mut restarts, tell };
+        (open, ready) = match outage.restart(&mut launch, gone, doors, &listener).await {
             Ok(it) => it,
-            Err(again) => {
-                let why = gone.as_deref().unwrap_or(RENEWED);
-                break loss(format!("{why}; it was started again, but {again}"), &again);
-            }
+            Err(lost) => break lost,
         };
+        restarts.came_up(Instant::now());
+        listener.subscriptions.renew(open.service.peer()).await;
         plug.mark_up(open.service.peer().clone());
     };
     if let ServerEvent::Lost(why) | ServerEvent::Unauthorized(why) = &lost {
         plug.close(why);
     }
     tell(lost).await;
+}
+
+/// The time between two lives of a server.
+struct Outage<'a> {
+    plug: &'a mut ConnectionGuard,
+    restarts: &'a mut Restarts,
+    tell: &'a EventSink,
+}
+
+impl Outage<'_> {
+    /// Starts the server again, as often as it may be. `gone`: why it ended; `None`: it is to use another link.
+    ///
+    /// # Errors
+    /// The news that it is gone for good.
+    async fn restart(
+        &mut self,
+        launch: &mut ServerIdentity,
+        gone: Option<String>,
+        doors: &HostHandles,
+        listener: &Listener,
+    ) -> Result<(OpenConnection, ServerLists), ServerEvent> {
+        let cause = gone.clone().unwrap_or_else(|| RENEWED.to_owned());
+        let mut why = gone;
+        loop {
+            if let Some(why) = &why {
+                let next = self.restarts.next(Instant::now()).ok_or_else(|| self.end(why))?;
+                self.wait(why, next).await;
+            }
+            if let Some(link) = self.plug.take_link() {
+                launch.link = link;
+            }
+            match start(launch, doors, listener.clone(), self.tell).await {
+                Ok(it) => return Ok(it),
+                Err(again) => {
+                    let said = format!("{cause}; it was started again, but {again}");
+                    if again.is_final() {
+                        return Err(loss(said, &again));
+                    }
+                    why = Some(said);
+                }
+            }
+        }
+    }
+
+    fn end(&self, why: &str) -> ServerEvent {
+        ServerEvent::Lost(format!("{why}, {}", self.restarts.tries_in_words()))
+    }
+
+    /// Until the next try, or until there is another way to reach it.
+    async fn wait(&mut self, why: &str, next: NextTry) {
+        self.plug.mark_down(why, next.at);
+        let pause = next.at.saturating_duration_since(Instant::now());
+        (self.tell)(ServerEvent::Down(ServerOutage { why: why.to_owned(), pause, number: next.number })).await;
+        tokio::select! {
+            () = sleep_until(next.at) => (),
+            () = self.plug.wait_until_renewed() => (),
+        }
+    }
 }
 
 /// A server in the client has no way to ask: it shows its own forms.

@@ -21,14 +21,16 @@ use crate::{
         log::{Grant, PersistentGrant},
         path::AbsPath,
         server_order::ServerOrder,
+        server_offer::CompletionQuery,
         state::StateDelta,
         tool::ToolOutput,
     },
     engine::step::{Effect, Input},
+    wire::jsonrpc::open_requests::Ticket,
     world::{
         checkpoints::Checkpoints,
         disk,
-        mcp::{HostHandles, ServerIdentity, auth::LoginTarget},
+        mcp::{Connection, HostHandles, ServerIdentity, auth::LoginTarget},
         store::{self, ListCache, SessionStore},
     },
 };
@@ -46,6 +48,8 @@ pub enum Job {
     Server { server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken },
     /// A login at a server, until `cancel`. Answered as `Effect::ManageServer` is.
     Login { session: SessionId, effect: EffectId, login: Box<ServerLogin>, cancel: CancellationToken },
+    /// A question of the client to an MCP server. Answered by `Completed`.
+    Complete(CompletionJob),
     /// A hook that no session waits for. A chore.
     TellHook { resources: Arc<SessionResources>, run: Box<HookRun> },
     /// Answered by `Listed`.
@@ -64,6 +68,13 @@ pub enum Job {
     SaveSandboxGrant { home: AbsPath, folder: AbsPath, grant: Grant, holds: bool },
     /// Changes what sessions share. Answered as its effect says; then a chore that is done.
     SaveState(StateSave),
+}
+
+/// What a client wants an MCP server to complete.
+pub struct CompletionJob {
+    pub ticket: Ticket,
+    pub connection: Connection,
+    pub query: CompletionQuery,
 }
 
 /// `Effect::SaveState` of a session.

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     app::session::{
-        mcp_servers::Servers, server_questions::ServerQuestions, session_resources::SessionResources,
-        watched_session::WatchedSession,
+        mcp_servers::Servers, read_resources::ReadResources, server_questions::ServerQuestions,
+        session_resources::SessionResources, watched_session::WatchedSession,
     },
     base::{
         hook::HookRun,
@@ -43,7 +43,7 @@ use crate::{
         tools::{self, Builtin},
     },
 };
-use jobs::{EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
+use jobs::{CompletionJob, EffectJob, Job, ServerLogin, SessionSearch, StateSave, Workers};
 use pending_chores::PendingChores;
 
 /// Built-in tools with what the model is told of them, which is made once.
@@ -71,6 +71,8 @@ pub struct Tasks {
     pub mcp: Servers,
     /// What servers ask the user.
     pub server_questions: ServerQuestions,
+    /// What sessions have read of them.
+    pub read_resources: ReadResources,
     workers: Box<dyn Workers>,
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
 }
@@ -103,6 +105,7 @@ impl Tasks {
             tools,
             mcp: Servers::default(),
             server_questions: ServerQuestions::default(),
+            read_resources: ReadResources::default(),
             traces: Traces::default(),
             listings: Listings::default(),
             watched: BTreeMap::new(),
@@ -121,6 +124,14 @@ impl Tasks {
             Effect::AskServer(query) => resources.mcp.find_server(&query.server).map(|it| it.server),
             _ => None,
         };
+        let read = match &effect {
+            Effect::Run { call, .. } => resources.mcp.resource_of_call(call),
+            Effect::AskServer(query) => resources.mcp.resource_of_query(query),
+            _ => None,
+        };
+        if let Some(it) = read {
+            self.read_resources.add(&resources.session, it);
+        }
         let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
         let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
         let request = match is_request {
@@ -194,6 +205,7 @@ impl Tasks {
             self.abort_effect(session, id, now_ms);
         }
         self.server_questions.forget(session);
+        self.read_resources.forget(session);
     }
 
     pub fn abort_all(&mut self) {
@@ -252,6 +264,11 @@ impl Tasks {
     /// Starts an MCP server; what becomes of it are events.
     pub fn start_server(&mut self, server: u64, launch: ServerIdentity, handles: HostHandles, stop: CancellationToken) {
         self.workers.start(Job::Server { server, launch, handles, stop });
+    }
+
+    /// Asks a server for a client.
+    pub fn start_completion(&mut self, job: CompletionJob) {
+        self.workers.start(Job::Complete(job));
     }
 
     /// Looks for sessions on the disk.

@@ -16,7 +16,7 @@ use super::{
     Tools, checkpoint_tasks, client_checks,
     effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
-    jobs::{EffectJob, Job, ServerLogin, Workers},
+    jobs::{CompletionJob, EffectJob, Job, ServerLogin, Workers},
     pending_chores::{self, FileWrite},
     redact_output,
     worker::Worker,
@@ -243,6 +243,16 @@ impl Threads {
         });
     }
 
+    fn complete(&self, it: CompletionJob) {
+        let events = self.control.clone();
+        self.leaves.spawn(async move {
+            let CompletionJob { ticket, connection, query } = it;
+            let result = connection.complete(&query, &CancellationToken::new()).await;
+            // The loop is gone only at exit.
+            _ = events.send(Event::Completed { ticket, result }).await;
+        });
+    }
+
     /// A look at the disk: not for the loop.
     fn read_memory(&self, task: EffectTask, look: impl FnOnce(&MemorySearch) -> Vec<MemoryFile> + Send + 'static) {
         self.spawn_blocking(move || {
@@ -261,6 +271,7 @@ impl Workers for Threads {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
             Job::Login { session, effect, login, cancel } => self.start_login((session, effect), *login, cancel),
+            Job::Complete(it) => self.complete(it),
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
                 self.spawn_blocking(|| _ = sandbox::has_mounts());
