@@ -93,7 +93,7 @@ impl HookEvent {
             Self::BeforeTool => HookEventRow { passes_on: Some("tool_input"), ..row("BeforeTool", Tool, HookPowers { ask: true, specific: &["tool_input"], ..STOPS }, "Before policy looks at a call.") },
             Self::AfterTool => HookEventRow { passes_on: Some("tool_response"), ..row("AfterTool", Tool, HookPowers { specific: &["additionalContext", "tailToolCallRequest", "tool_response"], ..STOPS }, "A call has run. A block hides its result, and `tool_response` replaces it; `tailToolCallRequest` makes another call in its place.") },
             Self::PreCompress => row("PreCompress", Words("`manual` or `auto`"), NONE, "Before the older part of a conversation is compressed."),
-            Self::Notification => row("Notification", Nothing, NONE, "castor asks you about a call. It does not wait for the hook."),
+            Self::Notification => row("Notification", Nothing, NONE, "castor asks you something: `notification_type` says what (`ToolPermission`, `Trust`, `ModelFallback`, `Question`, `Link`, `Credential`). It does not wait for the hook."),
             Self::OnUserMessage => HookEventRow { passes_on: Some("prompt"), ..row("OnUserMessage", Nothing, HookPowers { specific: &["prompt"], ..STOPS }, "A prompt comes, before it is part of the conversation. `prompt` replaces its text.") },
             Self::BeforeRun => row("BeforeRun", Nothing, HookPowers { specific: &["response"], ..STOPS }, "A turn begins, before all else of it. A block with `response` answers in the agent's place."),
             Self::AfterRun => row("AfterRun", Nothing, NONE, "A turn is over. castor neither waits for the hook nor reads its answer."),

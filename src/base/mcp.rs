@@ -66,6 +66,8 @@ pub enum McpLink {
 pub struct McpOAuth {
     /// castor does not log in there.
     pub is_off: bool,
+    /// castor logs in as itself, with id and secret.
+    pub is_without_user: bool,
     /// As the authorization server knows castor; without one castor registers itself.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
@@ -190,8 +192,12 @@ mod tests {
     #[test]
     fn debug_tells_no_secret() {
         let headers = vec![("Authorization".to_owned(), "canary".to_owned())];
-        let link =
-            McpLink::Web { url: "https://u:canary@h:1/canary?canary".to_owned(), headers, speech: McpTransport::Sse, oauth: None };
+        let link = McpLink::Web {
+            url: "https://u:canary@h:1/canary?canary".to_owned(),
+            headers,
+            speech: McpTransport::Sse,
+            oauth: None,
+        };
         assert_eq!(format!("{link:?}"), "Web { host: \"h:1\", headers: [\"Authorization\"], speech: Sse }");
     }
 

@@ -83,6 +83,10 @@ impl Form {
                     let value = field.kind.check(value).map_err(|why| format!("`{}` {why}", field.name))?;
                     res.insert(field.name.clone(), value);
                 }
+                // What a user did not change is as it was proposed.
+                None if let Some(value) = field.default.as_ref().filter(|_| !field.required) => {
+                    res.insert(field.name.clone(), value.clone());
+                }
                 None if field.required => return Err(format!("`{}` is missing", field.name)),
                 None => (),
             }

@@ -115,6 +115,8 @@ pub enum Input {
     },
     /// All MCP tools; they count from the next request to a model.
     ToolsChanged(McpTools),
+    /// Memory files are others than those that were read: the next turn reads them again.
+    MemoryOutdated,
     /// Agents, commands and skills of the folder as they are now; they count from the next prompt on.
     DefinitionsRead {
         /// `None`: nobody asked, as files changed.

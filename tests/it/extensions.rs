@@ -114,10 +114,12 @@ fn an_extension_from_git_counts_until_it_changes() {
     let (said, updates) = typed(&mut client, &session, "/greet the world");
     assert!(said.ends_with("Done.") && updates.contains("echo: a"), "{updates}");
     let asked: Vec<String> = model.asked().into_iter().map(|it| it.body).collect();
-    for part in ["Say please.", "Greet the world.", "\"tidy\"", "helper", "mcp_sums_echo"] {
+    for part in ["Say please.", "Greet the world.", "Tidies up", "helper", "mcp_sums_echo"] {
         assert!(asked[0].contains(part), "{part}: {}", asked[0]);
     }
-    assert!(asked[1].contains("glob") && asked[1].contains("policy"), "its policy denies: {}", asked[1]);
+    let last: Value = serde_json::from_str(&asked[1]).unwrap();
+    let denied = last["contents"].as_array().unwrap().last().unwrap().to_string();
+    assert!(denied.contains("Tool execution denied by policy."), "{denied}");
     let hooked = std::fs::read_to_string(sandbox.workspace().join("hooked")).unwrap();
     assert_eq!(hooked, "here\n");
     drop(client);
@@ -128,7 +130,7 @@ fn an_extension_from_git_counts_until_it_changes() {
     let said_so = "The extension demo is not used: changed since your yes: note.sh";
     assert!(updates.contains(said_so), "{updates}");
     let asked = model.asked().last().unwrap().body.clone();
-    for part in ["Say please.", "mcp_sums_echo", "tidy"] {
+    for part in ["Say please.", "mcp_sums_echo", "Tidies up"] {
         assert!(!asked.contains(part), "{part}: {asked}");
     }
     assert!(typed(&mut client, &session, "/greet x").0.starts_with("There is no command `/greet`."));

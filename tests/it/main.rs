@@ -66,6 +66,7 @@ mod redaction;
 mod remote;
 mod remote_server;
 mod repositories;
+mod reread;
 mod resume;
 mod rewind;
 #[cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ fn system(server: &ModelServer, at: usize) -> String {
 }
 
 #[test]
-fn request_includes_instruction_files_until_reload() {
+fn request_includes_instruction_files_as_they_are() {
     let server = ModelServer::start(vec![says("One."), says("Two."), says("Three."), says("Four.")]);
     let sandbox = agent(&server, true);
     let mut client = Client::start(&sandbox);
@@ -49,10 +49,11 @@ fn request_includes_instruction_files_until_reload() {
     let places = ["USER-WORD", "PROJECT-WORD", "IMPORTED-WORD", "NEAREST-WORD"].map(|it| first.find(it));
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {first}");
 
-    // A request that changes with every save of a file would not be cached.
-    sandbox.write("ws/AGENTS.md", "CHANGED-WORD");
+    // Imported files are read with those that import them.
+    sandbox.write("ws/docs/more.md", "OTHER-WORD");
     prompt(&mut client, &session, "two");
     assert_eq!(system(&server, 1), first);
+    sandbox.write("ws/AGENTS.md", "CHANGED-WORD");
     let (_, said) = prompt(&mut client, &session, "/memory refresh");
     assert!(said.contains("AGENTS.md` (project, 12 bytes)") && said.contains("(global, 9 bytes)"), "{said}");
     prompt(&mut client, &session, "three");

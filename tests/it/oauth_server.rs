@@ -203,8 +203,7 @@ impl Known {
         let message: Value = serde_json::from_str(&request.body).unwrap();
         let missing = self.manners.call_scope.filter(|it| !scope.split(' ').any(|has| has == *it));
         if let Some(missing) = missing.filter(|_| message["method"] == "tools/call") {
-            let challenge =
-                format!("WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"{missing}\"\r\n");
+            let challenge = format!("WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"{missing}\"\r\n");
             return http("403 Forbidden", &challenge, "");
         }
         match Server::new("").answer(&message).filter(|_| message.get("id").is_some()) {

@@ -149,7 +149,8 @@ fn a_refusal_is_learned_from_and_the_turn_goes_on() {
     for dialect in DIALECTS {
         let refused = Arc::new(AtomicUsize::new(0));
         let server = serve(dialect, refused.clone());
-        let sandbox = start(dialect, &server, json!({}));
+        let hook = json!({"type": "command", "command": "grep -o '\"trigger\":\"auto\"' >&2"});
+        let sandbox = start(dialect, &server, json!({"hooks": {"PreCompress": [{"hooks": [hook]}]}}));
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
         let session = client.new_session(&sandbox.workspace()).unwrap();
@@ -161,7 +162,9 @@ fn a_refusal_is_learned_from_and_the_turn_goes_on() {
         }
         assert_eq!(refused.load(Ordering::Relaxed), 1, "{}: what was refused is known", dialect.name);
         assert!(told.contains("The conversation is shortened"), "{}: {told}", dialect.name);
-        assert!(told.contains("its older part is compressed"), "{}: {told}", dialect.name);
+        let compressions = told.matches("its older part is compressed").count();
+        let heard = told.matches(r#": \"trigger\":\"auto\""#).count();
+        assert!(compressions > 0 && heard == compressions, "{}, {heard}: {told}", dialect.name);
         client.end().unwrap();
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();

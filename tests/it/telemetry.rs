@@ -262,3 +262,95 @@ fn the_log_tells_much_and_no_secret() {
     let _second = play_with_secrets(&log);
     assert!(fs::read_to_string(&log).unwrap().starts_with(&text), "it is appended to");
 }
+
+/// A life with a call, a hook and two requests to the model, with these settings for telemetry.
+fn live(env: &[(&str, &str)], telemetry: &Value) -> Sandbox {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "in the file\n");
+    let hook = json!({"type": "command", "name": "guard", "command": "exit 0"});
+    let settings = json!({"hooks": {"BeforeTool": [{"hooks": [hook]}]}, "telemetry": telemetry});
+    sandbox.write("home/.gemini/settings.json", &settings.to_string());
+    let lines = [r#"call read_file {"file_path":"a.txt"} + usage 7 3"#, r#"text "canary-answer""#];
+    let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    with_env(&mut sandbox, env);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let id = client.new_session(&sandbox.workspace()).unwrap();
+    client.result("session/prompt", prompt(&id, "canary-prompt", &json!({}))).unwrap();
+    client.end().unwrap();
+    sandbox
+}
+
+/// Events by their names, and what metrics count.
+fn gemini_names(messages: &[Value]) -> (Vec<String>, Vec<String>) {
+    let logs = messages.iter().filter_map(|it| it["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array());
+    let mut events: Vec<String> =
+        logs.flatten().map(|it| it["body"]["stringValue"].as_str().unwrap().to_owned()).collect();
+    let all = messages.iter().filter_map(|it| it["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array());
+    let mut metrics: Vec<String> = all.flatten().map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+    events.sort();
+    metrics.sort();
+    metrics.dedup();
+    (events, metrics)
+}
+
+const EVENTS: &[&str] = &[
+    "gemini_cli.api_response",
+    "gemini_cli.api_response",
+    "gemini_cli.hook_call",
+    "gemini_cli.tool_call",
+    "gemini_cli.user_prompt",
+];
+
+#[test]
+fn gemini_clis_names_go_to_a_file_where_its_variables_say_so() {
+    let file = tempfile::tempdir().unwrap();
+    let name = file.path().join("telemetry.log");
+    let out = name.to_str().unwrap();
+    drop(live(&[("GEMINI_TELEMETRY_ENABLED", "1"), ("GEMINI_TELEMETRY_OUTFILE", out)], &json!({})));
+    let text = fs::read_to_string(&name).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+    let messages: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let (events, metrics) = gemini_names(&messages);
+    assert_eq!(events, EVENTS);
+    for name in [
+        "gemini_cli.session.count",
+        "gemini_cli.api.request.count",
+        "gemini_cli.api.request.latency",
+        "gemini_cli.token.usage",
+        "gemini_cli.tool.call.count",
+        "gemini_cli.tool.call.latency",
+        "gemini_cli.hook_call.count",
+    ] {
+        assert!(metrics.iter().any(|it| it == name), "{name}: {metrics:?}");
+    }
+    assert!(text.contains(r#"{"key":"function_name","value":{"stringValue":"read_file"}}"#), "{text}");
+    assert!(text.contains(r#"{"key":"session.id","value":"#) && !text.contains("resourceSpans"), "{text}");
+    assert_eq!(fs::metadata(&name).unwrap().permissions().mode() & 0o077, 0);
+    // Off unless asked for.
+    let other = file.path().join("other.log");
+    drop(live(&[("GEMINI_TELEMETRY_OUTFILE", other.to_str().unwrap())], &json!({})));
+    assert!(!other.exists());
+}
+
+#[test]
+fn gemini_clis_settings_name_a_collector() {
+    let collector = ModelServer::start(vec![accepts(); 12]);
+    let url = format!("{}/otel", collector.url);
+    drop(live(&[], &json!({"enabled": true, "otlpEndpoint": url, "traces": true})));
+    let asked = collector.asked();
+    let heads: Vec<&str> = asked.iter().filter_map(|it| it.head.split_whitespace().nth(1)).collect();
+    for place in ["/otel/v1/logs", "/otel/v1/metrics", "/otel/v1/traces"] {
+        assert!(heads.contains(&place), "{place}: {heads:?}");
+    }
+    let messages: Vec<Value> = asked.iter().map(|it| serde_json::from_str(&it.body).unwrap()).collect();
+    assert_eq!(gemini_names(&messages).0, EVENTS);
+    let said = |telemetry: Value| {
+        let sandbox = live(&[], &telemetry);
+        fs::read_to_string(sandbox.stderr()).unwrap()
+    };
+    assert!(said(json!({"enabled": true, "target": "gcp"})).contains("telemetry.target is gcp: castor exports to"));
+    assert!(said(json!({"enabled": true, "otlpProtocol": "grpc"})).contains("telemetry.otlpProtocol is grpc"));
+}

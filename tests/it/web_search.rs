@@ -52,7 +52,7 @@ fn a_search_is_one_question_and_its_answer_is_marked() {
 #[test]
 fn it_is_on_offer_where_a_model_can_search() {
     let model = ModelServer::start(vec![answers("400 Bad Request", "{}")]);
-    let mut sandbox = Sandbox::new();
+    let sandbox = Sandbox::new();
     let settings = json!({
         "providers": {"other": {"baseUrl": format!("{}/v1", model.url), "type": "openai"}}, "model": {"name": "other/m"}
     });

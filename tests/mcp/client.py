@@ -81,10 +81,12 @@ def main():
             [os.environ["CASTOR"], "acp", "--approval-mode", "yolo", "--fake-responses", str(script)],
             cwd=work / "ws", env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
-        threading.Timer(25, castor.kill).start()
+        limit = threading.Timer(25, castor.kill)
+        limit.start()
         said = play(castor, str(work / "ws"))
         castor.stdin.close()
         castor.wait(10)
+        limit.cancel()
     # Some scenarios want the client to give up.
     return 1 if "is not available" in said or '"status":"failed"' in said else 0
 

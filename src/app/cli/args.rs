@@ -96,7 +96,7 @@ pub enum CliVerb {
     Skills(SkillsArgs),
     /// Install, list, switch and update extensions
     Extensions(ExtensionsArgs),
-    /// List the hooks, or take over Claude Code's
+    /// List the hooks, or take over Claude Code's and Cursor's
     Hooks(HooksArgs),
     /// Start the MCP servers of this folder, and tell how they are
     Mcp(McpArgs),

@@ -6,9 +6,12 @@ use clap::{Args, Subcommand};
 
 use super::{exits::EXIT_INPUT, folder::folder, output::write_warnings, terminal_text::escape_line};
 use crate::{
-    app::settings::{Sources, check, explain, set_values},
+    app::settings::{Sources, check, explain, set_values, without_effect},
     base::{path::AbsPath, trust::TrustedFileKind},
-    world::{secrets::Env, workspace::folder_config},
+    world::{
+        secrets::Env,
+        workspace::{Warning, folder_config},
+    },
 };
 
 /// How [`set_values`] calls the layer of the defaults.
@@ -53,14 +56,16 @@ pub fn run(args: &ConfigArgs, env: &Env, cwd: &AbsPath, out: &mut dyn Write) -> 
     };
     let ground = folder_config::load(env, &folder);
     let (layers, changes, mut warnings) =
-        (ground.layers(), ground.project.changes(TrustedFileKind::Settings), ground.warnings);
+        (ground.layers(), ground.project.changes(TrustedFileKind::Settings), ground.warnings.clone());
     let sources = Sources { layers: &layers, env: &ground.env, flags: &[] };
     let (text, known) = key.map_or_else(|| (list(sources), true), |it| explain(it, sources));
     out.write_all(text.as_bytes())?;
     for it in &changes {
         writeln!(out, "\n{}; `castor trust` trusts its current content.", escape_line(it))?;
     }
-    warnings.extend(check(sources));
+    warnings.extend(ground.locate(check(sources)));
+    let idle = ground.locate(without_effect(sources));
+    warnings.extend(idle.into_iter().map(|it| Warning { message: format!("no effect: {}", it.message), ..it }));
     write_warnings(&warnings, out)?;
     Ok(u8::from(!known))
 }

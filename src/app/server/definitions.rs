@@ -1,48 +1,159 @@
-//! Definitions of a session's folder: agents, commands and skills, read anew when asked for, and when files changed.
+//! Files that a session goes by: settings, policies, memory, agents, commands and skills. Those that changed are read anew
+//! before a prompt, and definitions also when asked for.
 
-use super::{agents, offered_commands, outbox::OutboxItem, state::State};
+use super::{
+    agents, mcp, offered_commands,
+    outbox::OutboxItem,
+    state::State,
+    trust::{ask_trust, follow_model, readmit_session},
+};
 use crate::{
-    app::session::{
-        agents::session_agents,
-        place::load_ground,
-        prompts::{changes, folder_prompts},
+    app::{
+        session::{
+            agents::session_agents,
+            place::load_ground,
+            prompts::{changes, folder_prompts},
+            session_basis::{SessionBasis, definition_changes, in_words},
+            settings_notices::SettingsFindings,
+            trust::PendingTrust,
+        },
+        settings::Settings,
     },
     base::{
+        agent::FolderAgents,
         content::Part,
+        file_prompt::FolderPrompts,
         ids::{EffectId, SessionId},
+        log::Mode,
+        path::AbsPath,
     },
-    engine::{session::commands::reads_definitions, step::Input},
-    world::workspace::prompts::stamp,
+    engine::{
+        session::commands::reads_definitions,
+        step::{Input, OptionValue},
+    },
+    world::workspace::{
+        folder_config::FolderConfig,
+        watched_files::{WatchedKind, changed_files, watched_files},
+    },
 };
+
+type ChangedFiles = Vec<(WatchedKind, AbsPath)>;
+
+/// A session that was built: what its files say from now on is news.
+pub fn begin_watching(state: &mut State, id: &SessionId, basis: SessionBasis) {
+    let Some(live) = state.sessions.get_mut(id) else { return };
+    live.definitions.basis = Some(Box::new(basis));
+    live.definitions.stamp = Some(watched_files(&state.env, &live.resources.cwd, &live.resources.model_input.memory));
+}
 
 /// Before a prompt: files that changed since the last look count as they are now.
 pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
-    let Some(live) = state.sessions.get_mut(id) else { return };
-    // What nobody decided about yet is not read, and what was trusted for the session alone is as it was then.
-    if live.session.is_busy() || live.pending_trust.is_some() || live.definitions.is_fixed {
-        return;
+    let Some(changed) = look(state, id) else { return };
+    let is = |kinds: &[WatchedKind]| changed.iter().any(|it| kinds.contains(&it.0));
+    let Some(live) = state.sessions.get(id) else { return };
+    let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
+    let before = (live.session.agents(), live.session.prompts().clone());
+    let is_asked = ask_anew(state, id, &ground);
+    let mut said = Vec::new();
+    // What a changed file says, or says no longer, holds when the user has decided about it: until then all is as it was.
+    let is_open = is_asked && ground.trust.is_trusted();
+    if is(&[WatchedKind::Settings, WatchedKind::Policy, WatchedKind::Trust]) && !is_open {
+        said.extend(rebuild(state, id, &ground, (settings, &changed)));
     }
-    let now = stamp(&state.env, &live.resources.cwd);
-    let before = live.definitions.stamp.replace(now.clone());
-    if before.is_some_and(|it| it != now) && !reads_definitions(prompt) {
-        read(state, id, None);
+    if is(&[WatchedKind::Memory]) {
+        state.step(id, Input::MemoryOutdated);
+    }
+    if is(&[WatchedKind::Definition, WatchedKind::Settings, WatchedKind::Trust]) && !reads_definitions(prompt) {
+        read_definitions(state, id, None);
+        if !is_asked {
+            tell_unused(state, id, &ground, &before.1);
+        }
+        said.extend(changed_definitions(state, id, &before));
+    }
+    if !said.is_empty() {
+        let text = format!("Files changed, and castor read them anew. This holds now: {}.", said.join("; "));
+        state.step(id, Input::Notice(text));
     }
 }
 
+/// What changed since the last look; `None`: nothing, or it is not to be looked at.
+fn look(state: &mut State, id: &SessionId) -> Option<ChangedFiles> {
+    let live = state.sessions.get_mut(id)?;
+    // What nobody decided about yet is not read, and what was trusted for the session alone is as it was then.
+    let is_undecided = live.pending_trust.as_ref().is_some_and(|it| !it.ground.trust.is_trusted());
+    if live.session.is_busy() || is_undecided || live.definitions.is_fixed {
+        return None;
+    }
+    let now = watched_files(&state.env, &live.resources.cwd, &live.resources.model_input.memory);
+    let before = live.definitions.stamp.replace(now.clone())?;
+    let changed = changed_files(&before, &now);
+    (!changed.is_empty()).then_some(changed)
+}
+
+/// Asks about files that are others than those that the user trusted. Whether they are asked.
+fn ask_anew(state: &mut State, id: &SessionId, ground: &FolderConfig) -> bool {
+    let basis = state.sessions.get(id).and_then(|it| it.definitions.basis.as_ref());
+    let Some(folders) = basis.map(|it| it.folders.clone()).filter(|_| ground.doubt.is_some()) else { return false };
+    ask_trust(state, id, PendingTrust { ground: ground.clone(), folders, is_resumed: true });
+    // Others ask by themselves, when a session opens.
+    !state.client.as_ref().is_some_and(|it| it.features.drafts.workspace_trust)
+}
+
+/// Makes the session anew where settings, rules or trust are others. What is so, in words.
+fn rebuild(
+    state: &mut State,
+    id: &SessionId,
+    ground: &FolderConfig,
+    (settings, changed): (Settings, &ChangedFiles),
+) -> Vec<String> {
+    let Some(live) = state.sessions.get_mut(id) else { return Vec::new() };
+    let Some(before) = live.definitions.basis.take() else { return Vec::new() };
+    let now = SessionBasis::new(&before.folders, ground, settings);
+    let policies = changed.iter().filter(|it| it.0 == WatchedKind::Policy);
+    let policies: Vec<String> = policies.map(|it| it.1.relative_to(&ground.folder)).collect();
+    let is_other = before.differs(&now) || !policies.is_empty();
+    live.definitions.basis = Some(Box::new(now.clone()));
+    let Some(after) = is_other.then(|| readmit_session(state, id, ground.clone(), &now.folders)).and_then(Result::ok)
+    else {
+        return Vec::new();
+    };
+    follow_model(state, id, &before.settings, &after.settings);
+    let mode = state.sessions.get(id).map(|it| it.session.record().mode);
+    if mode.is_some_and(|it| !after.modes.contains(&it)) {
+        state.step(id, Input::SetOption(OptionValue::Mode(Mode::Default)));
+    }
+    if changed.iter().any(|it| it.0 == WatchedKind::Settings) {
+        let found = SettingsFindings::of_session(&state.options, ground);
+        for it in found.notices(state.tasks.store.home(), &ground.folder) {
+            state.step(id, Input::Notice(it));
+        }
+    }
+    mcp::connect(state, id, after.servers);
+    mcp::connect_session_agent(state, id);
+    let keys = before.changed_keys(&now);
+    [in_words("settings", &keys), in_words("policies", &policies)].into_iter().flatten().collect()
+}
+
+/// Files of the folder that are not used, as they changed after the user's yes.
+fn tell_unused(state: &mut State, id: &SessionId, ground: &FolderConfig, before: &FolderPrompts) {
+    for it in changes(ground).into_iter().filter(|it| !before.notes.contains(it)) {
+        state.step(id, Input::Notice(it));
+    }
+}
+
+fn changed_definitions(state: &State, id: &SessionId, before: &(FolderAgents, FolderPrompts)) -> Vec<String> {
+    let Some(live) = state.sessions.get(id) else { return Vec::new() };
+    definition_changes((&before.0, &before.1), (&live.session.agents(), live.session.prompts()))
+}
+
 /// `Effect::ReadDefinitions`, or files that changed.
-pub fn read(state: &mut State, id: &SessionId, effect: Option<EffectId>) {
+pub fn read_definitions(state: &mut State, id: &SessionId, effect: Option<EffectId>) {
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
     let (agents, _) = session_agents(&ground, &settings, live.session.record().client_agent());
     let prompts = folder_prompts(&ground);
-    let known = live.session.prompts().notes.clone();
     let before_answer = state.outbox.items.len();
     state.step(id, Input::DefinitionsRead { effect, agents, prompts });
-    if effect.is_none() {
-        for it in changes(&ground).into_iter().filter(|it| !known.contains(it)) {
-            state.step(id, Input::Notice(it));
-        }
-    }
     let mut lines = Vec::new();
     if let Some(live) = state.sessions.get_mut(id) {
         agents::update_offer(live, &mut lines);

@@ -247,7 +247,7 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             agents::choose(state, id, Some(agent));
             state.step(id, Input::AgentChosen { effect: effect_id });
         }
-        Effect::ReadDefinitions => definitions::read(state, id, Some(effect_id)),
+        Effect::ReadDefinitions => definitions::read_definitions(state, id, Some(effect_id)),
         Effect::ApplyTrust(choice) => trust::apply_answer(state, id, effect_id, choice),
         Effect::SaveGrant(lasting) => {
             if let Some(folder) = state.sessions.get(id).map(folder_of) {

@@ -2,8 +2,8 @@
 //! the simulator can turn it.
 
 use super::{
-    air_reports, dispatch, flush, index_watch, listing, mcp, mcp_completion, outbox::OutboxItem, pending_requests, server_orders,
-    session_state, state::State, sweep, watching,
+    air_reports, dispatch, flush, index_watch, listing, mcp, mcp_completion, outbox::OutboxItem, pending_requests,
+    server_orders, session_state, state::State, sweep, watching,
 };
 use crate::{
     app::session::terminals::TerminalEnd,

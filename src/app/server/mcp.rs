@@ -83,7 +83,12 @@ pub fn start_fresh(state: &mut State, fresh: Vec<FreshServer>) {
     // As it is from now on for all who share the server.
     let shows =
         client.map(|it| ElicitationSupport { forms: it.shows_forms, pages: it.opens_links }).unwrap_or_default();
-    let handles = HostHandles { groups: state.tasks.groups.clone(), http: state.models.http(), elicitation: shows, home: state.tasks.store.home().clone() };
+    let handles = HostHandles {
+        groups: state.tasks.groups.clone(),
+        http: state.models.http(),
+        elicitation: shows,
+        home: state.tasks.store.home().clone(),
+    };
     for (id, launch, stop) in fresh {
         state.tasks.start_server(id, launch, handles.clone(), stop);
     }

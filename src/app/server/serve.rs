@@ -11,7 +11,7 @@ use super::{
     tasks::{Tasks, builtins, threads::Threads},
 };
 use crate::{
-    app::settings::options::Options,
+    app::settings::{self, options::Options},
     world::{
         process::Groups,
         secrets::Env,
@@ -35,7 +35,7 @@ const END: Duration = Duration::from_millis(950);
 
 /// Serves one client on stdin and stdout until it leaves.
 pub fn serve(options: Options, env: Env) -> ExitCode {
-    let exporter = telemetry::start(&env);
+    let exporter = telemetry::start(&env, &settings::telemetry(&env));
     match try_serve(options, env, exporter) {
         Ok(()) => ExitCode::SUCCESS,
         Err(it) => {

@@ -92,9 +92,7 @@ pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValu
             ServerStatus::Ready => (McpServerState::Ready, None),
             ServerStatus::Down(it) => (McpServerState::Down, Some(it.why.clone())),
             ServerStatus::Lost(why) => (McpServerState::Failed, Some(why.clone())),
-            ServerStatus::Unauthorized { why, can_log_in: true, .. } => {
-                (McpServerState::NeedsLogin, Some(why.clone()))
-            }
+            ServerStatus::Unauthorized { why, can_log_in: true, .. } => (McpServerState::NeedsLogin, Some(why.clone())),
             ServerStatus::Unauthorized { why, .. } => (McpServerState::Unauthorized, Some(why.clone())),
             ServerStatus::Off(why) => (McpServerState::Off, Some(why.clone())),
             ServerStatus::Untrusted => (McpServerState::Untrusted, None),

@@ -8,14 +8,20 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{agents, flush, host_tools, mcp, reconnect, session_state, state::State, trust, watching},
+        server::{
+            agents, definitions::begin_watching, flush, host_tools, mcp, reconnect, session_state, state::State, trust,
+            watching,
+        },
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
             live_session::LiveSession,
+            mcp_servers::ServerRequest,
             modes::first_mode,
-            place::{SessionPlace, bring_up_to_date, ignored_notice, inspect_place},
+            place::{SessionPlace, bring_up_to_date, inspect_place},
+            session_basis::SessionBasis,
             session_resources::SessionResources,
+            settings_notices::SettingsFindings,
             trust::{PendingTrust, unread_notice},
         },
     },
@@ -45,7 +51,6 @@ use crate::{
     world::{
         disk,
         store::{SessionLog, StoreError},
-        workspace::prompts::stamp,
     },
 };
 
@@ -62,7 +67,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let own_model = agent.as_ref().and_then(|it| it.model.clone());
     let model = own_model.unwrap_or_else(|| model_of(&state.options, &place.settings));
     let (mode, notice) = first_mode(&state.options, &place.ground.trust, &place.settings)?;
-    let (unread, overreaching) = (unread_notice(&place.ground), ignored_notice(&place.ground));
+    let unread = unread_notice(&place.ground);
     let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
     let now = state.now();
     let id = unused_id(state, wanted.as_ref(), now)?;
@@ -74,7 +79,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let outside = session_state::begin(&state.tasks.store, user.as_deref().unwrap_or(DEFAULT_USER), first)?;
     let log = state.tasks.store.create(&id).map_err(|it| store_error(&id, &it))?;
     let servers = server_request(&place, folders, &resources);
-    let SessionPlace { cwd, roots, ground, client_agent, .. } = place;
+    let SessionPlace { cwd, roots, ground, client_agent, settings, .. } = place;
     let origin = SessionOrigin {
         session: id.clone(),
         cwd,
@@ -96,14 +101,15 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         session.become_agent(it.name, client_agent, now, &mut out);
     }
     insert_session(state, session, log, resources);
+    begin_watching(state, &id, SessionBasis::new(folders, &ground, settings));
     state.outbox.queue_acts(&id, out);
-    for it in [notice, unread, overreaching, ignored, leftovers].into_iter().flatten() {
+    let of_settings =
+        SettingsFindings::of_session(&state.options, &ground).notices(state.tasks.store.home(), &ground.folder);
+    for it in [notice, unread, ignored, leftovers].into_iter().flatten().chain(of_settings) {
         state.step(&id, Input::Notice(it));
     }
     reconnect::send_outages(state, &id);
-    trust::ask_trust(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false });
-    mcp::connect(state, &id, servers);
-    mcp::connect_session_agent(state, &id);
+    begin_work(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false }, servers);
     Ok(id)
 }
 
@@ -117,6 +123,13 @@ fn unused_id(state: &State, wanted: Option<&SessionId>, now: Now) -> Result<Sess
         }
         false => Ok(id.clone()),
     }
+}
+
+/// The session has its folder and its servers, or asks about them.
+fn begin_work(state: &mut State, id: &SessionId, trust: PendingTrust, servers: ServerRequest) {
+    trust::ask_trust(state, id, trust);
+    mcp::connect(state, id, servers);
+    mcp::connect_session_agent(state, id);
 }
 
 /// Sorts by time, as the UUIDs of version 7 do.
@@ -182,15 +195,14 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         }
         None => replace_session(state, record, spec, resources),
     }
+    begin_watching(state, id, SessionBasis::new(folders, &place.ground, place.settings));
     leftovers.into_iter().for_each(|it| state.step(id, Input::Notice(it)));
     if let Some(it) = &folders.system_prompt {
         state.step(id, Input::ClientSetting(ClientSetting::Prompt(it.clone())));
     }
     session_state::refresh(state, id);
     reconnect::send_outages(state, id);
-    trust::ask_trust(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true });
-    mcp::connect(state, id, servers);
-    mcp::connect_session_agent(state, id);
+    begin_work(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true }, servers);
     Ok(entries)
 }
 
@@ -230,8 +242,7 @@ fn insert_session(state: &mut State, session: Session, log: SessionLog, resource
     let id = resources.session.clone();
     let client = state.client.clone().unwrap_or_default();
     let (profile, view) = client_view(&client, !state.options.needs_no_access(), (&id, &session));
-    let mut live = LiveSession::new(session, log, (profile, view), resources);
-    live.definitions.stamp = Some(stamp(&state.env, &live.resources.cwd));
+    let live = LiveSession::new(session, log, (profile, view), resources);
     agents::note_in_list(&live, &state.tasks.store);
     state.sessions.insert(id, live);
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use crate::{
     app::{
         model::{catalog::Catalog, chosen_model},
-        server::{agents, mcp, offered_commands, state::State},
+        server::{agents, definitions::begin_watching, mcp, offered_commands, state::State},
         session::{
             build_session::{SessionParts, build_session, server_request},
-            live_session::{DefinitionState, LiveSession},
+            live_session::LiveSession,
             mcp_servers::ServerRequest,
             modes,
-            place::{SessionPlace, ignored_notice, log_warnings, settings_of},
+            place::{SessionPlace, log_warnings, settings_of},
+            session_basis::SessionBasis,
+            settings_notices::SettingsFindings,
             trust::PendingTrust,
         },
         settings::Settings,
@@ -23,10 +25,7 @@ use crate::{
     },
     engine::step::{Input, OptionValue},
     wire::acp::session::SessionFolders,
-    world::workspace::{
-        folder_config::{self, FolderConfig},
-        prompts::stamp,
-    },
+    world::workspace::folder_config::{self, FolderConfig},
 };
 
 /// The session's next turn asks, or tells where nobody can be asked.
@@ -82,20 +81,19 @@ pub fn apply_choice(
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
     };
+    let trust = ground.trust.clone();
+    let findings = SettingsFindings::of_session(&state.options, &ground).of_folder(&ground.folder);
+    let of_settings = findings.notices(state.tasks.store.home(), &ground.folder);
+    let after = readmit_session(state, id, ground.clone(), &folders)?;
     if let Some(live) = state.sessions.get_mut(id) {
-        let stamp = Some(stamp(&state.env, &live.resources.cwd));
-        live.definitions = DefinitionState { stamp, is_fixed: extent == TrustExtent::Session };
+        live.definitions.is_fixed = extent == TrustExtent::Session;
     }
-    let (ignored, trust) = (ignored_notice(&ground), ground.trust.clone());
-    let after = readmit_session(state, id, ground, &folders)?;
+    begin_watching(state, id, SessionBasis::new(&folders, &ground, after.settings.clone()));
     // What the session began with follows the settings; what was chosen in it stays.
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
-    let (mode, model) = (live.session.record().mode, live.session.record().model.clone());
-    let (old, new) =
-        (chosen_model::model_of(&state.options, &before), chosen_model::model_of(&state.options, &after.settings));
-    if model == old && old != new && !is_resumed {
-        offer_model(state, id, &after.settings, &new);
-        state.step(id, Input::SetOption(OptionValue::Model(new)));
+    let mode = live.session.record().mode;
+    if !is_resumed {
+        follow_model(state, id, &before, &after.settings);
     }
     let wanted = if mode == begun { after.settings.approval_mode } else { mode };
     let mode_now = nearest_mode(wanted, &after);
@@ -108,7 +106,7 @@ pub fn apply_choice(
     }
     let first = modes::first_mode(&state.options, &trust, &after.settings);
     let still = first.ok().and_then(|it| it.1).filter(|_| mode == begun && !is_resumed);
-    for it in [still, ignored].into_iter().flatten() {
+    for it in still.into_iter().chain(of_settings) {
         state.step(id, Input::Notice(it));
     }
     mcp::connect(state, id, after.servers);
@@ -121,6 +119,16 @@ pub fn apply_choice(
     Ok(())
 }
 
+/// The session's model follows the settings, unless it was chosen.
+pub fn follow_model(state: &mut State, id: &SessionId, before: &Settings, after: &Settings) {
+    let [old, new] = [before, after].map(|it| chosen_model::model_of(&state.options, it));
+    let model = state.sessions.get(id).map(|it| &it.session.record().model);
+    if model == Some(&old) && old != new {
+        offer_model(state, id, after, &new);
+        state.step(id, Input::SetOption(OptionValue::Model(new)));
+    }
+}
+
 fn offer_model(state: &mut State, id: &SessionId, settings: &Settings, model: &str) {
     let models =
         Catalog::for_options(&state.options, state.tasks.store.home()).models_on_offer(&state.options, settings, model);
@@ -131,17 +139,17 @@ fn offer_model(state: &mut State, id: &SessionId, settings: &Settings, model: &s
 }
 
 /// A session that sees more or less of its folder than before.
-struct ReadmittedSession {
-    settings: Settings,
-    servers: ServerRequest,
-    modes: Vec<Mode>,
+pub struct ReadmittedSession {
+    pub settings: Settings,
+    pub servers: ServerRequest,
+    pub modes: Vec<Mode>,
 }
 
 /// The session with other files of its folder: all but its servers, which are to be connected with.
 ///
 /// # Errors
 /// In words: the session is gone.
-fn readmit_session(
+pub fn readmit_session(
     state: &mut State,
     id: &SessionId,
     ground: FolderConfig,

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    app::session::{followers::Followers, session_resources::SessionResources, trust::PendingTrust},
+    app::session::{
+        followers::Followers, session_basis::SessionBasis, session_resources::SessionResources, trust::PendingTrust,
+    },
     base::{
         ids::{EffectId, PromptId, SessionId},
         money::Money,
@@ -17,7 +19,7 @@ use crate::{
         quota::QuotaPool,
         updates::{ClientProfile, SessionView},
     },
-    world::{store::SessionLog, workspace::prompts::DefinitionStamp},
+    world::{store::SessionLog, workspace::watched_files::WatchedFile},
 };
 
 pub struct LiveSession {
@@ -40,13 +42,15 @@ pub struct LiveSession {
     pub extras: ClientExtras,
 }
 
-/// How far definitions of its folder were looked at.
+/// How far files that it goes by were looked at.
 #[derive(Default)]
 pub struct DefinitionState {
     /// The files as they were; `None`: nobody looked yet.
-    pub stamp: Option<DefinitionStamp>,
+    pub stamp: Option<Vec<WatchedFile>>,
     /// They stay what they were when the session began.
     pub is_fixed: bool,
+    /// What the session was built from; `None`: of a sub-agent.
+    pub basis: Option<Box<SessionBasis>>,
 }
 
 /// What extensions remember of their client.

@@ -6,7 +6,7 @@ use jsonrpsee::types::ErrorObjectOwned;
 
 use super::{confinement, modes::allow_mode, session_resources::SessionResources};
 use crate::{
-    app::settings::{Flag, Settings, Sources, ignored_of_workspace, options::Options},
+    app::settings::{Flag, Settings, Sources, options::Options},
     base::{
         agent::ClientAgent,
         host_tools::HostTools,
@@ -65,13 +65,7 @@ pub fn inspect_place(
     }
     let left = confinement::quarantine_leftovers(&records);
     let ground = folder_config::load(env, &folders.cwd).with_extensions(options.extensions.as_deref());
-    let (settings, warnings) = merged_settings(options, &ground);
-    // A notice says these.
-    let ignored = ignored_settings(&ground);
-    let is_noticed = |it: &Warning| ignored.iter().any(|other| (&other.origin, &other.key) == (&it.origin, &it.key));
-    for it in warnings.iter().filter(|it| !is_noticed(it)) {
-        tracing::warn!("{it}");
-    }
+    let settings = settings_of(options, &ground);
     let host = Arc::new(folders.host.clone());
     let place = SessionPlace { cwd: folders.cwd.clone(), roots, ground, settings, host, client_agent: None };
     log_warnings(&place);
@@ -89,7 +83,7 @@ pub fn settings_of(options: &Options, ground: &FolderConfig) -> Settings {
     merged_settings(options, ground).0
 }
 
-fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<Warning>) {
+pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<Warning>) {
     let layers = ground.layers();
     let model = options.model.as_deref().map(Flag::model);
     let mode = options.approval_mode.map(|it| Flag::approval_mode(it.as_str()));
@@ -99,28 +93,6 @@ fn merged_settings(options: &Options, ground: &FolderConfig) -> (Settings, Vec<W
     let (mut settings, warnings) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags });
     options.routing.apply(&mut settings.models.providers);
     (settings, warnings)
-}
-
-fn ignored_settings(ground: &FolderConfig) -> Vec<Warning> {
-    let layers = ground.layers();
-    ignored_of_workspace(Sources { layers: &layers, env: &ground.env, flags: &[] })
-}
-
-/// What the folder's own settings say and castor ignores, for a session that begins there.
-pub fn ignored_notice(ground: &FolderConfig) -> Option<String> {
-    let mut by_reason: Vec<((String, String), Vec<String>)> = Vec::new();
-    for Warning { origin, key, message, .. } in ignored_settings(ground) {
-        let file = AbsPath::new(&origin).map_or_else(|| origin.clone(), |it| it.relative_to(&ground.folder));
-        let (reason, key) = ((file, message), key.unwrap_or_default());
-        match by_reason.iter_mut().find(|it| it.0 == reason) {
-            Some((_, keys)) => keys.push(key),
-            None => by_reason.push((reason, vec![key])),
-        }
-    }
-    let parts = by_reason.iter().map(|((file, why), keys)| format!("{} in {file} ({why})", keys.join(", ")));
-    let parts: Vec<String> = parts.collect();
-    let hint = "`castor config explain KEY` shows the value that counts.";
-    (!parts.is_empty()).then(|| format!("castor ignores settings of this folder: {}. {hint}", parts.join("; ")))
 }
 
 /// Once for each look that a session is made from: the user reads them, or nobody does.

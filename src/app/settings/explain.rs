@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     Sources,
     check::with_hint,
+    gemini,
     keys::{self, KEYS, Key, Merge, Usage},
     resolve::{Candidate, KeyOutcome, Resolution, at, resolve},
 };
@@ -47,7 +48,10 @@ fn explain_key(path: &str, key: &Key, all: &[Candidate<'_>], value: Option<&Valu
     _ = writeln!(out, "  {}", key.doc);
     match key.usage {
         Usage::Used => (),
-        Usage::Accepted => out.push_str("  Accepted; castor does not act on it.\n"),
+        Usage::Accepted => match gemini::absence(path) {
+            Some(why) => _ = writeln!(out, "  It has no effect in castor: {why}."),
+            None => out.push_str("  Accepted; castor does not act on it.\n"),
+        },
         Usage::Unsupported(what) => _ = writeln!(out, "  It {what}."),
     }
     out.push('\n');
@@ -113,7 +117,10 @@ fn set_value(key: &'static Key, sources: Sources<'_>) -> Option<SettingValue> {
 }
 
 fn explain_unknown(path: &str, sources: Sources<'_>) -> String {
-    let mut out = with_hint(format!("{path} is not a setting that castor knows"), path);
+    let mut out = match gemini::absence(path) {
+        Some(why) => format!("{path} has no effect in castor: {why}."),
+        None => with_hint(format!("{path} is not a setting that castor knows"), path),
+    };
     out.push('\n');
     let name = last(path);
     for layer in &sources.layers.layers {

@@ -40,7 +40,7 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
         for (name, groups) in value.iter().filter(|(name, _)| !OLD.contains(&name.as_str())) {
             let key = format!("hooks.{name}");
             match (HookEvent::parse(name), groups.as_array()) {
-                (None, _) => warn(key, "is no event that hooks know; ignored".to_owned()),
+                (None, _) => warn(key, format!("is no event that hooks know and is ignored{}", meant(name))),
                 (_, None) => warn(key, "should be a list; ignored".to_owned()),
                 (Some(event), Some(groups)) => {
                     let found = groups.iter().flat_map(|it| group(event, it, &mut |why| warn(key.clone(), why)));
@@ -58,6 +58,12 @@ pub fn hooks(sources: Sources<'_>) -> (HookSettings, Vec<Warning>) {
     let disabled = disabled.as_ref().and_then(Value::as_array).into_iter().flatten();
     let disabled = disabled.filter_map(Value::as_str).map(str::to_owned).collect();
     (HookSettings { hooks: rows.into_iter().map(|(_, it)| it).collect(), disabled }, warnings)
+}
+
+/// The event whose name this nearly is, in words.
+fn meant(name: &str) -> String {
+    let scored = HookEvent::ALL.iter().filter_map(|it| Some((keys::edits(name, it.as_str(), 3)?, it.as_str())));
+    scored.min_by_key(|it| it.0).map(|it| format!("; did you mean {}?", it.1)).unwrap_or_default()
 }
 
 fn rank(scope: Scope) -> u8 {
@@ -190,7 +196,7 @@ mod tests {
         )]);
         assert_eq!(found.hooks.len(), 1);
         expect_test::expect![[r#"
-            /f: hooks.BeforeTools: is no event that hooks know; ignored
+            /f: hooks.BeforeTools: is no event that hooks know and is ignored; did you mean BeforeTool?
             /f: hooks.AfterTool: should be a list; ignored
             /f: hooks.SessionEnd: an entry without a list `hooks`; ignored
             /f: hooks.BeforeTool: an entry without a list `hooks`; ignored

@@ -145,7 +145,11 @@ impl Key {
 impl KeyKind {
     fn read(self, text: &str) -> Option<Value> {
         match self {
-            Self::Bool => text.trim().parse::<bool>().ok().map(Value::from),
+            Self::Bool => match text.trim() {
+                "1" => Some(true.into()),
+                "0" => Some(false.into()),
+                it => it.parse::<bool>().ok().map(Value::from),
+            },
             Self::Int(_) => text.trim().parse::<i64>().ok().map(Value::from),
             Self::Fraction | Self::Amount => text.trim().parse::<f64>().ok().map(Value::from),
             _ => None,
@@ -342,7 +346,13 @@ pub const KEYS: &[Key] = {
         key("admin", Object, "{}", "Set by Gemini CLI's remote administration only.").merge(Shallow).guard(Closed).usage(Accepted),
         key("output", Object, "{}", "The format of Gemini CLI's headless output.").merge(Shallow).usage(Accepted),
         key("privacy", Object, "{}", "castor sends no usage statistics.").merge(Shallow).usage(Accepted),
-        key("telemetry", Object, "{}", "Where traces and metrics go.").merge(Shallow).guard(Closed).usage(Accepted),
+        key("telemetry.enabled", Bool, "false", "Whether castor exports events and metrics in Gemini CLI's names.").guard(Closed).env(&["GEMINI_TELEMETRY_ENABLED"]),
+        key("telemetry.traces", Bool, "false", "Whether spans go there, too.").guard(Closed).env(&["GEMINI_TELEMETRY_TRACES_ENABLED"]),
+        key("telemetry.target", Word(&["local", "gcp"]), r#""local""#, "Where they go: a collector or a file; castor cannot export to gcp.").guard(Closed).env(&["GEMINI_TELEMETRY_TARGET"]),
+        key("telemetry.otlpEndpoint", Text, "", "The address of the collector, over HTTP. Else http://localhost:4318.").guard(Closed).env(&["OTEL_EXPORTER_OTLP_ENDPOINT", "GEMINI_TELEMETRY_OTLP_ENDPOINT"]),
+        key("telemetry.otlpProtocol", Word(&["grpc", "http"]), r#""http""#, "castor speaks OTLP over HTTP, as JSON.").guard(Closed).env(&["GEMINI_TELEMETRY_OTLP_PROTOCOL"]),
+        key("telemetry.outfile", Text, "", "A file to which they are appended, in place of a collector: one JSON message a line.").guard(Closed).env(&["GEMINI_TELEMETRY_OUTFILE"]),
+        key("telemetry", Object, "{}", "Where events, metrics and spans go.").merge(Shallow).guard(Closed).usage(Accepted),
         key("billing", Object, "{}", "Gemini CLI's plans.").merge(Shallow).usage(Accepted),
         key("ide", Object, "{}", "Over ACP the editor sends its context itself.").merge(Shallow).usage(Accepted),
         key("ui", Object, "{}", "Gemini CLI's terminal screen.").merge(Shallow).usage(Accepted),
@@ -429,7 +439,7 @@ fn distance(written: &str, name: &str, most: usize) -> Option<usize> {
 
 /// Insertions, deletions and replacements between two texts, in any case; `None` above `most`. Lengths are compared
 /// first, since this runs for each unknown member of each file, before the editor gets its session.
-fn edits(a: &str, b: &str, most: usize) -> Option<usize> {
+pub(super) fn edits(a: &str, b: &str, most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most {
         return None;
     }

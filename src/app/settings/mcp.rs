@@ -182,6 +182,7 @@ fn oauth(it: &Value) -> McpOAuth {
     let list = |key: &str| it.as_object().map(|it| texts(it, key)).unwrap_or_default();
     McpOAuth {
         is_off: it.get("enabled").and_then(Value::as_bool) == Some(false),
+        is_without_user: text("grant").is_some_and(|it| it == "client_credentials"),
         client_id: text("clientId"),
         client_secret: text("clientSecret"),
         client_metadata_url: text("clientMetadataUrl"),

@@ -23,6 +23,8 @@ mod check;
 mod configs;
 mod explain;
 mod fallback;
+pub mod gemini;
+pub mod gemini_files;
 mod hooks;
 mod keys;
 mod limits;
@@ -36,9 +38,10 @@ mod resolve;
 mod retention;
 mod schema;
 mod skills;
+mod telemetry;
 
 pub use agents::{AgentOverride, AgentSettings, agents};
-pub use check::{check, ignored_of_workspace};
+pub use check::{check, without_effect};
 pub use explain::{SettingValue, explain, set_values};
 pub use hooks::{HookSettings, hooks};
 pub use keys::{Guard, KEYS, Key, KeyKind, Merge, Usage};
@@ -49,6 +52,7 @@ pub use prices::load_list as load_price_list;
 pub use providers::Provider;
 pub use schema::{meaning, schema};
 pub use skills::{SkillSettings, skills};
+pub use telemetry::telemetry;
 
 /// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];

@@ -183,6 +183,8 @@ fn oauth() -> Value {
         "description": "A login at a server on the network; what is missing is found out.",
         "properties": {
             "enabled": { "type": "boolean", "default": true, "description": "Whether castor logs in there." },
+            "grant": { "enum": ["authorization_code", "client_credentials"], "default": "authorization_code", "description":
+                "Who logs in: a user on a page, or castor itself with id and secret." },
             "clientId": text("As the authorization server knows castor; without it castor registers itself."),
             "clientSecret": text("What proves it."),
             "clientMetadataUrl": text("The address of a document about the client, for servers that take it as the id."),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Flag, Settings, Sources, check, explain};
+use super::{Flag, Settings, Sources, check, explain, without_effect};
 use crate::{
     base::{limits::Limits, log::Mode, path::AbsPath},
     world::{
@@ -189,10 +189,7 @@ fn warns_of_what_does_not_count() {
             r#"{"security": {"environmentVariableRedaction": {"allowed": ["a", 1]}}}"#,
             "security.environmentVariableRedaction.allowed: should be a list of texts; ignored",
         ),
-        (
-            r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}, "x": 1}}"#,
-            "experimental.adk: is accepted without effect: castor has one runtime for all sessions",
-        ),
+        (r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}, "x": 1}}"#, ""),
     ] {
         let (it, warnings) = files(&[("castor", text)]).merge();
         let want = Some(want).filter(|it| !it.is_empty()).map(|it| format!("/h/.castor/settings.json: {it}"));
@@ -209,6 +206,52 @@ fn warns_of_what_does_not_count() {
             "environment CASTOR_MODEL: model.name: should be a text that is not empty",
         ]
     );
+}
+
+#[test]
+fn tells_what_has_no_effect() {
+    for (text, want) in [
+        (r#"{"general": {"maxAttempts": 2}, "$schema": "x", "hooks": {}, "mcpServers": {"ui": {"theme": "x"}}}"#, ""),
+        (
+            r#"{"ui": {"theme": 1, "footer": {"items": []}}}"#,
+            "ui.theme, ui.footer.items: castor has no screen of its own",
+        ),
+        (r#"{"ui": {"zzz": {"a": 1}}}"#, "ui.zzz: is not a setting that castor knows"),
+        (
+            r#"{"general": {"vimMode": true, "zzz": 1}}"#,
+            "general.vimMode: castor has no screen, general.zzz: is not a setting",
+        ),
+        (
+            r#"{"security": {"enforcedType": 1, "enableConseca": true}}"#,
+            "security.enableConseca: no model checks calls",
+        ),
+        (r#"{"security": {"folderTrust": {"enabled": false}}}"#, "security.folderTrust.enabled: castor always asks"),
+        (
+            r#"{"experimental": {"adk": {"agentSessionInteractiveEnabled": true}}}"#,
+            "experimental.adk: is accepted without effect",
+        ),
+        (
+            r#"{"modelConfigs": {"modelChains": {}, "aliases": {}}}"#,
+            "modelConfigs.modelChains: castor has a model catalog",
+        ),
+        (
+            r#"{"telemetry": {"logPrompts": true, "enabled": true}}"#,
+            "telemetry.logPrompts: castor's telemetry holds no",
+        ),
+        (r#"{"telemetry": null, "zzz": 1}"#, ""),
+    ] {
+        let env = Env::default();
+        let layers = layers(&[("system", text)], &env, true);
+        let found = without_effect(Sources { layers: &layers, env: &env, flags: &[] });
+        let said: Vec<(String, &str)> = found.iter().map(|it| (it.key.clone().unwrap(), &*it.message)).collect();
+        let mut parts = want.split(", ").filter(|it| !it.is_empty());
+        for (at, (key, why)) in said.iter().enumerate() {
+            let part = parts.next().unwrap_or_else(|| panic!("{text}: {key}: {why}"));
+            let (name, start) = part.split_once(": ").unwrap_or((part, ""));
+            assert!(key == name && why.starts_with(start), "{text} {at}: {key}: {why}");
+        }
+        assert_eq!(parts.next(), None, "{text}");
+    }
 }
 
 #[test]

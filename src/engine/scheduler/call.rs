@@ -225,11 +225,6 @@ impl CallState {
         ending || asks || matches!(self, Self::Checkpointing { .. } | Self::Running { .. })
     }
 
-    /// Whether the user has a permission before them.
-    pub fn is_asking(&self) -> bool {
-        matches!(self, Self::AwaitingApproval { .. } | Self::SandboxDenied { .. })
-    }
-
     /// Who is asked about it.
     pub fn checking(&self) -> Option<&Checking> {
         match self {

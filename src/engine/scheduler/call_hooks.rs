@@ -1,4 +1,6 @@
-//! Hooks around a tool call: before the decision, beside the question, and after the run.
+//! Hooks around a tool call: before the decision, and after the run.
+
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +18,7 @@ use crate::{
         content::{Part, joined_text},
         hook::{HookEvent, HookReport},
         ids::EffectId,
-        tool::{Display, PolicyClass, Targets, ToolKind, ToolOutput},
+        tool::{Display, PolicyClass, Targets, ToolOutput},
     },
     engine::{
         hooks::{
@@ -203,7 +205,7 @@ fn result_json(output: &ToolOutput) -> Value {
     let text = joined_text(&output.content);
     let shown = match (&output.display, &output.summary) {
         (Some(Display::Text { text } | Display::Terminal { text, .. }), _) => text.clone(),
-        (Some(Display::Diff { path, before, after }), _) => diff(path.as_ref(), before.as_deref(), after),
+        (Some(Display::Diff { path, before, after }), _) => diff_text(path.as_ref(), before.as_deref(), after),
         (None, Some(it)) => it.clone(),
         (None, None) => text.clone(),
     };
@@ -211,7 +213,8 @@ fn result_json(output: &ToolOutput) -> Value {
     json!({ "llmContent": text, "returnDisplay": shown, "error": error })
 }
 
-fn diff(path: &std::path::Path, before: Option<&str>, after: &str) -> String {
+/// A change as the lines of a unified diff.
+pub fn diff_text(path: &Path, before: Option<&str>, after: &str) -> String {
     let name = path.display().to_string();
     let text = similar::TextDiff::from_lines(before.unwrap_or_default(), after);
     text.unified_diff().header(&name, &name).to_string()
@@ -225,18 +228,6 @@ impl Scheduler {
         effect: EffectId,
         report: &HookReport,
     ) -> BatchStatus {
-        for at in 0..self.notification_hooks.len() {
-            let Some(aside) = self.notification_hooks.get_mut(at) else { break };
-            match aside.take_report(effect, report, |run| cx.step.start_hook(run)) {
-                AnswerEffect::Unrelated => (),
-                AnswerEffect::Waiting => return BatchStatus::Open,
-                AnswerEffect::Finished(outcome) => {
-                    self.notification_hooks.remove(at);
-                    cx.step.log_hooks(HookEvent::Notification, &outcome, None, false);
-                    return BatchStatus::Open;
-                }
-            }
-        }
         for call in &mut self.calls {
             let held = call.checkpoint_owner(cx.tools);
             let CallState::RunningHooks { firing, .. } = &mut call.state else { continue };
@@ -252,56 +243,5 @@ impl Scheduler {
             return if standing == BatchStatus::Open { self.advance(cx) } else { standing };
         }
         BatchStatus::Open
-    }
-
-    /// The user was asked about a call, perhaps: who wants to know is told, and not waited for.
-    pub(super) fn notify_hooks(&mut self, cx: &mut CallContext<'_, '_>, at: usize, shown: Option<&Display>) {
-        let Some(call) = self.calls.get(at).filter(|it| it.state.is_asking() && !is_session_tool(&it.call.name)) else {
-            return;
-        };
-        let mut plan = cx.tools.hooks.plan(HookEvent::Notification, "ToolPermission", &cx.step.record.switches);
-        if plan.hooks.is_empty() && plan.observers.is_empty() {
-            return;
-        }
-        let input = json!({
-            "notification_type": "ToolPermission",
-            "message": format!("Tool {} needs a permission", call.call.name),
-            "details": details(call, cx.tools, shown),
-        });
-        let input = input.as_object().cloned().unwrap_or_default();
-        cx.step.tell_hooks(std::mem::take(&mut plan.observers), &input);
-        if let FiringStart::Waiting(it) =
-            Firing::begin(HookEvent::Notification, plan, input, |run| cx.step.start_hook(run))
-        {
-            self.notification_hooks.push(it);
-        }
-    }
-}
-
-/// The question in Gemini CLI's words.
-fn details(call: &Call, tools: &Toolbox, shown: Option<&Display>) -> Value {
-    let title = call.display.title.as_str();
-    let name = call.call.name.as_str();
-    let text = |key: &str| call.call.args.get(key).and_then(Value::as_str).unwrap_or_default();
-    match (shown, call.display.kind, tools.foreign_tool(name)) {
-        (Some(Display::Diff { path, before, after }), ..) => json!({
-            "type": "edit",
-            "title": title,
-            "fileName": path.as_path().file_name().unwrap_or_default().to_string_lossy(),
-            "filePath": path,
-            "fileDiff": diff(path.as_ref(), before.as_deref(), after),
-            "originalContent": before,
-            "newContent": after,
-        }),
-        (_, ToolKind::Execute, None) => {
-            let command = text("command");
-            let root = command.split_whitespace().next().unwrap_or_default();
-            json!({ "type": "exec", "title": title, "command": command, "rootCommand": root })
-        }
-        (_, _, Some(it)) => {
-            let own = name.strip_prefix(&format!("mcp_{}_", it.server)).unwrap_or(name);
-            json!({ "type": "mcp", "title": title, "serverName": it.server, "toolName": own, "toolDisplayName": it.spec.title })
-        }
-        _ => json!({ "type": "info", "title": title, "prompt": title, "urls": [] }),
     }
 }

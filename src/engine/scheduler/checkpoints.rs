@@ -114,7 +114,7 @@ impl Scheduler {
         result: Result<CheckpointResult, String>,
     ) -> BatchStatus {
         let is_it = |it: &CallState| matches!(it, CallState::Checkpointing { effect: own, .. } if *own == effect);
-        let Some((at, call)) = self.find(is_it) else { return BatchStatus::Open };
+        let Some((_, call)) = self.find(is_it) else { return BatchStatus::Open };
         let CallState::Checkpointing { id, base, .. } = std::mem::replace(&mut call.state, CallState::Done) else {
             return BatchStatus::Open;
         };
@@ -133,6 +133,6 @@ impl Scheduler {
             // It was allowed for other reasons; that it cannot be undone is said once.
             Err(_) => call.start(cx, base, None),
         }
-        self.tell_and_advance(cx, at)
+        self.advance(cx)
     }
 }

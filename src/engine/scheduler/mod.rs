@@ -39,6 +39,7 @@ mod unknown_tool;
 mod wave;
 
 pub use call_facts::evaluate;
+pub use call_hooks::diff_text;
 pub use delegate::tools_of_agents;
 pub use denials::CancelReason;
 pub use plan::Planning;
@@ -60,7 +61,6 @@ use crate::{
         tool::{PolicyClass, Preview, Targets, ToolCall, ToolError, ToolOutput},
     },
     engine::{
-        hooks::firing::Firing,
         policy,
         record::Step,
         scheduler::{
@@ -78,8 +78,6 @@ pub struct Scheduler {
     calls: Vec<Call>,
     /// Questions of servers that are open.
     elicitations: Vec<elicitation::OpenElicitation>,
-    /// Hooks that were told of a question.
-    notification_hooks: Vec<Firing>,
     exit: AgentExit,
 }
 
@@ -170,12 +168,6 @@ impl Scheduler {
             _ => (),
         }
         BatchStatus::Open
-    }
-
-    /// The same after a call that may have its question before the user now.
-    fn tell_and_advance(&mut self, cx: &mut CallContext<'_, '_>, at: usize) -> BatchStatus {
-        self.notify_hooks(cx, at, None);
-        self.advance(cx)
     }
 
     /// Moves as far as is possible now: begins the next wave, runs a settled one.
@@ -278,7 +270,7 @@ impl Scheduler {
         effect: EffectId,
         result: Result<Targets, ToolError>,
     ) -> BatchStatus {
-        let Some((at, call)) = self.find(|it| *it == CallState::Resolving { effect }) else {
+        let Some((_, call)) = self.find(|it| *it == CallState::Resolving { effect }) else {
             return BatchStatus::Open;
         };
         match result {
@@ -291,7 +283,7 @@ impl Scheduler {
             }
             Err(error) => call.end(cx.step, ToolOutput::failed(error)),
         }
-        self.tell_and_advance(cx, at)
+        self.advance(cx)
     }
 
     /// A safety checker was heard, or failed.
@@ -301,20 +293,20 @@ impl Scheduler {
         effect: EffectId,
         said: Result<CheckFinding, String>,
     ) -> BatchStatus {
-        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.effect == effect)) else {
+        let Some((_, call)) = self.find(|it| it.checking().is_some_and(|it| it.effect == effect)) else {
             return BatchStatus::Open;
         };
         decide::add_verdict(call, cx, said);
-        self.tell_and_advance(cx, at)
+        self.advance(cx)
     }
 
     /// Time is over for whoever was to answer by now.
     fn on_timer(&mut self, cx: &mut CallContext<'_, '_>, timer: EffectId) -> BatchStatus {
-        let Some((at, call)) = self.find(|it| it.checking().is_some_and(|it| it.timer == timer)) else {
+        let Some((_, call)) = self.find(|it| it.checking().is_some_and(|it| it.timer == timer)) else {
             return BatchStatus::Open;
         };
         decide::checker_timed_out(call, cx);
-        self.tell_and_advance(cx, at)
+        self.advance(cx)
     }
 
     fn on_previewed(
@@ -323,15 +315,14 @@ impl Scheduler {
         effect: EffectId,
         result: Result<Preview, ToolError>,
     ) -> BatchStatus {
-        let Some((at, call)) = self.find(|it| it.previews(effect)) else {
+        let Some((_, call)) = self.find(|it| it.previews(effect)) else {
             return BatchStatus::Open;
         };
         match result {
             Ok(preview) if call.is_of(PolicyClass::ExitPlan) => call.ask_plan_review(cx, &preview),
             Ok(Preview { display, base }) => {
                 let grant = call.state.grant();
-                call.ask_approval(cx, grant, display.clone(), base);
-                self.notify_hooks(cx, at, display.as_ref());
+                call.ask_approval(cx, grant, display, base);
             }
             // What cannot be previewed would not work either: the model learns why, the user is not bothered.
             Err(error) => call.end(cx.step, ToolOutput::failed(error)),
@@ -432,7 +423,7 @@ impl Scheduler {
 
     fn on_run_ended(&mut self, cx: &mut CallContext<'_, '_>, effect: EffectId, mut output: ToolOutput) -> BatchStatus {
         self.end_elicitations_of(cx.step, effect);
-        let Some((at, call)) = self.find(|it| *it == CallState::Running { effect }) else {
+        let Some((_, call)) = self.find(|it| *it == CallState::Running { effect }) else {
             return BatchStatus::Open;
         };
         call.state_change.extend(std::mem::take(&mut output.state));
@@ -445,7 +436,6 @@ impl Scheduler {
         let kept = call.ask_renewal(cx, output);
         let kept = kept.and_then(|it| if cx.tools.interactive { call.ask_more_rights(cx, it) } else { Some(it) });
         let Some(output) = kept else {
-            self.notify_hooks(cx, at, None);
             return BatchStatus::Open;
         };
         let fatal = output.error.as_ref().filter(|it| it.kind == "no_space_left").map(|it| it.message.clone());

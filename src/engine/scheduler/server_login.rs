@@ -72,7 +72,8 @@ impl ServerLogin {
     fn show(&mut self, step: &mut Step<'_>, url: String, elicitation: String) {
         let id = step.new_question_id();
         let server = text::first_line(&self.server, 100);
-        let message = format!("MCP server `{server}` needs a login. This page lets castor in; it comes back by itself.");
+        let message =
+            format!("MCP server `{server}` needs a login. This page lets castor in; it comes back by itself.");
         let about = QuestionTopic::Link { call: None, message, url: url.clone(), elicitation };
         self.page = Some((id, url));
         step.start_effect(Effect::AskUser(Box::new(UserQuestion { id, about })));

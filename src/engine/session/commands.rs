@@ -8,8 +8,7 @@ use crate::{
         ids::PromptId,
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
-        server_order,
-        text,
+        server_order, text,
         trust::mode_refusal,
     },
     engine::{

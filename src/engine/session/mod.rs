@@ -8,17 +8,19 @@ pub mod file_commands;
 mod limits;
 mod mcp_report;
 mod models;
+mod non_turn_work;
 mod options;
 mod policy_queries;
 mod prompt_stats;
 mod prompts;
+mod question_hooks;
 mod stats;
 pub mod undo;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use client_rewind::ClientRewind;
 use file_commands::OfferedCommand;
+use non_turn_work::NonTurnWork;
 use options::{apply_choice, clear_outage, update};
 use prompts::{cancel_prompt, steer_idle};
 
@@ -82,14 +84,6 @@ enum SpecBasis {
     OneTurn,
     /// The folder's, and these choices.
     Choices(Box<SessionChoices>),
-}
-
-/// Work of a session that belongs to no turn.
-#[derive(Debug, Default)]
-struct NonTurnWork {
-    rewinding: Option<ClientRewind>,
-    event_hooks: event_hooks::EventHooks,
-    policy_queries: policy_queries::PolicyQueries,
 }
 
 /// castor was started with another model than the session's own. It holds at once, and is logged with the next prompt:
@@ -277,8 +271,7 @@ impl Session {
         let mut step = Step::new(record, serial, now, out);
         kept.checkpoints.observe_input(&input, &mut step, &mut kept.preamble, turn.is_some());
         let cx = &mut TurnContext { step: &mut step, spec, scratch: kept };
-        client_rewind::handle_input(&mut non_turn_work.rewinding, &input, cx, turn.is_some());
-        non_turn_work.policy_queries.handle_input(&input, cx.step, &spec.toolbox);
+        non_turn_work.handle_input(&input, cx, turn.is_some());
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
             Input::Prompt { prompt, .. } => {
@@ -305,6 +298,7 @@ impl Session {
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
             Input::Notice(text) => cx.scratch.preamble.notice(text),
             Input::ResourceChanged { server, uri } => cx.scratch.preamble.add_changed_resource(&server, &uri),
+            Input::MemoryOutdated => cx.scratch.memory_read = false,
             Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
             Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
             Input::Outages(outages) => cx.scratch.health.set_outages(outages),
@@ -333,6 +327,9 @@ impl Session {
         let acts = out.acts.get_mut(start..).unwrap_or_default();
         self.stats.observe_acts(acts, now, self.spec.toolbox.checkpoints);
         // Last: a restore of files does not wait for these, and they hear of all that came of the step.
+        let tools = &self.spec.toolbox;
+        let step = Step::new(&mut self.record, &mut self.serial, now, out);
+        self.non_turn_work.question_hooks.tell(tools, step, start);
         let hooks = &self.spec.toolbox.hooks;
         self.non_turn_work.event_hooks.tell(hooks, Step::new(&mut self.record, &mut self.serial, now, out), start);
     }

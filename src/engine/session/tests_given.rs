@@ -104,7 +104,7 @@ pub(super) fn spec(seed: u64) -> Spec {
         toolbox: Toolbox::new(scheduler::own_tools(tools), rules, interactive)
             .with_hooks(hooks(seed))
             .with_checkpoints(!seed.is_multiple_of(2))
-            .with_renewals(!seed.is_multiple_of(3)),
+            .with_renewals(!seed.is_multiple_of(3), seed.is_multiple_of(2)),
         instructions: Instructions::new(&around),
         scratch: AbsPath::new("/scratch").unwrap(),
         memory_sources: MemorySources { at_start: true, just_in_time: true },

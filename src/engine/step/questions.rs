@@ -67,6 +67,8 @@ impl QuestionTopic {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confirmation {
     pub call: CallId,
+    /// By its name.
+    pub tool: String,
     pub title: String,
     pub kind: ToolKind,
     pub args: Value,

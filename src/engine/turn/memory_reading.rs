@@ -80,7 +80,11 @@ impl ReadingMemory {
         let anew = matches!(self.then, AfterReading::Show { .. }) && !found.is_empty();
         match files {
             Ok(files) if anew || *files != *cx.step.record.memory().files() => {
+                let changed = changed_names(cx.step.record.memory().files(), &files);
                 cx.step.log(Fact::Remembered { files: files.to_vec() });
+                if let (AfterReading::Next, Some(names)) = (&self.then, changed) {
+                    cx.step.emit_notice(&format!("Memory files changed, and castor read them anew: {names}."));
+                }
             }
             Ok(_) => (),
             Err(why) => cx.step.emit_notice(&format!("The memory files could not be read: {why}")),
@@ -91,6 +95,23 @@ impl ReadingMemory {
             AfterReading::Next => Flow::Next,
         }
     }
+}
+
+/// The most files that a notice names.
+const MAX_NAMES: usize = 5;
+
+/// The files that are others than before, or gone; `None`: there were none before, so nothing is news.
+fn changed_names(before: &[MemoryFile], now: &[MemoryFile]) -> Option<String> {
+    let other = now.iter().filter(|it| !before.contains(it)).map(|it| it.path.to_string());
+    let is_gone = |it: &&MemoryFile| now.iter().all(|new| new.path != it.path);
+    let gone = before.iter().filter(is_gone).map(|it| format!("{} (gone)", it.path));
+    let mut names: Vec<String> = other.chain(gone).filter(|_| !before.is_empty()).collect();
+    let n_more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
+    if n_more > 0 {
+        names.push(format!("{n_more} more"));
+    }
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn in_words(memory: &Memory, whole: bool) -> String {

@@ -84,7 +84,9 @@ impl Phase for LoggingIn {
             }
             Err(why) => {
                 let name = text::first_line(&self.server, 100);
-                cx.scratch.preamble.notice(text::end_sentence(&format!("The login at MCP server {name:?} failed: {why}")));
+                cx.scratch
+                    .preamble
+                    .notice(text::end_sentence(&format!("The login at MCP server {name:?} failed: {why}")));
                 Flow::Go(Station::Credentials)
             }
         }

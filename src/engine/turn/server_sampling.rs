@@ -233,6 +233,7 @@ fn confirmation(cx: &TurnContext<'_, '_>, turn: &TurnState, one: &OpenSampling, 
     );
     Confirmation {
         call: CallId::from(String::new()),
+        tool: plain_name(&one.server).to_string(),
         title: one.title(),
         kind: ToolKind::Other,
         args: json!({ "server": one.server, "model": model, "maxTokens": one.request.max_tokens }),

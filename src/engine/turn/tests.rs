@@ -156,7 +156,7 @@ pub(super) fn spec(name: &str) -> Spec {
     };
     let rules = RuleSet::shipped(own_tools()).with(RuleSet::parse(rules, Tier::User, "f.toml").unwrap().0);
     let toolbox = Toolbox::new(tools, rules, !name.contains("headless")).with_checkpoints(name.contains("undoes"));
-    let toolbox = toolbox.with_renewals(name.contains("renews"));
+    let toolbox = toolbox.with_renewals(name.contains("renews"), false);
     let compress_above = if name.contains("compresses") { 0.000_1 } else { 0.5 };
     let models = if name.contains("(n ") { vec!["n".to_owned()] } else { Vec::new() };
     let action = if name.contains("silent") { FallbackAction::Silent } else { FallbackAction::Ask };

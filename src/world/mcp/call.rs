@@ -254,8 +254,7 @@ impl Connection {
                     auth::want_scopes(login, scopes);
                 }
                 let wants_login = scopes.is_some() && self.login.is_some();
-                let refused =
-                    (wants_login || cause.is_some_and(|it| is_unauthorized(it))).then(|| self.credential());
+                let refused = (wants_login || cause.is_some_and(|it| is_unauthorized(it))).then(|| self.credential());
                 ToolOutput { credential: refused, ..failed_output(tool, &why) }
             }
             other => failed_output(tool, &other.to_string()),

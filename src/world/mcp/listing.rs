@@ -99,7 +99,9 @@ fn refusal(error: &ServiceError, member: &str) -> StartError {
     let cause = if let ServiceError::TransportSend(it) = error { Some(it.error.as_ref()) } else { None };
     match cause.and_then(|it| missing_scopes(it)) {
         Some(scopes) => StartError::NeedsScopes(scopes),
-        None if cause.is_some_and(|it| is_unauthorized(it)) => StartError::Unauthorized("it wants authorization".to_owned()),
+        None if cause.is_some_and(|it| is_unauthorized(it)) => {
+            StartError::Unauthorized("it wants authorization".to_owned())
+        }
         None => StartError::Gone(format!("its {member} could not be listed: {error}")),
     }
 }

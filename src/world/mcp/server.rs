@@ -140,7 +140,9 @@ fn elicitation(link: &McpLink, doors: &HostHandles) -> ElicitationSupport {
 
 fn loss(why: String, error: &StartError) -> ServerEvent {
     match error {
-        StartError::Unauthorized(_) | StartError::NeedsScopes(_) | StartError::Status(401) => ServerEvent::Unauthorized(why),
+        StartError::Unauthorized(_) | StartError::NeedsScopes(_) | StartError::Status(401) => {
+            ServerEvent::Unauthorized(why)
+        }
         _ => ServerEvent::Lost(why),
     }
 }

@@ -10,18 +10,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use reqwest::Url;
 use secrecy::ExposeSecret;
+use serde_json::Value as Json;
 use tracing::Level;
 use tracing_subscriber::{Layer, filter::filter_fn};
 
 use super::{
-    Boxed, is_ours, otlp,
+    Boxed, GeminiTelemetry,
+    gemini::{self, GeminiExport, Sink},
+    is_ours, otlp,
     settings::{self, Settings},
-    spans::{EndedSpan, ExportItem, SpanLayer},
+    spans::{EndedSpan, ExportItem, SpanLayer, now_ns},
 };
 use crate::{
     base::model::{Failure, FailureKind},
-    world::{http::Http, secrets::Env},
+    world::{
+        http::{Http, HttpLink},
+        secrets::Env,
+    },
 };
 
 /// Spans that wait; more are dropped.
@@ -46,28 +53,56 @@ impl Exporter {
     }
 }
 
-/// The exporter, and the layer that feeds it, where the environment names a collector. What is wrong with its words is
-/// said on stderr.
-pub fn wanted(env: &Env) -> Option<(Exporter, Boxed)> {
-    let settings = settings::read(env).unwrap_or_else(|why| {
+/// The exporter, and the layer that feeds it, where somebody names a collector. What is wrong with their words is said on
+/// stderr.
+pub fn wanted(env: &Env, wishes: &GeminiTelemetry) -> Option<(Exporter, Boxed)> {
+    let spans = settings::read(env).unwrap_or_else(|why| {
         eprintln!("castor: no spans are exported: {why}");
         None
     });
-    let (exporter, spans) = start(settings?).ok()?;
+    let gemini = gemini::read(env, wishes).unwrap_or_else(|why| {
+        eprintln!("castor: no telemetry in Gemini CLI's names is exported: {why}");
+        None
+    });
+    let (exporter, spans) = start(Targets { spans, gemini, resource: settings::resource(env) })?.ok()?;
     let filter = filter_fn(|it| it.is_span() && is_ours(it.target()) && *it.level() <= Level::INFO);
     Some((exporter, spans.with_filter(filter).boxed()))
 }
 
-/// # Errors
-/// When there is no thread to be had.
-fn start(settings: Settings) -> io::Result<(Exporter, SpanLayer)> {
+/// Who wants to know.
+struct Targets {
+    spans: Option<Settings>,
+    gemini: Option<GeminiExport>,
+    resource: Vec<(String, String)>,
+}
+
+impl Targets {
+    /// All of them are reached in the same way.
+    fn link(&self) -> Option<HttpLink> {
+        let collector = self.gemini.as_ref().and_then(|it| match &it.sink {
+            Sink::Collector(it) => Some(it.link.clone()),
+            Sink::File(_) => None,
+        });
+        self.spans.as_ref().map(|it| it.link.clone()).or(collector)
+    }
+}
+
+/// `None`: nobody wants to know. An error: there is no thread to be had.
+fn start(targets: Targets) -> Option<io::Result<(Exporter, SpanLayer)>> {
+    if targets.spans.is_none() && targets.gemini.is_none() {
+        return None;
+    }
     let (queue, items) = sync_channel(QUEUE_LEN);
     let n_lost = Arc::new(AtomicU64::new(0));
-    let post = Poster { http: Http::new(settings.link.clone()), settings, n_lost: n_lost.clone(), has_failed: false };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = move || run(&items, post, &runtime);
-    std::thread::Builder::new().name("castor-spans".to_owned()).spawn(run)?;
-    Ok((Exporter { queue: queue.clone() }, SpanLayer { queue, n_lost }))
+    let http = Http::new(targets.link().unwrap_or_default());
+    let post = Poster { http, targets, n_lost: n_lost.clone(), has_failed: false };
+    let begin = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || run(&items, post, &runtime);
+        std::thread::Builder::new().name("castor-spans".to_owned()).spawn(run)?;
+        Ok((Exporter { queue: queue.clone() }, SpanLayer { queue, n_lost }))
+    };
+    Some(begin())
 }
 
 /// Until the last sender is gone.
@@ -96,7 +131,7 @@ fn run(items: &Receiver<ExportItem>, mut post: Poster, runtime: &tokio::runtime:
 
 struct Poster {
     http: Http,
-    settings: Settings,
+    targets: Targets,
     n_lost: Arc<AtomicU64>,
     has_failed: bool,
 }
@@ -108,7 +143,12 @@ impl Poster {
         if n_lost > 0 {
             tracing::warn!("{n_lost} spans were dropped: the collector is too slow");
         }
-        match self.try_post(spans).await {
+        let of_spans = match &self.targets.spans {
+            Some(it) => self.post_body(it, it.url.clone(), &otlp::body(&it.resource, spans)).await,
+            None => Ok(()),
+        };
+        let of_gemini = self.post_gemini(spans).await;
+        match of_spans.and(of_gemini) {
             Ok(()) => self.has_failed = false,
             // Said once each time that it begins to fail.
             Err(why) if !self.has_failed => {
@@ -119,14 +159,33 @@ impl Poster {
         }
     }
 
-    async fn try_post(&self, spans: &[EndedSpan]) -> Result<(), Failure> {
-        let body = otlp::body(&self.settings.resource, spans);
+    async fn post_gemini(&mut self, spans: &[EndedSpan]) -> Result<(), Failure> {
+        let now_ns = now_ns();
+        let Some(export) = &self.targets.gemini else { return Ok(()) };
+        let messages = gemini::messages(export, &self.targets.resource, spans, now_ns);
+        for (place, body) in messages {
+            match &export.sink {
+                Sink::Collector(it) => {
+                    let url = it.url.join(place).unwrap_or_else(|_| it.url.clone());
+                    self.post_body(it, url, &body).await?;
+                }
+                Sink::File(file) => gemini::write_line(file, &body)
+                    .map_err(|it| Failure::new(FailureKind::Status, format!("telemetry.outfile: {it}")))?,
+            }
+        }
+        if let Some(it) = &mut self.targets.gemini {
+            it.since_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    async fn post_body(&self, to: &Settings, url: Url, body: &Json) -> Result<(), Failure> {
         let client = self.http.client()?;
-        let mut request = client.post(self.settings.url.clone()).json(&body);
-        for (name, value) in &self.settings.headers {
+        let mut request = client.post(url.clone()).json(body);
+        for (name, value) in &to.headers {
             request = request.header(name, value.expose_secret());
         }
-        let answer = self.http.send(request, &self.settings.url).await?;
+        let answer = self.http.send(request, &url).await?;
         match answer.status() {
             it if it.is_success() => Ok(()),
             it => {

@@ -9,6 +9,8 @@ mod export;
 #[path = "unexported.rs"]
 mod export;
 #[cfg(feature = "otel")]
+mod gemini;
+#[cfg(feature = "otel")]
 mod otlp;
 #[cfg(feature = "otel")]
 mod settings;
@@ -52,11 +54,24 @@ pub const LOG_FILE_VAR: &str = "CASTOR_LOG_FILE";
 
 type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
 
+/// What Gemini CLI's settings and variables ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GeminiTelemetry {
+    pub enabled: bool,
+    /// Spans go to the same place.
+    pub traces: bool,
+    pub target: Option<String>,
+    pub endpoint: Option<String>,
+    pub protocol: Option<String>,
+    /// In place of a collector.
+    pub outfile: Option<String>,
+}
+
 /// Begins the log and, where the environment names a collector, the export of spans. What is wrong with the wishes is
 /// said on stderr, and castor goes on without.
-pub fn start(env: &Env) -> Option<Exporter> {
+pub fn start(env: &Env, wishes: &GeminiTelemetry) -> Option<Exporter> {
     let mut layers = vec![log_layer(env)];
-    let exporter = export::wanted(env).map(|(exporter, spans)| {
+    let exporter = export::wanted(env, wishes).map(|(exporter, spans)| {
         layers.push(spans);
         exporter
     });

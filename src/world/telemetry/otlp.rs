@@ -6,15 +6,24 @@ use super::spans::{EndedSpan, SpanValue};
 
 /// The body of one export.
 pub fn body(resource: &[(String, String)], spans: &[EndedSpan]) -> Json {
-    let resource: Vec<Json> =
-        resource.iter().map(|(key, it)| json!({ "key": key, "value": { "stringValue": it } })).collect();
-    json!({ "resourceSpans": [{
-        "resource": { "attributes": resource },
-        "scopeSpans": [{
-            "scope": { "name": "castor", "version": env!("CARGO_PKG_VERSION") },
-            "spans": spans.iter().map(span).collect::<Vec<_>>(),
-        }],
-    }] })
+    let spans: Vec<Json> = spans.iter().map(span).collect();
+    let scope = json!([{ "scope": scope(), "spans": spans }]);
+    json!({ "resourceSpans": [{ "resource": self::resource(resource), "scopeSpans": scope }] })
+}
+
+/// What the message is about.
+pub fn resource(attributes: &[(String, String)]) -> Json {
+    let pair = |(key, it): &(String, String)| json!({ "key": key, "value": { "stringValue": it } });
+    json!({ "attributes": attributes.iter().map(pair).collect::<Vec<_>>() })
+}
+
+/// Who measures.
+pub fn scope() -> Json {
+    json!({ "name": "castor", "version": env!("CARGO_PKG_VERSION") })
+}
+
+pub fn attributes(all: &[(&'static str, SpanValue)]) -> Json {
+    all.iter().map(|(key, it)| json!({ "key": key, "value": value(it) })).collect()
 }
 
 /// Requests are served, model calls are asked of others, the rest is our own.
@@ -23,8 +32,6 @@ const KIND_INTERNAL: u8 = 1;
 const STATUS_ERROR: u8 = 2;
 
 fn span(it: &EndedSpan) -> Json {
-    let attributes: Vec<Json> =
-        it.attributes.iter().map(|(key, it)| json!({ "key": key, "value": value(it) })).collect();
     let failed = it.attributes.iter().any(|(key, _)| *key == "error.type");
     json!({
         "traceId": format!("{:032x}", it.place.trace),
@@ -35,7 +42,7 @@ fn span(it: &EndedSpan) -> Json {
         "kind": KINDS.iter().find(|(name, _)| *name == it.name).map_or(KIND_INTERNAL, |(_, kind)| *kind),
         "startTimeUnixNano": it.start_ns.to_string(),
         "endTimeUnixNano": it.end_ns.to_string(),
-        "attributes": attributes,
+        "attributes": attributes(&it.attributes),
         "status": if failed { json!({ "code": STATUS_ERROR }) } else { json!({}) },
     })
 }

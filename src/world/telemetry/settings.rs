@@ -27,6 +27,18 @@ pub enum SettingsError {
     Unknown { name: &'static str, value: String, known: &'static str },
     #[error("OTEL_EXPORTER_OTLP_ENDPOINT is no http URL; write http://host:4318")]
     NotHttp,
+    #[error("telemetry.otlpEndpoint is no http URL; write http://host:4318")]
+    NoEndpoint,
+    #[error(
+        "telemetry.target is gcp: castor exports to a collector or a file; run a collector for Google Cloud, and set local"
+    )]
+    NoCloud,
+    #[error(
+        "telemetry.otlpProtocol is grpc: castor speaks OTLP over HTTP; set http, and the collector's port for it (4318)"
+    )]
+    NoGrpc,
+    #[error("telemetry.outfile: {name} cannot be written: {why}")]
+    NoFile { name: String, why: std::io::Error },
 }
 
 /// Where the standard says a collector is.
@@ -57,11 +69,29 @@ pub fn read(env: &Env) -> Result<Option<Settings>, SettingsError> {
         Some(it) => it.to_owned(),
         None => format!("{}/v1/traces", either("ENDPOINT").unwrap_or(DEFAULT_ENDPOINT).trim_end_matches('/')),
     };
-    let url = Url::parse(&url).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
-    let url = url.ok_or(SettingsError::NotHttp)?;
-    let headers = parse_pairs(either("HEADERS").unwrap_or_default());
-    let timeout = either("TIMEOUT").and_then(|it| it.parse().ok()).unwrap_or(MAX_TIMEOUT_MS);
-    Ok(Some(Settings {
+    let url = http_url(&url).ok_or(SettingsError::NotHttp)?;
+    Ok(Some(link(env, url, either("HEADERS"), either("TIMEOUT"))))
+}
+
+/// A collector for Gemini CLI's telemetry, with the standard's headers. The URL has no path of a signal.
+///
+/// # Errors
+/// An address that is none.
+pub fn collector(env: &Env, endpoint: Option<&str>) -> Result<Settings, SettingsError> {
+    let of = |name: &str| env.get(&format!("OTEL_EXPORTER_OTLP_{name}"));
+    let endpoint = endpoint.unwrap_or(DEFAULT_ENDPOINT);
+    let url = http_url(&format!("{}/", endpoint.trim_end_matches('/'))).ok_or(SettingsError::NoEndpoint)?;
+    Ok(link(env, url, of("HEADERS"), of("TIMEOUT")))
+}
+
+fn http_url(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host())
+}
+
+fn link(env: &Env, url: Url, headers: Option<&str>, timeout: Option<&str>) -> Settings {
+    let timeout = timeout.and_then(|it| it.parse().ok()).unwrap_or(MAX_TIMEOUT_MS);
+    let headers = parse_pairs(headers.unwrap_or_default());
+    Settings {
         url,
         headers: headers.into_iter().map(|(name, value)| (name, value.into())).collect(),
         resource: resource(env),
@@ -70,10 +100,11 @@ pub fn read(env: &Env) -> Result<Option<Settings>, SettingsError> {
             idle: Duration::from_millis(timeout.min(MAX_TIMEOUT_MS)),
             ..HttpLink::default()
         },
-    }))
+    }
 }
 
-fn resource(env: &Env) -> Vec<(String, String)> {
+/// What the messages are of.
+pub fn resource(env: &Env) -> Vec<(String, String)> {
     let mut res = vec![("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     res.extend(parse_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default()));
     let name = env.get("OTEL_SERVICE_NAME").map(str::to_owned);

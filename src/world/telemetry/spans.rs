@@ -38,6 +38,8 @@ pub struct EndedSpan {
     pub end_ns: u128,
     pub attributes: Vec<(&'static str, SpanValue)>,
     pub tracestate: Option<String>,
+    /// The session that it belongs to.
+    pub session: Option<Arc<str>>,
 }
 
 /// A span's trace and id.
@@ -66,7 +68,9 @@ pub struct SpanLayer {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let parent = span.parent().and_then(|it| it.extensions().get::<EndedSpan>().map(|it| it.place));
+        let above = |it: &EndedSpan| (it.place, it.session.clone());
+        let above = span.parent().and_then(|it| it.extensions().get::<EndedSpan>().map(above));
+        let (parent, session) = above.map_or((None, None), |(place, session)| (Some(place), session));
         let mut ended = EndedSpan {
             name: span.name(),
             place: SpanPlace { trace: random(), span: random() as u64, sampled: true },
@@ -75,6 +79,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
             end_ns: 0,
             attributes: Vec::new(),
             tracestate: None,
+            session,
         };
         if let Some(it) = parent {
             ended.place = SpanPlace { span: ended.place.span, ..it };
@@ -108,7 +113,12 @@ impl EndedSpan {
             ("tracestate", SpanValue::Text(it)) => self.tracestate = Some(it),
             // For others down the line, of which we have none.
             ("baggage", _) => (),
-            (name, value) => self.attributes.push((name, value)),
+            (name, value) => {
+                if let ("session.id", SpanValue::Text(it)) = (name, &value) {
+                    self.session = Some(it.as_str().into());
+                }
+                self.attributes.push((name, value));
+            }
         }
     }
 
@@ -147,7 +157,7 @@ impl Visit for EndedSpan {
     }
 }
 
-fn now_ns() -> u128 {
+pub fn now_ns() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos())
 }
 

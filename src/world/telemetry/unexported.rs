@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use super::Boxed;
+use super::{Boxed, GeminiTelemetry};
 use crate::world::secrets::Env;
 
 /// There is none.
@@ -14,6 +14,6 @@ impl Exporter {
     }
 }
 
-pub fn wanted(_env: &Env) -> Option<(Exporter, Boxed)> {
+pub fn wanted(_env: &Env, _wishes: &GeminiTelemetry) -> Option<(Exporter, Boxed)> {
     None
 }

@@ -171,6 +171,13 @@ impl FolderConfig {
         res.with_extensions(layers)
     }
 
+    /// The warnings with the place of each key: the file that sets it, the line and the column.
+    pub fn locate(&self, mut warnings: Vec<Warning>) -> Vec<Warning> {
+        let layers = self.layers();
+        self.project.with_trusted(|reader, _| layers.locate(&mut warnings, reader));
+        warnings
+    }
+
     /// The agents that count.
     pub fn agents(&self, tools: ToolLookup<'_>) -> FoundAgents {
         let workspace = (self.layers().workspace == WorkspaceFiles::Read).then_some(&self.folder);

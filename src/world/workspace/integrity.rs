@@ -23,7 +23,8 @@ struct Record {
 
 const VERSION: u32 = 1;
 
-fn file(home: &AbsPath, folder: &AbsPath) -> AbsPath {
+/// The record of a folder.
+pub(super) fn file(home: &AbsPath, folder: &AbsPath) -> AbsPath {
     let digest = Sha256::digest(folder.to_string());
     let name: String = digest.iter().take(16).map(|it| format!("{it:02x}")).collect();
     home.join("integrity").join(format!("{name}.json"))

@@ -63,6 +63,65 @@ fn parse_as<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     })
 }
 
+/// Where the member stands that a dotted path names, or the innermost one of those that lead there: line and column, from
+/// 1. Of a name that stands there twice it is the last, which counts.
+pub fn position(text: &[u8], path: &str) -> Option<(usize, usize)> {
+    let plain = to_plain_json(text).ok()?;
+    let (mut found, mut depth) = (None, 0);
+    // The name at hand in each object around; `None`: a list, or an object before its first name.
+    let mut around: Vec<Option<String>> = Vec::new();
+    let (mut at, mut is_name) = (0, false);
+    while let Some(&byte) = plain.get(at) {
+        match byte {
+            b'"' => {
+                let end = text_end(&plain, at)?;
+                if let (true, Some(name)) = (is_name, around.last_mut()) {
+                    *name = serde_json::from_slice(plain.get(at..end)?).ok();
+                    let here: Option<Vec<&str>> = around.iter().map(Option::as_deref).collect();
+                    let here = here.map(|it| it.join(".")).filter(|it| leads_to(it, path) && it.len() >= depth);
+                    if let Some(here) = here {
+                        (found, depth) = (Some(at), here.len());
+                    }
+                }
+                (at, is_name) = (end, false);
+                continue;
+            }
+            b'{' | b'[' => {
+                around.push(None);
+                is_name = byte == b'{';
+            }
+            b'}' | b']' => _ = around.pop(),
+            b',' => is_name = around.last().is_some_and(Option::is_some),
+            _ => (),
+        }
+        at += 1;
+    }
+    found.map(|it| line_and_column(text, it))
+}
+
+/// Whether a path is the other, or of an object that holds it.
+fn leads_to(here: &str, path: &str) -> bool {
+    path.strip_prefix(here).is_some_and(|it| it.is_empty() || it.starts_with('.'))
+}
+
+/// Behind the text that begins there.
+fn text_end(plain: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match plain.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn line_and_column(text: &[u8], at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+    (line, before.iter().rev().take_while(|it| **it != b'\n').count() + 1)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum JsoncContext {
     Json,
@@ -152,15 +211,13 @@ impl Commas {
 }
 
 fn unclosed(text: &[u8], start: usize) -> JsonError {
-    let before = text.get(..start).unwrap_or_default();
-    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
+    let (line, column) = line_and_column(text, start);
     JsonError { line, column, message: "this comment is never closed".to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, parse_members};
+    use super::{parse, parse_members, position};
 
     #[test]
     fn accepts_comments_and_trailing_commas() {
@@ -189,6 +246,25 @@ mod tests {
         assert_eq!(parse_members(b" // nothing\n").unwrap().0, []);
         let error = parse_members(b"\n [1]").unwrap_err();
         assert!(error.line == 2 && error.message.contains("an object"), "{error:?}");
+    }
+
+    #[test]
+    fn a_member_is_found_by_its_path() {
+        let text = b"{ // \"a\": 1\n \"a\": {\"b\": [{\"c\": 1}],\n  \"b\\u0063\": \"a\"},\n \"d.e\": {\"f\": 1, \"f\": 2}, \"x\": \"{\\\"\"\n}";
+        for (path, want) in [
+            ("a", Some((2, 2))),
+            ("a.b", Some((2, 8))),
+            ("a.b.c", Some((2, 8))),
+            ("a.bc", Some((3, 3))),
+            ("a.zz", Some((2, 2))),
+            ("d.e.f", Some((4, 18))),
+            ("x", Some((4, 27))),
+            ("b", None),
+            ("", None),
+        ] {
+            assert_eq!(position(text, path), want, "{path}");
+        }
+        assert_eq!(position(b"{\"a", "a"), None);
     }
 
     #[test]

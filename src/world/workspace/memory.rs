@@ -71,6 +71,15 @@ pub fn read(wanted: &MemorySearch) -> Vec<MemoryFile> {
     found.files
 }
 
+/// Where memory files of a session lie, or would. Facts are left out: castor writes them itself.
+pub fn memory_places(wanted: &MemorySearch) -> Vec<AbsPath> {
+    let homes = [gemini_home(&wanted.env), castor_home(&wanted.env)].into_iter().flatten();
+    let roots = memory_roots(wanted).into_iter().flat_map(|it| folders_down(&it.top, &it.root));
+    let names = || wanted.names.iter().filter(|it| is_memory_name(it));
+    let all = homes.chain(roots).flat_map(|folder| names().map(move |it| folder.join(it)).collect::<Vec<_>>());
+    all.filter(|it| wanted.saved.as_ref().is_none_or(|saved| *it != saved.global && *it != saved.project)).collect()
+}
+
 /// A trusted root, where it really is.
 struct MemoryRoot {
     root: AbsPath,

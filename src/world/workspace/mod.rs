@@ -20,10 +20,12 @@ pub mod policies;
 mod programs;
 pub mod project;
 pub mod prompts;
+pub mod said_once;
 pub mod saved;
 pub mod settings;
 pub mod settings_edit;
 pub mod trust;
+pub mod watched_files;
 
 type ReadFn<'a> = dyn Fn(&AbsPath) -> io::Result<Vec<u8>> + 'a;
 type RealPathFn<'a> = dyn Fn(&AbsPath) -> io::Result<AbsPath> + 'a;

@@ -20,6 +20,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// More files in one folder are not read: loading must not take long.
 const MAX_FILES: usize = 100;
 
+/// Where an administrator's policies lie, the weakest first.
+pub(super) const SYSTEM_FOLDERS: &[&str] = &["/etc/gemini-cli/policies", "/etc/castor/policies"];
+
 /// The author of a policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolicyAuthor {
@@ -158,8 +161,7 @@ fn policy_places(
     };
     let of_extensions = extensions.folders(contents::POLICIES).into_iter();
     let mut res: Vec<PolicyPlace> = of_extensions.map(|(_, at)| place(PolicyAuthor::Extension, at)).collect();
-    let system = ["/etc/gemini-cli/policies", "/etc/castor/policies"];
-    res.extend(system.into_iter().filter_map(AbsPath::new).map(|it| place(PolicyAuthor::System, it)));
+    res.extend(SYSTEM_FOLDERS.iter().filter_map(|it| AbsPath::new(*it)).map(|it| place(PolicyAuthor::System, it)));
     let gemini = gemini_home(env).filter(|_| named.user.is_empty());
     res.extend(gemini.map(|it| place(PolicyAuthor::User, it.join("policies"))));
     res.extend(by_name(PolicyAuthor::User, &named.user));

@@ -76,6 +76,28 @@ impl Layers {
     pub fn unread_files(&self) -> impl Iterator<Item = &Warning> {
         self.warnings.iter().filter(|it| self.layers.iter().all(|layer| layer.file.to_string() != it.origin))
     }
+
+    /// Gives warnings about keys their places. What merged values are at fault of is said of the strongest file that sets
+    /// the key.
+    pub fn locate(&self, warnings: &mut [Warning], reader: Reader<'_>) {
+        for it in warnings.iter_mut().filter(|it| it.at.is_none()) {
+            let Some(key) = &it.key else { continue };
+            let mut layers = self.layers.iter();
+            let layer = match it.origin.as_str() {
+                "settings" => layers.filter(|it| depth(&it.value, key) > 0).max_by_key(|it| depth(&it.value, key)),
+                origin => layers.find(|layer| layer.file.to_string() == origin),
+            };
+            let Some(layer) = layer else { continue };
+            it.origin = layer.file.to_string();
+            it.at = reader.optional(&layer.file).ok().flatten().and_then(|text| jsonc::position(&text, key));
+        }
+    }
+}
+
+/// How many names of a dotted path lead somewhere.
+fn depth(value: &Value, path: &str) -> usize {
+    let mut here = value;
+    path.split('.').take_while(|name| here.get(name).map(|it| here = it).is_some()).count()
 }
 
 /// Reads every settings file that counts for `workspace`. Those of a workspace that is not trusted are not opened.

@@ -30,12 +30,7 @@ pub fn edit_list(file: &AbsPath, path: &[&str], text: &str, is_in: bool) -> io::
 ///
 /// # Errors
 /// As [`edit_list`].
-pub fn edit_member(
-    file: &AbsPath,
-    path: &[&str],
-    value: Option<Value>,
-    is_shared: bool,
-) -> io::Result<Option<Value>> {
+pub fn edit_member(file: &AbsPath, path: &[&str], value: Option<Value>, is_shared: bool) -> io::Result<Option<Value>> {
     edit(file, path, is_shared, |group, last| {
         let before = match &value {
             Some(it) => group.insert(last.to_owned(), it.clone()),

@@ -22,7 +22,7 @@ pub(super) const MAX_PARENTS: usize = 40;
 /// The user's word on the folder of a session.
 pub const TRUST_VAR: &str = "CASTOR_TRUST_WORKSPACE";
 /// The rules file, in Gemini CLI's folder and in castor's.
-const RULES_FILE: &str = "trustedFolders.json";
+pub(super) const RULES_FILE: &str = "trustedFolders.json";
 
 /// Decides in this order: the environment (castor's variable before Gemini CLI's); a rules file that cannot be
 /// understood means no; the rule for the longest path, where a no beats a yes; else nothing is known.

@@ -1,5 +1,6 @@
 //! `castor docs`: writes the pages of `docs/reference/` from castor's own tables.
 
+mod gemini;
 mod protocol;
 mod samples;
 pub mod variables;
@@ -38,6 +39,7 @@ pub struct Page {
 pub const PAGES: &[Page] = &[
     Page { name: "commands", body: commands, head: "# Commands\n\nThis page lists the commands of the shell and of a session. `castor VERB --help` prints the same for one verb." },
     Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nThis page lists the codes with which castor's commands end." },
+    Page { name: "gemini-compatibility", body: gemini::compatibility, head: "# Gemini CLI, piece by piece\n\nThis page lists each setting, file, flag and command of Gemini CLI 0.61, and how it is in castor. [Coming from Gemini CLI](../how-to/from-gemini-cli.md) is the short form.\n\n- *works*: as there.\n- *differs*: it has an effect, and this is another one.\n- *not here*: it has no effect. A session says so once of settings and files, and `castor doctor` each time." },
     Page { name: "hooks", body: hooks, head: "# Hook events\n\nThis page lists the points of a session at which a [hook](../how-to/hooks.md) runs, and what its answer can do there.\n\n- *matcher*: the text with which castor compares the hook's `matcher`.\n- *answers*: the members that an answer may have, beside a message. All but `block`, `ask` and `stop` belong into `hookSpecificOutput`." },
     Page { name: "meta", body: protocol::meta, head: "# Members of `_meta`\n\nThis page lists what castor reads and writes in `_meta`, by place, with an example of each.\n\nAll members are optional. A dot stands between a member and its own members, and `[]` after a list. [Extensions](extensions.md) says what castor does with them." },
     Page { name: "methods", body: protocol::methods, head: "# castor's own methods\n\nThis page lists the methods and notifications that castor adds to the protocol, with an example of each.\n\ncastor refuses params that it does not know, by their names. [Methods and capabilities](protocol.md) has the protocol's own methods, and [extensions](extensions.md) says how you ask for these." },

@@ -13,7 +13,10 @@ use super::{
 use crate::{
     app::{
         cli::auth::{self, AuthOutput},
-        session::{confinement, policies, prompts},
+        session::{
+            confinement, policies, prompts,
+            settings_notices::{SettingsFindings, groups},
+        },
         settings::{self, HookSettings, SettingValue, Settings, Sources, set_values},
     },
     base::{
@@ -74,6 +77,8 @@ pub(super) struct SettingsReport {
     /// Those that are set.
     pub values: Vec<SettingValue>,
     pub warnings: Vec<String>,
+    /// Settings and files without effect, each with its place and the reason.
+    pub without_effect: Vec<String>,
 }
 
 /// Where the keys are, or why they cannot be looked for.
@@ -155,6 +160,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
         other => (other.and_then(Result::ok).unwrap_or_default(), None),
     };
     let tried = Preparations { steps, left, recovered };
+    let found = SettingsFindings::new(&ground, &merged, Vec::new());
+    let of_settings = ground.locate(of_settings);
     let rules = policies::rules(&ground, &[]).warnings;
     let user_home = env.get("HOME").and_then(AbsPath::new);
     let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
@@ -178,6 +185,7 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
             files: layers.layers.iter().map(|it| format!("{} ({})", it.file, it.scope.as_str())).collect(),
             values: values(sources),
             warnings: warnings.collect(),
+            without_effect: groups(&found.idle, &ground.folder),
         },
         keys,
         model: Model { name: merged.model_name.clone(), missing, reach },

@@ -36,6 +36,7 @@ impl Report {
         section(&mut out, "Settings files", self.settings.files.iter().cloned());
         section(&mut out, "Settings", self.settings.values.iter().map(ToString::to_string));
         section(&mut out, "Warnings", self.settings.warnings.iter().cloned());
+        section(&mut out, "Settings and files without effect", self.settings.without_effect.iter().cloned());
         section(&mut out, "Keys", key_lines(&self.keys).into_iter());
         section(&mut out, "Model", [self.model_in_words()].into_iter());
         section(
@@ -91,6 +92,7 @@ impl Report {
         for it in self.settings.warnings.iter().filter(|it| !is_said(it)) {
             row("warning", it);
         }
+        self.settings.without_effect.iter().for_each(|it| row("no effect", it));
         out.push_str("`castor doctor --all` shows more, and settings for editors.\n");
         self.write_todo(&mut out);
         out

@@ -1,4 +1,4 @@
-//! Migration of Claude Code's hooks to castor's settings, with a report of what does not fit.
+//! Migration of hooks to castor's settings, with a report of what does not fit; first Claude Code's.
 
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ impl Migration {
         }
     }
 
-    fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         if !self.notes.iter().any(|it| it == text) {
             self.notes.push(text.to_owned());
         }
@@ -63,10 +63,14 @@ impl Migration {
             let mut res = Map::new();
             res.extend(matcher.map(|it| ("matcher".to_owned(), Value::from(it))));
             res.insert("hooks".to_owned(), hooks.clone().into());
-            let all = self.hooks.entry(ours).or_insert_with(|| json!([]));
-            if let Value::Array(all) = all {
-                all.push(res.into());
-            }
+            self.add_group(ours, res);
+        }
+    }
+
+    pub(super) fn add_group(&mut self, event: &str, group: Map<String, Value>) {
+        let all = self.hooks.entry(event).or_insert_with(|| json!([]));
+        if let Value::Array(all) = all {
+            all.push(group.into());
         }
     }
 
@@ -124,7 +128,7 @@ impl Migration {
         word.to_owned()
     }
 
-    fn hook(&mut self, event: &str, it: &Value, env: &Map<String, Value>) -> Option<Value> {
+    pub(super) fn hook(&mut self, event: &str, it: &Value, env: &Map<String, Value>) -> Option<Value> {
         let mut it = it.as_object()?.clone();
         let kind = it.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let Some(command) = it.get("command").and_then(Value::as_str).filter(|_| kind == "command") else {

@@ -1,5 +1,6 @@
-//! `castor hooks`: lists a folder's hooks and migrates those of Claude Code.
+//! `castor hooks`: lists a folder's hooks and migrates those of Claude Code and Cursor.
 
+mod cursor;
 mod migrate;
 
 use std::{
@@ -23,8 +24,8 @@ use crate::{
     },
 };
 
-/// Where Claude Code has a project's hooks.
-const CLAUDE: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+/// Where Claude Code and Cursor have a project's hooks.
+const THEIRS: [&str; 3] = [".claude/settings.json", ".claude/settings.local.json", ".cursor/hooks.json"];
 
 /// Looks at hooks.
 #[derive(Args, Clone, Debug)]
@@ -41,9 +42,9 @@ pub enum HooksVerb {
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
     },
-    /// Prints the hooks of Claude Code's settings as castor's, and tells what cannot be carried over
+    /// Prints the hooks of Claude Code and Cursor as castor's, and tells what cannot be carried over
     Migrate {
-        /// Claude Code's settings [default: .claude/settings.json and settings.local.json here]
+        /// Their file [default: .claude/settings.json, .claude/settings.local.json and .cursor/hooks.json here]
         file: Option<PathBuf>,
     },
 }
@@ -88,10 +89,10 @@ fn list(env: &Env, folder: &AbsPath, out: &mut dyn Write) -> io::Result<u8> {
 fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let files: Vec<AbsPath> = match file {
         Some(it) => vec![here.join(it)],
-        None => CLAUDE.iter().map(|it| here.join(it)).filter(|it| disk::metadata(it).is_ok()).collect(),
+        None => THEIRS.iter().map(|it| here.join(it)).filter(|it| disk::metadata(it).is_ok()).collect(),
     };
     if files.is_empty() {
-        writeln!(err, "castor: there is neither {} in {here}", CLAUDE.join(" nor "))?;
+        writeln!(err, "castor: there is neither {} in {here}", THEIRS.join(" nor "))?;
         return Ok(EXIT_INPUT);
     }
     let mut found = migrate::Migration::default();
@@ -99,6 +100,7 @@ fn migrate(file: Option<&PathBuf>, here: &AbsPath, out: &mut dyn Write, err: &mu
         let read = disk::read(&file).map_err(|it| it.to_string());
         let settings: Result<Value, String> = read.and_then(|it| jsonc::parse(&it).map_err(|it| it.message));
         match settings {
+            Ok(it) if cursor::is_cursors(&it) => found.add_cursor(&it),
             Ok(it) => found.add_settings(&it),
             Err(why) => {
                 writeln!(err, "castor: {file}: {why}")?;

@@ -192,7 +192,8 @@ impl Threads {
                 match order.verb {
                     ServerVerb::Logout => auth::log_out(&target).await.map(|it| it.in_words()),
                     _ => {
-                        let show = async |url: String| tell(Input::ServerPage { effect, url, page: page.clone() }).await;
+                        let show =
+                            async |url: String| tell(Input::ServerPage { effect, url, page: page.clone() }).await;
                         auth::log_in(&target, show).await.map(|()| "You are logged in".to_owned())
                     }
                 }

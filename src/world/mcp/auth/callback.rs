@@ -134,9 +134,7 @@ mod tests {
     #[test]
     fn only_the_page_of_this_login_counts() {
         let check = |line: &str| read_request(line, "/oauth/callback", "s");
-        let code = |issuer: Option<&str>| {
-            Some(Ok(Code { code: "c d".to_owned(), issuer: issuer.map(str::to_owned) }))
-        };
+        let code = |issuer: Option<&str>| Some(Ok(Code { code: "c d".to_owned(), issuer: issuer.map(str::to_owned) }));
         assert_eq!(check("GET /oauth/callback?code=c%20d&state=s HTTP/1.1"), code(None));
         assert_eq!(check("GET /oauth/callback?state=s&code=c+d&iss=https://i HTTP/1.1"), code(Some("https://i")));
         let denied = Some(Err(LoginError::Denied("access_denied".to_owned())));

@@ -2,15 +2,19 @@
 
 use reqwest::{Url, header::WWW_AUTHENTICATE};
 use rmcp::transport::auth::{
-    AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, OAuthClientConfig,
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, OAuthClientConfig,
 };
 use serde_json::{Value, json};
 
 use super::{LoginError, LoginTarget, guarded_http::GuardedHttp, store};
-use crate::base::mcp::McpOAuth;
+use crate::{
+    base::mcp::McpOAuth,
+    world::http::{origin_of, read_head},
+};
 
 /// As authorization servers show it on their pages.
 const CLIENT_NAME: &str = "castor";
+const MAX_METADATA: usize = 1 << 20;
 const PROTOCOL: &str = "2025-11-25";
 
 /// The words with which a server refuses a request without a token. `None`: it has none, or takes it.
@@ -50,18 +54,25 @@ pub(super) async fn metadata(
         }
         _ => {
             let challenge = challenge(target).await?;
-            let found = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
-            let found = found.map_err(|it| LoginError::of(&it))?;
-            if challenge.is_none() && found.source == AuthorizationMetadataSource::LegacyEndpointFallback {
-                return Err(LoginError::Failed("it wants no login".to_owned()));
+            match manager.resolve_metadata_from_challenge(challenge.as_deref()).await {
+                Ok(it) if challenge.is_none() && it.source == AuthorizationMetadataSource::LegacyEndpointFallback => {
+                    return Err(LoginError::Failed("it wants no login".to_owned()));
+                }
+                Ok(it) => it.metadata,
+                Err(AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer })
+                    if [&expected_issuer, &received_issuer]
+                        .into_iter()
+                        .all(|it| origin_of(it) == origin_of(&target.url)) =>
+                {
+                    own_metadata(target, guard).await?
+                }
+                Err(it) => return Err(LoginError::of(&it)),
             }
-            found.metadata
         }
     };
-    for (place, named) in [
-        (&mut res.authorization_endpoint, &oauth.authorization_url),
-        (&mut res.token_endpoint, &oauth.token_url),
-    ] {
+    for (place, named) in
+        [(&mut res.authorization_endpoint, &oauth.authorization_url), (&mut res.token_endpoint, &oauth.token_url)]
+    {
         if let Some(it) = named {
             place.clone_from(it);
         }
@@ -75,6 +86,18 @@ pub(super) async fn metadata(
         guard.check(&url)?;
     }
     Ok(res)
+}
+
+/// Servers of 2025-03-26 are their own authorization servers, and some put that into a folder. Nobody else is believed: the
+/// one who says so is the server itself.
+async fn own_metadata(target: &LoginTarget, guard: &GuardedHttp) -> Result<AuthorizationMetadata, LoginError> {
+    let failed = |why: String| LoginError::Failed(why);
+    let url = Url::parse(&target.url).and_then(|it| it.join("/.well-known/oauth-authorization-server"));
+    let url = url.map_err(|it| failed(it.to_string()))?;
+    let request = guard.check(&url)?.get(url.clone());
+    let mut answer = target.http.send(request, &url).await.map_err(|it| failed(it.message))?;
+    let body = read_head(&mut answer, MAX_METADATA).await;
+    serde_json::from_slice(&body).map_err(|_| failed("its login cannot be read".to_owned()))
 }
 
 /// The scopes to ask for: those of the settings, else those that the server names; and what calls were refused for.
@@ -109,12 +132,14 @@ pub(super) async fn client(
     scopes: &[String],
 ) -> Result<OAuthClientConfig, LoginError> {
     let takes_documents = metadata.additional_fields.get("client_id_metadata_document_supported");
-    let document = oauth.client_metadata_url.as_ref().filter(|_| takes_documents.is_some_and(|it| *it == Value::Bool(true)));
+    let document =
+        oauth.client_metadata_url.as_ref().filter(|_| takes_documents.is_some_and(|it| *it == Value::Bool(true)));
     let known = oauth.client_id.as_ref().or(document);
-    let failed = |it: rmcp::transport::auth::AuthError| LoginError::of(&it);
+    let failed = |it: AuthError| LoginError::of(&it);
     let Some(id) = known else {
         if metadata.registration_endpoint.is_none() {
-            let why = "its authorization server registers no clients: set `oauth.clientId` to the id that it knows castor by";
+            let why =
+                "its authorization server registers no clients: set `oauth.clientId` to the id that it knows castor by";
             return Err(LoginError::Failed(why.to_owned()));
         }
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();

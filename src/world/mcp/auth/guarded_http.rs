@@ -62,7 +62,9 @@ impl GuardedHttp {
         while !is_stream && let Some(piece) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
             body.extend_from_slice(&piece);
             if body.len() > MAX_BODY {
-                return Err(Box::new(LoginError::Failed("an answer of the authorization server has no end".to_owned())));
+                return Err(Box::new(LoginError::Failed(
+                    "an answer of the authorization server has no end".to_owned(),
+                )));
             }
         }
         Ok(builder.body(body)?)

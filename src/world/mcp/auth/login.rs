@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use reqwest::Url;
-use rmcp::transport::auth::{AuthError, AuthorizationManager, CredentialStore, InMemoryCredentialStore, StoredCredentials};
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, CredentialStore, InMemoryCredentialStore, StoredCredentials,
+};
 
 use super::{
     LoginError, LoginTarget,
     callback::Callback,
-    discovery,
+    client_login, discovery,
     guarded_http::GuardedHttp,
     store::{StoredLogin, TokenStore, resource},
 };
@@ -37,6 +39,10 @@ impl CredentialStore for Fresh {
 /// # Errors
 /// Why nothing came of it.
 pub async fn log_in(target: &LoginTarget, show: impl AsyncFnOnce(String)) -> Result<(), LoginError> {
+    if target.oauth.is_without_user {
+        // There is no page: it either works or not.
+        return client_login::manager(target).await.map(|_| ());
+    }
     let failed = |it: AuthError| LoginError::of(&it);
     let store = TokenStore::new(target)?;
     let before = store.read()?;
@@ -53,7 +59,8 @@ pub async fn log_in(target: &LoginTarget, show: impl AsyncFnOnce(String)) -> Res
     let client = discovery::client(&mut manager, &target.oauth, &metadata, &callback.redirect, &scopes).await?;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let page = manager.get_authorization_url(&scopes).await.map_err(failed)?;
-    let mut page = Url::parse(&page).map_err(|it| LoginError::Failed(format!("its page has no valid address: {it}")))?;
+    let mut page =
+        Url::parse(&page).map_err(|it| LoginError::Failed(format!("its page has no valid address: {it}")))?;
     for it in &target.oauth.audiences {
         page.query_pairs_mut().append_pair("audience", it);
     }
@@ -61,10 +68,7 @@ pub async fn log_in(target: &LoginTarget, show: impl AsyncFnOnce(String)) -> Res
     let (state, resource) = (query("state").unwrap_or_default(), query("resource").unwrap_or(base));
     show(page.to_string()).await;
     let found = callback.wait(&state).await?;
-    manager
-        .exchange_code_for_token_with_issuer(&found.code, &state, found.issuer.as_deref())
-        .await
-        .map_err(failed)?;
+    manager.exchange_code_for_token_with_issuer(&found.code, &state, found.issuer.as_deref()).await.map_err(failed)?;
     let credentials = fresh.load().await.map_err(failed)?;
     let client_secret = client.client_secret.map(Into::into);
     store.write(&StoredLogin { resource, metadata, client_secret, credentials, wanted_scopes: Vec::new() })

@@ -1,6 +1,7 @@
 //! Logins at MCP servers by OAuth: the crate rmcp speaks it; addresses are checked, tokens are stored and renewed here.
 
 mod callback;
+mod client_login;
 mod discovery;
 mod guarded_http;
 mod login;
@@ -73,6 +74,9 @@ impl LoginError {
 /// # Errors
 /// Tokens that cannot be read, or what was stored with them cannot be used.
 pub(super) async fn manager(target: &LoginTarget) -> Result<Option<AuthorizationManager>, LoginError> {
+    if target.oauth.is_without_user {
+        return client_login::manager(target).await.map(Some);
+    }
     let store = TokenStore::new(target)?;
     let Some(stored) = store.read()? else { return Ok(None) };
     let Some(credentials) = &stored.credentials else { return Ok(None) };

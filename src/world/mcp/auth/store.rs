@@ -81,8 +81,7 @@ impl TokenStore {
 
 /// The server as authorization servers know it: without the query, which may hold a key.
 pub(super) fn resource(url: &str) -> Result<String, LoginError> {
-    let mut url =
-        reqwest::Url::parse(url).map_err(|it| LoginError::Refused(format!("its URL is not valid: {it}")))?;
+    let mut url = reqwest::Url::parse(url).map_err(|it| LoginError::Refused(format!("its URL is not valid: {it}")))?;
     url.set_query(None);
     url.set_fragment(None);
     if !url.username().is_empty() || url.password().is_some() {

@@ -25,6 +25,7 @@ use crate::{
             programs,
             prompts::{MAX_DEPTH, SKILL_FILE},
             settings::{Layer, Layers, Scope},
+            watched_files::WatchedKind,
         },
     },
 };
@@ -319,16 +320,23 @@ pub struct ExtensionFiles {
 }
 
 /// Files that say when extensions are to be looked at anew.
-pub fn watched(env: &Env) -> Vec<AbsPath> {
+pub fn watched(env: &Env) -> Vec<(WatchedKind, AbsPath)> {
     let Some(home) = castor_home(env) else { return Vec::new() };
-    let mut res = record::files(&home);
-    let names = res.iter().filter_map(|it| it.as_path().file_stem()?.to_str().map(str::to_owned));
+    let records = record::files(&home);
+    let names = records.iter().filter_map(|it| it.as_path().file_stem()?.to_str().map(str::to_owned));
     let folders: Vec<AbsPath> = names.filter_map(|it| record::folder_of(&home, &it)).collect();
+    let mut res: Vec<_> = records.into_iter().map(|it| (WatchedKind::Settings, it)).collect();
     for folder in folders {
-        res.extend([MANIFEST, HOOKS].map(|it| folder.join(it)));
-        let kinds =
-            [(COMMANDS, ".toml", MAX_DEPTH), (SKILLS, SKILL_FILE, 1), (AGENTS, ".md", 0), (POLICIES, ".toml", 0)];
-        res.extend(kinds.iter().flat_map(|(name, end, depth)| files_below(&folder.join(name), end, *depth)).flatten());
+        res.extend([MANIFEST, HOOKS].map(|it| (WatchedKind::Settings, folder.join(it))));
+        for (name, end, depth, kind) in [
+            (COMMANDS, ".toml", MAX_DEPTH, WatchedKind::Definition),
+            (SKILLS, SKILL_FILE, 1, WatchedKind::Definition),
+            (AGENTS, ".md", 0, WatchedKind::Definition),
+            (POLICIES, ".toml", 0, WatchedKind::Policy),
+        ] {
+            let files = files_below(&folder.join(name), end, depth);
+            res.extend(files.into_iter().flatten().map(|it| (kind, it)));
+        }
     }
     res
 }

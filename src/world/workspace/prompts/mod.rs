@@ -20,7 +20,7 @@ use crate::{
         secrets::Env,
         workspace::{
             FolderOwner, Warning, castor_home,
-            extensions::{self, ExtensionFiles, Extensions, contents},
+            extensions::{ExtensionFiles, Extensions, contents},
             files_below::files_below,
             gemini_home,
         },
@@ -308,31 +308,15 @@ fn plain_line(of: &str, max: usize) -> String {
     text::first_line(kept.trim(), max)
 }
 
-/// Files with their sizes and times.
-pub type DefinitionStamp = Vec<(AbsPath, u64, u64)>;
-
-/// Changes when a file of agents, commands, skills or settings does, or what is among them.
-pub fn stamp(env: &Env, folder: &AbsPath) -> DefinitionStamp {
+/// The files of agents, commands and skills, whether they count or not.
+pub fn definition_files(env: &Env, folder: &AbsPath) -> Vec<AbsPath> {
     let commands = COMMAND_FOLDERS.iter().map(|(name, format)| (*name, extension(*format), MAX_DEPTH));
     let skills = SKILL_FOLDERS.iter().map(|it| (*it, SKILL_FILE, 1));
     let agents = super::agents::FOLDERS.iter().map(|it| (it.0, ".md", 0));
-    let mut files = Vec::new();
-    for (name, end, depth) in commands.chain(skills).chain(agents) {
-        for at in [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten() {
-            files.extend(files_below(&at, end, depth).into_iter().flatten());
-        }
-    }
-    files.extend(extensions::watched(env));
-    for name in [".castor/settings.json", ".gemini/settings.json"] {
-        files.extend([Some(folder.join(name)), user_folder(env, name)].into_iter().flatten());
-    }
-    files.sort();
-    files.dedup();
-    let seen = |it: AbsPath| {
-        let meta = disk::metadata(&it).ok()?;
-        Some((it, meta.len, meta.modified_ms))
-    };
-    files.into_iter().filter_map(seen).collect()
+    let folders = commands.chain(skills).chain(agents).flat_map(|(name, end, depth)| {
+        [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten().map(move |it| (it, end, depth))
+    });
+    folders.flat_map(|(at, end, depth)| files_below(&at, end, depth)).flatten().collect()
 }
 
 #[cfg(test)]

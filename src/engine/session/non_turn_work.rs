@@ -1,0 +1,26 @@
+//! Work of a session that belongs to no turn.
+
+use super::{
+    client_rewind::{self, ClientRewind},
+    event_hooks::EventHooks,
+    policy_queries::PolicyQueries,
+    question_hooks::QuestionHooks,
+};
+use crate::engine::{step::Input, turn::TurnContext};
+
+#[derive(Debug, Default)]
+pub(super) struct NonTurnWork {
+    pub rewinding: Option<ClientRewind>,
+    pub event_hooks: EventHooks,
+    pub question_hooks: QuestionHooks,
+    pub policy_queries: PolicyQueries,
+}
+
+impl NonTurnWork {
+    /// Before anything else is done about an input.
+    pub fn handle_input(&mut self, input: &Input, cx: &mut TurnContext<'_, '_>, has_turn: bool) {
+        client_rewind::handle_input(&mut self.rewinding, input, cx, has_turn);
+        self.policy_queries.handle_input(input, cx.step, &cx.spec.toolbox);
+        self.question_hooks.observe_input(input, cx.step, has_turn);
+    }
+}

@@ -1,0 +1,117 @@
+//! Notification hooks: they are told of every question to the user, and nobody waits for them.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::{
+        hook::HookEvent,
+        question::Form,
+        text,
+        tool::{Display, ToolKind},
+    },
+    engine::{
+        hooks::firing::{AnswerEffect, Firing, FiringStart},
+        record::Step,
+        scheduler::{Toolbox, diff_text},
+        step::{Act, Confirmation, Effect, Input, QuestionTopic},
+    },
+};
+
+/// Longest text of a question that hooks are told, in characters.
+const MAX_TEXT: usize = 2_000;
+
+/// Hooks that were told of a question, and are still to answer.
+#[derive(Debug, Default)]
+pub(super) struct QuestionHooks {
+    firings: Vec<Firing>,
+}
+
+impl QuestionHooks {
+    /// What a hook said. `has_turn`: there is somebody to show it to.
+    pub fn observe_input(&mut self, input: &Input, step: &mut Step<'_>, has_turn: bool) {
+        let Input::HookFinished { effect, report } = input else { return };
+        for at in 0..self.firings.len() {
+            let Some(firing) = self.firings.get_mut(at) else { return };
+            match firing.take_report(*effect, report, |run| step.start_hook(run)) {
+                AnswerEffect::Unrelated => (),
+                AnswerEffect::Waiting => return,
+                AnswerEffect::Finished(outcome) => {
+                    self.firings.remove(at);
+                    if has_turn {
+                        step.log_hooks(HookEvent::Notification, &outcome, None, false);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Tells them what a step asks, from `start` on.
+    pub fn tell(&mut self, tools: &Toolbox, mut step: Step<'_>, start: usize) {
+        if !tools.hooks.all().any(|it| it.event == HookEvent::Notification) {
+            return;
+        }
+        let topics = step.acts(start).iter().filter_map(|act| match act {
+            Act::Do(_, Effect::AskUser(question)) => Some(described(&question.about, tools)),
+            _ => None,
+        });
+        for (kind, message, details) in topics.collect::<Vec<_>>() {
+            let mut plan = tools.hooks.plan(HookEvent::Notification, kind, &step.record.switches);
+            if plan.hooks.is_empty() && plan.observers.is_empty() {
+                continue;
+            }
+            let input = [("notification_type", kind.into()), ("message", message.into()), ("details", details)];
+            let input: Map<String, Value> = input.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
+            step.tell_hooks(std::mem::take(&mut plan.observers), &input);
+            if let FiringStart::Waiting(it) =
+                Firing::begin(HookEvent::Notification, plan, input, |run| step.start_hook(run))
+            {
+                self.firings.push(it);
+            }
+        }
+    }
+}
+
+/// The kind of a question, one line about it, and what it is, all in Gemini CLI's words where it has some.
+fn described(about: &QuestionTopic, tools: &Toolbox) -> (&'static str, String, Value) {
+    let short = |it: &str| text::first_line(it, MAX_TEXT);
+    let info = |prompt: &str, urls: &[&str]| json!({ "type": "info", "title": short(prompt), "prompt": text::head(prompt, MAX_TEXT), "urls": urls });
+    let form = |it: &Form| (short(&it.message), info(&it.message, &[]));
+    let with = |kind, (message, details): (String, Value)| (kind, message, details);
+    match about {
+        QuestionTopic::Confirmation(it) => {
+            ("ToolPermission", format!("Tool {} needs a permission", it.tool), call_details(it, tools))
+        }
+        QuestionTopic::Trust { form: it, .. } => with("Trust", form(it)),
+        QuestionTopic::Fallback { form: it, .. } => with("ModelFallback", form(it)),
+        QuestionTopic::Form { form: it, .. } => with("Question", form(it)),
+        QuestionTopic::Link { message, url, .. } => ("Link", short(message), info(message, &[url])),
+        QuestionTopic::Credential { message, .. } => ("Credential", short(message), info(message, &[])),
+    }
+}
+
+fn call_details(it: &Confirmation, tools: &Toolbox) -> Value {
+    let title = it.title.as_str();
+    let text = |key: &str| it.args.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (&it.display, it.kind, tools.foreign_tool(&it.tool)) {
+        (Some(Display::Diff { path, before, after }), ..) => json!({
+            "type": "edit",
+            "title": title,
+            "fileName": path.as_path().file_name().unwrap_or_default().to_string_lossy(),
+            "filePath": path,
+            "fileDiff": diff_text(path.as_ref(), before.as_deref(), after),
+            "originalContent": before,
+            "newContent": after,
+        }),
+        (_, ToolKind::Execute, None) => {
+            let command = text("command");
+            let root = command.split_whitespace().next().unwrap_or_default();
+            json!({ "type": "exec", "title": title, "command": command, "rootCommand": root })
+        }
+        (_, _, Some(foreign)) => {
+            let own = it.tool.strip_prefix(&format!("mcp_{}_", foreign.server)).unwrap_or(&it.tool);
+            json!({ "type": "mcp", "title": title, "serverName": foreign.server, "toolName": own, "toolDisplayName": foreign.spec.title })
+        }
+        _ => json!({ "type": "info", "title": title, "prompt": title, "urls": [] }),
+    }
+}

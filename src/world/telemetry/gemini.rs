@@ -1,0 +1,307 @@
+//! Telemetry in Gemini CLI's names: log events and metrics, derived from spans that ended. Off unless its settings or
+//! variables ask for it.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Write},
+    path::Path,
+};
+
+use serde_json::{Value as Json, json};
+
+use super::{
+    GeminiTelemetry, otlp,
+    settings::{Settings, SettingsError, collector},
+    spans::{EndedSpan, SpanValue},
+};
+use crate::{
+    base::path::AbsPath,
+    world::{disk, secrets::Env},
+};
+
+/// Where it goes.
+#[derive(Debug)]
+pub enum Sink {
+    /// OTLP over HTTP, as JSON; the URL is that of the collector, without `v1`.
+    Collector(Box<Settings>),
+    /// Each message as a line.
+    File(File),
+}
+
+#[derive(Debug)]
+pub struct GeminiExport {
+    pub sink: Sink,
+    /// Spans go there, too.
+    pub traces: bool,
+    /// Until when the last metrics counted.
+    pub since_ns: u128,
+}
+
+/// `None`: nobody asked for it.
+///
+/// # Errors
+/// What castor cannot do.
+pub fn read(env: &Env, wishes: &GeminiTelemetry) -> Result<Option<GeminiExport>, SettingsError> {
+    if !wishes.enabled {
+        return Ok(None);
+    }
+    if wishes.target.as_deref() == Some("gcp") {
+        return Err(SettingsError::NoCloud);
+    }
+    let sink = match &wishes.outfile {
+        Some(name) => Sink::File(open(name).map_err(|why| SettingsError::NoFile { name: name.clone(), why })?),
+        None if wishes.protocol.as_deref() == Some("grpc") => return Err(SettingsError::NoGrpc),
+        None => Sink::Collector(Box::new(collector(env, wishes.endpoint.as_deref())?)),
+    };
+    Ok(Some(GeminiExport { sink, traces: wishes.traces, since_ns: 0 }))
+}
+
+/// Relative to where castor was started, as there.
+fn open(name: &str) -> io::Result<File> {
+    let path = std::path::absolute(Path::new(name))?;
+    disk::open_private_log(&AbsPath::new(path).ok_or(io::ErrorKind::InvalidInput)?)
+}
+
+/// A line of the file.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_line(mut file: &File, message: &Json) -> io::Result<()> {
+    file.write_all(format!("{message}\n").as_bytes())
+}
+
+/// The messages about these spans, each with the end of its collector's address.
+pub fn messages(
+    export: &GeminiExport,
+    resource: &[(String, String)],
+    spans: &[EndedSpan],
+    now_ns: u128,
+) -> Vec<(&'static str, Json)> {
+    let records: Vec<Record<'_>> = spans.iter().flat_map(records).collect();
+    let mut res = Vec::new();
+    let logs: Vec<Json> = records.iter().filter_map(Record::log).collect();
+    if !logs.is_empty() {
+        let scope = json!([{ "scope": otlp::scope(), "logRecords": logs }]);
+        res.push((
+            "v1/logs",
+            json!({ "resourceLogs": [{ "resource": otlp::resource(resource), "scopeLogs": scope }] }),
+        ));
+    }
+    let points = metrics(&records, export.since_ns, now_ns);
+    if !points.is_empty() {
+        let scope = json!([{ "scope": otlp::scope(), "metrics": points }]);
+        let body = json!({ "resourceMetrics": [{ "resource": otlp::resource(resource), "scopeMetrics": scope }] });
+        res.push(("v1/metrics", body));
+    }
+    if export.traces {
+        res.push(("v1/traces", otlp::body(resource, spans)));
+    }
+    res
+}
+
+type Attributes = Vec<(&'static str, SpanValue)>;
+
+/// What one span says: an event, or measures alone.
+struct Record<'a> {
+    span: &'a EndedSpan,
+    /// Empty: it is no event.
+    event: &'static str,
+    attributes: Attributes,
+    counts: Vec<Count>,
+    /// Measured in milliseconds, or in turns.
+    measures: Vec<(&'static str, Attributes, i64)>,
+}
+
+/// So many of a thing.
+type Count = (&'static str, Attributes, i64);
+
+fn records(span: &EndedSpan) -> Vec<Record<'_>> {
+    match span.name {
+        "model" => vec![model(span)],
+        "tool" => std::iter::once(tool(span)).chain(agent(span)).collect(),
+        "hook" => vec![hook(span)],
+        "request" => request(span).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn model(span: &EndedSpan) -> Record<'_> {
+    let (model, ms) = (text(span, "gen_ai.request.model"), millis(span));
+    let named = || vec![("model", SpanValue::Text(model.clone()))];
+    let mut attributes = named();
+    attributes.push(("duration_ms", SpanValue::Int(ms)));
+    let mut counts: Vec<Count> = vec![("gemini_cli.api.request.count", named(), 1)];
+    for (ours, count, kind) in [
+        ("gen_ai.usage.input_tokens", "input_token_count", "input"),
+        ("gen_ai.usage.output_tokens", "output_token_count", "output"),
+    ] {
+        let Some(n) = int(span, ours) else { continue };
+        attributes.push((count, SpanValue::Int(n)));
+        let of_kind = named().into_iter().chain([("type", SpanValue::Text(kind.to_owned()))]).collect();
+        counts.push(("gemini_cli.token.usage", of_kind, n));
+    }
+    let failed = find(span, "error.type").cloned();
+    let event = if failed.is_some() { "gemini_cli.api_error" } else { "gemini_cli.api_response" };
+    attributes.extend(failed.map(|it| ("error_type", it)));
+    Record { span, event, attributes, counts, measures: vec![("gemini_cli.api.request.latency", named(), ms)] }
+}
+
+fn tool(span: &EndedSpan) -> Record<'_> {
+    let (name, ms) = (text(span, "gen_ai.tool.name"), millis(span));
+    let failed = find(span, "error.type").cloned();
+    let kind = if name.starts_with("mcp_") { "mcp" } else { "native" };
+    let named = vec![
+        ("function_name", SpanValue::Text(name)),
+        ("success", SpanValue::Bool(failed.is_none())),
+        ("tool_type", SpanValue::Text(kind.to_owned())),
+    ];
+    let mut attributes = named.clone();
+    attributes.push(("duration_ms", SpanValue::Int(ms)));
+    attributes.extend(failed.map(|it| ("error_type", it)));
+    let of_name = named.iter().take(1).cloned().collect();
+    let counts = vec![("gemini_cli.tool.call.count", named, 1)];
+    let measures = vec![("gemini_cli.tool.call.latency", of_name, ms)];
+    Record { span, event: "gemini_cli.tool_call", attributes, counts, measures }
+}
+
+/// A call that ran a sub-agent.
+fn agent(span: &EndedSpan) -> Option<Record<'_>> {
+    let name = find(span, "gen_ai.agent.name")?.clone();
+    let (ms, turns) = (millis(span), int(span, "castor.agent.turns").unwrap_or_default());
+    let reason = SpanValue::Text(text(span, "castor.agent.end"));
+    let named = vec![("agent_name", name), ("terminate_reason", reason)];
+    let mut attributes = named.clone();
+    attributes.extend([("duration_ms", SpanValue::Int(ms)), ("turn_count", SpanValue::Int(turns))]);
+    let of_name: Attributes = named.iter().take(1).cloned().collect();
+    let measures = vec![("gemini_cli.agent.duration", of_name.clone(), ms), ("gemini_cli.agent.turns", of_name, turns)];
+    let counts = vec![("gemini_cli.agent.run.count", named, 1)];
+    Some(Record { span, event: "gemini_cli.agent.finish", attributes, counts, measures })
+}
+
+fn hook(span: &EndedSpan) -> Record<'_> {
+    let ms = millis(span);
+    let code = int(span, "process.exit.code");
+    let ended_well = find(span, "error.type").is_none() && code.is_none_or(|it| it == 0);
+    let named = vec![
+        ("hook_event_name", SpanValue::Text(text(span, "castor.hook.event"))),
+        ("hook_name", SpanValue::Text(text(span, "castor.hook.name"))),
+        ("success", SpanValue::Bool(ended_well)),
+    ];
+    let mut attributes = named.clone();
+    attributes.push(("duration_ms", SpanValue::Int(ms)));
+    attributes.extend(code.map(|it| ("exit_code", SpanValue::Int(it))));
+    let measures = vec![("gemini_cli.hook_call.latency", named.clone(), ms)];
+    Record {
+        span,
+        event: "gemini_cli.hook_call",
+        attributes,
+        counts: vec![("gemini_cli.hook_call.count", named, 1)],
+        measures,
+    }
+}
+
+fn request(span: &EndedSpan) -> Option<Record<'_>> {
+    let record = |event, counts| Record { span, event, attributes: Vec::new(), counts, measures: Vec::new() };
+    match text(span, "rpc.method").as_str() {
+        "session/new" => Some(record("", vec![("gemini_cli.session.count", Vec::new(), 1)])),
+        "session/prompt" => Some(record("gemini_cli.user_prompt", Vec::new())),
+        _ => None,
+    }
+}
+
+impl Record<'_> {
+    fn log(&self) -> Option<Json> {
+        if self.event.is_empty() {
+            return None;
+        }
+        let own = [("event.name", SpanValue::Text(self.event.to_owned()))];
+        let session = self.span.session.iter().map(|it| ("session.id", SpanValue::Text(it.to_string())));
+        let all: Attributes = own.into_iter().chain(session).chain(self.attributes.iter().cloned()).collect();
+        Some(json!({
+            "timeUnixNano": self.span.end_ns.to_string(),
+            "observedTimeUnixNano": self.span.end_ns.to_string(),
+            "severityNumber": 9,
+            "severityText": "INFO",
+            "body": { "stringValue": self.event },
+            "attributes": otlp::attributes(&all),
+            "traceId": format!("{:032x}", self.span.place.trace),
+            "spanId": format!("{:016x}", self.span.place.span),
+        }))
+    }
+}
+
+/// What was counted and measured since the last message, added up for each set of attributes.
+fn metrics(records: &[Record<'_>], since_ns: u128, now_ns: u128) -> Vec<Json> {
+    const DELTA: u8 = 1;
+    let since_ns =
+        records.iter().map(|it| it.span.start_ns).chain([now_ns]).min().map_or(since_ns, |it| it.max(since_ns));
+    let times = |attributes: &Json| json!({ "attributes": attributes, "startTimeUnixNano": since_ns.to_string(), "timeUnixNano": now_ns.to_string() });
+    let with = |attributes: &Json, more: Json| {
+        let mut res = times(attributes);
+        if let (Some(res), Json::Object(more)) = (res.as_object_mut(), more) {
+            res.extend(more);
+        }
+        res
+    };
+    let mut sums: BTreeMap<&str, BTreeMap<String, (Json, i64)>> = BTreeMap::new();
+    for (name, attributes, n) in records.iter().flat_map(|it| &it.counts) {
+        let attributes = otlp::attributes(attributes);
+        let at = sums.entry(name).or_default().entry(attributes.to_string()).or_insert_with(|| (attributes, 0));
+        at.1 += n;
+    }
+    let mut spreads: BTreeMap<&str, BTreeMap<String, (Json, Vec<i64>)>> = BTreeMap::new();
+    for (name, attributes, n) in records.iter().flat_map(|it| &it.measures) {
+        let attributes = otlp::attributes(attributes);
+        let all = spreads.entry(name).or_default().entry(attributes.to_string());
+        all.or_insert_with(|| (attributes, Vec::new())).1.push(*n);
+    }
+    let sums = sums.into_iter().map(|(name, points)| {
+        let points = points.values().map(|(it, n)| with(it, json!({ "asInt": n.to_string() })));
+        let sum =
+            json!({ "aggregationTemporality": DELTA, "isMonotonic": true, "dataPoints": points.collect::<Vec<_>>() });
+        json!({ "name": name, "sum": sum })
+    });
+    let spreads = spreads.into_iter().map(|(name, points)| {
+        let points = points.values().map(|(it, all)| {
+            let n = all.len().to_string();
+            with(
+                it,
+                json!({
+                    "count": n,
+                    "sum": all.iter().sum::<i64>(),
+                    "min": all.iter().min(),
+                    "max": all.iter().max(),
+                    "bucketCounts": [n],
+                    "explicitBounds": [],
+                }),
+            )
+        });
+        let unit = if name.ends_with("turns") { "1" } else { "ms" };
+        let spread = json!({ "aggregationTemporality": DELTA, "dataPoints": points.collect::<Vec<_>>() });
+        json!({ "name": name, "unit": unit, "histogram": spread })
+    });
+    sums.chain(spreads).collect()
+}
+
+fn find<'s>(span: &'s EndedSpan, key: &str) -> Option<&'s SpanValue> {
+    span.attributes.iter().find(|it| it.0 == key).map(|it| &it.1)
+}
+
+fn text(span: &EndedSpan, key: &str) -> String {
+    match find(span, key) {
+        Some(SpanValue::Text(it)) => it.clone(),
+        _ => String::new(),
+    }
+}
+
+fn int(span: &EndedSpan, key: &str) -> Option<i64> {
+    match find(span, key) {
+        Some(SpanValue::Int(it)) => Some(*it),
+        _ => None,
+    }
+}
+
+fn millis(span: &EndedSpan) -> i64 {
+    i64::try_from(span.end_ns.saturating_sub(span.start_ns) / 1_000_000).unwrap_or(i64::MAX)
+}

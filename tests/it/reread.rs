@@ -1,0 +1,109 @@
+//! Files that change during a session: settings, policies, memory and commands count from the next prompt on, with a word
+//! about it; what was trusted by its content is asked about.
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Sandbox},
+    model_server::{ModelServer, calls, says},
+};
+
+fn sandbox(server: &ModelServer) -> Sandbox {
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), server.url.clone()));
+    sandbox
+}
+
+fn begin(sandbox: &Sandbox) -> (Client, String) {
+    let mut client = Client::start(sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    (client, session)
+}
+
+fn params(session: &str, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
+}
+
+fn prompt(client: &mut Client, session: &str, text: &str) -> String {
+    let (answer, updates) = client.call("session/prompt", params(session, text)).unwrap();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    updates.iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn changed_files_count_from_the_next_prompt_on() {
+    let server = ModelServer::start(vec![says("One."), says("Two."), says("Three.")]);
+    let sandbox = sandbox(&server);
+    sandbox.write("ws/GEMINI.md", "OLD-WORD");
+    let (mut client, session) = begin(&sandbox);
+    prompt(&mut client, &session, "one");
+    assert!(server.asked()[0].body.contains("OLD-WORD") && server.asked()[0].body.contains("\"glob\""));
+
+    sandbox.write("ws/GEMINI.md", "NEW-WORD");
+    sandbox.write("home/.castor/settings.json", r#"{"tools": {"exclude": ["glob"]}, "general": {"maxAtempts": 3}}"#);
+    let rule = "[[rule]]\ntoolName = 'grep_search'\ndecision = 'deny'\npriority = 10\n";
+    sandbox.write("ws/.gemini/policies/mine.toml", rule);
+    sandbox.write("ws/.gemini/commands/go.toml", "prompt = 'Go.'");
+    let said = prompt(&mut client, &session, "two");
+    for what in [
+        "Files changed, and castor read them anew.",
+        "settings: tools.exclude",
+        "policies: .gemini/policies/mine.toml",
+        "commands: /go (new)",
+        "GEMINI.md",
+        "general.maxAtempts in",
+        "settings.json:1 (is not a setting that castor knows; did you mean general.maxAttempts?)",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    let second = &server.asked()[1].body;
+    assert!(second.contains("NEW-WORD") && !second.contains("OLD-WORD"), "{second}");
+    assert!(!second.contains("\"name\":\"glob\"") && !second.contains("\"name\":\"grep_search\""), "{second}");
+
+    let said = prompt(&mut client, &session, "three");
+    assert!(!said.contains("changed"), "{said}");
+    client.end().unwrap();
+}
+
+/// A workspace's file that was trusted as it was: as long as nobody said yes to the new one, the old one holds.
+#[test]
+fn what_was_trusted_by_its_content_is_asked_about() {
+    let shell = || calls("run_shell_command", &json!({ "command": "touch ran" }));
+    let server = ModelServer::start(vec![says("One."), shell(), says("Two."), shell(), says("Three.")]);
+    let mut sandbox = sandbox(&server);
+    sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
+    sandbox.env.push(("CASTOR_TRUST_WORKSPACE".into(), String::new()));
+    let workspace = sandbox.workspace().to_string_lossy().into_owned();
+    sandbox.write("home/.castor/trustedFolders.json", &json!({ workspace: "TRUST_FOLDER" }).to_string());
+    let deny = "[[rule]]\ntoolName = 'run_shell_command'\ndecision = 'deny'\npriority = 10\n";
+    sandbox.write("ws/.gemini/policies/mine.toml", deny);
+    let (mut client, session) = begin(&sandbox);
+    prompt(&mut client, &session, "one");
+
+    sandbox.write("ws/.gemini/policies/mine.toml", "");
+    for (answer, denied) in [("not_now", true), ("trust_folder", false)] {
+        client.request_as(json!(answer), "session/prompt", params(&session, "go"));
+        let (mut asked, mut seen) = (Vec::new(), String::new());
+        loop {
+            let it = client.next().unwrap().unwrap();
+            if it["id"] == answer && it.get("method").is_none() {
+                break;
+            }
+            if it["method"] == "session/request_permission" {
+                let title = it["params"]["toolCall"]["title"].as_str().unwrap_or_default().to_owned();
+                let choice =
+                    if title.starts_with("Do you trust") || title.contains("trust") { answer } else { "reject_once" };
+                let outcome = json!({ "outcome": { "outcome": "selected", "optionId": choice } });
+                client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": outcome }));
+                asked.push(title);
+            }
+            seen += &it.to_string();
+        }
+        assert!(asked[0].contains("trust"), "{asked:?}");
+        assert_eq!(asked.len() == 1, denied, "{asked:?} {seen}");
+        // Something changes again, so that the next prompt asks again.
+        sandbox.write("ws/.gemini/policies/mine.toml", "# nothing\n");
+    }
+    client.end().unwrap();
+}
