@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::base::{
     question::{Field, FieldKind, Form},
-    sampling::SampledAnswer,
     text::is_deceptive,
 };
 
@@ -25,6 +24,15 @@ pub enum ElicitationRequest {
 pub struct ElicitationSupport {
     pub forms: bool,
     pub pages: bool,
+}
+
+/// What a model answered to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledAnswer {
+    pub text: String,
+    pub model: String,
+    /// It ends where the tokens did.
+    pub is_cut: bool,
 }
 
 /// The reply to a server, with the reason where the user did not give it.

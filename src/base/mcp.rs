@@ -66,6 +66,8 @@ pub enum McpLink {
 pub struct McpOAuth {
     /// castor does not log in there.
     pub is_off: bool,
+    /// A workspace says so: the addresses in it are not the user's.
+    pub is_of_workspace: bool,
     /// castor logs in as itself, with id and secret.
     pub is_without_user: bool,
     /// As the authorization server knows castor; without one castor registers itself.
@@ -93,6 +95,15 @@ pub enum McpTransport {
 }
 
 impl McpLink {
+    /// The same as a workspace's settings name it.
+    #[must_use]
+    pub fn of_workspace(mut self) -> Self {
+        if let Self::Web { oauth: Some(it), .. } = &mut self {
+            it.is_of_workspace = true;
+        }
+        self
+    }
+
     /// The address and the settings of a server at which castor can log in by itself. One that has a token in its headers
     /// is not one of them.
     pub fn login(&self) -> Option<(&str, McpOAuth)> {

@@ -25,15 +25,6 @@ pub enum ServerAsk {
     Model(Box<SamplingRequest>),
 }
 
-/// The answer of the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SampledAnswer {
-    pub text: String,
-    pub model: String,
-    /// It ends where the tokens did.
-    pub is_cut: bool,
-}
-
 /// What the servers of one session may ask of models, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SamplingBudget {

@@ -104,7 +104,13 @@ fn an_extension_from_git_counts_until_it_changes() {
     std::fs::set_permissions(&values, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
 
     let echo = calls("mcp_sums_echo", &json!({"text": "a"}));
-    let model = ModelServer::start(vec![calls("glob", &json!({"pattern": "*"})), echo, says("Done."), says("Hi.")]);
+    let model = ModelServer::start(vec![
+        calls("glob", &json!({"pattern": "*"})),
+        echo,
+        says("Done."),
+        says("Hi."),
+        says("Hello."),
+    ]);
     sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
     sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
     sandbox.write("home/.castor/settings.json", r#"{"mcpServers": {"sums": {"trust": true}}}"#);
@@ -138,7 +144,8 @@ fn an_extension_from_git_counts_until_it_changes() {
     let (code, text) = castor(&sandbox, &["extensions", "update", "demo", "--consent"]);
     assert_eq!(code, 0, "{text}");
     let (said, _) = typed(&mut client, &session, "/extensions reload");
-    assert!(said.contains("Changed: `demo`"), "{said}");
+    assert!(said.contains("there is 1 extension"), "{said}");
+    assert!(!typed(&mut client, &session, "/greet x").0.starts_with("There is no command"));
 }
 
 /// Commands come and go with the extension while a session runs; `--extensions` leaves others out.

@@ -220,6 +220,7 @@ fn each_kind_of_failure_by_its_policy() {
     let mut agent = Agent::start_with(gemini, vec![stream(CLAUDE); 3], &fallback, &json!({}));
     let told = agent.prompt(nobody);
     assert!(told.text("agent_thought_chunk").contains("Overloaded."), "{:?}", told.updates);
+    let warned = told.text("agent_thought_chunk");
     assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (1, 1)));
     let told = agent.prompt(option("retry_once"));
     assert!(json!(told.asked).to_string().contains("Daily limit."));
@@ -229,7 +230,6 @@ fn each_kind_of_failure_by_its_policy() {
     assert_eq!((told.text("agent_message_chunk").as_str(), agent.n_asked()), ("Claude.", (3, 3)));
     // A quota that is used up would count for an hour; by its policy it is one attempt in each turn.
     assert_eq!(agent.prompt(nobody).text("agent_message_chunk"), "Gemini.");
-    let warned = std::fs::read_to_string(agent.sandbox.stderr()).unwrap();
     let parts = ["model.fallback.policies.odd", "`actions.quota` is none of terminal, transient, not_found, unknown"];
     assert!(parts.iter().all(|it| warned.contains(it)), "{warned}");
 }

@@ -100,13 +100,18 @@ fn servers_that_want_a_key(told: &Path, url: &str) -> Value {
 fn a_trusted_repository_names_no_key() {
     for (file, gets_it) in [("ws/.castor/settings.json", false), ("home/.castor/settings.json", true)] {
         let server = ModelServer::start(vec![accepts()]);
+        let model = ModelServer::start(vec![says("Hello.")]);
         let mut sandbox = Sandbox::new();
+        sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
         let told = sandbox.workspace().join("told");
         sandbox.write(file, &servers_that_want_a_key(&told, &server.url).to_string());
         sandbox.env.push(("GEMINI_API_KEY".into(), CANARY.into()));
         let mut client = Client::start(&sandbox);
         client.initialize(&json!({})).unwrap();
-        client.new_session(&sandbox.workspace()).unwrap();
+        let session = client.new_session(&sandbox.workspace()).unwrap();
+        let go = json!([{"type": "text", "text": "go"}]);
+        let (_, updates) = client.call("session/prompt", json!({"sessionId": session, "prompt": go})).unwrap();
+        let warned: String = updates.iter().map(Value::to_string).collect();
         wait_for("the servers", || told.exists() && !server.asked().is_empty());
         wait_for("all of its words", || fs::read_to_string(&told).unwrap().lines().count() == 3);
         client.end().unwrap();
@@ -121,7 +126,6 @@ fn a_trusted_repository_names_no_key() {
         assert_eq!(told.contains(CANARY), gets_it, "{file}: {told}");
         assert!(told.contains(&*sandbox.home().to_string_lossy()), "what is no secret is filled in: {told}");
         assert_eq!(header, bearer, "{file}");
-        let warned = fs::read_to_string(sandbox.stderr()).unwrap();
         assert_eq!(warned.contains("GEMINI_API_KEY is not filled in for a workspace"), !gets_it, "{warned}");
     }
 }
@@ -401,13 +405,13 @@ fn open_sessions_are_closed_to_others() {
     assert_eq!(mode(&folder), 0o700);
 }
 
-/// git runs what a repository's own configuration names: hooks, helpers, a pager. castor reads commands of git and
-/// starts it nowhere.
+/// git runs what a repository's own configuration names: hooks, helpers, a pager. castor reads commands of git, and starts
+/// it for the user's `castor extensions install` alone, without any configuration.
 #[test]
-fn git_is_started_nowhere() {
+fn git_is_started_nowhere_else() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     // Policy reads them.
-    let readers = [src.join("engine/policy")];
+    let readers = [src.join("engine/policy"), src.join("app/cli/extensions/git.rs")];
     let is_reader = |it: &PathBuf| readers.iter().any(|folder| it.starts_with(folder));
     let files = all_files(&src).into_iter().filter(|it| it.is_file() && !is_reader(it));
     let mut n_read = 0;

@@ -128,7 +128,7 @@ fn who_declines_goes_on_without_the_server_and_is_told_the_way() {
     let said = prompt(&mut client, &session, "/mcp login web", accept);
     assert!(said.contains("You are logged in."), "{said}");
     let states = client.result("_castor/mcp/servers", json!({"sessionId": session})).unwrap();
-    assert!(matches!(states["servers"][0]["state"].as_str(), Some("starting" | "ready")), "{states}");
+    assert!(matches!(states["servers"][0]["status"].as_str(), Some("starting" | "ready")), "{states}");
     let said = prompt(&mut client, &session, "go", never);
     assert!(said.contains("echo: a"), "{said}");
 }

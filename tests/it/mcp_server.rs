@@ -22,7 +22,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// prints garbage between messages, `once` ends at its second start, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
-/// after a `grow`, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
+/// after a `grow`, `modern` knows no handshake, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
 /// offers thousands of everything, and wants to be obeyed.
 #[test]
 fn serve() {
@@ -120,6 +120,13 @@ impl Server {
     /// The response to a request; `None`: there is none.
     pub fn answer(&mut self, message: &Value) -> Option<Value> {
         let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" if self.is("modern") => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                return Some(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+            }
+            "server/discover" if self.is("modern") => {
+                json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+            }
             "initialize" => {
                 if self.is("slow") {
                     wait_for_go();
@@ -154,6 +161,11 @@ impl Server {
                 return Some(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
             }
         };
+        let mut result = result;
+        if self.is("modern") {
+            result["resultType"] = json!("complete");
+            (result["ttlMs"], result["cacheScope"]) = (json!(0), json!("private"));
+        }
         Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
     }
 

@@ -8,7 +8,7 @@ use crate::client::{Client, Sandbox};
 fn warnings_have_no_colours_in_a_pipe() -> Result<(), String> {
     let mut sandbox = Sandbox::new();
     sandbox.args = ["acp", "--model", "demo"].map(Into::into).into();
-    sandbox.write("home/.castor/trustedFolders.json", "{");
+    sandbox.write("ws/.env", "CASTOR_HOME=/elsewhere\n");
     let mut client = Client::start(&sandbox);
     client.initialize(&json!({}))?;
     client.new_session(&sandbox.workspace())?;

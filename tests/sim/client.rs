@@ -24,6 +24,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/events"),
     (2, "_castor/session/checkpoints"),
     (1, "_castor/agents/list"),
+    (1, "_castor/mcp/servers"),
     (6, "_castor/session/rewind"),
     (4, "_castor/session/state"),
     (2, "_castor/session/subscribe"),

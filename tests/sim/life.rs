@@ -379,7 +379,8 @@ impl Life {
         if !self.world.waiting.is_empty() {
             self.story.problems.push(format!("{} tasks wait for the editor for ever", self.world.waiting.len()));
         }
-        if !self.world.asked.is_empty() {
+        // Of each server, one question may wait for the next prompt.
+        if self.world.asked.len() > used {
             self.story.problems.push(format!("{} servers wait for the user for ever", self.world.asked.len()));
         }
         self.check_answered();

@@ -13,6 +13,7 @@ use super::{sources, src};
 /// Files that name them for another reason.
 const EXCUSED: &[(&str, &str)] = &[
     ("app/cli/docs/samples.rs", "examples in the reference"),
+    ("app/cli/hooks/cursor.rs", "the names of Cursor's hooks and tools, and ours"),
     ("app/cli/hooks/migrate.rs", "the names of Claude Code's hooks, and ours"),
     ("engine/policy/danger.toml", "rules about commands"),
     ("engine/policy/load.rs", "`ask_user` is a decision, too"),

@@ -56,6 +56,8 @@ pub struct Cli {
     pub verb: CliVerb,
 }
 
+// There is one in a process.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum CliVerb {
     /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes

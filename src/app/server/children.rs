@@ -348,6 +348,12 @@ fn cancel(state: &mut State, is_it: impl Fn(&ParentLink) -> bool) -> bool {
     !ids.is_empty()
 }
 
+/// Whether a session is a sub-agent of the other one, or of one below it.
+pub fn is_below(sessions: &BTreeMap<SessionId, LiveSession>, id: &SessionId, above: &SessionId) -> bool {
+    let above_it = |id: &SessionId| Some(&sessions.get(id)?.parent.as_ref()?.session);
+    std::iter::successors(above_it(id), |it| above_it(it)).any(|it| it == above)
+}
+
 /// A sub-agent may do what the session above it may.
 pub fn follow_mode(state: &mut State, parent: &SessionId, mode: Mode) {
     for id in children(&state.sessions, |it| it.session == *parent) {

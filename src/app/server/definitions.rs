@@ -11,6 +11,7 @@ use crate::{
     app::{
         session::{
             agents::session_agents,
+            live_session::LiveSession,
             place::load_ground,
             prompts::{changes, folder_prompts},
             session_basis::{SessionBasis, definition_changes, in_words},
@@ -20,7 +21,6 @@ use crate::{
         settings::Settings,
     },
     base::{
-        agent::FolderAgents,
         content::Part,
         file_prompt::FolderPrompts,
         ids::{EffectId, SessionId},
@@ -31,24 +31,20 @@ use crate::{
         session::commands::reads_definitions,
         step::{Input, OptionValue},
     },
-    world::workspace::{
-        folder_config::FolderConfig,
-        watched_files::{WatchedKind, changed_files, watched_files},
+    world::{
+        secrets::Env,
+        workspace::{
+            folder_config::FolderConfig,
+            watched_files::{WatchedKind, changed_files},
+        },
     },
 };
 
 type ChangedFiles = Vec<(WatchedKind, AbsPath)>;
 
-/// A session that was built: what its files say from now on is news.
-pub fn begin_watching(state: &mut State, id: &SessionId, basis: SessionBasis) {
-    let Some(live) = state.sessions.get_mut(id) else { return };
-    live.definitions.basis = Some(Box::new(basis));
-    live.definitions.stamp = Some(watched_files(&state.env, &live.resources.cwd, &live.resources.model_input.memory));
-}
-
 /// Before a prompt: files that changed since the last look count as they are now.
 pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
-    let Some(changed) = look(state, id) else { return };
+    let Some(changed) = state.sessions.get_mut(id).and_then(|it| look(it, &state.env)) else { return };
     let is = |kinds: &[WatchedKind]| changed.iter().any(|it| kinds.contains(&it.0));
     let Some(live) = state.sessions.get(id) else { return };
     let (ground, settings) = load_ground(&state.options, &state.env, &live.resources.cwd);
@@ -68,7 +64,8 @@ pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
         if !is_asked {
             tell_unused(state, id, &ground, &before.1);
         }
-        said.extend(changed_definitions(state, id, &before));
+        let now = state.sessions.get(id).map(|it| (it.session.agents(), it.session.prompts().clone()));
+        said.extend(now.iter().flat_map(|now| definition_changes((&before.0, &before.1), (&now.0, &now.1))));
     }
     if !said.is_empty() {
         let text = format!("Files changed, and castor read them anew. This holds now: {}.", said.join("; "));
@@ -77,14 +74,13 @@ pub fn refresh(state: &mut State, id: &SessionId, prompt: &[Part]) {
 }
 
 /// What changed since the last look; `None`: nothing, or it is not to be looked at.
-fn look(state: &mut State, id: &SessionId) -> Option<ChangedFiles> {
-    let live = state.sessions.get_mut(id)?;
+fn look(live: &mut LiveSession, env: &Env) -> Option<ChangedFiles> {
     // What nobody decided about yet is not read, and what was trusted for the session alone is as it was then.
     let is_undecided = live.pending_trust.as_ref().is_some_and(|it| !it.ground.trust.is_trusted());
     if live.session.is_busy() || is_undecided || live.definitions.is_fixed {
         return None;
     }
-    let now = watched_files(&state.env, &live.resources.cwd, &live.resources.model_input.memory);
+    let now = live.watched_files(env);
     let before = live.definitions.stamp.replace(now.clone())?;
     let changed = changed_files(&before, &now);
     (!changed.is_empty()).then_some(changed)
@@ -139,11 +135,6 @@ fn tell_unused(state: &mut State, id: &SessionId, ground: &FolderConfig, before:
     for it in changes(ground).into_iter().filter(|it| !before.notes.contains(it)) {
         state.step(id, Input::Notice(it));
     }
-}
-
-fn changed_definitions(state: &State, id: &SessionId, before: &(FolderAgents, FolderPrompts)) -> Vec<String> {
-    let Some(live) = state.sessions.get(id) else { return Vec::new() };
-    definition_changes((&before.0, &before.1), (&live.session.agents(), live.session.prompts()))
 }
 
 /// `Effect::ReadDefinitions`, or files that changed.

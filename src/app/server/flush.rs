@@ -72,11 +72,15 @@ impl Round {
 
     /// Sub-agents of a session were cancelled: the client sees their end before `rest`, which the session has still to
     /// say.
-    fn end_children_first(&mut self, id: &SessionId, cancelled: Self, rest: Vec<Act>) {
+    fn end_children_first(
+        &mut self,
+        (id, sessions): (&SessionId, &BTreeMap<SessionId, LiveSession>),
+        cancelled: Self,
+        rest: Vec<Act>,
+    ) {
         self.broken.extend(cancelled.broken);
-        let root = id.root();
         let is_of_child = |it: &OutboxItem| match it {
-            OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => of.is_child() && of.root() == root && of != id,
+            OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => children::is_below(sessions, of, id),
             OutboxItem::Lines(_)
             | OutboxItem::QuestionAnswered(_)
             | OutboxItem::Answer { .. }
@@ -126,7 +130,7 @@ fn perform_acts(state: &mut State, round: &mut Round, id: &SessionId, acts: Vec<
         perform_act(state, id, act, lines);
         if aborted.is_some_and(|it| children::abort(state, id, it)) {
             let cancelled = Round::begin(&mut state.outbox, &mut state.sessions);
-            return round.end_children_first(id, cancelled, acts.collect());
+            return round.end_children_first((id, &state.sessions), cancelled, acts.collect());
         }
     }
 }
@@ -264,18 +268,14 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
         Effect::RenewCredential(order) => renewals::renew(state, id, effect_id, &order),
         Effect::UpdateHealth { model, outage } => note_outage(state, id, (model, outage)),
         Effect::AskUser(question) => ask_user(state, id, &question, lines),
-        Effect::AnswerElicitation { elicitation, reply } => state.tasks.server_questions.send_reply(elicitation, reply),
+        Effect::AnswerElicitation { elicitation, reply } => {
+            state.tasks.server_uses.questions.send_reply(elicitation, reply)
+        }
         Effect::WithdrawQuestion { question } => {
             pending_requests::withdraw(&mut state.outgoing, |it| it.forget_question(id, question), lines);
             children::note_waiting(state, id, lines);
         }
-        Effect::Abort { effect } => {
-            state.tasks.abort_effect(id, effect, state.now.unix_ms);
-            pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(id, effect), lines);
-            // Said in the next round: after the end of the call, which may show the terminal.
-            let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
-            state.queue_requests(requests);
-        }
+        Effect::Abort { effect } => abort(state, id, effect, lines),
         Effect::TellHook(run) => tell_hook(state, id, *run, lines),
         Effect::HintAgents { content } => children::hint(state, id, &content),
         Effect::SetTimer { at_ms } => state.timers.add(at_ms, id.clone(), effect_id),
@@ -286,6 +286,14 @@ fn dispatch_effect(state: &mut State, id: &SessionId, effect_id: EffectId, effec
             }
         }
     }
+}
+
+fn abort(state: &mut State, id: &SessionId, effect: EffectId, lines: &mut Vec<u8>) {
+    state.tasks.abort_effect(id, effect, state.now.unix_ms);
+    pending_requests::withdraw(&mut state.outgoing, |it| it.is_call_of(id, effect), lines);
+    // Said in the next round: after the end of the call, which may show the terminal.
+    let requests = state.terminals.release(id, effect, TerminalEnd::Kill);
+    state.queue_requests(requests);
 }
 
 /// Nobody waits for it: neither for a command nor for the client's answer.

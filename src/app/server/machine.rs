@@ -233,7 +233,7 @@ impl Machine {
             outbox: state.outbox.items.len() + state.outbox.after_answer.len(),
             partial_line: self.framer.len(),
             servers: state.tasks.mcp.len(),
-            server_questions: state.tasks.server_questions.len(),
+            server_questions: state.tasks.server_uses.questions.len(),
             sessions: state.sessions.len(),
         }
     }

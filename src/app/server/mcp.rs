@@ -110,12 +110,12 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
         ServerEvent::Question(it) => {
             let (calls, now_ms) = (state.tasks.calls_of(server), state.now.unix_ms);
             let users = state.tasks.mcp.sessions_of(server);
-            if let Some((session, input)) = state.tasks.server_questions.ask(server, it, (calls, users), now_ms) {
+            if let Some((session, input)) = state.tasks.server_uses.questions.ask(server, it, (calls, users), now_ms) {
                 state.step(&session, input);
             }
         }
         ServerEvent::QuestionWithdrawn(number) => {
-            if let Some((session, input)) = state.tasks.server_questions.withdraw(server, number) {
+            if let Some((session, input)) = state.tasks.server_uses.questions.withdraw(server, number) {
                 state.step(&session, input);
             }
         }
@@ -125,7 +125,7 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
         }
         ServerEvent::ResourceUpdated(uri) => tell_readers(state, server, &uri),
         ServerEvent::PageCompleted(page) => {
-            if let Some(id) = state.tasks.server_questions.complete_page(server, &page) {
+            if let Some(id) = state.tasks.server_uses.questions.complete_page(server, &page) {
                 let params = elicitation::complete(&id.to_string());
                 state.outbox.queue_lines(|lines| updates::notification(elicitation::COMPLETE, &params, lines));
             }
@@ -158,7 +158,7 @@ pub fn handle_event(state: &mut State, server: u64, event: ServerEvent) {
 /// The sessions that read it tell their models.
 fn tell_readers(state: &mut State, server: u64, uri: &str) {
     let names = state.tasks.mcp.sessions_of(server);
-    for session in state.tasks.read_resources.readers(server, uri) {
+    for session in state.tasks.server_uses.read_resources.readers(server, uri) {
         let Some((_, name)) = names.iter().find(|it| it.0 == session) else { continue };
         state.step(&session, Input::ResourceChanged { server: name.clone(), uri: uri.to_owned() });
     }
@@ -166,7 +166,7 @@ fn tell_readers(state: &mut State, server: u64, uri: &str) {
 
 /// Nobody waits for what the server asked, or was asked.
 fn forget_requests(state: &mut State, server: u64) {
-    state.tasks.server_questions.forget_server(server);
+    state.tasks.server_uses.questions.forget_server(server);
     withdraw((&mut state.outgoing, &mut state.outbox), |of, _| of == server);
 }
 

@@ -11,7 +11,10 @@ use super::{
     tasks::jobs::ServerLogin,
 };
 use crate::{
-    app::session::{live_session::LiveSession, mcp_servers::ServerOwner},
+    app::session::{
+        live_session::LiveSession,
+        mcp_servers::{ServerOwner, Servers},
+    },
     base::{
         ids::{EffectId, SessionId},
         mcp::McpLink,
@@ -50,15 +53,20 @@ fn page_of(id: &SessionId, effect: EffectId) -> String {
     format!("{id}/login-{}", effect.0)
 }
 
-fn owner_of(state: &State, id: &SessionId, server: &str) -> Option<ServerOwner> {
-    let live: &LiveSession = state.sessions.get(id)?;
+fn owner_of(
+    (sessions, servers): (&BTreeMap<SessionId, LiveSession>, &Servers),
+    id: &SessionId,
+    server: &str,
+) -> Option<ServerOwner> {
+    let live: &LiveSession = sessions.get(id)?;
     // A sub-agent has the servers of the session above it, too.
     let own = mcp::owners(id, live).into_iter().chain([ServerOwner::session(&id.root())]);
-    own.into_iter().find(|it| state.tasks.mcp.knows(it, server))
+    own.into_iter().find(|it| servers.knows(it, server))
 }
 
 fn login_target(state: &State, id: &SessionId, server: &str) -> Result<LoginTarget, String> {
-    let owner = owner_of(state, id, server).ok_or("it is not connected in this session")?;
+    let owner =
+        owner_of((&state.sessions, &state.tasks.mcp), id, server).ok_or("it is not connected in this session")?;
     let link = state.tasks.mcp.link_of(&owner, server).ok_or("it is off")?;
     match link {
         McpLink::Web { .. } => (),
@@ -70,7 +78,8 @@ fn login_target(state: &State, id: &SessionId, server: &str) -> Result<LoginTarg
 }
 
 fn switch(state: &mut State, id: &SessionId, server: &str, is_on: bool) -> Result<String, String> {
-    let owner = owner_of(state, id, server).ok_or("it is off for all sessions; `castor mcp enable` turns it on")?;
+    let owner = owner_of((&state.sessions, &state.tasks.mcp), id, server)
+        .ok_or("it is off for all sessions; `castor mcp enable` turns it on")?;
     let fresh = state.tasks.mcp.switch(&owner, server, is_on, state.now.unix_ms);
     let Some(fresh) = fresh else {
         return Ok(format!("It is {} already", if is_on { "on" } else { "off" }));
@@ -87,7 +96,7 @@ pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValu
     let Some(live) = sessions.get(&id) else { return Err(error::session_not_found(id.as_str())) };
     let toolbox = &live.session.spec().toolbox;
     let one = |it: &Server| {
-        let (state, why) = match &it.status {
+        let (status, why) = match &it.status {
             ServerStatus::Starting { .. } => (McpServerState::Starting, None),
             ServerStatus::Ready => (McpServerState::Ready, None),
             ServerStatus::Down(it) => (McpServerState::Down, Some(it.why.clone())),
@@ -97,7 +106,7 @@ pub fn list(sessions: &BTreeMap<SessionId, LiveSession>, params: Option<&RawValu
             ServerStatus::Off(why) => (McpServerState::Off, Some(why.clone())),
             ServerStatus::Untrusted => (McpServerState::Untrusted, None),
         };
-        McpServerReport { name: it.name.clone(), state, why, tools: toolbox.tools_of_server(&it.name).count() }
+        McpServerReport { name: it.name.clone(), status, why, tools: toolbox.tools_of_server(&it.name).count() }
     };
     reply_now(&McpServers { servers: toolbox.servers.iter().map(one).collect() })
 }
@@ -108,7 +117,7 @@ pub fn note_end(state: &mut State, id: &SessionId, input: &Input) {
     if result.is_err() || !state.tasks.is_running(id, *effect) {
         return;
     }
-    let Some(owner) = owner_of(state, id, &order.server) else { return };
+    let Some(owner) = owner_of((&state.sessions, &state.tasks.mcp), id, &order.server) else { return };
     let Some(link) = state.tasks.mcp.link_of(&owner, &order.server).cloned() else { return };
     if order.verb == ServerVerb::Login {
         let params = elicitation::complete(&page_of(id, *effect));

@@ -8,10 +8,7 @@ use crate::{
     app::{
         errors::store_error,
         model::chosen_model::{model_of, resumed_model},
-        server::{
-            agents, definitions::begin_watching, flush, host_tools, mcp, reconnect, session_state, state::State, trust,
-            watching,
-        },
+        server::{agents, flush, host_tools, mcp, reconnect, session_state, state::State, trust, watching},
         session::{
             build_session::{SessionParts, build_session, server_request},
             confinement,
@@ -24,6 +21,7 @@ use crate::{
             settings_notices::SettingsFindings,
             trust::{PendingTrust, unread_notice},
         },
+        settings::Settings,
     },
     base::{
         client_settings::ClientSetting,
@@ -50,7 +48,7 @@ use crate::{
     },
     world::{
         disk,
-        store::{SessionLog, StoreError},
+        store::{SessionLog, SessionStore, StoreError},
     },
 };
 
@@ -70,7 +68,7 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
     let unread = unread_notice(&place.ground);
     let ignored = confinement::notice(&state.env, confinement::is_harmless(&place.ground), &place.settings);
     let now = state.now();
-    let id = unused_id(state, wanted.as_ref(), now)?;
+    let id = unused_id(&state.tasks.store, wanted.as_ref(), now)?;
     let SessionParts { spec, resources, trouble } = build_session(state.host(&id), &id, &place, &model);
     if let Some(it) = trouble {
         return Err(it);
@@ -101,7 +99,6 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         session.become_agent(it.name, client_agent, now, &mut out);
     }
     insert_session(state, session, log, resources);
-    begin_watching(state, &id, SessionBasis::new(folders, &ground, settings));
     state.outbox.queue_acts(&id, out);
     let of_settings =
         SettingsFindings::of_session(&state.options, &ground).notices(state.tasks.store.home(), &ground.folder);
@@ -109,14 +106,15 @@ pub fn create(state: &mut State, params: &NewParams) -> Result<SessionId, ErrorO
         state.step(&id, Input::Notice(it));
     }
     reconnect::send_outages(state, &id);
-    begin_work(state, &id, PendingTrust { ground, folders: folders.clone(), is_resumed: false }, servers);
+    let trust = PendingTrust { ground, folders: folders.clone(), is_resumed: false };
+    begin_work(state, &id, (trust, settings), servers);
     Ok(id)
 }
 
 /// The id that the client wants, or a new one.
-fn unused_id(state: &State, wanted: Option<&SessionId>, now: Now) -> Result<SessionId, ErrorObjectOwned> {
+fn unused_id(store: &SessionStore, wanted: Option<&SessionId>, now: Now) -> Result<SessionId, ErrorObjectOwned> {
     let Some(id) = wanted else { return Ok(new_id(now)) };
-    match state.sessions.contains_key(id) || state.tasks.store.has(id) {
+    match store.has(id) {
         true => {
             let why = format!("_meta.castor.sessionId: there is a session {id} already");
             Err(error::invalid_params(&format!("{why}; send another id, or load that one")))
@@ -126,7 +124,10 @@ fn unused_id(state: &State, wanted: Option<&SessionId>, now: Now) -> Result<Sess
 }
 
 /// The session has its folder and its servers, or asks about them.
-fn begin_work(state: &mut State, id: &SessionId, trust: PendingTrust, servers: ServerRequest) {
+fn begin_work(state: &mut State, id: &SessionId, (trust, settings): (PendingTrust, Settings), servers: ServerRequest) {
+    if let Some(live) = state.sessions.get_mut(id) {
+        live.begin_watching(&state.env, SessionBasis::new(&trust.folders, &trust.ground, settings));
+    }
     trust::ask_trust(state, id, trust);
     mcp::connect(state, id, servers);
     mcp::connect_session_agent(state, id);
@@ -195,14 +196,14 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         }
         None => replace_session(state, record, spec, resources),
     }
-    begin_watching(state, id, SessionBasis::new(folders, &place.ground, place.settings));
     leftovers.into_iter().for_each(|it| state.step(id, Input::Notice(it)));
     if let Some(it) = &folders.system_prompt {
         state.step(id, Input::ClientSetting(ClientSetting::Prompt(it.clone())));
     }
     session_state::refresh(state, id);
     reconnect::send_outages(state, id);
-    begin_work(state, id, PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true }, servers);
+    let trust = PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true };
+    begin_work(state, id, (trust, place.settings), servers);
     Ok(entries)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     app::{
         model::{catalog::Catalog, chosen_model},
-        server::{agents, definitions::begin_watching, mcp, offered_commands, state::State},
+        server::{agents, mcp, offered_commands, state::State},
         session::{
             build_session::{SessionParts, build_session, server_request},
             live_session::LiveSession,
@@ -87,8 +87,8 @@ pub fn apply_choice(
     let after = readmit_session(state, id, ground.clone(), &folders)?;
     if let Some(live) = state.sessions.get_mut(id) {
         live.definitions.is_fixed = extent == TrustExtent::Session;
+        live.begin_watching(&state.env, SessionBasis::new(&folders, &ground, after.settings.clone()));
     }
-    begin_watching(state, id, SessionBasis::new(&folders, &ground, after.settings.clone()));
     // What the session began with follows the settings; what was chosen in it stays.
     let Some(live) = state.sessions.get(id) else { return Ok(()) };
     let mode = live.session.record().mode;

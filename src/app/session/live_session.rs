@@ -19,7 +19,11 @@ use crate::{
         quota::QuotaPool,
         updates::{ClientProfile, SessionView},
     },
-    world::{store::SessionLog, workspace::watched_files::WatchedFile},
+    world::{
+        secrets::Env,
+        store::SessionLog,
+        workspace::watched_files::{WatchedFile, watched_files},
+    },
 };
 
 pub struct LiveSession {
@@ -112,6 +116,16 @@ impl LiveSession {
             has_prompt_model: false,
             extras: ClientExtras::default(),
         }
+    }
+
+    /// It was built: what its files say from now on is news.
+    pub fn begin_watching(&mut self, env: &Env, basis: SessionBasis) {
+        self.definitions.basis = Some(Box::new(basis));
+        self.definitions.stamp = Some(self.watched_files(env));
+    }
+
+    pub fn watched_files(&self, env: &Env) -> Vec<WatchedFile> {
+        watched_files(env, &self.resources.cwd, &self.resources.model_input.memory)
     }
 
     /// A prompt is to end with a report on its files.

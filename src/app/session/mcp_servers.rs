@@ -14,7 +14,6 @@ use crate::{
         mcp::{McpLink, McpServerConfig, ServerRules},
         path::AbsPath,
         sandbox::Confinement,
-        server_offer::ServerOffer,
         server_order::login_hint,
         text,
         tool::{ToolKind, ToolSpec, ToolTraits},
@@ -333,12 +332,7 @@ impl Servers {
             mcp_tools.servers.push(Server { name, status: standing, offer, health: shared.health.clone() });
         }
         mcp_tools.notices = notices(gone);
-        let off = party.off.iter().cloned();
-        let offer = Arc::<ServerOffer>::default();
-        mcp_tools.servers.extend(off.map(|(name, status)| {
-            let health = ServerHealth::default();
-            Server { name, status, offer: offer.clone(), health }
-        }));
+        mcp_tools.servers.extend(party.off.iter().cloned().map(|(name, status)| Server::new(name, status)));
         let mut name = |config: &McpServerConfig, tool: &ServerTool| party.names.name(&config.name, &tool.name);
         let names: Vec<String> = offers.iter().map(|(it, _, tool)| name(&it.config, tool)).collect();
         for (name, (ServerUse { config, server, .. }, connection, tool)) in names.into_iter().zip(offers) {

@@ -20,6 +20,7 @@ const MAX_PAGES: usize = 64;
 const GIVEN_UP_MS: u64 = 60_000;
 
 const NO_CALL: &str = "no call of this server is running, so castor cannot ask the user";
+const ONE_WAITS: &str = "another question of this server waits for the user already";
 const UNCLEAR: &str = "several sessions call this server, and it cannot be known for which of them it asks";
 
 /// Questions of servers that are open, and pages that were shown for them.
@@ -31,12 +32,17 @@ pub struct ServerQuestions {
     n_asked: u64,
 }
 
+/// A call of a session that is under way.
+pub type RunningCall = (SessionId, EffectId);
+
 struct OpenQuestion {
     server: u64,
     /// The server's own count.
     number: u64,
     session: SessionId,
     reply: oneshot::Sender<Reply>,
+    /// It came outside of any call: the session's next turn asks it.
+    waits: bool,
 }
 
 struct OpenPage {
@@ -54,8 +60,9 @@ struct WithdrawnQuestion {
 }
 
 impl ServerQuestions {
+    /// Those that calls wait for.
     pub fn len(&self) -> usize {
-        self.open.len()
+        self.open.values().filter(|it| !it.waits).count()
     }
 
     /// A call ended before its server had answered.
@@ -102,13 +109,17 @@ impl ServerQuestions {
         &mut self,
         server: u64,
         question: ServerQuestion,
-        (calls, users): (Vec<(SessionId, EffectId)>, Vec<(SessionId, String)>),
+        (calls, users): (Vec<RunningCall>, Vec<(SessionId, String)>),
         now_ms: u64,
     ) -> Option<(SessionId, Input)> {
         let ServerQuestion { number, request, reply } = question;
         let is_given_up = self.given_up.iter().any(|it| it.server == server && it.at_ms + GIVEN_UP_MS > now_ms);
         if let (ServerAsk::User(request), [], [(session, name)], false) = (&request, &*calls, &*users, is_given_up) {
-            let elicitation = self.open(server, (number, reply), session, request);
+            if self.open.values().any(|it| it.server == server && it.waits) {
+                _ = reply.send(Reply::Cancelled(Some(ONE_WAITS.to_owned())));
+                return None;
+            }
+            let elicitation = self.open(server, (number, reply, true), session, request);
             let waiting = WaitingQuestion { elicitation, server: name.clone(), request: request.clone() };
             return Some((session.clone(), Input::ServerQuestionWaits(Box::new(waiting))));
         }
@@ -122,8 +133,10 @@ impl ServerQuestions {
             }
         };
         let elicitation = match &request {
-            ServerAsk::User(it) => self.open(server, (number, reply), &session, it),
-            ServerAsk::Model(_) => self.register(OpenQuestion { server, number, session: session.clone(), reply }),
+            ServerAsk::User(it) => self.open(server, (number, reply, false), &session, it),
+            ServerAsk::Model(_) => {
+                self.register(OpenQuestion { server, number, session: session.clone(), reply, waits: false })
+            }
         };
         let calls = calls.into_iter().map(|(_, effect)| effect).collect();
         Some((session, Input::ElicitationRequested { elicitation, calls, request }))
@@ -139,11 +152,11 @@ impl ServerQuestions {
     fn open(
         &mut self,
         server: u64,
-        (number, reply): (u64, oneshot::Sender<Reply>),
+        (number, reply, waits): (u64, oneshot::Sender<Reply>, bool),
         session: &SessionId,
         request: &ElicitationRequest,
     ) -> ElicitationId {
-        let elicitation = self.register(OpenQuestion { server, number, session: session.clone(), reply });
+        let elicitation = self.register(OpenQuestion { server, number, session: session.clone(), reply, waits });
         if let ElicitationRequest::Page { id: name, .. } = request
             && !name.is_empty()
         {

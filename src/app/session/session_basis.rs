@@ -1,4 +1,4 @@
-//! What a session was built from, and how that differs from what its files say now.
+//! Basis of a session: its folders, settings and trust when it was built.
 
 use serde_json::Value;
 

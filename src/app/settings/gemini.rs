@@ -7,7 +7,7 @@ pub const VERSION: &str = "0.61";
 
 /// How something of Gemini CLI is in castor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Compatibility {
     Works,
     /// It has an effect, and this is another than there.
     Differs(&'static str),
@@ -15,7 +15,7 @@ pub enum Standing {
     Absent(&'static str),
 }
 
-impl Standing {
+impl Compatibility {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Works => "works",
@@ -33,29 +33,30 @@ impl Standing {
     }
 }
 
-const SCREEN: Standing = Standing::Absent("castor has no screen of its own: your editor, or `castor run`");
-const VOICE: Standing = Standing::Absent("castor has no voice input");
-const UPDATES: Standing = Standing::Absent("castor does not update itself");
-const NOTIFIES: Standing = Standing::Absent("your editor notifies you; `castor run` rings nobody");
-const RUNTIME: Standing = Standing::Absent("castor has one runtime for all sessions");
-const BROWSER: Standing = Standing::Absent("castor has no browser agent");
-const ADMIN: Standing =
-    Standing::Absent("castor has no remote administration: /etc/castor/settings.json goes over all files");
-const EXTENSIONS: Standing = Standing::Absent("castor has no extensions yet");
-const SWITCH: Standing = Standing::Absent("castor has no switch for this");
-const GEMMA: Standing = Standing::Absent("castor starts no model server: model.routing.local names one that runs");
-const ROUTES: Standing = Standing::Absent(
+const SCREEN: Compatibility = Compatibility::Absent("castor has no screen of its own: your editor, or `castor run`");
+const VOICE: Compatibility = Compatibility::Absent("castor has no voice input");
+const UPDATES: Compatibility = Compatibility::Absent("castor does not update itself");
+const NOTIFIES: Compatibility = Compatibility::Absent("your editor notifies you; `castor run` rings nobody");
+const RUNTIME: Compatibility = Compatibility::Absent("castor has one runtime for all sessions");
+const BROWSER: Compatibility = Compatibility::Absent("castor has no browser agent");
+const ADMIN: Compatibility =
+    Compatibility::Absent("castor has no remote administration: /etc/castor/settings.json goes over all files");
+const SWITCH: Compatibility = Compatibility::Absent("castor has no switch for this");
+const GEMMA: Compatibility =
+    Compatibility::Absent("castor starts no model server: model.routing.local names one that runs");
+const ROUTES: Compatibility = Compatibility::Absent(
     "castor has a model catalog of its own: modelConfigs.customAliases, model.routing and model.fallback change it",
 );
-const MASKS: Standing = Standing::Absent("castor has limits of its own for this part of the context");
-const DISCOVERY: Standing = Standing::Absent("castor takes tools of MCP servers only");
-const MEMORY_WALK: Standing = Standing::Absent("castor looks from the folder up to the root of its repository");
-const LICENSED: Standing = Standing::Absent("castor has API keys and Vertex AI, no plans of Google's");
+const MASKS: Compatibility = Compatibility::Absent("castor has limits of its own for this part of the context");
+const DISCOVERY: Compatibility = Compatibility::Absent("castor takes tools of MCP servers only");
+const MEMORY_WALK: Compatibility =
+    Compatibility::Absent("castor looks from the folder up to the root of its repository");
+const LICENSED: Compatibility = Compatibility::Absent("castor has API keys and Vertex AI, no plans of Google's");
 
 /// All of them, and how they are here. Objects whose members users name themselves are one row.
 #[rustfmt::skip]
-pub const SETTINGS: &[(&str, Standing)] = {
-    use Standing::{Absent, Differs, Works};
+pub const SETTINGS: &[(&str, Compatibility)] = {
+    use Compatibility::{Absent, Differs, Works};
     &[
         ("$schema", Works),
         ("admin.extensions.enabled", ADMIN),
@@ -139,7 +140,7 @@ pub const SETTINGS: &[(&str, Standing)] = {
         ("experimental.voice.whisperModel", VOICE),
         ("experimental.voiceMode", VOICE),
         ("experimental.worktrees", Absent("castor makes no worktrees: start it in one")),
-        ("extensions.disabled", EXTENSIONS),
+        ("extensions.disabled", Works),
         ("extensions.workspacesWithMigrationNudge", SWITCH),
         ("general.checkpointing.enabled", Differs("on by default, and without git")),
         ("general.debugKeystrokeLogging", SCREEN),
@@ -153,7 +154,7 @@ pub const SETTINGS: &[(&str, Standing)] = {
         ("general.notificationMethod", NOTIFIES),
         ("general.openEditorInNewWindow", SCREEN),
         ("general.plan.directory", Absent("plans lie in castor's folder of the session")),
-        ("general.plan.enabled", Absent("the mode plan is always on offer")),
+        ("general.plan.enabled", Absent("the mode plan is always available")),
         ("general.plan.modelRouting", Absent("the model does not change with the mode")),
         ("general.preferredEditor", SCREEN),
         ("general.retryFetchErrors", Works),
@@ -170,7 +171,7 @@ pub const SETTINGS: &[(&str, Standing)] = {
         ("hooks.BeforeModel", Works),
         ("hooks.BeforeTool", Works),
         ("hooks.BeforeToolSelection", Works),
-        ("hooks.Notification", Differs("for every kind of question, not only for calls")),
+        ("hooks.Notification", Differs("for every kind of question, which its matcher can name")),
         ("hooks.PreCompress", Works),
         ("hooks.SessionEnd", Works),
         ("hooks.SessionStart", Differs("over ACP too")),
@@ -182,7 +183,7 @@ pub const SETTINGS: &[(&str, Standing)] = {
         ("mcp.allowed", Works),
         ("mcp.excluded", Works),
         ("mcp.serverCommand", Absent("name the server in mcpServers")),
-        ("mcpServers", Differs("a server of the workspace is asked about, bound to what it runs, and confined")),
+        ("mcpServers", Differs("castor asks about a server of the workspace, binds it to what it runs, and confines it")),
         ("model.compressionThreshold", Works),
         ("model.disableLoopDetection", Works),
         ("model.maxSessionTurns", Works),
@@ -200,12 +201,12 @@ pub const SETTINGS: &[(&str, Standing)] = {
         ("output.format", Absent("castor run takes --output-format")),
         ("policyPaths", Works),
         ("privacy.usageStatisticsEnabled", Absent("castor sends no usage statistics")),
-        ("security.allowedExtensions", EXTENSIONS),
+        ("security.allowedExtensions", Works),
         ("security.auth.enforcedType", Absent("castor takes the key that is there: security.auth.selectedType chooses among several")),
         ("security.auth.selectedType", Differs("gemini-api-key, gateway and vertex-ai; no login by Google's page")),
         ("security.auth.useExternal", Absent("castor authenticates by itself")),
         ("security.autoAddToPolicyByDefault", Absent("no lasting yes is the first choice")),
-        ("security.blockGitExtensions", EXTENSIONS),
+        ("security.blockGitExtensions", Works),
         ("security.disableAlwaysAllow", Works),
         ("security.disableYoloMode", Differs("takes the mode auto away too")),
         ("security.enableConseca", Absent("no model checks calls: rules can name a safety checker")),
@@ -290,13 +291,13 @@ pub const SETTINGS: &[(&str, Standing)] = {
 };
 
 /// How a setting of Gemini CLI's is here; `None`: it has none of this name.
-pub fn find(path: &str) -> Option<Standing> {
+pub fn find(path: &str) -> Option<Compatibility> {
     SETTINGS.iter().find(|(name, _)| *name == path).map(|(_, it)| *it)
 }
 
 /// Why a setting of Gemini CLI's has no effect; `None`: it has one, or there is no such setting.
 pub fn absence(path: &str) -> Option<&'static str> {
-    let Standing::Absent(why) = find(path)? else { return None };
+    let Compatibility::Absent(why) = find(path)? else { return None };
     (!is_used(path)).then_some(why)
 }
 
@@ -312,7 +313,7 @@ fn is_used(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{SETTINGS, Standing, find, is_group, is_used};
+    use super::{Compatibility, SETTINGS, find, is_group, is_used};
     use crate::app::settings::keys::{KEYS, KeyKind, Usage, path_below};
 
     /// Of an object that castor goes by there are members that it does not.
@@ -327,13 +328,13 @@ mod tests {
         for (at, (path, standing)) in SETTINGS.iter().enumerate() {
             assert!(at == 0 || SETTINGS[at - 1].0 < *path, "{path} stands twice, or not in order");
             let has_effect = is_used(path) || is_in_used_object(path) || *path == "$schema";
-            let says_so = !matches!(standing, Standing::Absent(_));
+            let says_so = !matches!(standing, Compatibility::Absent(_));
             let member = is_in_used_object(path) && !is_used(path);
             assert!(
                 has_effect == says_so || member,
                 "{path} is {standing:?}, but KEYS says otherwise: change this table"
             );
-            assert!(*standing == Standing::Works || !standing.note().is_empty(), "{path}");
+            assert!(*standing == Compatibility::Works || !standing.note().is_empty(), "{path}");
         }
         // Rows that castor has for the sake of such files are rows of this table, or groups of it.
         for key in KEYS.iter().filter(|it| it.usage != Usage::Used) {

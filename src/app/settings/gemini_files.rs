@@ -1,6 +1,6 @@
 //! The table of Gemini CLI's files: which of them castor reads, and what there is in place of the others.
 
-use super::{gemini::Standing, keys};
+use super::{gemini::Compatibility, keys};
 use crate::{
     base::path::AbsPath,
     world::{
@@ -30,9 +30,9 @@ impl FileOwner {
 
 /// Below `.gemini`, whose, and how it is here.
 #[rustfmt::skip]
-pub const FILES: &[(&str, FileOwner, Standing)] = {
+pub const FILES: &[(&str, FileOwner, Compatibility)] = {
     use FileOwner::{Both, User, Workspace};
-    use Standing::{Absent, Differs, Works};
+    use Compatibility::{Absent, Differs, Works};
     &[
         ("settings.json", Both, Differs("castor's own file beside it is stronger; one with an error is skipped")),
         ("GEMINI.md", User, Works),
@@ -47,8 +47,8 @@ pub const FILES: &[(&str, FileOwner, Standing)] = {
         ("commands/**/*.toml", Both, Works),
         ("skills/*/SKILL.md", Both, Works),
         ("tmp/*/chats/session-*.jsonl", User, Differs("`castor sessions import FILE` takes one over")),
-        ("extensions", User, Absent("castor has no extensions yet")),
-        ("hooks.json", Both, Absent("hooks stand in settings.json")),
+        ("extensions", User, Differs("`castor extensions install` copies one from there, once you have seen what it brings")),
+        ("hooks.json", Both, Absent("settings.json has the hooks")),
         ("sandbox.toml", User, Absent("castor's sandbox has settings: security.sandbox")),
         ("policies/sandbox.toml", User, Absent("castor's sandbox has settings: security.sandbox")),
         ("sandbox.Dockerfile", Workspace, Absent("castor starts no container")),
@@ -71,7 +71,7 @@ pub fn without_effect(ground: &FolderConfig) -> Vec<Warning> {
     let own = ground.trust.is_trusted().then(|| ground.folder.join(".gemini")).filter(|it| Some(it) != user.as_ref());
     let mut res = Vec::new();
     for (name, owner, standing) in FILES.iter().filter(|it| !OF_THE_PROGRAM.contains(&it.0)) {
-        let Standing::Absent(why) = standing_of(name, *standing) else { continue };
+        let Compatibility::Absent(why) = standing_of(name, *standing) else { continue };
         let of_user = user.as_ref().filter(|_| *owner != FileOwner::Workspace);
         let of_folder = own.as_ref().filter(|_| *owner != FileOwner::User);
         let there = of_user.into_iter().chain(of_folder).map(|it| it.join(name)).filter(is_there);
@@ -81,9 +81,9 @@ pub fn without_effect(ground: &FolderConfig) -> Vec<Warning> {
 }
 
 /// What the table says, unless castor has come to do it.
-pub fn standing_of(name: &str, standing: Standing) -> Standing {
+pub fn standing_of(name: &str, standing: Compatibility) -> Compatibility {
     let reads_extensions = || keys::find("extensions.disabled").is_some_and(|it| it.usage == keys::Usage::Used);
-    if name == "extensions" && reads_extensions() { Standing::Works } else { standing }
+    if name == "extensions" && reads_extensions() { Compatibility::Works } else { standing }
 }
 
 /// A folder without anything in it is nobody's wish either.

@@ -56,7 +56,8 @@ impl McpSettings {
                 // A repository must not answer its own question.
                 Ok(it) if is_of_workspace(name, sources) => {
                     let confined = !is_unsandboxed(name, &it.link, sources);
-                    res.servers.push(McpServerConfig { trust: false, confined, of_project: true, ..it });
+                    let link = it.link.clone().of_workspace();
+                    res.servers.push(McpServerConfig { link, trust: false, confined, of_project: true, ..it });
                 }
                 Ok(it) => res.servers.push(it),
                 Err(why) => {
@@ -181,6 +182,7 @@ fn oauth(it: &Value) -> McpOAuth {
         |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
     let list = |key: &str| it.as_object().map(|it| texts(it, key)).unwrap_or_default();
     McpOAuth {
+        is_of_workspace: false,
         is_off: it.get("enabled").and_then(Value::as_bool) == Some(false),
         is_without_user: text("grant").is_some_and(|it| it == "client_credentials"),
         client_id: text("clientId"),

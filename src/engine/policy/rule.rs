@@ -288,20 +288,15 @@ impl Rule {
         let tool = current_name(named.tool);
         let generous = self.decision != Decision::Allow;
         // Who allows all tools of a server does not say what it may ask of a model.
-        if named.tool == SAMPLING && !generous && pattern.ends_with('*') {
-            return pattern == "*" && self.call_pattern.server.is_none();
-        }
+        let is_request = named.tool == SAMPLING && !generous;
         if pattern == "*" {
-            return true;
+            return !is_request || self.call_pattern.server.is_none();
         }
         if let Some(prefix) = pattern.strip_suffix("*") {
             let server = prefix.strip_prefix("mcp_").map(|it| it.strip_suffix('_').unwrap_or(it));
-            let identified = match (server, named.server) {
-                (Some(""), Some(_)) => true,
-                (Some(want), Some(server)) => want == server,
-                _ => false,
-            };
-            return identified || generous && tool.starts_with(prefix);
+            let identified =
+                matches!((server, named.server), (Some(want), Some(server)) if want.is_empty() || want == server);
+            return !is_request && (identified || generous && tool.starts_with(prefix));
         }
         match (&self.call_pattern.server, named.server) {
             (Some(_), Some(server)) => tool == pattern || is_same_short_name(pattern, tool, server),

@@ -77,7 +77,7 @@ impl Call {
     pub(super) fn confirmation(&self, display: Option<Display>) -> Confirmation {
         Confirmation {
             call: self.call.id.clone(),
-            tool: self.call.name.clone(),
+            tool: self.call.name.as_str().into(),
             title: self.question_title(),
             kind: self.display.kind,
             args: self.call.args.clone(),

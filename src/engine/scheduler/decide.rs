@@ -19,7 +19,7 @@ use crate::{
             delegate, denials, history,
             session_tools::is_session_tool,
             skill_calls,
-            toolbox::CallContext,
+            toolbox::{CallContext, Toolbox},
         },
         step::Effect,
     },
@@ -34,7 +34,7 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, s
         let who = (checker, who.checker.clone(), who.timeout_ms);
         return ask_checker(call, cx.step, who, (targets, said));
     }
-    let own_policy = |query: &policy::Query| policy::decide(&cx.tools.rules, query);
+    let own_policy = |query: &policy::Query| own_verdict(cx.tools, query);
     let mut verdict = own_policy(&query);
     if let Some(client) = cx.tools.client_policy
         && let Some(disputed) = disputed_verdict(&query, client, &verdict, own_policy)
@@ -78,6 +78,11 @@ pub fn decide(call: &mut Call, cx: &mut CallContext<'_, '_>, targets: Targets, s
 }
 
 /// Asks a safety checker, by its place in the rules.
+/// By the rules and grants of the session alone.
+pub fn own_verdict(tools: &Toolbox, query: &policy::Query) -> policy::Verdict {
+    policy::decide(&tools.rules, query)
+}
+
 fn ask_checker(
     call: &mut Call,
     step: &mut Step<'_>,

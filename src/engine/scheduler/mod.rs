@@ -11,7 +11,7 @@ mod checkpoints;
 mod child_events;
 mod client_policy;
 pub mod complete_task;
-mod decide;
+pub mod decide;
 pub mod delegate;
 mod delegation;
 mod denials;
@@ -137,8 +137,8 @@ impl Scheduler {
     /// Takes what happened to one of the calls. What is about none of them is late, and ignored.
     pub fn on_input(&mut self, cx: &mut CallContext<'_, '_>, input: Input) -> BatchStatus {
         let input = match self.on_login(cx, input) {
-            Ok(status) => return status,
-            Err(it) => it,
+            unauthorized::LoginStep::Taken(status) => return status,
+            unauthorized::LoginStep::Unrelated(it) => it,
         };
         match input {
             Input::HookFinished { effect, report } => return self.on_hook(cx, effect, &report),

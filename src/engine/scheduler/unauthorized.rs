@@ -108,12 +108,12 @@ impl Call {
         let CallState::Unauthorized(refused) = &mut self.state else { return LoginStep::Unrelated(input) };
         let RenewalStage::LoggingIn(login) = &mut refused.stage else { return LoginStep::Unrelated(input) };
         match login.take(cx.step, input) {
-            LoginNews::Unrelated(other) => return LoginStep::Unrelated(other),
-            LoginNews::Open => return LoginStep::Taken(BatchStatus::Open),
+            LoginNews::Unrelated(other) => LoginStep::Unrelated(other),
+            LoginNews::Open => LoginStep::Taken(BatchStatus::Open),
             LoginNews::Ended(Ok(_)) => {
                 self.send_progress(cx.step, ToolProgress::Resumed);
                 self.checkpoint_then_run(cx, None);
-                return LoginStep::Taken(BatchStatus::Open);
+                LoginStep::Taken(BatchStatus::Open)
             }
             news => {
                 let is_cancelled = matches!(news, LoginNews::Cancelled);
@@ -140,23 +140,23 @@ impl Call {
 }
 
 /// What came of an input that may be about a login.
-enum LoginStep {
+pub(super) enum LoginStep {
     Unrelated(Input),
     Taken(BatchStatus),
 }
 
 impl Scheduler {
     /// Gives back what is about no login of a call.
-    pub(super) fn on_login(&mut self, cx: &mut CallContext<'_, '_>, mut input: Input) -> Result<BatchStatus, Input> {
+    pub(super) fn on_login(&mut self, cx: &mut CallContext<'_, '_>, mut input: Input) -> LoginStep {
         let waits = |it: &&mut Call| matches!(&it.state, CallState::Unauthorized(it) if matches!(it.stage, RenewalStage::LoggingIn(_)));
         for call in self.calls.iter_mut().filter(waits) {
             match call.on_login(cx, input) {
                 LoginStep::Unrelated(it) => input = it,
-                LoginStep::Taken(BatchStatus::Open) => return Ok(self.advance(cx)),
-                LoginStep::Taken(status) => return Ok(status),
+                LoginStep::Taken(BatchStatus::Open) => return LoginStep::Taken(self.advance(cx)),
+                taken => return taken,
             }
         }
-        Err(input)
+        LoginStep::Unrelated(input)
     }
 
     pub(super) fn on_credential_renewed(

@@ -4,7 +4,6 @@ use crate::{
     base::{
         content::Part,
         event::{EndReason, EventKind, PromptOutcome, Speaker, StopKind},
-        hook::{Hook, HookSource, HookSwitch},
         ids::PromptId,
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
@@ -12,7 +11,6 @@ use crate::{
         trust::mode_refusal,
     },
     engine::{
-        hooks::Hooks,
         policy,
         record::Step,
         step::Effect,
@@ -107,8 +105,13 @@ pub const COMMANDS: &[SlashCommand] = &[
         )
     }
     .offered_when(|spec| !spec.toolbox.servers.is_empty()),
-    command("hooks", "[enable|disable name|all]", "The hooks; switches them for this session", hooks)
-        .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
+    command(
+        "hooks",
+        "[enable|disable name|all]",
+        "The hooks; switches them for this session",
+        super::hooks_command::hooks,
+    )
+    .offered_when(|spec| !spec.toolbox.hooks.is_empty()),
     turn_command(
         "agents",
         "[show|enable|disable name | reload]",
@@ -328,52 +331,6 @@ fn mcp(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
             .to_owned();
     }
     spec.toolbox.servers.iter().map(|it| server_in_words(it, &spec.toolbox, told, step.now.unix_ms)).collect()
-}
-
-fn hooks(step: &mut Step<'_>, spec: &Spec, args: &str) -> String {
-    let all = &spec.toolbox.hooks;
-    if all.is_empty() {
-        return "No hooks are configured. Add some to `hooks` of the settings.".to_owned();
-    }
-    let (verb, name) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
-    let to = match verb {
-        "" | "list" | "panel" => return all.all().map(|it| hook_in_words(it, all, step)).collect(),
-        "enable" | "enable-all" => HookSwitch::On,
-        "disable" | "disable-all" => HookSwitch::Off,
-        _ => {
-            return "`/hooks` lists the hooks, `/hooks enable NAME` and `/hooks disable NAME` switch one, or `all`."
-                .into();
-        }
-    };
-    let everyone = verb.ends_with("-all") || name.trim() == "all";
-    // An interceptor is the client's matter.
-    let mut keys: Vec<String> = all.all().filter(|it| !it.is_of_client()).map(|it| it.key().to_owned()).collect();
-    keys.retain(|it| everyone || it == name.trim());
-    keys.dedup();
-    if keys.is_empty() {
-        return format!("There is no hook `{}`; `/hooks` lists them.", text::first_line(name, 100));
-    }
-    let n = keys.len();
-    keys.into_iter().for_each(|hook| step.log(Fact::HookSwitched { hook, to }));
-    let what = if to == HookSwitch::On { "on" } else { "off" };
-    match n {
-        1 => format!("It is {what} in this session."),
-        n => format!("{n} hooks are {what} in this session."),
-    }
-}
-
-fn hook_in_words(hook: &Hook, all: &Hooks, step: &Step<'_>) -> String {
-    let standing = all.check_enabled(hook.key(), &step.record.switches).err().unwrap_or("on");
-    let matcher = hook.matcher.as_ref().map(|it| format!(" `{}`", text::first_line(it, 100))).unwrap_or_default();
-    let whose = match hook.source {
-        HookSource::User => "",
-        HookSource::Project => ", of the workspace",
-        HookSource::Extension => ", of an extension",
-        HookSource::Client => ", of your client",
-    };
-    let about = hook.description.as_ref().map(|it| format!(": {}", text::first_line(it, 200))).unwrap_or_default();
-    let (event, name) = (hook.event.as_str(), text::first_line(hook.key(), 200));
-    format!("- {event}{matcher}: `{name}`{whose}, {standing}{about}\n")
 }
 
 const MEMORY_USAGE: &str = "`/memory` reads the memory files again and lists them, `/memory show` with their text. `/memory add \

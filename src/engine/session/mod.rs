@@ -5,6 +5,7 @@ mod clock;
 pub mod commands;
 mod event_hooks;
 pub mod file_commands;
+mod hooks_command;
 mod limits;
 mod mcp_report;
 mod models;
@@ -296,17 +297,15 @@ impl Session {
                 cx.scratch.state.on_input(cx.step, it);
             }
             Input::TrustPrompt(doubt) => cx.scratch.preamble.add_trust_prompt(doubt),
-            Input::Notice(text) => cx.scratch.preamble.notice(text),
-            Input::ResourceChanged { server, uri } => cx.scratch.preamble.add_changed_resource(&server, &uri),
+            it @ (Input::Notice(_) | Input::WithdrawNotice(_) | Input::ResourceChanged { .. }) => {
+                cx.scratch.preamble.on_news(it);
+            }
             Input::MemoryOutdated => cx.scratch.memory_read = false,
-            Input::WithdrawNotice(text) => cx.scratch.preamble.withdraw_notice(&text),
             Input::BackgroundResult(text) => cx.scratch.background_results.add(text),
             Input::Outages(outages) => cx.scratch.health.set_outages(outages),
             Input::ServerQuestionWaits(it) => cx.scratch.preamble.add_question(*it),
             Input::ElicitationWithdrawn { elicitation } if cx.scratch.preamble.withdraw_question(elicitation) => (),
-            Input::ElicitationRequested { elicitation, .. } if turn.is_none() => {
-                cancel_elicitation(cx.step, elicitation)
-            }
+            Input::ElicitationRequested { elicitation: it, .. } if turn.is_none() => cancel_elicitation(cx.step, it),
             other => {
                 if let Some(turn) = turn {
                     turn.step(cx, other);

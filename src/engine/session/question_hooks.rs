@@ -1,4 +1,4 @@
-//! Notification hooks: they are told of every question to the user, and nobody waits for them.
+//! Notification hooks: they hear of every question to the user.
 
 use serde_json::{Map, Value, json};
 

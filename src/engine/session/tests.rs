@@ -301,8 +301,7 @@ impl World {
             Effect::ChooseAgent { .. } => Input::AgentChosen { effect },
             Effect::RenewCredential(_) => Input::CredentialRenewed { effect, changed: self.dice(2) == 0 },
             Effect::ManageServer(order) => {
-                let result = if self.dice(2) == 0 { Ok("Done".to_owned()) } else { Err("no".to_owned()) };
-                Input::ServerManaged { effect, order: order.clone(), result }
+                Input::ServerManaged { effect, order: order.clone(), result: Ok("Done".to_owned()) }
             }
             Effect::ChangeMemory(_) => {
                 let report = if self.dice(2) == 0 { Ok("Kept.".to_owned()) } else { Err("no".to_owned()) };

@@ -68,7 +68,7 @@ impl QuestionTopic {
 pub struct Confirmation {
     pub call: CallId,
     /// By its name.
-    pub tool: String,
+    pub tool: Box<str>,
     pub title: String,
     pub kind: ToolKind,
     pub args: Value,

@@ -142,7 +142,7 @@ impl HookContinuation for OnModelError {
 pub(super) fn take_answer(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, mut response: Response) -> Flow {
     response.close(cx.step);
     let kind = match turn.scheduler.is_empty() {
-        true => response.classify_answer(turn.n_samples > 1),
+        true => response.classify_answer(turn.draft.n_samples > 1),
         false => AnswerKind::Calls,
     };
     if let AnswerKind::None(empty) = kind {

@@ -189,7 +189,7 @@ fn task(parent: &Spec, what: &Delegation<'_>, result: ResultForm) -> AgentTask {
 /// Its own, and of money what is left above it: a model without a price is asked nothing where money counts.
 fn limits(parent: &Spec, record: &Record, what: &Delegation<'_>) -> Limits {
     let constraints = &what.agent.descriptor.constraints;
-    let above = super::limits::limits(record, parent);
+    let above = super::limits(record, parent);
     let left = [LimitSpan::Turn, LimitSpan::Session].into_iter().filter_map(|span| {
         let used = record.limit_usage(span).cost;
         above.caps(span).cost.map(|it| it.minus(used))

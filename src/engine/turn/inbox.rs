@@ -5,7 +5,7 @@ use super::{flow::Flow, loop_detection::LoopWatch, spec::TurnContext, state::Tur
 pub(super) fn take_inbox(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     cx.scratch.background_results.tell(cx.step);
     if turn.steering.tell(cx.step) {
-        turn.loops = LoopWatch::from(turn.n_samples);
+        turn.loops = LoopWatch::from(turn.draft.n_samples);
     }
     turn.tools = cx.spec.toolbox.in_mode(cx.step.record.mode).of_prompt(cx.step.record);
     Flow::Next

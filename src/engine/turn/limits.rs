@@ -4,21 +4,14 @@ use super::{
     agent_run,
     endings::Cause,
     flow::Flow,
-    spec::{Spec, TurnContext},
+    spec::TurnContext,
+    spent::{limits, reached},
     state::TurnState,
 };
-use crate::{
-    base::limits::{LimitSpan, Limits, ReachedLimit},
-    engine::record::Record,
-};
+use crate::base::limits::LimitSpan;
 
 /// A turn asks the model at most this often: the runtime's own bound, whatever the settings say.
 pub const MAX_SAMPLES: u32 = 100;
-
-/// How far this session may go now.
-pub fn limits(record: &Record, spec: &Spec) -> Limits {
-    record.limits().unwrap_or(spec.bounds.limits)
-}
 
 /// Why no model may be asked now.
 fn exhausted_limit(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
@@ -49,14 +42,14 @@ pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
     if let Some(cause) = agent_run::is_recovery_over(turn) {
         return Flow::End(cause);
     }
-    if turn.n_samples >= MAX_SAMPLES && turn.recovery.is_none() && !is_peer(turn) {
-        return Flow::End(Cause::MaxSamples(turn.n_samples));
+    if turn.draft.n_samples >= MAX_SAMPLES && turn.recovery.is_none() && !is_peer(turn) {
+        return Flow::End(Cause::MaxSamples(turn.draft.n_samples));
     }
     if let Some(cause) = exhausted_limit(turn, cx) {
         return Flow::End(cause);
     }
     // A composite asks no model: its own rounds bound it.
-    turn.n_samples += u32::from(turn.composition().is_none());
+    turn.draft.n_samples += u32::from(turn.composition().is_none());
     turn.draft.attempt = 1;
     Flow::Next
 }
@@ -65,18 +58,4 @@ pub(super) fn begin_sample(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -
 /// do what the model said.
 pub(super) fn check_spent(turn: &TurnState, cx: &TurnContext<'_, '_>) -> Option<Cause> {
     reached(turn.granted(limits(cx.step.record, cx.spec)), cx).map(Cause::Limit)
-}
-
-/// Whether castor asks models nothing of its own accord any more.
-pub(super) fn has_spent_all(cx: &TurnContext<'_, '_>) -> bool {
-    let mut limits = limits(cx.step.record, cx.spec);
-    (limits.turn.seconds, limits.session.seconds) = (None, None);
-    reached(limits, cx).is_some()
-}
-
-/// What is used up beside requests.
-fn reached(mut limits: Limits, cx: &TurnContext<'_, '_>) -> Option<ReachedLimit> {
-    (limits.turn.requests, limits.session.requests) = (None, None);
-    let used = |span| cx.step.record.limit_usage(span);
-    limits.first_reached(&used(LimitSpan::Turn), &used(LimitSpan::Session))
 }

@@ -85,7 +85,7 @@ impl LoopQuestion {
             }
             (_, Some(GO_ON)) => {
                 self.asked.end(step, "Going on.", false);
-                turn.loops = LoopWatch::from(turn.n_samples);
+                turn.loops = LoopWatch::from(turn.draft.n_samples);
                 Flow::Go(Station::Limits)
             }
             _ => {

@@ -111,7 +111,7 @@ mod tests {
         let listed =
             ServerResource { uri: "x:why?".to_owned(), name: String::new(), description: String::new(), mime: None };
         let offer = ServerOffer { has_resources, resources: vec![listed], ..ServerOffer::default() };
-        Server { name: name.to_owned(), status, offer: Arc::new(offer), health: Default::default() }
+        Server { offer: Arc::new(offer), ..Server::new(name, status) }
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod memory_reading;
 mod mentions;
 mod messages;
 mod model_checks;
+mod open_samplings;
 mod preamble;
 mod prompts_command;
 mod pseudo_call;
@@ -51,6 +52,7 @@ mod server_sampling;
 mod server_wait;
 pub mod session_agent;
 mod spec;
+mod spent;
 mod state;
 pub mod steering;
 mod template;
@@ -65,10 +67,10 @@ pub mod windows;
 pub use agent_run::run_state;
 pub use child_spec::{ChildModel, ChildStart, child_spec};
 pub use command_turn::CommandTurn;
-pub use limits::limits;
 pub use messages::send_command_message;
 pub use preamble::Preamble;
 pub use spec::{Choices, MemorySources, Modes, OfferedModels, SessionScratch, Spec, TurnBounds, TurnContext};
+pub use spent::limits;
 
 use std::sync::Arc;
 
@@ -94,7 +96,7 @@ use crate::{
             flow::{Flow, Phase, Station},
             messages::send_message,
             router::Router,
-            state::TurnState,
+            state::{RequestDraft, TurnState},
         },
     },
 };
@@ -140,7 +142,7 @@ impl Turn {
         let (model, instead) = begin_with_model(cx, None);
         let prompt_text = before.state.transcript.prompt_text;
         let state = TurnState {
-            n_samples: before.state.n_samples,
+            draft: RequestDraft { n_samples: before.state.draft.n_samples, ..RequestDraft::default() },
             steering: before.state.steering,
             ..TurnState::new(model, Router::begin(instead), cx.spec.toolbox.clone(), prompt_text)
         };
@@ -302,7 +304,7 @@ impl Turn {
     /// The one end of the turn: open calls end, the reason is told, the prompt is answered.
     fn finish(&mut self, step: &mut Step<'_>, cause: &Cause) {
         let pending = (*cause == Cause::CallsReturned).then(|| pending_calls(self.state.scheduler.returned_calls()));
-        server_sampling::leave(&mut self.state, step);
+        self.state.samplings.leave(step);
         if pending.is_none() {
             self.state.scheduler.cancel(step, cause.cancel_reason());
         }

@@ -58,7 +58,7 @@ enum Check {
 /// The calls have ended, and nothing repeats itself to the letter: in a long turn a model is asked. Then comes the next
 /// request.
 pub(super) fn check_progress(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
-    let (n, pace) = (turn.n_samples, &mut turn.loops.pace);
+    let (n, pace) = (turn.draft.n_samples, &mut turn.loops.pace);
     if !cx.spec.bounds.watches_loops || n < FIRST || n.saturating_sub(pace.last) < pace.interval {
         return Flow::Go(Station::Limits);
     }

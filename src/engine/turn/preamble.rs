@@ -12,7 +12,7 @@ use crate::{
         question::Form,
         text,
     },
-    engine::step::{Server, ServerStatus, TrustPrompt, WaitingQuestion},
+    engine::step::{Input, Server, ServerStatus, TrustPrompt, WaitingQuestion},
 };
 
 /// A client may accept a question as soon as its page is open.
@@ -131,8 +131,18 @@ impl Preamble {
         }
     }
 
+    /// What is to be said at the next turn, or no more.
+    pub fn on_news(&mut self, input: Input) {
+        match input {
+            Input::Notice(text) => self.notice(text),
+            Input::WithdrawNotice(text) => self.withdraw_notice(&text),
+            Input::ResourceChanged { server, uri } => self.add_changed_resource(&server, &uri),
+            _ => (),
+        }
+    }
+
     /// However often it changes until the next turn, that is said once.
-    pub fn add_changed_resource(&mut self, server: &str, uri: &str) {
+    fn add_changed_resource(&mut self, server: &str, uri: &str) {
         let named = format!("@{}:{}", text::first_line(server, 100), text::first_line(uri, 300));
         let line = format!("{CHANGED}{named} changed after it was read.");
         let n_told = self.notices.iter().filter(|it| it.starts_with(CHANGED)).count();

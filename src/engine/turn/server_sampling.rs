@@ -1,12 +1,12 @@
 //! Requests of MCP servers to a model, during a call of theirs: rules and the user allow them, within a budget. The model
 //! gets the server's words alone; its answer goes to the server, and into the log.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::{
-    pseudo_call::{PseudoCall, PseudoCallKind},
+    open_samplings::{CALL, OpenSampling, SamplingStage, cut},
     spec::TurnContext,
     state::TurnState,
     utility_call::{UtilityCall, UtilityLimits, UtilityProgress, UtilityRequest},
@@ -18,61 +18,28 @@ use crate::{
         ids::{CallId, EffectId, ElicitationId},
         log::{Answer, Decision, Fact, Grant},
         model::{ModelParams, Purpose},
-        sampling::{SAMPLING, SampledAnswer, SamplingRequest, ServerAsk},
-        text,
+        sampling::{SAMPLING, SamplingRequest, ServerAsk},
         tool::{Display, Targets, ToolKind},
     },
     engine::{
         policy,
         record::{Record, Step},
         routing::utility_models::UtilityModel,
-        scheduler::elicitation::{cancel_elicitation, plain_name, reply},
+        scheduler::{
+            decide::own_verdict,
+            elicitation::{cancel_elicitation, plain_name, reply},
+        },
         step::{Confirmation, Input, QuestionTopic},
     },
 };
 
-/// What the user is shown of a request, and of an answer, in bytes.
-const MAX_SHOWN: usize = 8_000;
 /// How long a model may take.
 const LIMIT_MS: u64 = 120_000;
 /// Refusals of one turn that the user sees: a server may ask without end.
 const MAX_TOLD: usize = 3;
 
-const CALL: PseudoCallKind = PseudoCallKind { name: "mcp_sampling", error: "sampling_refused" };
-const OVER: &str = "the call that it was for is over";
 const NOBODY: &str = "no rule allows it, and nobody is there to be asked";
 const SAID_NO: &str = "the user said no";
-
-/// All of one turn.
-#[derive(Debug, Default)]
-pub(super) struct ServerSamplings {
-    open: Vec<OpenSampling>,
-    /// Servers that the user said no to: they do not ask again in this turn.
-    rejected: BTreeSet<String>,
-    n_told: usize,
-}
-
-#[derive(Debug)]
-struct OpenSampling {
-    id: ElicitationId,
-    server: String,
-    /// The running calls that it may be for: it ends with the last of them.
-    calls: Vec<EffectId>,
-    request: Box<SamplingRequest>,
-    stage: SamplingStage,
-}
-
-#[derive(Debug)]
-enum SamplingStage {
-    /// The user has the question.
-    Asking(PseudoCall),
-    /// A model has it.
-    Answering {
-        call: CallId,
-        utility: Box<UtilityCall>,
-    },
-    Done,
-}
 
 /// Takes what is about a server's request to a model; what is not comes back.
 pub(super) fn on_input(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Option<Input> {
@@ -91,7 +58,7 @@ pub(super) fn on_input(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input
             gone.into_iter().for_each(|it| it.abandon(cx.step, "The server took it back."));
             return is_none.then_some(input);
         }
-        Input::RunEnded { effect, .. } => end_of_call(turn, cx.step, effect),
+        Input::RunEnded { effect, .. } => turn.samplings.end_of_call(cx.step, effect),
         Input::Answered { question, ref answer } => {
             let is_it = |it: &OpenSampling| matches!(&it.stage, SamplingStage::Asking(it) if it.is_about(question));
             if let Some(at) = turn.samplings.open.iter().position(is_it) {
@@ -105,26 +72,6 @@ pub(super) fn on_input(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input
         _ => (),
     }
     Some(input)
-}
-
-/// Nobody waits for any of them any more.
-pub(super) fn leave(turn: &mut TurnState, step: &mut Step<'_>) {
-    for it in std::mem::take(&mut turn.samplings.open) {
-        reply(step, it.id, Reply::Cancelled(Some(OVER.to_owned())));
-        it.abandon(step, "The call is over.");
-    }
-}
-
-fn end_of_call(turn: &mut TurnState, step: &mut Step<'_>, effect: EffectId) {
-    let all = &mut turn.samplings.open;
-    all.iter_mut().for_each(|it| it.calls.retain(|it| *it != effect));
-    let (over, open) = std::mem::take(all).into_iter().partition(|it| it.calls.is_empty());
-    *all = open;
-    let over: Vec<OpenSampling> = over;
-    for it in over {
-        reply(step, it.id, Reply::Cancelled(Some(OVER.to_owned())));
-        it.abandon(step, "The call is over.");
-    }
 }
 
 fn begin(
@@ -206,7 +153,7 @@ fn decide(turn: &TurnState, record: &Record, one: &OpenSampling) -> policy::Verd
         sandbox: policy::SandboxFacts { exposed: facts.exposed || record.secrets_exposed(), ..facts },
         ..policy::Query::new(SAMPLING, ToolKind::Other, &args, &targets)
     };
-    policy::decide(&turn.tools.rules, &query)
+    own_verdict(&turn.tools, &query)
 }
 
 /// What the user allowed for the session.
@@ -233,7 +180,7 @@ fn confirmation(cx: &TurnContext<'_, '_>, turn: &TurnState, one: &OpenSampling, 
     );
     Confirmation {
         call: CallId::from(String::new()),
-        tool: plain_name(&one.server).to_string(),
+        tool: plain_name(&one.server).to_string().into(),
         title: one.title(),
         kind: ToolKind::Other,
         args: json!({ "server": one.server, "model": model, "maxTokens": one.request.max_tokens }),
@@ -327,45 +274,4 @@ fn refuse(turn: &mut TurnState, step: &mut Step<'_>, one: &OpenSampling, why: &s
         CALL.end(step, &call, &format!("It was refused: {why}."), true);
     }
     reply(step, one.id, Reply::Refused(why.to_owned()));
-}
-
-fn cut(it: &str) -> String {
-    let shown = text::head(it, MAX_SHOWN);
-    match it.len() - shown.len() {
-        0 => shown.to_owned(),
-        n => format!("{shown}\n… and {n} bytes more"),
-    }
-}
-
-impl OpenSampling {
-    fn title(&self) -> String {
-        format!("MCP server \"{}\" asks a model", plain_name(&self.server))
-    }
-
-    fn finish(self, step: &mut Step<'_>, said: Result<String, String>) {
-        let SamplingStage::Answering { call, utility } = self.stage else { return };
-        match said {
-            Ok(said) => {
-                let (model, is_cut) = (utility.model().to_owned(), utility.is_cut());
-                CALL.end(step, &call, &format!("{model} answered:\n\n{}", cut(&said)), false);
-                reply(step, self.id, Reply::Sampled(SampledAnswer { text: said, model, is_cut }));
-            }
-            Err(why) => {
-                CALL.end(step, &call, &format!("There is no answer: {why}."), true);
-                reply(step, self.id, Reply::Refused(format!("the model did not answer: {why}")));
-            }
-        }
-    }
-
-    /// What was spent by now is told.
-    fn abandon(self, step: &mut Step<'_>, why: &str) {
-        match self.stage {
-            SamplingStage::Asking(it) => it.withdraw(step, why),
-            SamplingStage::Answering { call, mut utility } => {
-                utility.abandon(step);
-                CALL.end(step, &call, why, true);
-            }
-            SamplingStage::Done => (),
-        }
-    }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    endings::Cause, loop_detection::LoopWatch, router::Router, server_sampling, server_sampling::ServerSamplings,
-    steering::Steering,
+    endings::Cause, loop_detection::LoopWatch, open_samplings::ServerSamplings, router::Router, steering::Steering,
 };
 use crate::{
     base::{content::PromptContent, file_prompt::Expansion, limits::Limits, model::ModelRequest},
@@ -18,8 +17,6 @@ use crate::{
 
 #[derive(Debug)]
 pub(super) struct TurnState {
-    /// How often the model was asked, attempts aside.
-    pub n_samples: u32,
     /// The model that is asked now.
     pub model: Arc<str>,
     pub router: Router,
@@ -64,6 +61,8 @@ pub(super) enum Renewal {
 /// The request that is being made.
 #[derive(Debug, Default)]
 pub(super) struct RequestDraft {
+    /// How often the model was asked, attempts aside.
+    pub n_samples: u32,
     /// Of this sample, from 1.
     pub attempt: u32,
     /// Why this model is asked.
@@ -112,7 +111,6 @@ impl TurnState {
 
     pub fn new(model: Arc<str>, router: Router, tools: Toolbox, prompt_text: String) -> Self {
         Self {
-            n_samples: 0,
             model,
             router,
             attempts: Attempts::default(),
@@ -140,7 +138,7 @@ impl TurnState {
 
     /// The model's answer does not count, nor do its calls.
     pub fn drop_calls(&mut self, step: &mut Step<'_>, why: CancelReason) {
-        server_sampling::leave(self, step);
+        self.samplings.leave(step);
         self.scheduler.cancel(step, why);
         self.scheduler.clear();
     }

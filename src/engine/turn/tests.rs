@@ -359,12 +359,7 @@ fn kit(text: &str) -> McpTools {
             }
             (_, Some((name, ms)), _) => {
                 let standing = ServerStatus::Starting { until_ms: ms.parse().unwrap() };
-                res.servers.push(Server {
-                    name: name.to_owned(),
-                    status: standing,
-                    offer: Default::default(),
-                    health: Default::default(),
-                });
+                res.servers.push(Server::new(name, standing));
             }
             (.., Some((_, text))) => res.notices.push(text.to_owned()),
             _ => panic!("unknown word: {word}"),

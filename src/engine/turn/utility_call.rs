@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{limits::has_spent_all, spec::TurnContext, windows};
+use super::{spec::TurnContext, spent::has_spent_all, windows};
 use crate::{
     base::{
         content::Part,

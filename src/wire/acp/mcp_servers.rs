@@ -34,7 +34,7 @@ pub struct McpServers {
 pub struct McpServerReport {
     /// As the configuration names it.
     pub name: String,
-    pub state: McpServerState,
+    pub status: McpServerState,
     /// In words, where it is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -48,7 +48,7 @@ pub(super) struct OpenConnection {
 }
 
 impl OpenConnection {
-    /// Shakes hands over a transport. The error says why in one line.
+    /// Shakes hands over a transport, or asks a server without a handshake what it is. The error says why in one line.
     pub(super) async fn handshake<T>(
         transport: T,
         listener: Listener,
@@ -57,7 +57,11 @@ impl OpenConnection {
     where
         T: Transport<RoleClient> + 'static,
     {
-        Self::open(transport, listener, process, ClientLifecycleMode::Initialize).await
+        let lifecycle = match listener.is_stateless {
+            true => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] },
+            false => ClientLifecycleMode::Initialize,
+        };
+        Self::open(transport, listener, process, lifecycle).await
     }
 
     /// Asks the server what it is, and shakes hands with one that knows no such question.
@@ -88,6 +92,7 @@ impl OpenConnection {
                 let found = process.as_ref().map(ServerProcess::startup_findings);
                 Ok(Self { service, process, startup_findings: found })
             }
+            Err(it) if has_no_handshake(&it) => Err(StartError::NoHandshake(text::first_line(&it.to_string(), 300))),
             Err(it) => match process {
                 Some(process) => Err(StartError::Gone(process.exit_reason().await)),
                 None => Err(connect_error(&it)),
@@ -142,13 +147,20 @@ pub(super) struct Listener {
     pub(super) asking: ServerAsker,
     /// Resources whose changes matter.
     pub(super) subscriptions: Subscriptions,
+    /// The server knows no handshake: each request says all.
+    is_stateless: bool,
     roots: Arc<[AbsPath]>,
 }
 
 impl Listener {
     pub(super) fn new(asking: ServerAsker, roots: Arc<[AbsPath]>) -> Self {
         let (changed, progress) = (Arc::default(), broadcast::Sender::new(PROGRESS_QUEUE));
-        Self { changed, progress, asking, subscriptions: Subscriptions::default(), roots }
+        Self { changed, progress, asking, subscriptions: Subscriptions::default(), is_stateless: false, roots }
+    }
+
+    /// The same for a server that knows no handshake.
+    pub(super) fn stateless(&self) -> Self {
+        Self { is_stateless: true, ..self.clone() }
     }
 }
 
@@ -267,6 +279,12 @@ fn log_message(server: &str, it: &LoggingMessageNotificationParam) {
         LoggingLevel::Info | LoggingLevel::Notice => tracing::info!("MCP server {server:?} says: {data}"),
         _ => tracing::warn!("MCP server {server:?} warns: {data}"),
     }
+}
+
+/// Whether the server speaks a revision from which on there is none.
+fn has_no_handshake(error: &ClientInitializeError) -> bool {
+    let codes = [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION];
+    matches!(error, ClientInitializeError::JsonRpcError(it) if codes.contains(&it.code))
 }
 
 /// Why the handshake failed, in one line: the innermost cause says most.

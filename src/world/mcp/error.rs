@@ -15,6 +15,9 @@ pub(super) enum StartError {
     /// It ended, or the way to it broke.
     #[error("{0}")]
     Gone(String),
+    /// It speaks a newer revision of MCP, or none.
+    #[error("{0}")]
+    NoHandshake(String),
     /// It speaks, but no MCP.
     #[error("{0}")]
     Broken(&'static str),

@@ -1,4 +1,4 @@
-//! A call that a server makes only after the user was on a page (MCP error -32042): the user is asked, and it is called again.
+//! Calls that a server makes only after the user was on a page (MCP error -32042): asks the user, then calls again.
 
 use std::time::Duration;
 

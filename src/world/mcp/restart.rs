@@ -1,4 +1,4 @@
-//! When a server that is gone is started again: each try waits longer, and one that worked for a while starts over.
+//! Restarts of servers that are gone: each try waits longer; one that worked for a while has all tries again.
 
 use std::time::Duration;
 

@@ -162,12 +162,9 @@ async fn start(
     tell: &EventSink,
 ) -> Result<(OpenConnection, ServerLists), StartError> {
     let starting = async {
-        let open = match &launch.link {
-            McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
-            McpLink::Web { url, headers, speech, oauth: _ } => {
-                web::open(url, (headers, *speech), &doors.http, doors.login_target(&launch.link), listener).await
-            }
-            McpLink::Client { .. } => OpenConnection::discover(ClientTransport::new(tell.clone()), listener).await,
+        let open = match open(launch, doors, listener.clone(), tell).await {
+            Err(StartError::NoHandshake(_)) => open(launch, doors, listener.stateless(), tell).await,
+            other => other,
         }?;
         let lists = match list_all(open.service.peer()).await {
             Ok(lists) => lists,
@@ -184,6 +181,21 @@ async fn start(
     match timeout(launch.timeout, starting).await {
         Ok(started) => started,
         Err(_) => Err(StartError::Silent(launch.timeout.as_secs_f64())),
+    }
+}
+
+async fn open(
+    launch: &ServerIdentity,
+    doors: &HostHandles,
+    listener: Listener,
+    tell: &EventSink,
+) -> Result<OpenConnection, StartError> {
+    match &launch.link {
+        McpLink::Stdio { .. } => stdio::open(launch, &doors.groups, listener).await,
+        McpLink::Web { url, headers, speech, oauth: _ } => {
+            web::open(url, (headers, *speech), &doors.http, doors.login_target(&launch.link), listener).await
+        }
+        McpLink::Client { .. } => OpenConnection::discover(ClientTransport::new(tell.clone()), listener).await,
     }
 }
 

@@ -18,7 +18,7 @@ use tracing_subscriber::{Layer, filter::filter_fn};
 
 use super::{
     Boxed, GeminiTelemetry,
-    gemini::{self, GeminiExport, Sink},
+    gemini::{self, ExportTarget, GeminiExport},
     is_ours, otlp,
     settings::{self, Settings},
     spans::{EndedSpan, ExportItem, SpanLayer, now_ns},
@@ -80,8 +80,8 @@ impl Targets {
     /// All of them are reached in the same way.
     fn link(&self) -> Option<HttpLink> {
         let collector = self.gemini.as_ref().and_then(|it| match &it.sink {
-            Sink::Collector(it) => Some(it.link.clone()),
-            Sink::File(_) => None,
+            ExportTarget::Collector(it) => Some(it.link.clone()),
+            ExportTarget::File(_) => None,
         });
         self.spans.as_ref().map(|it| it.link.clone()).or(collector)
     }
@@ -165,11 +165,11 @@ impl Poster {
         let messages = gemini::messages(export, &self.targets.resource, spans, now_ns);
         for (place, body) in messages {
             match &export.sink {
-                Sink::Collector(it) => {
+                ExportTarget::Collector(it) => {
                     let url = it.url.join(place).unwrap_or_else(|_| it.url.clone());
                     self.post_body(it, url, &body).await?;
                 }
-                Sink::File(file) => gemini::write_line(file, &body)
+                ExportTarget::File(file) => gemini::write_line(file, &body)
                     .map_err(|it| Failure::new(FailureKind::Status, format!("telemetry.outfile: {it}")))?,
             }
         }

@@ -22,7 +22,7 @@ use crate::{
 
 /// Where it goes.
 #[derive(Debug)]
-pub enum Sink {
+pub enum ExportTarget {
     /// OTLP over HTTP, as JSON; the URL is that of the collector, without `v1`.
     Collector(Box<Settings>),
     /// Each message as a line.
@@ -31,7 +31,7 @@ pub enum Sink {
 
 #[derive(Debug)]
 pub struct GeminiExport {
-    pub sink: Sink,
+    pub sink: ExportTarget,
     /// Spans go there, too.
     pub traces: bool,
     /// Until when the last metrics counted.
@@ -50,9 +50,9 @@ pub fn read(env: &Env, wishes: &GeminiTelemetry) -> Result<Option<GeminiExport>,
         return Err(SettingsError::NoCloud);
     }
     let sink = match &wishes.outfile {
-        Some(name) => Sink::File(open(name).map_err(|why| SettingsError::NoFile { name: name.clone(), why })?),
+        Some(name) => ExportTarget::File(open(name).map_err(|why| SettingsError::NoFile { name: name.clone(), why })?),
         None if wishes.protocol.as_deref() == Some("grpc") => return Err(SettingsError::NoGrpc),
-        None => Sink::Collector(Box::new(collector(env, wishes.endpoint.as_deref())?)),
+        None => ExportTarget::Collector(Box::new(collector(env, wishes.endpoint.as_deref())?)),
     };
     Ok(Some(GeminiExport { sink, traces: wishes.traces, since_ns: 0 }))
 }

@@ -183,7 +183,7 @@ impl FolderConfig {
         let workspace = (self.layers().workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.with_trusted(|reader, folders| {
             self.extensions.with_files(reader, folders, |reader, folders| {
-                agents::read(&self.env, workspace, &self.extensions, tools, reader, folders)
+                agents::read(&self.env, workspace, &self.extensions.tier(), tools, (reader, folders))
             })
         })
     }
@@ -197,7 +197,7 @@ impl FolderConfig {
             files: kinds.iter().flat_map(|it| self.project.trusted_of(*it)).collect(),
             unreadable: kinds.iter().flat_map(|kind| self.project.unreadable(*kind).map(|it| (*kind, it))).collect(),
         });
-        prompts::read(&self.env, workspace.as_ref(), &self.extensions, is_own)
+        prompts::read(&self.env, workspace.as_ref(), &self.extensions.tier(), is_own)
     }
 
     /// The policies that count. An untrusted workspace is not even listed.
@@ -205,7 +205,7 @@ impl FolderConfig {
         let workspace = (layers.workspace == WorkspaceFiles::Read).then_some(&self.folder);
         self.project.with_trusted(|reader, folders| {
             self.extensions.with_files(reader, folders, |reader, folders| {
-                policies::read(&self.env, workspace, &self.extensions, named, reader, folders)
+                policies::read(&self.env, workspace, &self.extensions.tier(), named, (reader, folders))
             })
         })
     }

@@ -9,6 +9,7 @@ use crate::{
 
 pub mod agents;
 pub mod dotenv;
+pub mod extension_files;
 pub mod extensions;
 mod files_below;
 pub mod folder_config;

@@ -7,11 +7,7 @@ use crate::{
     world::{
         disk,
         secrets::Env,
-        workspace::{
-            Reader, Warning, castor_home,
-            extensions::{Extensions, contents},
-            gemini_home,
-        },
+        workspace::{Reader, Warning, castor_home, extension_files::ExtensionTier, gemini_home},
     },
 };
 
@@ -82,10 +78,9 @@ impl FolderAccess<'static> {
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
-    extensions: &Extensions,
+    extensions: &ExtensionTier,
     named: &PolicyPaths,
-    reader: Reader<'_>,
-    folders: FolderAccess<'_>,
+    (reader, folders): (Reader<'_>, FolderAccess<'_>),
 ) -> (Vec<PolicyFile>, Vec<Warning>) {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     let mut has_system = false;
@@ -152,15 +147,15 @@ fn read_file(file: &AbsPath, reader: Reader<'_>) -> Result<String, Warning> {
 fn policy_places(
     env: &Env,
     workspace: Option<&AbsPath>,
-    extensions: &Extensions,
+    extensions: &ExtensionTier,
     named: &PolicyPaths,
 ) -> Vec<PolicyPlace> {
     let place = |author, at| PolicyPlace { author, at, is_configured: false };
     let by_name = |author, all: &[AbsPath]| -> Vec<PolicyPlace> {
         all.iter().map(|it| PolicyPlace { author, at: it.clone(), is_configured: true }).collect()
     };
-    let of_extensions = extensions.folders(contents::POLICIES).into_iter();
-    let mut res: Vec<PolicyPlace> = of_extensions.map(|(_, at)| place(PolicyAuthor::Extension, at)).collect();
+    let of_extensions = extensions.policies.iter().cloned();
+    let mut res: Vec<PolicyPlace> = of_extensions.map(|at| place(PolicyAuthor::Extension, at)).collect();
     res.extend(SYSTEM_FOLDERS.iter().filter_map(|it| AbsPath::new(*it)).map(|it| place(PolicyAuthor::System, it)));
     let gemini = gemini_home(env).filter(|_| named.user.is_empty());
     res.extend(gemini.map(|it| place(PolicyAuthor::User, it.join("policies"))));
@@ -185,7 +180,7 @@ mod tests {
         base::path::AbsPath,
         world::{
             secrets::Env,
-            workspace::{Reader, extensions::Extensions},
+            workspace::{Reader, extension_files::ExtensionTier},
         },
     };
 
@@ -217,7 +212,7 @@ mod tests {
             FolderAccess { list: &list, only_root_can_write: &|it| !loose.contains(&it.to_string().as_str()) };
         let env = Env::from_pairs([("HOME", "/h")]);
         let workspace = workspace.and_then(AbsPath::new);
-        let (read, warnings) = read(&env, workspace.as_ref(), &Extensions::default(), named, reader, folders);
+        let (read, warnings) = read(&env, workspace.as_ref(), &ExtensionTier::default(), named, (reader, folders));
         let shown = |it: &super::PolicyFile| {
             format!("{:?} {}{}", it.author, it.file, if it.text.is_some() { "" } else { " unread" })
         };

@@ -1,4 +1,4 @@
-//! What castor has told the user once for all: a list in its own folder, by what it was about.
+//! List of the notices that are shown once for all, in castor's own folder.
 
 use crate::{base::path::AbsPath, world::disk};
 
@@ -33,12 +33,12 @@ mod tests {
     #[test]
     fn each_subject_is_new_once() {
         let dir = tempfile::tempdir().unwrap();
-        let home = AbsPath::new(dir.path().to_path_buf()).unwrap();
+        let home = AbsPath::new(dir.path()).unwrap();
         let all = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
         assert_eq!(unsaid(&home, &all(&["a", "b"])), ["a", "b"]);
         assert_eq!(unsaid(&home, &all(&["b", "c"])), ["c"]);
         assert_eq!(unsaid(&home, &all(&["a", "b", "c"])), [""; 0]);
-        std::fs::write(home.join(FILE).as_path(), "{").unwrap();
+        crate::world::disk::write_atomic(&home.join(FILE), b"{").unwrap();
         assert_eq!(unsaid(&home, &all(&["a"])), ["a"]);
     }
 }

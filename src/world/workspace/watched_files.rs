@@ -1,8 +1,15 @@
 //! Files that a session goes by, as they stand on the disk: what changed is read anew at the next prompt.
 
 use super::{
-    castor_home, extensions, files_below::files_below, gemini_home, integrity, memory::MemorySearch,
-    memory::memory_places, policies::SYSTEM_FOLDERS, prompts::definition_files, settings::settings_files,
+    castor_home,
+    extension_files::{self, AGENTS, COMMANDS, POLICIES, SKILLS},
+    files_below::files_below,
+    gemini_home, integrity,
+    memory::MemorySearch,
+    memory::memory_places,
+    policies::SYSTEM_FOLDERS,
+    prompts::{MAX_DEPTH, SKILL_FILE, definition_files},
+    settings::settings_files,
     trust::RULES_FILE,
 };
 use crate::{
@@ -42,7 +49,14 @@ pub fn watched_files(env: &Env, folder: &AbsPath, memory: &MemorySearch) -> Vec<
     definition_files(env, folder).into_iter().for_each(|it| add(WatchedKind::Definition, it));
     settings_files(env, Some(folder)).into_iter().for_each(|(_, it)| add(WatchedKind::Settings, it));
     policy_files(env, folder).into_iter().for_each(|it| add(WatchedKind::Policy, it));
-    extensions::watched(env).into_iter().for_each(|(kind, it)| add(kind, it));
+    let of_extensions = [
+        (COMMANDS, ".toml", MAX_DEPTH, WatchedKind::Definition),
+        (SKILLS, SKILL_FILE, 1, WatchedKind::Definition),
+        (AGENTS, ".md", 0, WatchedKind::Definition),
+        (POLICIES, ".toml", 0, WatchedKind::Policy),
+    ];
+    let of_extensions = extension_files::watched(env, WatchedKind::Settings, &of_extensions);
+    of_extensions.into_iter().for_each(|(kind, it)| add(kind, it));
     memory_places(memory).into_iter().for_each(|it| add(WatchedKind::Memory, it));
     let rules = [castor_home(env), gemini_home(env)].into_iter().flatten().map(|it| it.join(RULES_FILE));
     let record = castor_home(env).map(|it| integrity::file(&it, folder));

@@ -7,7 +7,7 @@ use crate::{
     app::{
         cli::args::Cli,
         settings::{
-            gemini::{SETTINGS, Standing, absence},
+            gemini::{Compatibility, SETTINGS, absence},
             gemini_files::{FILES, standing_of},
         },
     },
@@ -27,12 +27,12 @@ enum Row {
 }
 
 impl Row {
-    fn standing(self, is_there: bool) -> Standing {
+    fn standing(self, is_there: bool) -> Compatibility {
         match (self, is_there) {
-            (Self::Same | Self::Instead(_), true) => Standing::Works,
-            (Self::But(how), true) => Standing::Differs(how),
-            (Self::Instead(what) | Self::But(what), false) => Standing::Absent(what),
-            (Self::Same, false) => Standing::Absent(""),
+            (Self::Same | Self::Instead(_), true) => Compatibility::Works,
+            (Self::But(how), true) => Compatibility::Differs(how),
+            (Self::Instead(what) | Self::But(what), false) => Compatibility::Absent(what),
+            (Self::Same, false) => Compatibility::Absent(""),
         }
     }
 }
@@ -56,8 +56,8 @@ const FLAGS: &[(&str, &str, Row)] = {
         ("--acp, --experimental-acp", "acp", Instead("`castor acp`")),
         ("--allowed-mcp-server-names", "allowed-mcp-server-names", Instead("the setting `mcp.allowed`")),
         ("--allowed-tools", "allowed-tools", Instead("the setting `tools.allowed`, or a rule")),
-        ("-e, --extensions", "extensions", Instead("castor has no extensions yet")),
-        ("-l, --list-extensions", "list-extensions", Instead("castor has no extensions yet")),
+        ("-e, --extensions", "extensions", Same),
+        ("-l, --list-extensions", "list-extensions", Instead("`castor extensions list`")),
         ("-r, --resume", "resume", Same),
         ("--session-file", "session-file", Instead("`castor sessions import FILE`")),
         ("--session-id", "session-id", Instead("castor makes the ids of sessions")),
@@ -87,16 +87,16 @@ const SHELL: &[(&str, &str, Row)] = {
         ("gemini mcp list", "mcp list", Same),
         ("gemini mcp enable", "mcp enable", Instead("the setting `mcp.excluded`")),
         ("gemini mcp disable", "mcp disable", Instead("the setting `mcp.excluded`")),
-        ("gemini extensions install", "extensions install", Instead("castor has no extensions yet")),
-        ("gemini extensions uninstall", "extensions uninstall", Instead("castor has no extensions yet")),
-        ("gemini extensions list", "extensions list", Instead("castor has no extensions yet")),
-        ("gemini extensions update", "extensions update", Instead("castor has no extensions yet")),
-        ("gemini extensions enable", "extensions enable", Instead("castor has no extensions yet")),
-        ("gemini extensions disable", "extensions disable", Instead("castor has no extensions yet")),
-        ("gemini extensions link", "extensions link", Instead("castor has no extensions yet")),
-        ("gemini extensions new", "extensions new", Instead("castor has no extensions yet")),
-        ("gemini extensions validate", "extensions validate", Instead("castor has no extensions yet")),
-        ("gemini extensions config", "extensions config", Instead("castor has no extensions yet")),
+        ("gemini extensions install", "extensions install", Same),
+        ("gemini extensions uninstall", "extensions uninstall", Same),
+        ("gemini extensions list", "extensions list", Same),
+        ("gemini extensions update", "extensions update", Same),
+        ("gemini extensions enable", "extensions enable", Same),
+        ("gemini extensions disable", "extensions disable", Same),
+        ("gemini extensions link", "extensions link", Same),
+        ("gemini extensions new", "extensions new", Same),
+        ("gemini extensions validate", "extensions validate", Same),
+        ("gemini extensions config", "extensions config", Same),
         ("gemini skills list", "skills list", Same),
         ("gemini skills enable", "skills enable", Same),
         ("gemini skills disable", "skills disable", Same),
@@ -128,7 +128,7 @@ const TYPED: &[(&str, Row)] = {
         ("docs", Instead("these pages")),
         ("editor", Instead("castor has no screen of its own")),
         ("export-session", Instead("`castor sessions export ID`")),
-        ("extensions", Instead("castor has no extensions yet")),
+        ("extensions", Same),
         ("footer", Instead("castor has no screen of its own")),
         ("gemma", Instead("the setting `model.routing.local`")),
         ("help", Same),
@@ -182,15 +182,15 @@ fn is_typed(name: &str) -> bool {
     name == "@path" || COMMANDS.iter().any(|it| it.name == name)
 }
 
-fn cells(what: String, standing: Standing) -> [String; 3] {
+fn cells(what: String, standing: Compatibility) -> [String; 3] {
     [what, standing.as_str().to_owned(), standing.note().to_owned()]
 }
 
 pub fn compatibility() -> String {
     let settings = SETTINGS.iter().map(|(path, it)| {
         // castor may have come to act on it since the row was written.
-        let has_come = matches!(it, Standing::Absent(_)) && absence(path).is_none();
-        cells(code(path), if has_come { Standing::Works } else { *it })
+        let has_come = matches!(it, Compatibility::Absent(_)) && absence(path).is_none();
+        cells(code(path), if has_come { Compatibility::Works } else { *it })
     });
     let files = FILES.iter().map(|(name, owner, it)| {
         let it = standing_of(name, *it);

@@ -6,7 +6,7 @@ use crate::{
     world::{
         disk,
         workspace::extensions::{
-            Extension, Limits,
+            Extension, ExtensionLimits,
             contents::{self, Contents},
             record::{self, ExtensionRecord, ExtensionSource},
         },
@@ -92,7 +92,7 @@ fn fetch(
     old: Option<&ExtensionRecord>,
     consent: bool,
 ) -> Result<u8, Stop> {
-    if let Some(why) = Limits::read(&cx.ground(None)?.layers()).refusal(&source) {
+    if let Some(why) = ExtensionLimits::read(&cx.ground(None)?.layers()).refusal(&source) {
         return failed(format!("nothing is installed: {why}"));
     }
     let staging = Staging::new(&cx.home)?;
@@ -138,7 +138,7 @@ fn is_intact(old: &ExtensionRecord, home: &AbsPath) -> bool {
 
 fn same_files(old: &ExtensionRecord, now: &Contents) -> bool {
     let hashes =
-        |it: &contents::TreeHashes| it.iter().map(|(name, it)| (name.clone(), it.hash.clone())).collect::<Vec<_>>();
+        |it: &record::TreeHashes| it.iter().map(|(name, it)| (name.clone(), it.hash.clone())).collect::<Vec<_>>();
     hashes(&old.files) == hashes(&now.hashes)
 }
 

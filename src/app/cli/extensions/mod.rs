@@ -25,10 +25,10 @@ use crate::{
         secrets::Env,
         workspace::{
             NO_HOME, castor_home,
+            extension_files::{HOOKS, MANIFEST},
             extensions::{
-                Extension,
-                contents::{self, HOOKS},
-                manifest::{MANIFEST, is_extension_name},
+                Extension, contents,
+                manifest::is_extension_name,
                 record::{self, ExtensionRecord},
             },
             folder_config::{self, FolderConfig},
@@ -72,7 +72,7 @@ pub enum ExtensionsVerb {
         #[arg(long)]
         consent: bool,
     },
-    /// Uses a folder where it is; each change of it is asked about by `update`
+    /// Uses a folder where it is; after a change, say `update`
     Link {
         /// The folder of the extension
         folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What an extension brings, in lines: read by the readers of a session, from this extension alone.
+//! The page of an extension: all that it brings, as the readers of a session find it.
 
 use std::io::{self, Write};
 

@@ -26,11 +26,11 @@ const QUEUE: usize = 64;
 #[derive(Debug, Deserialize)]
 struct ServerReport {
     name: String,
-    state: String,
+    status: String,
 }
 
 /// What castor says of the servers, and how each is.
-struct Found {
+struct ServersAnswer {
     said: String,
     servers: Vec<ServerReport>,
 }
@@ -53,15 +53,15 @@ pub fn test(cwd: &AbsPath, name: Option<&str>, out: &mut dyn Write, err: &mut dy
     let chosen: Vec<&ServerReport> =
         found.servers.iter().filter(|it| name.is_none_or(|name| it.name == name)).collect();
     if let (Some(name), []) = (name, chosen.as_slice()) {
-        return writeln!(err, "castor: there is no MCP server {name:?}; `castor mcp` lists them").map(|()| EXIT_FAILED);
+        return writeln!(out, "There is no MCP server {name:?}; `castor mcp` lists them.").map(|()| EXIT_FAILED);
     }
     let said = name.map_or_else(|| found.said.clone(), |it| section(&found.said, it));
     writeln!(out, "{}", said.trim_end())?;
-    Ok(if chosen.iter().all(|it| WELL.contains(&it.state.as_str())) { 0 } else { EXIT_FAILED })
+    Ok(if chosen.iter().all(|it| WELL.contains(&it.status.as_str())) { 0 } else { EXIT_FAILED })
 }
 
 /// The outer error: no runtime.
-fn ask(cwd: &AbsPath, command: &str) -> io::Result<Result<Found, String>> {
+fn ask(cwd: &AbsPath, command: &str) -> io::Result<Result<ServersAnswer, String>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(async { timeout(PATIENCE, ask_agent(cwd, command)).await });
     runtime.shutdown_background();
@@ -84,7 +84,7 @@ fn section(said: &str, name: &str) -> String {
 }
 
 /// What a session in the folder answers, once its servers are there: a prompt to the demo model waits for them.
-async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<Found, String> {
+async fn ask_agent(cwd: &AbsPath, command: &str) -> Result<ServersAnswer, String> {
     let program = std::env::current_exe().unwrap_or_else(|_| "castor".into());
     let args = ["acp", "--model", "demo"].map(Into::into).to_vec();
     let launch = AgentCommand { program: program.into(), args, env: Vec::new() };
@@ -120,7 +120,7 @@ async fn ask_session(
     cwd: &AbsPath,
     command: &str,
     texts: &mut mpsc::Receiver<String>,
-) -> Result<Found, String> {
+) -> Result<ServersAnswer, String> {
     let ask = async |method: &'static str, params: Value| {
         peer.request(method, params)
             .await
@@ -145,7 +145,7 @@ async fn ask_session(
     while let Ok(it) = texts.try_recv() {
         said += &it;
     }
-    Ok(Found { said, servers })
+    Ok(ServersAnswer { said, servers })
 }
 
 /// What the agent says in a chunk of its message.

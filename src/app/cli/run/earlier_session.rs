@@ -10,7 +10,7 @@ use crate::{
     app::{
         cli::{
             args::RunArgs,
-            sessions::{self, CommandContext, CommandError, CommandLook, list, numbered},
+            sessions::{self, CommandContext, CommandError, CommandLook, ids::MIN_ID, list, numbered},
             terminal_text::clean_line,
         },
         server::event_loop::unix_ms,
@@ -70,8 +70,9 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
 /// Two sessions of one id would share a log.
 fn check_new_id(id: &str) -> Result<(), Failure> {
     let id = SessionId::from(id);
-    if !id.is_safe() || id.as_str() == LATEST {
-        let why = "only letters, digits, `-` and `_` can be in it";
+    // A shorter one could not be named: it would be a number, or a slip.
+    if !id.is_safe() || id.as_str() == LATEST || id.as_str().len() < MIN_ID {
+        let why = format!("it needs {MIN_ID} characters at least, all of them letters, digits, `-` or `_`");
         return Err(Failure::input(format!("--session-id {:?}: {why}", clean_line(id.as_str(), MAX_WORDS))));
     }
     let home = workspace::castor_home(&Env::from_process()).ok_or_else(|| Failure::input(workspace::NO_HOME))?;

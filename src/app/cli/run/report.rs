@@ -15,7 +15,6 @@ use super::{
     change_summary::CheckpointList,
     changed_files::{ChangedFiles, merge_change},
     failure::{Failure, RunError},
-    stream_json::{StreamStats, StreamTokens, Warning},
 };
 use crate::{
     app::cli::render::view::agents::{AgentRun, AgentState, AgentTree},
@@ -61,16 +60,16 @@ impl RunOutput {
 #[serde(deny_unknown_fields)]
 pub struct Stats {
     /// By the model's name.
-    models: BTreeMap<String, ModelMetrics>,
-    tools: ToolMetrics,
+    pub models: BTreeMap<String, ModelMetrics>,
+    pub tools: ToolMetrics,
     files: FileMetrics,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ModelMetrics {
+pub struct ModelMetrics {
     api: ApiMetrics,
-    tokens: TokenMetrics,
+    pub tokens: TokenMetrics,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -83,15 +82,15 @@ struct ApiMetrics {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TokenMetrics {
+pub struct TokenMetrics {
     /// The prompts without their cached part.
-    input: u64,
+    pub input: u64,
     /// The whole prompts.
-    prompt: u64,
+    pub prompt: u64,
     /// The answers without thoughts.
-    candidates: u64,
-    total: u64,
-    cached: u64,
+    pub candidates: u64,
+    pub total: u64,
+    pub cached: u64,
     /// Billed as output.
     thoughts: u64,
     /// Always 0: castor's tools ask no model behind its back.
@@ -100,8 +99,8 @@ struct TokenMetrics {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ToolMetrics {
-    total_calls: u64,
+pub struct ToolMetrics {
+    pub total_calls: u64,
     total_success: u64,
     total_fail: u64,
     total_duration_ms: u64,
@@ -253,9 +252,9 @@ impl RunReport {
         self.session_cost = update.get("cost").and_then(|it| Cost::deserialize(it).ok()).or(self.session_cost.take());
     }
 
-    pub fn take_warning(&mut self, warning: &Warning) {
+    pub fn take_warning(&mut self, message: &str) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(warning.message.clone());
+            self.warnings.push(message.to_owned());
         }
     }
 
@@ -353,23 +352,6 @@ impl RunReport {
                 changes: self.changes.take(),
             },
         }
-    }
-}
-
-impl Stats {
-    /// As lines of `stream-json` have them.
-    pub fn in_tokens(&self, duration_ms: u64) -> StreamStats {
-        let tokens = |it: &TokenMetrics| StreamTokens {
-            total_tokens: it.total,
-            input_tokens: it.prompt,
-            output_tokens: it.candidates,
-            cached: it.cached,
-            input: it.input,
-        };
-        let models: BTreeMap<_, _> = self.models.iter().map(|(name, it)| (name.clone(), tokens(&it.tokens))).collect();
-        let mut all = StreamTokens::default();
-        models.values().for_each(|it| all.add(it));
-        StreamStats { tokens: all, duration_ms, tool_calls: self.tools.total_calls, models }
     }
 }
 

@@ -180,7 +180,7 @@ impl Screen {
             _ => (),
         }
         let warning = Warning::read(update);
-        warning.iter().for_each(|it| self.report.take_warning(it));
+        warning.iter().for_each(|it| self.report.take_warning(&it.message));
         if child.is_none() || warning.is_some() {
             self.stream(|it| warning.as_ref().map(StreamEvent::of_warning).or_else(|| it.stream_update(update)));
         }

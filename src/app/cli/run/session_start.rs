@@ -1,6 +1,6 @@
 //! Session start of `castor run`: from `initialize` to a new or resumed session.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     failure::{Exit, Failure},
@@ -97,9 +97,9 @@ fn initialize_params(request: &SessionRequest) -> Value {
 async fn new_session(driver: &mut Driver, request: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
     let mut params = folders(request);
     if let Some(id) = &request.id {
-        params["_meta"] = json!({"castor": {"sessionId": id}});
+        params.insert("_meta".to_owned(), json!({"castor": {"sessionId": id}}));
     }
-    let opened = driver.ask("session/new", params).await;
+    let opened = driver.ask("session/new", Value::Object(params)).await;
     let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
     match session.get("sessionId").and_then(Value::as_str) {
         Some(id) => driver.session = Some(id.to_owned()),
@@ -109,10 +109,11 @@ async fn new_session(driver: &mut Driver, request: &SessionRequest, agent: &Valu
 }
 
 /// What a session is opened with, new or not.
-fn folders(request: &SessionRequest) -> Value {
-    let mut params = json!({"cwd": request.cwd, "mcpServers": []});
+fn folders(request: &SessionRequest) -> Map<String, Value> {
+    let given = [("cwd", json!(request.cwd)), ("mcpServers", json!([]))];
+    let mut params: Map<String, Value> = given.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
     if !request.additional.is_empty() {
-        params["additionalDirectories"] = json!(request.additional);
+        params.insert("additionalDirectories".to_owned(), json!(request.additional));
     }
     params
 }
@@ -154,8 +155,8 @@ async fn resume_session(
     };
     driver.session = Some(id.clone());
     let mut params = folders(request);
-    params["sessionId"] = json!(id);
-    driver.ask(method, params).await.map_err(|it| match it.exit {
+    params.insert("sessionId".to_owned(), json!(id));
+    driver.ask(method, Value::Object(params)).await.map_err(|it| match it.exit {
         // In the protocol's words: it speaks of methods.
         Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
         _ => with_sign_in(it, agent),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::report::{OwnOutput, RunOutput};
+use super::report::{OwnOutput, RunOutput, Stats, TokenMetrics};
 use crate::{
     app::cli::terminal_text::{clean, clean_line},
     base::iso_time,
@@ -113,8 +113,30 @@ pub struct StreamTokens {
     pub input: u64,
 }
 
+impl StreamStats {
+    fn new(stats: &Stats, duration_ms: u64) -> Self {
+        let models: BTreeMap<_, _> =
+            stats.models.iter().map(|(name, it)| (name.clone(), StreamTokens::from(&it.tokens))).collect();
+        let mut tokens = StreamTokens::default();
+        models.values().for_each(|it| tokens.add(it));
+        Self { tokens, duration_ms, tool_calls: stats.tools.total_calls, models }
+    }
+}
+
+impl From<&TokenMetrics> for StreamTokens {
+    fn from(it: &TokenMetrics) -> Self {
+        Self {
+            total_tokens: it.total,
+            input_tokens: it.prompt,
+            output_tokens: it.candidates,
+            cached: it.cached,
+            input: it.input,
+        }
+    }
+}
+
 impl StreamTokens {
-    pub fn add(&mut self, more: &Self) {
+    fn add(&mut self, more: &Self) {
         self.total_tokens += more.total_tokens;
         self.input_tokens += more.input_tokens;
         self.output_tokens += more.output_tokens;
@@ -133,7 +155,7 @@ impl StreamEvent {
     pub fn of_result(run: RunOutput) -> Self {
         let status = if run.error.is_some() { StreamStatus::Error } else { StreamStatus::Success };
         let error = run.error.map(|it| StreamError { kind: it.kind, message: it.message });
-        let stats = run.stats.map(|it| it.in_tokens(run.castor.duration_ms));
+        let stats = run.stats.map(|it| StreamStats::new(&it, run.castor.duration_ms));
         Self::Result { status, error, stats, castor: Box::new(run.castor) }
     }
 

@@ -8,7 +8,9 @@ pub mod host_call;
 pub mod jobs;
 pub mod pending_chores;
 pub mod redact_output;
+pub mod server_login;
 pub mod threads;
+mod truncate_output;
 pub mod worker;
 
 use std::{collections::BTreeMap, fs::File, sync::Arc};
@@ -69,12 +71,18 @@ pub struct Tasks {
     /// Whether old sessions were looked for.
     pub is_swept: bool,
     pub mcp: Servers,
-    /// What servers ask the user.
-    pub server_questions: ServerQuestions,
-    /// What sessions have read of them.
-    pub read_resources: ReadResources,
+    pub server_uses: ServerUses,
     workers: Box<dyn Workers>,
     running: BTreeMap<(SessionId, EffectId), RunningEffect>,
+}
+
+/// What goes on between servers and sessions.
+#[derive(Default)]
+pub struct ServerUses {
+    /// What servers ask the user.
+    pub questions: ServerQuestions,
+    /// What sessions have read of them.
+    pub read_resources: ReadResources,
 }
 
 /// Listings of sessions.
@@ -104,8 +112,7 @@ impl Tasks {
             groups,
             tools,
             mcp: Servers::default(),
-            server_questions: ServerQuestions::default(),
-            read_resources: ReadResources::default(),
+            server_uses: ServerUses::default(),
             traces: Traces::default(),
             listings: Listings::default(),
             watched: BTreeMap::new(),
@@ -130,7 +137,7 @@ impl Tasks {
             _ => None,
         };
         if let Some(it) = read {
-            self.read_resources.add(&resources.session, it);
+            self.server_uses.read_resources.add(&resources.session, it);
         }
         let (key, is_request) = ((resources.session.clone(), id), matches!(effect, Effect::Generate { .. }));
         let job = EffectJob { resources: resources.clone(), id, effect, cancel: cancel.clone(), log, output: None };
@@ -184,7 +191,7 @@ impl Tasks {
         };
         cancel.cancel();
         if let Some(server) = server {
-            self.server_questions.give_up(server, session, now_ms);
+            self.server_uses.questions.give_up(server, session, now_ms);
         }
     }
 
@@ -204,15 +211,15 @@ impl Tasks {
         for id in ids {
             self.abort_effect(session, id, now_ms);
         }
-        self.server_questions.forget(session);
-        self.read_resources.forget(session);
+        self.server_uses.questions.forget(session);
+        self.server_uses.read_resources.forget(session);
     }
 
     pub fn abort_all(&mut self) {
         for (_, it) in std::mem::take(&mut self.running) {
             it.cancel.cancel();
         }
-        self.server_questions.forget_all();
+        self.server_uses.questions.forget_all();
     }
 
     /// An answer came. Returns the effect that it ends.

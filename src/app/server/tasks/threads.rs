@@ -16,9 +16,10 @@ use super::{
     Tools, checkpoint_tasks, client_checks,
     effect_task::{EffectTask, unknown_tool},
     host_call::call_host,
-    jobs::{CompletionJob, EffectJob, Job, ServerLogin, Workers},
+    jobs::{CompletionJob, EffectJob, Job, Workers},
     pending_chores::{self, FileWrite},
-    redact_output,
+    redact_output, server_login,
+    truncate_output::truncate_output,
     worker::Worker,
 };
 use crate::{
@@ -30,27 +31,24 @@ use crate::{
     },
     base::{
         check::{Check, ClientCheck},
-        content::Part,
         fs::BoxFuture,
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
-        ids::{EffectId, SessionId},
         memory::MemoryFile,
         model::{Chunk, Failure, FailureKind, ModelRequest},
         path::AbsPath,
         saved_memory::MemoryOrder,
         server_offer::ServerQuery,
-        server_order::ServerVerb,
         tool::{Access, BaseHash, ToolCall, ToolError, ToolKind, ToolOutput},
     },
     engine::step::{CallHold, Effect, Input},
     world::{
         self, checkers, disk,
-        mcp::{self, HostHandles, ServerEvent, ServerIdentity, auth},
+        mcp::{self, HostHandles, ServerEvent, ServerIdentity},
         models::Sink,
         process::{Groups, sandbox},
         redaction::Stream,
-        tools::{CallKnowledge, truncate},
+        tools::CallKnowledge,
         workspace::{
             agents,
             memory::{self, MemorySearch},
@@ -183,31 +181,6 @@ impl Threads {
         self.leaves.spawn(mcp::run_server(launch, handles, stop, Arc::new(tell)));
     }
 
-    fn start_login(&self, (session, effect): (SessionId, EffectId), login: ServerLogin, cancel: CancellationToken) {
-        let events = self.control.clone();
-        self.leaves.spawn(async move {
-            let ServerLogin { order, target, page } = login;
-            let tell = async |input: Input| _ = events.send(Event::Engine { session: session.clone(), input }).await;
-            let act = async {
-                match order.verb {
-                    ServerVerb::Logout => auth::log_out(&target).await.map(|it| it.in_words()),
-                    _ => {
-                        let show =
-                            async |url: String| tell(Input::ServerPage { effect, url, page: page.clone() }).await;
-                        auth::log_in(&target, show).await.map(|()| "You are logged in".to_owned())
-                    }
-                }
-            };
-            let ended = cancel.run_until_cancelled(AssertUnwindSafe(act).catch_unwind()).await;
-            let result = match ended {
-                None => return,
-                Some(Ok(it)) => it.map_err(|it| it.to_string()),
-                Some(Err(panic)) => Err(panics::panic_message(&*panic)),
-            };
-            tell(Input::ServerManaged { effect, order: Box::new(order), result }).await;
-        });
-    }
-
     /// One that tells the loop that it is done.
     fn spawn_chore(&self, future: impl Future<Output = ()> + Send + 'static) {
         let events = self.control.clone();
@@ -271,8 +244,10 @@ impl Workers for Threads {
         match job {
             Job::Effect(it) => self.start_effect(it),
             Job::Server { server, launch, handles, stop } => self.start_server(server, launch, handles, stop),
-            Job::Login { session, effect, login, cancel } => self.start_login((session, effect), *login, cancel),
             Job::Complete(it) => self.complete(it),
+            Job::Login { session, effect, login, cancel } => {
+                self.leaves.spawn(server_login::run((session, effect), *login, cancel, self.control.clone()));
+            }
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
                 self.spawn_blocking(|| _ = sandbox::has_mounts());
@@ -492,25 +467,6 @@ async fn hook(task: EffectTask, mut it: HookRun, span: Span) {
     traces::note_hook(&span, &report);
     drop(span);
     task.send_answer(Input::HookFinished { effect: task.id, report: Box::new(report) }).await;
-}
-
-/// Text beyond the threshold goes to a file that the model can read in pieces.
-async fn truncate_output(resources: &Arc<SessionResources>, call: &ToolCall, mut output: ToolOutput) -> ToolOutput {
-    let max = resources.model_input.truncate_at;
-    let long = |it: &Part| it.as_text().is_some_and(|text| text.len() > max);
-    if max == 0 || !output.content.iter().any(long) {
-        return output;
-    }
-    let (resources, call) = (resources.clone(), call.id.clone());
-    let cutting = tokio::task::spawn_blocking(move || {
-        for part in &mut output.content {
-            if let Part::Text { text, .. } = part {
-                *text = truncate::truncate(text, max, &resources.scratch, &call).into_owned();
-            }
-        }
-        output
-    });
-    cutting.await.unwrap_or_else(|it| ToolOutput::failed(panicked(it.to_string())))
 }
 
 async fn sync_log(log: File) {

@@ -1,4 +1,4 @@
-//! What a login at a server takes: its challenge, its authorization server, and how castor is known there.
+//! Discovery for a login: the server's challenge, its authorization server, and the client that castor is there.
 
 use reqwest::{Url, header::WWW_AUTHENTICATE};
 use rmcp::transport::auth::{
@@ -61,7 +61,7 @@ pub(super) async fn metadata(
                 Ok(it) => it.metadata,
                 Err(AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer })
                     if [&expected_issuer, &received_issuer]
-                        .into_iter()
+                        .iter()
                         .all(|it| origin_of(it) == origin_of(&target.url)) =>
                 {
                     own_metadata(target, guard).await?

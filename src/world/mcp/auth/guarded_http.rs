@@ -18,7 +18,7 @@ const MAX_BODY: usize = 1 << 20;
 /// Follows no redirect: where one leads is for rmcp to say, and is checked as any other address.
 pub(super) struct GuardedHttp {
     http: Arc<Http>,
-    /// The server, and what the settings name.
+    /// The server, and what the user's settings name.
     named: Vec<Url>,
 }
 
@@ -28,7 +28,8 @@ impl GuardedHttp {
             Url::parse(&target.url).map_err(|it| LoginError::Refused(format!("its URL is not valid: {it}")))?;
         let oauth = &target.oauth;
         let settings = [&oauth.authorization_url, &oauth.token_url, &oauth.registration_url];
-        let settings = settings.into_iter().flatten().filter_map(|it| Url::parse(it).ok());
+        let settings = settings.into_iter().flatten().filter(|_| !oauth.is_of_workspace);
+        let settings = settings.filter_map(|it| Url::parse(it).ok());
         Ok(Self { http: target.http.clone(), named: [server].into_iter().chain(settings).collect() })
     }
 
@@ -102,10 +103,23 @@ mod tests {
     };
 
     fn check(server: &str, address: &str) -> String {
-        let (oauth, home) = (McpOAuth::default(), AbsPath::new("/nowhere").unwrap());
+        check_with(McpOAuth::default(), server, address)
+    }
+
+    fn check_with(oauth: McpOAuth, server: &str, address: &str) -> String {
+        let home = AbsPath::new("/nowhere").unwrap();
         let target = LoginTarget { url: server.to_owned(), oauth, home, http: Default::default() };
         let guard = GuardedHttp::new(&target).unwrap();
         guard.check(&Url::parse(address).unwrap()).map_or_else(|why| why.to_string(), |_| "asked".to_owned())
+    }
+
+    #[test]
+    fn a_user_may_name_a_private_address_and_a_workspace_may_not() {
+        let address = "https://10.0.0.9/token";
+        for is_of_workspace in [false, true] {
+            let oauth = McpOAuth { is_of_workspace, token_url: Some(address.to_owned()), ..McpOAuth::default() };
+            assert_eq!(check_with(oauth, "https://mcp.example.com/mcp", address) == "asked", !is_of_workspace);
+        }
     }
 
     #[test]

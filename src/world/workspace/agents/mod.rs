@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Map, Value};
 
 pub use super::front_matter::FileFault;
-use super::{extensions::contents, front_matter};
+use super::{extension_files::ExtensionTier, front_matter};
 pub use claude::TOOLS as CLAUDE_TOOLS;
 
 use crate::{
@@ -24,9 +24,7 @@ use crate::{
     },
     world::{
         secrets::Env,
-        workspace::{
-            FolderOwner, Reader, Warning, castor_home, extensions::Extensions, gemini_home, policies::FolderAccess,
-        },
+        workspace::{FolderOwner, Reader, Warning, castor_home, gemini_home, policies::FolderAccess},
     },
 };
 
@@ -183,10 +181,9 @@ pub fn parse_client(keys: &ClientAgent, tools: ToolLookup<'_>) -> Result<(AgentD
 pub fn read(
     env: &Env,
     workspace: Option<&AbsPath>,
-    extensions: &Extensions,
+    extensions: &ExtensionTier,
     tools: ToolLookup<'_>,
-    reader: Reader<'_>,
-    folders: FolderAccess<'_>,
+    (reader, folders): (Reader<'_>, FolderAccess<'_>),
 ) -> FoundAgents {
     let mut res = FoundAgents { definitions: BUILT_IN_AGENTS.clone(), ..FoundAgents::default() };
     for AgentFolder { at, format, owner } in agent_folders(env, workspace, extensions) {
@@ -215,7 +212,7 @@ struct AgentFolder {
     owner: FolderOwner,
 }
 
-fn agent_folders(env: &Env, workspace: Option<&AbsPath>, extensions: &Extensions) -> Vec<AgentFolder> {
+fn agent_folders(env: &Env, workspace: Option<&AbsPath>, extensions: &ExtensionTier) -> Vec<AgentFolder> {
     let user = [
         (castor_home(env).map(|it| it.join("agents")), AgentFormat::Castor),
         (gemini_home(env).map(|it| it.join("agents")), AgentFormat::Castor),
@@ -228,7 +225,7 @@ fn agent_folders(env: &Env, workspace: Option<&AbsPath>, extensions: &Extensions
     let own = own.map(|(at, format)| AgentFolder { at, format, owner: FolderOwner::Workspace });
     // CASTOR_HOME may point into the workspace: a folder counts once, as the user's.
     let own: Vec<AgentFolder> = own.filter(|own| user.iter().all(|it| it.at != own.at)).collect();
-    let more = extensions.folders(contents::AGENTS).into_iter().map(|(name, at)| AgentFolder {
+    let more = extensions.agents.iter().cloned().map(|(name, at)| AgentFolder {
         at,
         format: AgentFormat::Castor,
         owner: FolderOwner::Extension(name),

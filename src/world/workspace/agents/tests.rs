@@ -10,7 +10,7 @@ use crate::{
     },
     world::{
         secrets::Env,
-        workspace::{Reader, policies::FolderAccess},
+        workspace::{Reader, extension_files::ExtensionTier, policies::FolderAccess},
     },
 };
 
@@ -233,14 +233,8 @@ fn look(files: &[(&str, &str)], workspace: Option<&str>) -> (Vec<String>, Vec<St
     };
     let folders = FolderAccess { list: &list, only_root_can_write: &|_| true };
     let env = Env::from_pairs([("HOME", "/h")]);
-    let FoundAgents { definitions, warnings } = read(
-        &env,
-        workspace.and_then(AbsPath::new).as_ref(),
-        &crate::world::workspace::extensions::Extensions::default(),
-        &tools,
-        reader,
-        folders,
-    );
+    let FoundAgents { definitions, warnings } =
+        read(&env, workspace.and_then(AbsPath::new).as_ref(), &ExtensionTier::default(), &tools, (reader, folders));
     let shown = |it: &AgentDefinition| {
         let sub: Vec<&str> = it.descriptor.sub_agents.iter().map(|it| it.description.as_str()).collect();
         let place = match &it.origin {

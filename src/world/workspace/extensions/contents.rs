@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::manifest::{self, MANIFEST, Manifest};
+use super::{
+    manifest::{self, ExtensionManifest},
+    record::{FileHash, TreeHashes},
+};
 use crate::{
     base::path::AbsPath,
     world::{
         disk::{self, TreeBounds, TreeFile, TreeKind},
-        workspace::{agents::is_agent_file, memory, prompts},
+        workspace::{
+            agents::is_agent_file,
+            extension_files::{AGENTS, COMMANDS, HOOKS, MANIFEST, POLICIES, SKILLS},
+            memory, prompts,
+        },
     },
 };
 
@@ -19,29 +24,10 @@ const BOUNDS: TreeBounds = TreeBounds { files: 20_000, bytes: 256 << 20 };
 const MAX_CONFIG: usize = 1 << 20;
 /// What git, programs and users put beside an extension's files. It is no part of a yes.
 const SKIPPED: &[&str] = &[".DS_Store", ".env", ".git", ".venv", "__pycache__"];
-/// The hooks of an extension.
-pub const HOOKS: &str = "hooks/hooks.json";
-/// Folders of an extension that castor reads.
-pub const COMMANDS: &str = "commands";
-pub const SKILLS: &str = "skills";
-pub const AGENTS: &str = "agents";
-pub const POLICIES: &str = "policies";
-
-/// What a yes covers, by name.
-pub type TreeHashes = BTreeMap<String, FileHash>;
-
-/// A file or link as it was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileHash {
-    pub hash: String,
-    /// While it is the same the file is not read again; empty: a link.
-    stamp: String,
-}
-
 /// The files of an extension that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
-    pub manifest: Manifest,
+    pub manifest: ExtensionManifest,
     /// Files that castor reads, as they were hashed; of large ones the beginning.
     pub config: BTreeMap<AbsPath, Vec<u8>>,
     pub hashes: TreeHashes,

@@ -1,17 +1,16 @@
-//! What an extension says as settings say it: a layer of its own, weaker than the user's.
+//! The settings layer of an extension: servers, hooks and excluded tools, weaker than the user's.
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Extension,
-    contents::{Contents, HOOKS},
-};
+use super::{Extension, contents::Contents};
 use crate::{
     base::path::AbsPath,
     world::{
         secrets::Env,
         workspace::{
-            Warning, jsonc,
+            Warning,
+            extension_files::HOOKS,
+            jsonc,
             settings::{Layer, Scope, expand_user_vars},
         },
     },

@@ -4,8 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::{base::text, world::workspace::jsonc};
 
-/// The manifest's name in the folder of an extension.
-pub const MANIFEST: &str = "gemini-extension.json";
 /// Names that say something else in front of a command's name.
 const RESERVED: &[&str] = &["built-in", "castor", "client", "extension", "skill", "user", "workspace"];
 const MAX_NAME: usize = 64;
@@ -23,7 +21,7 @@ const UNUSED: &[(&str, &str)] = &[
 
 /// What a manifest says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Manifest {
+pub struct ExtensionManifest {
     pub name: String,
     pub version: String,
     pub description: String,
@@ -57,7 +55,7 @@ pub fn is_extension_name(name: &str) -> bool {
 ///
 /// # Errors
 /// The first fault; nothing of such an extension counts.
-pub fn parse(bytes: &[u8]) -> Result<Manifest, String> {
+pub fn parse(bytes: &[u8]) -> Result<ExtensionManifest, String> {
     let value = jsonc::parse(bytes).map_err(|it| format!("{}:{}: {}", it.line, it.column, it.message))?;
     let keys = value.as_object().ok_or("should hold an object {…}")?;
     let text = |key: &str| keys.get(key).and_then(Value::as_str).map(|it| plain(it.trim()));
@@ -69,8 +67,12 @@ pub fn parse(bytes: &[u8]) -> Result<Manifest, String> {
         ));
     }
     let version = text("version").filter(|it| !it.is_empty()).ok_or("has no version")?;
-    let mut res =
-        Manifest { name, version, description: text("description").unwrap_or_default(), ..Manifest::default() };
+    let mut res = ExtensionManifest {
+        name,
+        version,
+        description: text("description").unwrap_or_default(),
+        ..ExtensionManifest::default()
+    };
     for (key, it) in keys {
         match key.as_str() {
             "name" | "version" | "description" => (),
@@ -97,7 +99,8 @@ fn unused(key: &str) -> Option<String> {
 
 /// One line without what deceives.
 fn plain(it: &str) -> String {
-    let kept: String = it.chars().filter(|it| !text::is_deceptive(*it) && !text::is_hidden(*it)).collect();
+    let spaced = it.chars().map(|it| if it.is_whitespace() { ' ' } else { it });
+    let kept: String = spaced.filter(|it| !text::is_deceptive(*it) && !text::is_hidden(*it)).collect();
     text::first_line(&kept, MAX_TEXT)
 }
 
@@ -175,7 +178,7 @@ mod tests {
             }"#,
         )
         .unwrap();
-        assert_eq!((it.name.as_str(), it.description.as_str()), ("My-ext", "does"));
+        assert_eq!((it.name.as_str(), it.description.as_str()), ("My-ext", "does things"));
         assert_eq!(it.servers["s"], serde_json::json!({"command": "c"}), "no extension trusts itself");
         assert_eq!(it.context, ["A.md", "docs/B.md"]);
         assert_eq!((it.settings[0].variable.as_str(), it.settings[0].is_sensitive), ("MY_KEY", true));

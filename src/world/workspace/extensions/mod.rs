@@ -10,8 +10,7 @@ use std::{collections::BTreeSet, fmt, io, sync::Arc};
 use serde_json::Value;
 
 use self::{
-    contents::{AGENTS, COMMANDS, Contents, HOOKS, POLICIES, SKILLS},
-    manifest::MANIFEST,
+    contents::Contents,
     record::{ExtensionRecord, ExtensionSource, Values},
 };
 use crate::{
@@ -20,12 +19,11 @@ use crate::{
         secrets::Env,
         workspace::{
             Reader, Warning, agents, castor_home,
-            files_below::files_below,
+            extension_files::{AGENTS, COMMANDS, ExtensionFiles, ExtensionTier, MANIFEST, POLICIES, SKILLS},
             policies::FolderAccess,
             programs,
-            prompts::{MAX_DEPTH, SKILL_FILE},
+            prompts::SKILL_FILE,
             settings::{Layer, Layers, Scope},
-            watched_files::WatchedKind,
         },
     },
 };
@@ -46,7 +44,7 @@ pub struct Extension {
 
 #[derive(Clone, Debug)]
 pub enum ExtensionState {
-    On(Contents),
+    On(Arc<Contents>),
     /// The user's word, here or in settings.
     Off(&'static str),
     /// Why it cannot count.
@@ -66,7 +64,13 @@ impl Extension {
     /// One that is looked at before it is installed.
     pub fn candidate(folder: &AbsPath, contents: Contents) -> Self {
         let (name, release) = (contents.manifest.name.clone(), contents.manifest.version.clone());
-        Self { name, release, folder: folder.clone(), state: ExtensionState::On(contents), values: Values::new() }
+        Self {
+            name,
+            release,
+            folder: folder.clone(),
+            state: ExtensionState::On(contents.into()),
+            values: Values::new(),
+        }
     }
 
     fn of_record(home: &AbsPath, it: &ExtensionRecord, off: Option<&'static str>) -> Self {
@@ -81,7 +85,7 @@ impl Extension {
 
     pub fn contents(&self) -> Option<&Contents> {
         match &self.state {
-            ExtensionState::On(it) => Some(it),
+            ExtensionState::On(it) => Some(it.as_ref()),
             _ => None,
         }
     }
@@ -96,7 +100,9 @@ fn look(it: &ExtensionRecord, folder: &AbsPath) -> ExtensionState {
     let again = format!("`castor extensions update {}` shows it again and asks", it.name);
     match contents::read_against(folder, &it.files) {
         Err(why) => ExtensionState::Unusable(format!("{}; {again}", text::first_line(&why, 300))),
-        Ok((found, changed)) if changed.is_empty() && found.manifest.name == it.name => ExtensionState::On(found),
+        Ok((found, changed)) if changed.is_empty() && found.manifest.name == it.name => {
+            ExtensionState::On(found.into())
+        }
         Ok((_, changed)) => {
             let told: Vec<&str> = changed.iter().take(MAX_TOLD).map(String::as_str).collect();
             let more = changed.len() - told.len();
@@ -120,7 +126,7 @@ pub fn load(env: &Env, folder: &AbsPath, layers: &dyn Fn() -> Layers) -> Extensi
     if files.is_empty() {
         return Extensions::default();
     }
-    let limits = Limits::read(&layers());
+    let limits = ExtensionLimits::read(&layers());
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     for file in files {
         let name = file.as_path().file_stem().and_then(|it| it.to_str()).unwrap_or_default();
@@ -137,14 +143,14 @@ pub fn load(env: &Env, folder: &AbsPath, layers: &dyn Fn() -> Layers) -> Extensi
 }
 
 /// What settings say of extensions: which are off, and where they may come from.
-pub struct Limits {
+pub struct ExtensionLimits {
     disabled: BTreeSet<String>,
     blocks_git: bool,
     /// Regular expressions; `None`: any source.
     allowed: Option<Vec<String>>,
 }
 
-impl Limits {
+impl ExtensionLimits {
     /// A workspace may switch one off; it has no say in sources.
     pub fn read(layers: &Layers) -> Self {
         let mut res = Self { disabled: BTreeSet::new(), blocks_git: false, allowed: None };
@@ -245,13 +251,18 @@ impl Extensions {
         (layers, warnings)
     }
 
-    /// A folder of each that counts, with the extension's name.
-    pub fn folders(&self, name: &str) -> Vec<(Arc<str>, AbsPath)> {
-        self.used().map(|(it, _)| (it.name.as_str().into(), it.folder.join(name))).collect()
+    /// What the readers of a session take of them.
+    pub fn tier(&self) -> ExtensionTier {
+        let folders = |name: &str| self.used().map(|(it, _)| (it.name.as_str().into(), it.folder.join(name))).collect();
+        ExtensionTier {
+            commands: self.files(COMMANDS, ".toml"),
+            skills: self.files(SKILLS, SKILL_FILE),
+            agents: folders(AGENTS),
+            policies: self.used().map(|(it, _)| it.folder.join(POLICIES)).collect(),
+        }
     }
 
-    /// The files of commands or skills that count, with the extension's name and folder.
-    pub fn prompt_files(&self, folder: &str, end: &str) -> Vec<ExtensionFiles> {
+    fn files(&self, folder: &str, end: &str) -> Vec<ExtensionFiles> {
         let files = |(it, contents): (&Extension, &Contents)| {
             let at = it.folder.join(folder);
             let held =
@@ -310,35 +321,6 @@ impl Extensions {
         });
         unusable.chain(self.warnings.iter().map(ToString::to_string)).collect()
     }
-}
-
-/// The files of one extension.
-pub struct ExtensionFiles {
-    pub name: Arc<str>,
-    pub at: AbsPath,
-    pub files: Vec<(AbsPath, Vec<u8>)>,
-}
-
-/// Files that say when extensions are to be looked at anew.
-pub fn watched(env: &Env) -> Vec<(WatchedKind, AbsPath)> {
-    let Some(home) = castor_home(env) else { return Vec::new() };
-    let records = record::files(&home);
-    let names = records.iter().filter_map(|it| it.as_path().file_stem()?.to_str().map(str::to_owned));
-    let folders: Vec<AbsPath> = names.filter_map(|it| record::folder_of(&home, &it)).collect();
-    let mut res: Vec<_> = records.into_iter().map(|it| (WatchedKind::Settings, it)).collect();
-    for folder in folders {
-        res.extend([MANIFEST, HOOKS].map(|it| (WatchedKind::Settings, folder.join(it))));
-        for (name, end, depth, kind) in [
-            (COMMANDS, ".toml", MAX_DEPTH, WatchedKind::Definition),
-            (SKILLS, SKILL_FILE, 1, WatchedKind::Definition),
-            (AGENTS, ".md", 0, WatchedKind::Definition),
-            (POLICIES, ".toml", 0, WatchedKind::Policy),
-        ] {
-            let files = files_below(&folder.join(name), end, depth);
-            res.extend(files.into_iter().flatten().map(|it| (kind, it)));
-        }
-    }
-    res
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::{contents::TreeHashes, manifest::is_extension_name};
+use super::manifest::is_extension_name;
 use crate::{base::path::AbsPath, world::disk};
 
 const VERSION: u32 = 1;
@@ -30,6 +30,17 @@ pub struct ExtensionRecord {
     pub files: TreeHashes,
     #[serde(default)]
     pub switches: Switches,
+}
+
+/// What a yes covers, by name.
+pub type TreeHashes = BTreeMap<String, FileHash>;
+
+/// A file or link as it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileHash {
+    pub hash: String,
+    /// While it is the same the file is not read again; empty: a link.
+    pub stamp: String,
 }
 
 /// Where an extension is from.

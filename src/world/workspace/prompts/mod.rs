@@ -20,7 +20,7 @@ use crate::{
         secrets::Env,
         workspace::{
             FolderOwner, Warning, castor_home,
-            extensions::{ExtensionFiles, Extensions, contents},
+            extension_files::{ExtensionFiles, ExtensionTier},
             files_below::files_below,
             gemini_home,
         },
@@ -158,7 +158,7 @@ fn user_folder(env: &Env, name: &str) -> Option<AbsPath> {
 pub fn read(
     env: &Env,
     workspace: Option<&TrustedPrompts>,
-    extensions: &Extensions,
+    extensions: &ExtensionTier,
     is_own: &dyn Fn(&str) -> bool,
 ) -> FoundPrompts {
     let mut res = FoundPrompts::default();
@@ -175,7 +175,7 @@ pub fn read(
 fn read_commands(
     env: &Env,
     workspace: Option<&TrustedPrompts>,
-    extensions: &Extensions,
+    extensions: &ExtensionTier,
     res: &mut FoundPrompts,
 ) -> Vec<FileCommand> {
     let mut all = Vec::new();
@@ -187,7 +187,7 @@ fn read_commands(
             .filter(|own| user.as_ref().is_none_or(|it| it.at != own.at));
         folders.extend(user.into_iter().chain(own).map(|it| (*format, it)));
     }
-    let more = extensions.prompt_files(contents::COMMANDS, extension(CommandFormat::Toml)).into_iter();
+    let more = extensions.commands.iter().cloned();
     folders.extend(more.map(|it| (CommandFormat::Toml, PromptFolder::of_extension(it))));
     for (format, folder) in folders {
         for (file, bytes) in &folder.files {
@@ -255,7 +255,7 @@ fn without_clashes(all: Vec<FileCommand>, is_own: &dyn Fn(&str) -> bool, res: &m
     named.into_values().collect()
 }
 
-fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, extensions: &Extensions, res: &mut FoundPrompts) {
+fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, extensions: &ExtensionTier, res: &mut FoundPrompts) {
     let of_user = SKILL_FOLDERS.iter().filter_map(|it| user_folder(env, it));
     let user: Vec<PromptFolder> = of_user.map(|at| PromptFolder::of_user(at, SKILL_FILE, 1)).collect();
     let own = workspace
@@ -263,7 +263,7 @@ fn read_skills(env: &Env, workspace: Option<&TrustedPrompts>, extensions: &Exten
         .flat_map(|of| SKILL_FOLDERS.iter().map(move |it| PromptFolder::of_workspace(it, TrustedFileKind::Skill, of)));
     let own: Vec<PromptFolder> = own.filter(|own| user.iter().all(|it| it.at != own.at)).collect();
     let mut found: BTreeMap<String, Skill> = BTreeMap::new();
-    let more = extensions.prompt_files(contents::SKILLS, SKILL_FILE).into_iter().map(PromptFolder::of_extension);
+    let more = extensions.skills.iter().cloned().map(PromptFolder::of_extension);
     for folder in own.into_iter().chain(user).chain(more) {
         for (file, bytes) in &folder.files {
             if file.as_path().file_name().is_none_or(|it| it != SKILL_FILE) {

@@ -1,0 +1,120 @@
+//! Requests of MCP servers to a model that are under way in a turn, and how they end.
+
+use std::collections::BTreeSet;
+
+use super::{
+    pseudo_call::{PseudoCall, PseudoCallKind},
+    utility_call::UtilityCall,
+};
+use crate::{
+    base::{
+        elicitation::{Reply, SampledAnswer},
+        ids::{CallId, EffectId, ElicitationId},
+        sampling::SamplingRequest,
+        text,
+    },
+    engine::{
+        record::Step,
+        scheduler::elicitation::{plain_name, reply},
+    },
+};
+
+/// What the user is shown of a request, and of an answer, in bytes.
+const MAX_SHOWN: usize = 8_000;
+
+pub(super) const CALL: PseudoCallKind = PseudoCallKind { name: "mcp_sampling", error: "sampling_refused" };
+const OVER: &str = "the call that it was for is over";
+
+/// All of one turn.
+#[derive(Debug, Default)]
+pub(super) struct ServerSamplings {
+    pub(super) open: Vec<OpenSampling>,
+    /// Servers that the user said no to: they do not ask again in this turn.
+    pub(super) rejected: BTreeSet<String>,
+    pub(super) n_told: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenSampling {
+    pub(super) id: ElicitationId,
+    pub(super) server: String,
+    /// The running calls that it may be for: it ends with the last of them.
+    pub(super) calls: Vec<EffectId>,
+    pub(super) request: Box<SamplingRequest>,
+    pub(super) stage: SamplingStage,
+}
+
+#[derive(Debug)]
+pub(super) enum SamplingStage {
+    /// The user has the question.
+    Asking(PseudoCall),
+    /// A model has it.
+    Answering {
+        call: CallId,
+        utility: Box<UtilityCall>,
+    },
+    Done,
+}
+
+impl ServerSamplings {
+    /// Nobody waits for any of them any more.
+    pub(super) fn leave(&mut self, step: &mut Step<'_>) {
+        for it in std::mem::take(&mut self.open) {
+            it.end_with_call(step);
+        }
+    }
+
+    /// A call of a server is over.
+    pub(super) fn end_of_call(&mut self, step: &mut Step<'_>, effect: EffectId) {
+        self.open.iter_mut().for_each(|it| it.calls.retain(|it| *it != effect));
+        for it in self.open.extract_if(.., |it| it.calls.is_empty()) {
+            it.end_with_call(step);
+        }
+    }
+}
+
+impl OpenSampling {
+    pub(super) fn title(&self) -> String {
+        format!("MCP server \"{}\" asks a model", plain_name(&self.server))
+    }
+
+    pub(super) fn finish(self, step: &mut Step<'_>, said: Result<String, String>) {
+        let SamplingStage::Answering { call, utility } = self.stage else { return };
+        match said {
+            Ok(said) => {
+                let (model, is_cut) = (utility.model().to_owned(), utility.is_cut());
+                CALL.end(step, &call, &format!("{model} answered:\n\n{}", cut(&said)), false);
+                reply(step, self.id, Reply::Sampled(SampledAnswer { text: said, model, is_cut }));
+            }
+            Err(why) => {
+                CALL.end(step, &call, &format!("There is no answer: {why}."), true);
+                reply(step, self.id, Reply::Refused(format!("the model did not answer: {why}")));
+            }
+        }
+    }
+
+    /// What was spent by now is told.
+    pub(super) fn abandon(self, step: &mut Step<'_>, why: &str) {
+        match self.stage {
+            SamplingStage::Asking(it) => it.withdraw(step, why),
+            SamplingStage::Answering { call, mut utility } => {
+                utility.abandon(step);
+                CALL.end(step, &call, why, true);
+            }
+            SamplingStage::Done => (),
+        }
+    }
+
+    fn end_with_call(self, step: &mut Step<'_>) {
+        reply(step, self.id, Reply::Cancelled(Some(OVER.to_owned())));
+        self.abandon(step, "The call is over.");
+    }
+}
+
+pub(super) fn cut(it: &str) -> String {
+    let shown = text::head(it, MAX_SHOWN);
+    match it.len() - shown.len() {
+        0 => shown.to_owned(),
+        n => format!("{shown}\n… and {n} bytes more"),
+    }
+}
