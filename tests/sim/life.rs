@@ -379,9 +379,8 @@ impl Life {
         if !self.world.waiting.is_empty() {
             self.story.problems.push(format!("{} tasks wait for the editor for ever", self.world.waiting.len()));
         }
-        // Of each server, one question may wait for the next prompt.
         if self.world.asked.len() > used {
-            self.story.problems.push(format!("{} servers wait for the user for ever", self.world.asked.len()));
+            self.story.problems.push("more than a question of each server waits for the next prompt".to_owned());
         }
         self.check_answered();
         self.check_logs();
