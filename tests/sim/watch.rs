@@ -93,7 +93,7 @@ impl Watch {
         let due_ms = Some(now_ms + CANCEL_MS);
         match (message.get("id").cloned(), message["method"].as_str()) {
             (Some(id), Some(method)) if id.is_string() || id.is_i64() => {
-                if ["session/close", "session/delete"].contains(&method) {
+                if ["session/close", "session/delete", "session/archive"].contains(&method) {
                     self.cancelled(due_ms, |it| it.session == session);
                 }
                 self.open.push(Open {
@@ -211,8 +211,9 @@ impl Watch {
                 self.subscriptions.retain(|it| *it != ended);
             }
             "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
-            "session/close" => {
+            "session/close" | "session/archive" | "_session/archive" => {
                 self.sessions.retain(|it| *it != session);
+                self.gone.retain(|it| *it != session);
                 self.gone.push(session);
             }
             "session/delete" => {
