@@ -324,7 +324,7 @@ mod tests {
 
     /// What castor goes by has an effect, and nothing else has one.
     #[test]
-    fn what_castor_acts_on_works_or_differs_and_the_rest_is_not_here() {
+    fn settings_in_use_are_said_to_work() {
         for (at, (path, standing)) in SETTINGS.iter().enumerate() {
             assert!(at == 0 || SETTINGS[at - 1].0 < *path, "{path} stands twice, or not in order");
             let has_effect = is_used(path) || is_in_used_object(path) || *path == "$schema";

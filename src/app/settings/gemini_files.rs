@@ -1,6 +1,6 @@
 //! The table of Gemini CLI's files: which of them castor reads, and what there is in place of the others.
 
-use super::{gemini::Compatibility, keys};
+use super::gemini::Compatibility;
 use crate::{
     base::path::AbsPath,
     world::{
@@ -47,7 +47,7 @@ pub const FILES: &[(&str, FileOwner, Compatibility)] = {
         ("commands/**/*.toml", Both, Works),
         ("skills/*/SKILL.md", Both, Works),
         ("tmp/*/chats/session-*.jsonl", User, Differs("`castor sessions import FILE` takes one over")),
-        ("extensions", User, Differs("`castor extensions install` copies one from there, once you have seen what it brings")),
+        ("extensions", User, Absent("`castor extensions install` copies one from there, once you have seen what it brings")),
         ("hooks.json", Both, Absent("settings.json has the hooks")),
         ("sandbox.toml", User, Absent("castor's sandbox has settings: security.sandbox")),
         ("policies/sandbox.toml", User, Absent("castor's sandbox has settings: security.sandbox")),
@@ -70,20 +70,14 @@ pub fn without_effect(ground: &FolderConfig) -> Vec<Warning> {
     let user = gemini_home(&ground.env);
     let own = ground.trust.is_trusted().then(|| ground.folder.join(".gemini")).filter(|it| Some(it) != user.as_ref());
     let mut res = Vec::new();
-    for (name, owner, standing) in FILES.iter().filter(|it| !OF_THE_PROGRAM.contains(&it.0)) {
-        let Compatibility::Absent(why) = standing_of(name, *standing) else { continue };
+    for (name, owner, compatibility) in FILES.iter().filter(|it| !OF_THE_PROGRAM.contains(&it.0)) {
+        let Compatibility::Absent(why) = compatibility else { continue };
         let of_user = user.as_ref().filter(|_| *owner != FileOwner::Workspace);
         let of_folder = own.as_ref().filter(|_| *owner != FileOwner::User);
         let there = of_user.into_iter().chain(of_folder).map(|it| it.join(name)).filter(is_there);
-        res.extend(there.map(|it| Warning { origin: it.to_string(), at: None, key: None, message: why.to_owned() }));
+        res.extend(there.map(|it| Warning { origin: it.to_string(), at: None, key: None, message: (*why).to_owned() }));
     }
     res
-}
-
-/// What the table says, unless castor has come to do it.
-pub fn standing_of(name: &str, standing: Compatibility) -> Compatibility {
-    let reads_extensions = || keys::find("extensions.disabled").is_some_and(|it| it.usage == keys::Usage::Used);
-    if name == "extensions" && reads_extensions() { Compatibility::Works } else { standing }
 }
 
 /// A folder without anything in it is nobody's wish either.

@@ -8,7 +8,7 @@ use crate::{
         cli::args::Cli,
         settings::{
             gemini::{Compatibility, SETTINGS, absence},
-            gemini_files::{FILES, standing_of},
+            gemini_files::FILES,
         },
     },
     engine::session::commands::COMMANDS,
@@ -27,7 +27,7 @@ enum Row {
 }
 
 impl Row {
-    fn standing(self, is_there: bool) -> Compatibility {
+    fn compatibility(self, is_there: bool) -> Compatibility {
         match (self, is_there) {
             (Self::Same | Self::Instead(_), true) => Compatibility::Works,
             (Self::But(how), true) => Compatibility::Differs(how),
@@ -182,8 +182,8 @@ fn is_typed(name: &str) -> bool {
     name == "@path" || COMMANDS.iter().any(|it| it.name == name)
 }
 
-fn cells(what: String, standing: Compatibility) -> [String; 3] {
-    [what, standing.as_str().to_owned(), standing.note().to_owned()]
+fn cells(what: String, compatibility: Compatibility) -> [String; 3] {
+    [what, compatibility.as_str().to_owned(), compatibility.note().to_owned()]
 }
 
 pub fn compatibility() -> String {
@@ -193,15 +193,14 @@ pub fn compatibility() -> String {
         cells(code(path), if has_come { Compatibility::Works } else { *it })
     });
     let files = FILES.iter().map(|(name, owner, it)| {
-        let it = standing_of(name, *it);
         let place = name.strip_prefix("../").map_or_else(|| format!(".gemini/{name}"), str::to_owned);
         [code(place), owner.as_str().to_owned(), it.as_str().to_owned(), it.note().to_owned()]
     });
-    let flags = FLAGS.iter().map(|(text, name, row)| cells(code(text), row.standing(has_flag(name))));
-    let shell = SHELL.iter().map(|(text, words, row)| cells(code(text), row.standing(has_verb(words))));
+    let flags = FLAGS.iter().map(|(text, name, row)| cells(code(text), row.compatibility(has_flag(name))));
+    let shell = SHELL.iter().map(|(text, words, row)| cells(code(text), row.compatibility(has_verb(words))));
     let typed = TYPED.iter().map(|(name, row)| {
         let text = if name.starts_with(['@', '!']) { code(name) } else { code(format!("/{name}")) };
-        cells(text, row.standing(is_typed(name)))
+        cells(text, row.compatibility(is_typed(name)))
     });
     let head = |what| [what, "here", "how, or what instead"];
     format!(
@@ -220,7 +219,7 @@ mod tests {
 
     /// What is to be the same is there; a difference is one of something that there is.
     #[test]
-    fn what_works_is_there() {
+    fn rows_that_work_name_flags_and_commands() {
         let promised = |row: &Row| matches!(row, Row::Same | Row::But(_));
         for (text, name, row) in FLAGS {
             assert!(!promised(row) || has_flag(name), "{text}");
