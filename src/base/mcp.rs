@@ -68,8 +68,7 @@ pub struct McpOAuth {
     pub is_off: bool,
     /// A workspace says so: the addresses in it are not the user's.
     pub is_of_workspace: bool,
-    /// castor logs in as itself, with id and secret.
-    pub is_without_user: bool,
+    pub grant: McpGrant,
     /// As the authorization server knows castor; without one castor registers itself.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
@@ -82,6 +81,52 @@ pub struct McpOAuth {
     pub registration_url: Option<String>,
     /// On this machine.
     pub redirect_uri: Option<String>,
+}
+
+/// How a login at a server comes about.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum McpGrant {
+    /// The user does it on a page.
+    #[default]
+    Page,
+    /// castor as itself: by the secret of the settings, or by a statement that it signs with this key.
+    Client { key: Option<McpSecret> },
+    /// The company's identity provider vouches for the user.
+    Company(Box<IdentityProvider>),
+    /// By the credentials that Google's own tools use on this machine.
+    Google,
+    /// The same credentials have Google vouch for this service account.
+    GoogleAccount { account: String, audience: String },
+}
+
+/// A key or a token, as settings give it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum McpSecret {
+    Text(String),
+    /// A file of the user's, read each time.
+    File(String),
+}
+
+/// Where a company's users log in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IdentityProvider {
+    pub issuer: String,
+    pub token_url: String,
+    /// As the provider knows castor.
+    pub client_id: String,
+    pub client_secret: Option<String>,
+    /// What says there who the user is.
+    pub id_token: McpSecret,
+}
+
+impl McpGrant {
+    /// Whether it uses what is the user's: no workspace and no extension may say that.
+    pub fn takes_users_credentials(&self) -> bool {
+        match self {
+            Self::Page | Self::Client { key: None | Some(McpSecret::Text(_)) } => false,
+            Self::Client { .. } | Self::Company(_) | Self::Google | Self::GoogleAccount { .. } => true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -165,7 +165,7 @@ pub struct Confinement {
     pub git_dirs: Vec<AbsPath>,
     /// Never written, wherever it is: castor's own folder, a home's configuration.
     pub never_written: Vec<AbsPath>,
-    /// In the roots, and read-only, as no checkpoint can give it back.
+    /// Read-only: in the roots what no checkpoint can give back, in castor's own folder what extensions brought.
     pub read_only_paths: Vec<AbsPath>,
     /// What a process does not see: credentials, castor's own folder, sockets of the desktop.
     pub masked: Vec<AbsPath>,
@@ -231,7 +231,8 @@ impl Confinement {
     #[must_use]
     pub fn undoable_only(&self, not_kept: &[AbsPath]) -> Self {
         let is_closed = |git: &&AbsPath| !self.grant.write.iter().any(|it| git.is_within(it));
-        let read_only_paths = self.git_dirs.iter().filter(is_closed).chain(not_kept).cloned().collect();
+        let read_only_paths =
+            self.git_dirs.iter().filter(is_closed).chain(not_kept).chain(&self.read_only_paths).cloned().collect();
         Self { writable: Vec::new(), read_only_paths, ..self.clone() }
     }
 

@@ -36,6 +36,11 @@ pub fn first_line(text: &str, max: usize) -> String {
     }
 }
 
+/// The same as people see it: for words of another program.
+pub fn visible_line(text: &str, max: usize) -> String {
+    first_line(&strip_hidden(text), max)
+}
+
 /// Characters that people do not see, or that turn what they see around: controls other than line ends and tabs, marks
 /// of direction, joiners, and the tags that spell out whole sentences to a model.
 pub fn is_hidden(it: char) -> bool {

@@ -3,6 +3,7 @@
 
 pub mod credentials;
 pub mod google;
+pub mod jwt;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

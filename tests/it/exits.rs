@@ -150,6 +150,24 @@ fn unknown_command() {
     }
 }
 
+/// A sign-in of another kind than the enforced one is an error in Gemini CLI's shape, too.
+#[test]
+fn a_sign_in_of_the_wrong_kind_in_json() {
+    let settings = r#"{"security": {"auth": {"enforcedType": "vertex-ai"}}}"#;
+    let mut case = Case { args: &["-o", "json", "--model", "gemini-2.5-flash"], settings, ..Case::answers(&[]) };
+    case.sandbox.env.push(("GEMINI_API_KEY".into(), "canary".into()));
+    let Output { status, stdout, stderr } = case.command().output().unwrap();
+    let [out, said] = [stdout, stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(status.code(), Some(41), "{out}{said}");
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let message = object["error"]["message"].as_str().unwrap();
+    assert!(
+        object["error"]["code"] == 41 && message.contains("security.auth.enforcedType: vertex-ai is the only"),
+        "{object}"
+    );
+    assert!(!out.contains("canary") && !said.contains("canary"), "{out}{said}");
+}
+
 /// A program that reads events learns from the last of them how the run failed.
 #[test]
 fn events_of_a_run_that_does_not_begin() {
@@ -256,8 +274,18 @@ fn refused_by_the_provider() {
 fn chosen_and_not_there() {
     let google = r#"{"security": {"auth": {"selectedType": "oauth-personal"}}}"#;
     let vertex = ("GOOGLE_GENAI_USE_VERTEXAI", "true");
+    let key = ("GEMINI_API_KEY", "canary");
+    let enforced = r#"{"security": {"auth": {"enforcedType": "vertex-ai"}}}"#;
     for (settings, env, args, code, says) in [
-        (google, &[][..], &[][..], 41, "selectedType (oauth-personal) wants Google's login"),
+        (
+            enforced,
+            &[key][..],
+            &[][..],
+            41,
+            "vertex-ai is the only allowed way to sign in, but castor is signed in by gemini-api-key",
+        ),
+        (enforced, &[], &[], 41, "vertex-ai is the only allowed way to sign in, and nobody is signed in"),
+        (google, &[], &[], 41, "selectedType (oauth-personal) wants Google's login"),
         (google, &[], &[], 41, "Run `castor auth login` (free key: https://aistudio.google.com/apikey)."),
         (google, &[("OPENAI_API_KEY", "x")], &[], 41, "--model openai/NAME"),
         ("{}", &[("GOOGLE_GENAI_USE_GCA", "true")], &[], 41, "castor auth login"),

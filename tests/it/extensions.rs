@@ -179,3 +179,92 @@ fn sessions_follow_the_users_switches() {
     assert!(!text.contains("/one`") && text.contains("/two`"), "{text}");
     assert!(typed(&mut client, &session, "/extensions").0.contains("`one` 1 (off: not among those of --extensions)"));
 }
+
+/// castor's own folder is hidden from commands, but for what the user agreed to: a skill's script runs, and cannot change.
+#[test]
+#[cfg(target_os = "linux")]
+fn scripts_of_an_installed_extension_run_in_the_sandbox() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("repo/gemini-extension.json", r#"{"name": "demo", "version": "1"}"#);
+    sandbox.write("repo/skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\n---\nRun tidy.sh.");
+    sandbox.write("repo/skills/tidy/tidy.sh", "echo swept by the script");
+    let (code, text) = castor(&sandbox, &["extensions", "install", "../repo", "--consent"]);
+    assert_eq!(code, 0, "{text}");
+    let home = sandbox.home().join(".castor");
+    sandbox.write("home/.castor/credentials.json", "CANARY");
+    let script = home.join("extensions/demo/skills/tidy/tidy.sh");
+    let run = format!(
+        "sh {0}; echo more >> {0} || echo not written; cat {1}/credentials.json || echo not read; ls {1}/extensions",
+        script.display(),
+        home.display()
+    );
+    let shell = calls("run_shell_command", &json!({"command": run}));
+    let model = ModelServer::start(vec![shell, says("Done.")]);
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    sandbox.args.extend(["--approval-mode", "yolo"].map(Into::into));
+    let (mut client, session) = start(&sandbox);
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    client.request_as(json!("go"), "session/prompt", params);
+    // The paths are castor's own: the user is asked, and the sandbox holds after the yes.
+    loop {
+        let message = client.next().unwrap().unwrap();
+        if message["method"] == "session/request_permission" {
+            let options = message["params"]["options"].as_array().unwrap();
+            let once = options.iter().find(|it| it["kind"] == "allow_once").unwrap();
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": once["optionId"]}});
+            client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome}));
+        }
+        if message["id"] == "go" {
+            break;
+        }
+    }
+    let last = model.asked().last().unwrap().body.clone();
+    for part in ["swept by the script", "not written", "not read"] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
+    assert!(!last.contains("CANARY") && !last.contains("demo.json"), "{last}");
+    assert_eq!(std::fs::read_to_string(script).unwrap(), "echo swept by the script");
+}
+
+/// Servers, hooks, rules and context as well: not before the user said yes to what they are now, and then without a new
+/// session.
+#[test]
+fn all_that_it_brings_is_read_anew_after_the_users_yes() {
+    let mut sandbox = Sandbox::new();
+    let manifest = |servers: &Value| json!({"name": "demo", "version": "1", "mcpServers": servers}).to_string();
+    sandbox.write("demo/gemini-extension.json", &manifest(&json!({})));
+    sandbox.write("demo/GEMINI.md", "Say please.");
+    let (code, text) = castor(&sandbox, &["extensions", "link", "../demo", "--consent"]);
+    assert_eq!(code, 0, "{text}");
+    let glob = calls("glob", &json!({"pattern": "*"}));
+    let model = ModelServer::start(vec![says("1"), says("2"), glob, says("3")]);
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    let (mut client, session) = start(&sandbox);
+    typed(&mut client, &session, "one");
+
+    let program = std::env::current_exe().unwrap();
+    let server = json!({"command": program, "args": mcp_server::ARGS, "env": {"MCP_SERVER": "x"}});
+    sandbox.write("demo/gemini-extension.json", &manifest(&json!({"sums": server})));
+    sandbox.write("demo/GEMINI.md", "Say thanks.");
+    sandbox.write("demo/policies/p.toml", "[[rule]]\ntoolName = 'glob'\ndecision = 'deny'\npriority = 1\n");
+    let hook = json!({"type": "command", "command": "cat > /dev/null; echo here >> \"$GEMINI_PROJECT_DIR/hooked\""});
+    let hooks = json!({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}});
+    sandbox.write("demo/hooks/hooks.json", &hooks.to_string());
+    let (_, updates) = typed(&mut client, &session, "two");
+    assert!(updates.contains("The extension demo is not used: changed since your yes"), "{updates}");
+    assert!(!sandbox.workspace().join("hooked").exists());
+
+    let (code, text) = castor(&sandbox, &["extensions", "update", "demo", "--consent"]);
+    assert_eq!(code, 0, "{text}");
+    let (said, updates) = typed(&mut client, &session, "three");
+    assert!(said.ends_with('3'), "{updates}");
+    let asked: Vec<String> = model.asked().into_iter().map(|it| it.body).collect();
+    let has = |at: usize, part: &str| asked[at].contains(part);
+    assert!(has(0, "Say please.") && !has(0, "mcp_sums_echo"), "{}", asked[0]);
+    assert!(!has(1, "Say please.") && !has(1, "Say thanks.") && !has(1, "mcp_sums_echo"), "{}", asked[1]);
+    assert!(has(2, "Say thanks.") && has(2, "mcp_sums_echo"), "{}", asked[2]);
+    assert!(has(3, "Tool execution denied by policy."), "{}", asked[3]);
+    assert_eq!(std::fs::read_to_string(sandbox.workspace().join("hooked")).unwrap(), "here\n");
+}

@@ -25,11 +25,11 @@ pub fn server(name: &str, kind: &str, log: &Path) -> Value {
 }
 
 /// An agent whose model says what `answers` say; calls are not asked about.
-fn agent(answers: &[&str]) -> (Sandbox, Client) {
+pub fn agent(answers: &[&str]) -> (Sandbox, Client) {
     agent_with("{}", answers)
 }
 
-fn agent_with(settings: &str, answers: &[&str]) -> (Sandbox, Client) {
+pub fn agent_with(settings: &str, answers: &[&str]) -> (Sandbox, Client) {
     agent_for(&json!({}), settings, answers)
 }
 
@@ -46,13 +46,13 @@ fn agent_for(capabilities: &Value, settings: &str, answers: &[&str]) -> (Sandbox
     (sandbox, client)
 }
 
-fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
+pub fn prompt(client: &mut Client, session: &str) -> (Value, Vec<Value>) {
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     client.call("session/prompt", params).unwrap()
 }
 
 /// All text of updates and results.
-fn said(messages: &[Value]) -> String {
+pub fn said(messages: &[Value]) -> String {
     messages.iter().map(Value::to_string).collect()
 }
 
@@ -77,7 +77,7 @@ fn count(log: &Path, word: &str) -> usize {
     fs::read_to_string(log).unwrap_or_default().lines().filter(|it| it.starts_with(word)).count()
 }
 
-fn pids(log: &Path) -> Vec<i32> {
+pub fn pids(log: &Path) -> Vec<i32> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter_map(|it| it.strip_prefix("started ")?.parse().ok()).collect()
 }
@@ -198,7 +198,7 @@ fn other_servers_in_session_load_end_those_of_before() {
 }
 
 /// What `/mcp` says as soon as it says that.
-fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
+pub fn wait_for_row(client: &mut Client, session: &str, word: &str) -> String {
     let start = Instant::now();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/mcp"}]});
     loop {
@@ -387,18 +387,21 @@ fn an_answer_to_a_server_is_nowhere_else() {
     assert!(logs.iter().any(|it| it.contains("thanks")) && !logs.concat().contains("canary"), "{logs:?}");
 }
 
-/// Nobody is interrupted: the next prompt asks first, and goes on with the answer given.
+/// Nobody is interrupted: the next prompt asks first, and goes on with the answer given. Hooks hear of it when it comes.
 #[test]
 fn a_question_outside_of_a_turn_waits_for_the_next_prompt() {
     let texts: Vec<String> = (0..50).map(|n| format!("text \"{n}\"")).collect();
     let answers: Vec<&str> = ["call mcp_p_later {}"].into_iter().chain(texts.iter().map(String::as_str)).collect();
-    let (sandbox, mut client) = agent_for(&json!({"elicitation": {"form": {}}}), "{}", &answers);
-    let log = sandbox.workspace().join("mcp.log");
+    let bell = json!({"matcher": "Question", "hooks": [{"type": "command", "command": "cat >> heard.txt"}]});
+    let settings = json!({"hooks": {"Notification": [bell]}}).to_string();
+    let (sandbox, mut client) = agent_for(&json!({"elicitation": {"form": {}}}), &settings, &answers);
+    let (log, heard) = (sandbox.workspace().join("mcp.log"), sandbox.workspace().join("heard.txt"));
     make_gate(&log);
     let session = client.new_session_with(&sandbox.workspace(), json!([server("p", "pages", &log)])).unwrap();
     prompt(&mut client, &session);
     go(&log);
     wait_for("the question", || count(&log, "asked") == 1);
+    wait_for("the hook", || fs::read_to_string(&heard).unwrap_or_default().contains("Server `p` asks: Where to?"));
     let mut is_asked = false;
     for n in 2..40 {
         let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});

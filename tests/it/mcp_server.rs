@@ -19,7 +19,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// Not a test: does nothing unless it is asked to be a server.
 ///
 /// Kinds, separated by blanks: `mute` answers nothing, `slow` initialize only after [`go`], `crash` ends at once, `noise`
-/// prints garbage between messages, `once` ends at its second start, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
+/// prints garbage between messages, `once` ends at its second start, `second` at its first, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
 /// after a `grow`, `modern` knows no handshake, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
@@ -60,7 +60,7 @@ impl Server {
 
     fn run(mut self) {
         note(&format!("started {}", std::process::id()));
-        if self.is("crash") || self.is("once") && n_started() > 1 {
+        if self.is("crash") || self.is("once") && n_started() > 1 || self.is("second") && n_started() == 1 {
             eprintln!("cannot read the configuration");
             std::process::exit(3);
         }

@@ -8,7 +8,11 @@ use std::{
     thread,
 };
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -31,6 +35,10 @@ pub struct Manners {
     /// A call needs this scope, too.
     pub call_scope: Option<&'static str>,
     pub registers_nobody: bool,
+    /// The public key of who logs in by signed statements: RSA as DER, P-256 as a point.
+    pub client_key: Option<Vec<u8>>,
+    /// All that it says to who wants a token.
+    pub token_answer: Option<String>,
 }
 
 #[derive(Default)]
@@ -44,6 +52,10 @@ struct Known {
     challenge: String,
     scope: String,
     asked: Vec<String>,
+    /// What the identity provider gave out.
+    grant: Option<String>,
+    /// Numbers of signed statements.
+    seen: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -108,6 +120,8 @@ struct Request {
     path: String,
     query: BTreeMap<String, String>,
     token: Option<String>,
+    /// The user and the password that it came with.
+    basic: Option<String>,
     body: String,
 }
 
@@ -117,7 +131,7 @@ impl Request {
         reader.read_line(&mut line).ok().filter(|it| *it > 0)?;
         let mut words = line.split(' ');
         let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-        let (mut length, mut token) = (0, None);
+        let (mut length, mut token, mut basic) = (0, None, None);
         loop {
             let mut header = String::new();
             reader.read_line(&mut header).ok()?;
@@ -126,6 +140,8 @@ impl Request {
                 Some((name, it)) if name.eq_ignore_ascii_case("content-length") => length = it.parse().ok()?,
                 Some((name, it)) if name.eq_ignore_ascii_case("authorization") => {
                     token = it.strip_prefix("Bearer ").map(str::to_owned);
+                    let pair = it.strip_prefix("Basic ").and_then(|it| STANDARD.decode(it).ok());
+                    basic = pair.and_then(|it| String::from_utf8(it).ok());
                 }
                 Some(_) => (),
             }
@@ -134,7 +150,7 @@ impl Request {
         reader.read_exact(&mut body).ok()?;
         let url = url::Url::parse("http://x").unwrap().join(&target).unwrap();
         let query = url.query_pairs().into_owned().collect();
-        Some(Self { method, path: url.path().to_owned(), query, token, body: String::from_utf8(body).ok()? })
+        Some(Self { method, path: url.path().to_owned(), query, token, basic, body: String::from_utf8(body).ok()? })
     }
 
     fn form(&self) -> BTreeMap<String, String> {
@@ -170,7 +186,8 @@ impl Known {
                 ok(&json!({"client_id": "registered", "redirect_uris": wanted["redirect_uris"]}))
             }
             ("GET", "/authorize") => self.authorize(request),
-            ("POST", "/token") => self.give_token(&form),
+            ("POST", "/token") => self.give_token(request, &form),
+            ("POST", "/idp/token") => self.vouch(request, &form),
             ("POST", "/revoke") => {
                 self.token = None;
                 ok(&json!({}))
@@ -222,10 +239,56 @@ impl Known {
         http("302 Found", &format!("Location: {back}\r\n"), "")
     }
 
-    fn give_token(&mut self, form: &BTreeMap<String, String>) -> String {
+    /// What castor signed: for this server, once.
+    fn is_signed(&mut self, statement: &str) -> bool {
+        let parts: Vec<&str> = statement.split('.').collect();
+        let json = |it: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(it).unwrap()).unwrap();
+        let (head, claims) = (json(parts[0]), json(parts[1]));
+        let key = self.manners.client_key.clone().unwrap_or_default();
+        let (text, signature) = (format!("{}.{}", parts[0], parts[1]), URL_SAFE_NO_PAD.decode(parts[2]).unwrap());
+        let verified = match head["alg"].as_str() {
+            Some("RS256") => {
+                UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key).verify(text.as_bytes(), &signature)
+            }
+            _ => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key).verify(text.as_bytes(), &signature),
+        };
+        let number = claims["jti"].as_str().unwrap().to_owned();
+        let is_new = !self.seen.contains(&number);
+        self.seen.push(number);
+        verified.is_ok() && is_new && claims["aud"] == self.base.as_str() && claims["sub"] == "castor-1"
+    }
+
+    /// The identity provider's answer to who says that it has a user of it.
+    fn vouch(&mut self, request: &Request, form: &BTreeMap<String, String>) -> String {
         let get = |name: &str| form.get(name).cloned().unwrap_or_default();
-        assert_eq!(get("resource"), format!("{}/mcp", self.base), "a token is for one server");
+        if get("subject_token") != format!("{CANARY}user") || request.basic.as_deref() != Some("at-idp:idp-secret") {
+            return http("400 Bad Request", "Content-Type: application/json\r\n", r#"{"error":"invalid_grant"}"#);
+        }
+        assert_eq!(get("audience"), self.base);
+        assert_eq!(get("resource"), format!("{}/mcp", self.base));
+        let part = |it: Value| URL_SAFE_NO_PAD.encode(it.to_string());
+        let claims = json!({"iss": format!("{}/idp", self.base), "aud": self.base, "client_id": "castor-1", "sub": "u",
+            "jti": "1", "iat": 1, "exp": 9_999_999_999_u64, "resource": get("resource")});
+        let head = json!({"alg": "ES256", "typ": "oauth-id-jag+jwt"});
+        let grant = format!("{}.{}.{}", part(head), part(claims), URL_SAFE_NO_PAD.encode(CANARY));
+        self.grant = Some(grant.clone());
+        let kind = "urn:ietf:params:oauth:token-type:id-jag";
+        ok(&json!({"access_token": grant, "issued_token_type": kind, "token_type": "N_A"}))
+    }
+
+    fn give_token(&mut self, request: &Request, form: &BTreeMap<String, String>) -> String {
+        if let Some(it) = &self.manners.token_answer {
+            return it.clone();
+        }
+        let get = |name: &str| form.get(name).cloned().unwrap_or_default();
+        let by_company = get("grant_type").ends_with(":jwt-bearer");
+        assert!(by_company || get("resource") == format!("{}/mcp", self.base), "a token is for one server");
+        let is_own = by_company || get("grant_type") == "client_credentials";
         let is_right = match get("grant_type").as_str() {
+            "client_credentials" => self.is_signed(&get("client_assertion")),
+            _ if by_company => {
+                request.basic.as_deref() == Some("castor-1:at-server") && self.grant.take() == Some(get("assertion"))
+            }
             "authorization_code" => {
                 let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(get("code_verifier")));
                 hash == self.challenge && get("code") == format!("{CANARY}code")
@@ -241,6 +304,9 @@ impl Known {
         self.token = Some((token.clone(), self.scope.clone()));
         self.refresh = Some(refresh.clone());
         let expires = if self.manners.expires_in == 0 { 3600 } else { self.manners.expires_in };
+        if is_own {
+            return ok(&json!({"access_token": token, "token_type": "Bearer", "expires_in": expires}));
+        }
         ok(&json!({"access_token": token, "token_type": "Bearer", "refresh_token": refresh, "expires_in": expires,
             "scope": self.scope}))
     }

@@ -297,6 +297,8 @@ fn gemini_names(messages: &[Value]) -> (Vec<String>, Vec<String>) {
 }
 
 const EVENTS: &[&str] = &[
+    "gemini_cli.api_request",
+    "gemini_cli.api_request",
     "gemini_cli.api_response",
     "gemini_cli.api_response",
     "gemini_cli.hook_call",

@@ -88,6 +88,7 @@ pub fn start_fresh(state: &mut State, fresh: Vec<FreshServer>) {
         http: state.models.http(),
         elicitation: shows,
         home: state.tasks.store.home().clone(),
+        env: state.env.clone(),
     };
     for (id, launch, stop) in fresh {
         state.tasks.start_server(id, launch, handles.clone(), stop);

@@ -74,7 +74,8 @@ fn login_target(state: &State, id: &SessionId, server: &str) -> Result<LoginTarg
         McpLink::Client { .. } => return Err("the client runs it, and logs in for it".to_owned()),
     }
     let (url, oauth) = link.login().ok_or("its settings have a token in `headers`, or `oauth.enabled` is false")?;
-    Ok(LoginTarget { url: url.to_owned(), oauth, home: state.tasks.store.home().clone(), http: state.models.http() })
+    let (home, http, env) = (state.tasks.store.home().clone(), state.models.http(), state.env.clone());
+    Ok(LoginTarget { url: url.to_owned(), oauth, home, http, env })
 }
 
 fn switch(state: &mut State, id: &SessionId, server: &str, is_on: bool) -> Result<String, String> {

@@ -87,7 +87,8 @@ pub fn build_session(mut host: SessionHost<'_>, id: &SessionId, place: &SessionP
         choices: choices(host.options, place, catalog.models_on_offer(host.options, settings, model)),
         role: None,
     };
-    let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings).map(Arc::new);
+    let confined = confinement::for_session(&host, id, confinement::is_harmless(ground), roots, settings);
+    let confined = confined.map(|it| Arc::new(with_extensions(it, host.store.home(), ground)));
     let search = search_model(host.options, settings, model).map(|it| web_search::by(generator.clone(), &it));
     let resources = SessionResources {
         session: id.clone(),
@@ -341,6 +342,15 @@ fn hook_resources(host: &SessionHost<'_>, id: &SessionId, place: &SessionPlace) 
     };
     let transcript = host.store.log_file(id).map(|it| it.to_string()).unwrap_or_default();
     HookResources { groups: host.groups.clone(), project, cwd, confined, transcript }
+}
+
+/// Commands read, and never write, what the user's extensions brought into castor's own folder.
+fn with_extensions(mut it: Confinement, castor: &AbsPath, ground: &FolderConfig) -> Confinement {
+    let real = |it: &AbsPath| disk::real_path(it).unwrap_or_else(|_| it.clone());
+    let castor = real(castor);
+    let folders = ground.extensions.folders().map(|it| real(&it));
+    it.read_only_paths.extend(folders.filter(|it| it.is_within(&castor) && *it != castor));
+    it
 }
 
 /// The client's terminals need both its offer and the user's wish: they have the client's environment, not ours.

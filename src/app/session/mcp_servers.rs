@@ -67,8 +67,8 @@ pub enum Stage {
     Starting,
     /// Its tools can be called.
     Ready { connection: Connection, lists: Arc<ServerLists> },
-    /// It is gone, and is started again.
-    Down { connection: Connection, lists: Arc<ServerLists>, outage: ServerDown },
+    /// It is gone, and is started again; without an offer: it was never there.
+    Down { offer: Option<(Connection, Arc<ServerLists>)>, outage: ServerDown },
     /// It could not be reached: why.
     Lost(String),
     /// The same, as it wants another credential.
@@ -208,8 +208,8 @@ impl Servers {
     pub fn reconnect(&mut self, link: &McpLink, now_ms: u64) -> Vec<FreshServer> {
         let mut lost = Vec::new();
         for shared in self.shared.values().filter(|it| it.launch.link == *link) {
-            if let Stage::Ready { connection, .. } | Stage::Down { connection, .. } = &shared.stage {
-                connection.renew(link.clone());
+            if let Some(it) = shared.stage.connection() {
+                it.renew(link.clone());
             }
         }
         for (owner, party) in &self.by_owner {
@@ -262,7 +262,7 @@ impl Servers {
     /// Reaches a server that is there by another link; whether it is another one.
     pub fn renew(&mut self, server: u64, link: McpLink) -> bool {
         let Some(shared) = self.shared.get_mut(&server).filter(|it| it.launch.link != link) else { return false };
-        let (Stage::Ready { connection, .. } | Stage::Down { connection, .. }) = &shared.stage else { return false };
+        let Some(connection) = shared.stage.connection() else { return false };
         connection.renew(link.clone());
         shared.launch.link = link;
         true
@@ -280,10 +280,12 @@ impl Servers {
         let retry_ms = now_ms.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let outage = ServerDown { why, retry_ms, number };
         match &self.shared.get(&server)?.stage {
-            Stage::Ready { connection, lists } | Stage::Down { connection, lists, .. } => {
-                Some(Stage::Down { connection: connection.clone(), lists: lists.clone(), outage })
+            Stage::Ready { connection, lists } => {
+                Some(Stage::Down { offer: Some((connection.clone(), lists.clone())), outage })
             }
-            Stage::Starting | Stage::Lost(_) | Stage::Unauthorized(_) => None,
+            Stage::Down { offer, .. } => Some(Stage::Down { offer: offer.clone(), outage }),
+            Stage::Starting => Some(Stage::Down { offer: None, outage }),
+            Stage::Lost(_) | Stage::Unauthorized(_) => None,
         }
     }
 
@@ -307,8 +309,8 @@ impl Servers {
                     (ServerStatus::Starting { until_ms: shared.since_ms + party.rules.start_budget_ms }, None)
                 }
                 Stage::Ready { connection, lists } => (ServerStatus::Ready, Some((connection, lists))),
-                Stage::Down { connection, lists, outage } => {
-                    (ServerStatus::Down(outage.clone()), Some((connection, lists)))
+                Stage::Down { offer, outage } => {
+                    (ServerStatus::Down(outage.clone()), offer.as_ref().map(|it| (&it.0, &it.1)))
                 }
                 Stage::Lost(why) => (ServerStatus::Lost(why.clone()), None),
                 Stage::Unauthorized(why) => {
@@ -321,7 +323,7 @@ impl Servers {
                     (ServerStatus::Unauthorized { why, page, can_log_in }, None)
                 }
             };
-            gone.extend(it.new_loss(&standing).map(|how| (it.server, how, it.config.name.clone())));
+            gone.extend(it.new_loss(&standing, offer.is_some()).map(|how| (it.server, how, it.config.name.clone())));
             let name = it.config.name.clone();
             if let Some((connection, lists)) = offer {
                 let wanted = lists.tools.iter().filter(|tool| it.config.allows_tool(&tool.name));
@@ -351,6 +353,17 @@ impl Servers {
     }
 }
 
+impl Stage {
+    /// Of a server that is, or was, there.
+    fn connection(&self) -> Option<&Connection> {
+        match self {
+            Self::Ready { connection, .. } => Some(connection),
+            Self::Down { offer, .. } => offer.as_ref().map(|it| &it.0),
+            Self::Starting | Self::Lost(_) | Self::Unauthorized(_) => None,
+        }
+    }
+}
+
 impl SharedServer {
     fn take_stage(&mut self, stage: Stage) {
         match (&self.stage, &stage) {
@@ -373,13 +386,14 @@ impl ServerUse {
         }
     }
 
-    /// How it is gone, if that was not told yet.
-    fn new_loss(&mut self, standing: &ServerStatus) -> Option<String> {
+    /// How it is gone, if that was not told yet. `was_there`: it had come up before.
+    fn new_loss(&mut self, standing: &ServerStatus, was_there: bool) -> Option<String> {
         let how = match standing {
             ServerStatus::Starting { .. } | ServerStatus::Ready | ServerStatus::Off(_) | ServerStatus::Untrusted => {
                 return None;
             }
-            ServerStatus::Down(it) => format!("gone: {}. castor starts it again.", it.why),
+            ServerStatus::Down(it) if was_there => format!("gone: {}. castor starts it again.", it.why),
+            ServerStatus::Down(it) => format!("not available: {}. castor tries again.", it.why),
             ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("not available: {why}."),
         };
         let is_new = self.last_notice.as_ref() != Some(&how);

@@ -120,7 +120,7 @@ impl Members<'_> {
 
     fn servers(&mut self, it: &Map<String, Value>) -> Vec<McpServerConfig> {
         let (mut members, all) = self.below(it, "mcpServers");
-        let server = |(name, it): (&String, &Value)| match mcp::server(name, it) {
+        let server = |(name, it): (&String, &Value)| match mcp::server(name, it).and_then(mcp::strangers_server) {
             Ok(it) => Some(it),
             Err(why) => {
                 members.warn(name, &why);

@@ -202,7 +202,7 @@ pub const SETTINGS: &[(&str, Compatibility)] = {
         ("policyPaths", Works),
         ("privacy.usageStatisticsEnabled", Absent("castor sends no usage statistics")),
         ("security.allowedExtensions", Works),
-        ("security.auth.enforcedType", Absent("castor takes the key that is there: security.auth.selectedType chooses among several")),
+        ("security.auth.enforcedType", Differs("gemini-api-key, gateway and vertex-ai; any other is refused, as castor has no login by Google's page")),
         ("security.auth.selectedType", Differs("gemini-api-key, gateway and vertex-ai; no login by Google's page")),
         ("security.auth.useExternal", Absent("castor authenticates by itself")),
         ("security.autoAddToPolicyByDefault", Absent("no lasting yes is the first choice")),

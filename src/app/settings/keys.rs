@@ -259,6 +259,7 @@ pub const KEYS: &[Key] = {
         key("context.fileFiltering.respectGitIgnore", Bool, "true", "Whether search and listing skip what .gitignore names."),
         key("context.fileFiltering.respectGeminiIgnore", Bool, "true", "Whether search and listing skip what .geminiignore and .castorignore name."),
         key("security.auth.selectedType", Text, "", "How to authenticate: gemini-api-key, gateway or vertex-ai; others are passed over where there is a key.").guard(Closed),
+        key("security.auth.enforcedType", Text, "", "The only way to authenticate at Gemini: gemini-api-key, gateway or vertex-ai. Any other is refused (exit code 41).").guard(Closed),
         key("security.disableYoloMode", Bool, "false", "Takes the modes yolo and auto off the list.").guard(Only(true)),
         key("security.disableAlwaysAllow", Bool, "false", "Takes the answers that allow more than one call off the list.").guard(Only(true)),
         key(SANDBOX_LEVEL, Word(SandboxLevel::NAMES), "", "What commands may write: workspace-write (the roots without their configuration; the default where the system can), read-only, or off.").guard(Closed),
@@ -269,7 +270,6 @@ pub const KEYS: &[Key] = {
         key("security.environmentVariableRedaction.blocked", Texts, "[]", "Variables that commands never see.").merge(Union),
 
         key("security.environmentVariableRedaction.enabled", Bool, "true", "castor always filters what commands see; `allowed` lets single variables through.").guard(Only(true)).usage(Accepted),
-        key("security.auth.enforcedType", Text, "", "The only way to authenticate.").guard(Closed).usage(NOT_YET),
         key("security.auth.useExternal", Bool, "false", "Whether another program authenticates.").guard(Closed).usage(Accepted),
         key("security.toolSandboxing", Bool, "false", "castor confines commands anyway, see security.sandbox.level.").guard(Only(true)).usage(Accepted),
         key("security.enablePermanentToolApproval", Bool, "false", "Whether you can allow a call permanently.").guard(Only(false)),

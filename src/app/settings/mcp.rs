@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{Getter, Sources, resolve::at};
+use super::{Getter, Sources, mcp_oauth, resolve::at};
 use crate::{
     base::{
-        mcp::{McpLink, McpOAuth, McpServerConfig, McpTransport, ServerRules},
+        mcp::{McpLink, McpServerConfig, McpTransport, ServerRules},
         sampling::SamplingBudget,
-        text,
     },
     world::workspace::{Warning, settings::Scope},
 };
@@ -52,7 +51,8 @@ impl McpSettings {
                 res.off.push((name.clone(), why.to_owned()));
                 continue;
             }
-            match server(name, &over_extension(name, it, sources)) {
+            let read = server(name, &over_extension(name, it, sources));
+            match read.and_then(|it| without_users_credentials(it, sources)) {
                 // A repository must not answer its own question.
                 Ok(it) if is_of_workspace(name, sources) => {
                     let confined = !is_unsandboxed(name, &it.link, sources);
@@ -79,6 +79,25 @@ impl McpSettings {
             (false, false) => Some("not among `mcp.allowed`"),
             (false, true) => None,
         }
+    }
+}
+
+/// A repository or an extension has no use for the user's keys, nor for what the user is at Google's.
+fn without_users_credentials(it: McpServerConfig, sources: Sources<'_>) -> Result<McpServerConfig, String> {
+    let is_users = |scope: Scope| !matches!(scope, Scope::Workspace | Scope::Extension);
+    let says_how = |it: &Value| ["oauth", "authProviderType"].iter().any(|key| it.get(*key).is_some());
+    let says_user = entries(&it.name, sources).any(|(scope, value)| is_users(scope) && says_how(value));
+    if says_user && !is_of_workspace(&it.name, sources) { Ok(it) } else { strangers_server(it) }
+}
+
+/// A server of somebody who may not use the user's credentials.
+pub(super) fn strangers_server(it: McpServerConfig) -> Result<McpServerConfig, String> {
+    match &it.link {
+        McpLink::Web { oauth: Some(login), .. } if login.grant.takes_users_credentials() => {
+            Err("logs in with credentials of yours, which only `mcpServers` of your own settings may say; ignored"
+                .to_owned())
+        }
+        _ => Ok(it),
     }
 }
 
@@ -133,14 +152,6 @@ fn entries<'s>(name: &'s str, sources: Sources<'s>) -> impl Iterator<Item = (Sco
 pub(super) fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> {
     let Some(it) = it.as_object() else { return Err("should be an object {…}; ignored".to_owned()) };
     let flag = |key: &str| it.get(key).and_then(Value::as_bool).unwrap_or_default();
-    // Gemini CLI takes tokens of Google's own for these.
-    if let Some(kind) = it.get("authProviderType").and_then(Value::as_str).filter(|it| *it != "dynamic_discovery") {
-        return Err(format!(
-            "`authProviderType` {:?} is not supported; put a token into `headers`, or leave it out to log in by OAuth; \
-             ignored",
-            text::head(kind, 50)
-        ));
-    }
     let timeout_ms = it.get("timeout").and_then(Value::as_u64).filter(|it| *it > 0);
     Ok(McpServerConfig {
         timeout_ms: timeout_ms.unwrap_or(McpServerConfig::TIMEOUT_MS),
@@ -154,19 +165,19 @@ pub(super) fn server(name: &str, it: &Value) -> Result<McpServerConfig, String> 
 fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
     let text = |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
     let web = |url: &str, speech| {
-        let oauth = it.get("oauth").map(|it| Box::new(oauth(it)));
-        McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech, oauth }
+        let oauth = mcp_oauth::read(it)?.map(Box::new);
+        Ok(McpLink::Web { url: url.to_owned(), headers: pairs(it, "headers"), speech, oauth })
     };
     match (text("httpUrl"), text("url"), text("command")) {
-        (Some(url), ..) => Ok(web(url, McpTransport::Http)),
-        (None, Some(url), _) => Ok(web(
+        (Some(url), ..) => web(url, McpTransport::Http),
+        (None, Some(url), _) => web(
             url,
             match text("type") {
                 Some("http") => McpTransport::Http,
                 Some("sse") => McpTransport::Sse,
                 _ => McpTransport::Either,
             },
-        )),
+        ),
         (None, None, Some(command)) => Ok(McpLink::Stdio {
             command: command.to_owned(),
             args: texts(it, "args"),
@@ -174,26 +185,6 @@ fn link(it: &Map<String, Value>) -> Result<McpLink, String> {
             cwd: text("cwd").map(str::to_owned),
         }),
         (None, None, None) => Err("names neither command nor url nor httpUrl; ignored".to_owned()),
-    }
-}
-
-fn oauth(it: &Value) -> McpOAuth {
-    let text =
-        |key: &str| it.get(key).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
-    let list = |key: &str| it.as_object().map(|it| texts(it, key)).unwrap_or_default();
-    McpOAuth {
-        is_of_workspace: false,
-        is_off: it.get("enabled").and_then(Value::as_bool) == Some(false),
-        is_without_user: text("grant").is_some_and(|it| it == "client_credentials"),
-        client_id: text("clientId"),
-        client_secret: text("clientSecret"),
-        client_metadata_url: text("clientMetadataUrl"),
-        scopes: list("scopes"),
-        audiences: list("audiences"),
-        authorization_url: text("authorizationUrl"),
-        token_url: text("tokenUrl"),
-        registration_url: text("registrationUrl"),
-        redirect_uri: text("redirectUri"),
     }
 }
 

@@ -30,6 +30,7 @@ mod keys;
 mod limits;
 mod lists;
 mod mcp;
+mod mcp_oauth;
 pub mod options;
 mod prices;
 pub mod provider_routing;
@@ -152,6 +153,8 @@ impl Caps {
 pub struct ModelSettings {
     /// The way to authenticate that the user chose, in Gemini CLI's words.
     pub auth_type: Option<String>,
+    /// The only one that is allowed.
+    pub enforced_auth: Option<String>,
     /// Of models, beside Gemini.
     pub providers: Vec<Provider>,
     /// The context window of models that do not state one, in tokens.
@@ -192,6 +195,7 @@ impl ModelSettings {
         let providers = providers::read(get, warnings);
         Self {
             auth_type: get.text("security.auth.selectedType"),
+            enforced_auth: get.text("security.auth.enforcedType"),
             window: get.value("model.contextWindow").as_u64(),
             prices: prices::read(get, &providers, warnings),
             providers,

@@ -183,8 +183,11 @@ fn oauth() -> Value {
         "description": "A login at a server on the network; what is missing is found out.",
         "properties": {
             "enabled": { "type": "boolean", "default": true, "description": "Whether castor logs in there." },
-            "grant": { "enum": ["authorization_code", "client_credentials"], "default": "authorization_code", "description":
-                "Who logs in: a user on a page, or castor itself with id and secret." },
+            "grant": { "enum": ["authorization_code", "client_credentials", "cross_app_access"], "default": "authorization_code", "description":
+                "Who logs in: a user on a page, castor itself with id and secret or key, or the company's identity provider for the user." },
+            "privateKey": text("With client_credentials: the key in PEM (PKCS #8), from a variable: \"$NAME\"."),
+            "privateKeyFile": text("With client_credentials: the file of that key."),
+            "identityProvider": identity_provider(),
             "clientId": text("As the authorization server knows castor; without it castor registers itself."),
             "clientSecret": text("What proves it."),
             "clientMetadataUrl": text("The address of a document about the client, for servers that take it as the id."),
@@ -194,6 +197,23 @@ fn oauth() -> Value {
             "tokenUrl": text("Where it gives out tokens."),
             "registrationUrl": text("Where clients register."),
             "redirectUri": text("Where the browser comes back to, on this machine: http://localhost:PORT/PATH."),
+        },
+    })
+}
+
+fn identity_provider() -> Value {
+    let text = |doc: &str| json!({ "type": "string", "description": doc });
+    json!({
+        "type": "object",
+        "description": "With cross_app_access: where the company's users log in.",
+        "required": ["issuer", "tokenUrl", "clientId"],
+        "properties": {
+            "issuer": text("Its name, as its tokens have it."),
+            "tokenUrl": text("Where it gives out tokens."),
+            "clientId": text("As it knows castor."),
+            "clientSecret": text("What proves it."),
+            "idToken": text("What says who the user is, from a variable: \"$NAME\"."),
+            "idTokenFile": text("The file of that token, read anew for each login."),
         },
     })
 }
@@ -223,6 +243,12 @@ fn server() -> Value {
             "sandbox": { "type": "boolean", "default": true, "description":
                 "Whether a process that a workspace's settings name runs in the sandbox of commands, with network. Only \
                  the user's settings can say no." },
+            "authProviderType": { "enum": ["dynamic_discovery", "google_credentials", "service_account_impersonation"],
+                "default": "dynamic_discovery", "description":
+                "How castor logs in: by OAuth, with Google's credentials of this machine (`oauth.scopes`), or with them for a \
+                 service account. Only your own settings may name the latter two." },
+            "targetServiceAccount": text("With service_account_impersonation: the account's address."),
+            "targetAudience": text("With service_account_impersonation: for whom its token is."),
             "includeTools": list("The only tools that are wanted."),
             "excludeTools": list("Tools that are not wanted."),
         },

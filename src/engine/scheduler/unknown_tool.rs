@@ -56,7 +56,7 @@ pub(super) fn hidden_output(hidden: &[HiddenTool], name: &str) -> Option<ToolOut
 /// No tool has this name: why, or which names come near.
 pub(super) fn not_found_error(servers: &[Server], tools: &[ToolSpec], name: &str) -> ToolError {
     let short = text::head(name, 100);
-    if let Some(why) = servers.iter().find_map(|it| missing(it, name)) {
+    if let Some(why) = servers.iter().find_map(|it| missing(it, tools, name)) {
         return ToolError::new("tool_not_registered", format!("Tool \"{short}\" is not available: {why}."));
     }
     let mut near: Vec<(f32, &str)> =
@@ -68,10 +68,12 @@ pub(super) fn not_found_error(servers: &[Server], tools: &[ToolSpec], name: &str
 }
 
 /// Why the server that a tool's name speaks of does not offer it.
-fn missing(server: &Server, tool: &str) -> Option<String> {
-    let rest = tool.strip_prefix("mcp_")?.strip_prefix(&*server.name)?;
+fn missing(server: &Server, tools: &[ToolSpec], tool: &str) -> Option<String> {
+    let prefix = format!("mcp_{}_", server.name);
+    let offers_some = tools.iter().any(|it| it.name.starts_with(&prefix));
     let why = match &server.status {
-        _ if !rest.starts_with('_') => return None,
+        _ if !tool.starts_with(&prefix) => return None,
+        ServerStatus::Down(it) if !offers_some => format!("is not there: {}", it.why),
         ServerStatus::Ready | ServerStatus::Down(_) => return None,
         ServerStatus::Starting { .. } => "is still starting".to_owned(),
         ServerStatus::Lost(why) | ServerStatus::Unauthorized { why, .. } => format!("is gone: {why}"),

@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
+        elicitation::ElicitationRequest,
         hook::HookEvent,
-        question::Form,
         text,
         tool::{Display, ToolKind},
     },
     engine::{
         hooks::firing::{AnswerEffect, Firing, FiringStart},
         record::Step,
-        scheduler::{Toolbox, diff_text},
-        step::{Act, Confirmation, Effect, Input, QuestionTopic},
+        scheduler::{Toolbox, diff_text, elicitation::plain_name},
+        step::{Act, Confirmation, Effect, Input, QuestionTopic, WaitingQuestion},
     },
 };
 
@@ -55,38 +55,65 @@ impl QuestionHooks {
             Act::Do(_, Effect::AskUser(question)) => Some(described(&question.about, tools)),
             _ => None,
         });
-        for (kind, message, details) in topics.collect::<Vec<_>>() {
-            let mut plan = tools.hooks.plan(HookEvent::Notification, kind, &step.record.switches);
-            if plan.hooks.is_empty() && plan.observers.is_empty() {
-                continue;
-            }
-            let input = [("notification_type", kind.into()), ("message", message.into()), ("details", details)];
-            let input: Map<String, Value> = input.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
-            step.tell_hooks(std::mem::take(&mut plan.observers), &input);
-            if let FiringStart::Waiting(it) =
-                Firing::begin(HookEvent::Notification, plan, input, |run| step.start_hook(run))
-            {
-                self.firings.push(it);
-            }
+        for it in topics.collect::<Vec<_>>() {
+            self.notify(it, tools, &mut step);
+        }
+    }
+
+    /// A question of a server waits for the next prompt: the user may be elsewhere.
+    pub fn tell_waiting(&mut self, it: &WaitingQuestion, tools: &Toolbox, step: &mut Step<'_>) {
+        let says = |message: &str| format!("Server `{}` asks: {message}", plain_name(&it.server));
+        let described = match &it.request {
+            ElicitationRequest::Form(form) => form_described(&says(&form.message)),
+            ElicitationRequest::Page { message, url, .. } => link_described(&says(message), url),
+        };
+        self.notify(described, tools, step);
+    }
+
+    fn notify(&mut self, (kind, message, details): Described, tools: &Toolbox, step: &mut Step<'_>) {
+        let mut plan = tools.hooks.plan(HookEvent::Notification, kind, &step.record.switches);
+        if plan.hooks.is_empty() && plan.observers.is_empty() {
+            return;
+        }
+        let input = [("notification_type", kind.into()), ("message", message.into()), ("details", details)];
+        let input: Map<String, Value> = input.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
+        step.tell_hooks(std::mem::take(&mut plan.observers), &input);
+        if let FiringStart::Waiting(it) =
+            Firing::begin(HookEvent::Notification, plan, input, |run| step.start_hook(run))
+        {
+            self.firings.push(it);
         }
     }
 }
 
+/// Its kind, one line about it, and what it is.
+type Described = (&'static str, String, Value);
+
+fn info(prompt: &str, urls: &[&str]) -> Value {
+    let title = text::first_line(prompt, MAX_TEXT);
+    json!({ "type": "info", "title": title, "prompt": text::head(prompt, MAX_TEXT), "urls": urls })
+}
+
+fn form_described(message: &str) -> Described {
+    ("Question", text::first_line(message, MAX_TEXT), info(message, &[]))
+}
+
+fn link_described(message: &str, url: &str) -> Described {
+    ("Link", text::first_line(message, MAX_TEXT), info(message, &[url]))
+}
+
 /// The kind of a question, one line about it, and what it is, all in Gemini CLI's words where it has some.
-fn described(about: &QuestionTopic, tools: &Toolbox) -> (&'static str, String, Value) {
-    let short = |it: &str| text::first_line(it, MAX_TEXT);
-    let info = |prompt: &str, urls: &[&str]| json!({ "type": "info", "title": short(prompt), "prompt": text::head(prompt, MAX_TEXT), "urls": urls });
-    let form = |it: &Form| (short(&it.message), info(&it.message, &[]));
-    let with = |kind, (message, details): (String, Value)| (kind, message, details);
+fn described(about: &QuestionTopic, tools: &Toolbox) -> Described {
+    let of_kind = |kind, (_, message, details): Described| (kind, message, details);
     match about {
         QuestionTopic::Confirmation(it) => {
             ("ToolPermission", format!("Tool {} needs a permission", it.tool), call_details(it, tools))
         }
-        QuestionTopic::Trust { form: it, .. } => with("Trust", form(it)),
-        QuestionTopic::Fallback { form: it, .. } => with("ModelFallback", form(it)),
-        QuestionTopic::Form { form: it, .. } => with("Question", form(it)),
-        QuestionTopic::Link { message, url, .. } => ("Link", short(message), info(message, &[url])),
-        QuestionTopic::Credential { message, .. } => ("Credential", short(message), info(message, &[])),
+        QuestionTopic::Trust { form, .. } => of_kind("Trust", form_described(&form.message)),
+        QuestionTopic::Fallback { form, .. } => of_kind("ModelFallback", form_described(&form.message)),
+        QuestionTopic::Form { form, .. } => form_described(&form.message),
+        QuestionTopic::Link { message, url, .. } => link_described(message, url),
+        QuestionTopic::Credential { message, .. } => of_kind("Credential", form_described(message)),
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
     error::{is_unauthorized, missing_scopes},
     output,
     output::result_json,
+    required_input::{GivenInput, RequiredInput, required_input},
     required_page::required_pages,
     sandbox_findings::PendingFindings,
     subscriptions::Subscriptions,
@@ -33,6 +34,7 @@ use crate::{
         credential::{Credential, CredentialOwner},
         fs::BoxFuture,
         mcp::McpLink,
+        path::AbsPath,
         sandbox::Confinement,
         text,
         tool::{Display, ToolError, ToolOutput},
@@ -44,6 +46,11 @@ use crate::{
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 /// One report of progress, in characters.
 const MAX_PROGRESS: usize = 500;
+/// For the model.
+const NOT_DONE: &str =
+    "the user was sent to a page of the server, and is not done there; make the call again when they are";
+/// How often one call is made while the server wants something first.
+const MAX_ROUNDS: usize = 8;
 /// A server that does not read must not hold up a cancel.
 const CANCELLING: Duration = Duration::from_millis(500);
 
@@ -59,8 +66,10 @@ pub struct Connection {
     address: Option<Arc<str>>,
     /// castor can log in there.
     login: Option<Arc<LoginTarget>>,
-    /// Sends the user to pages.
+    /// Sends the user to pages, and asks for what calls need.
     asking: Option<ServerAsker>,
+    /// What it may be told of them.
+    roots: Arc<[AbsPath]>,
     /// What was read of it.
     pub(super) subscriptions: Subscriptions,
 }
@@ -100,6 +109,7 @@ impl Connection {
             address: address.map(Into::into),
             login: None,
             asking: None,
+            roots: Arc::default(),
             subscriptions: Subscriptions::default(),
         }
     }
@@ -111,7 +121,8 @@ impl Connection {
 
     /// The user can be sent to pages that calls need, and changes of what is read are heard.
     pub(super) fn with_listener(self, it: &Listener) -> Self {
-        Self { asking: Some(it.asking.clone()), subscriptions: it.subscriptions.clone(), ..self }
+        let (asking, roots) = (Some(it.asking.clone()), it.roots.clone());
+        Self { asking, roots, subscriptions: it.subscriptions.clone(), ..self }
     }
 
     pub(super) fn line(&self) -> ServerLink {
@@ -127,14 +138,14 @@ impl Connection {
     /// process before is told, too.
     pub async fn call(&self, call: ServerCall<'_>) -> ToolOutput {
         let ProcessHold { confined: Some(confined), findings: found } = self.process_hold.clone() else {
-            return self.send_twice(&call).await;
+            return self.send(&call).await;
         };
         let before = match spawn_blocking(move || sandbox::snapshot_config(&confined)).await {
             Ok(Err(why)) => return failed_output(call.tool, &why.to_string()),
             Ok(Ok(it)) => Some(it),
             Err(_) => None,
         };
-        let mut res = self.send_twice(&call).await;
+        let mut res = self.send(&call).await;
         let look =
             move |before: Quarantine| found.take().into_iter().chain(before.findings().in_words("this call")).collect();
         if let Some(before) = before
@@ -151,28 +162,39 @@ impl Connection {
         res
     }
 
-    /// A server that wants the user on a page first has not begun with the call: after that it is made once more.
-    async fn send_twice(&self, call: &ServerCall<'_>) -> ToolOutput {
-        let (output, pages) = match self.send_request(call).await {
-            Ok(it) => return it,
-            Err(it) => it,
-        };
-        let Some(asking) = &self.asking else { return output };
-        if let Err(why) = asking.visit(&pages, call.cancel).await {
-            return failed_output(call.tool, &why);
+    /// A server that needs the user on a page first, or an answer, has not done the call: after that it is made once more.
+    async fn send(&self, call: &ServerCall<'_>) -> ToolOutput {
+        let (mut given, mut was_on_page) = (GivenInput::default(), false);
+        for _ in 0..MAX_ROUNDS {
+            let (output, needed) = match self.send_request(call, &given).await {
+                Ok(it) => return it,
+                Err(it) => it,
+            };
+            let Some(asking) = &self.asking else { return output };
+            let provided = match needed {
+                Needed::Pages(_) if was_on_page => Err(NOT_DONE.to_owned()),
+                Needed::Pages(pages) => asking.visit(&pages, call.cancel).await.map(|()| was_on_page = true),
+                Needed::Input(it) => {
+                    asking.provide(it, &self.roots, call.cancel).await.map(|provided| given = provided)
+                }
+            };
+            if let Err(why) = provided {
+                return failed_output(call.tool, &why);
+            }
+            if call.cancel.is_cancelled() {
+                return ToolOutput::failed(ToolError::new("mcp_tool_error", "The call was cancelled."));
+            }
         }
-        match self.send_request(call).await {
-            Ok(it) => it,
-            Err(_) => failed_output(
-                call.tool,
-                "the user was sent to a page of the server, and is not done there; make the call again when they are",
-            ),
-        }
+        failed_output(call.tool, "it wants more input again and again")
     }
 
     /// # Errors
-    /// What comes of it where nobody goes to the pages that it needs, and these.
-    async fn send_request(&self, call: &ServerCall<'_>) -> Result<ToolOutput, (ToolOutput, Vec<Value>)> {
+    /// What comes of it where nobody provides what it needs, and that.
+    async fn send_request(
+        &self,
+        call: &ServerCall<'_>,
+        given: &GivenInput,
+    ) -> Result<ToolOutput, (ToolOutput, Needed)> {
         // Before the request: a report that comes at once must not be missed.
         let mut reports = self.progress.subscribe();
         let mut asks = self.open_questions.clone();
@@ -182,7 +204,7 @@ impl Connection {
             Err(why) => return Ok(failed_output(call.tool, &why.to_string())),
         };
         let args = call.args.as_object().cloned().unwrap_or_default();
-        let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
+        let params = given.add_to(CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let mut handle = match sent {
@@ -198,13 +220,10 @@ impl Connection {
                 biased;
                 () = call.cancel.cancelled() => return Ok(cancel(handle, "The call was cancelled.").await),
                 answer = &mut handle.rx => {
-                    let pages = match &answer {
-                        Ok(Err(ServiceError::McpError(it))) => required_pages(it),
-                        _ => None,
-                    };
+                    let needed = Needed::of(&answer);
                     let output = self.answer_output(call.tool, &mut line, answer).await;
-                    return match pages {
-                        Some(pages) => Err((output, pages)),
+                    return match needed {
+                        Some(it) => Err((output, it)),
                         None => Ok(output),
                     };
                 }
@@ -228,13 +247,26 @@ impl Connection {
     }
 }
 
+/// What a server needs before it does a call.
+enum Needed {
+    Pages(Vec<Value>),
+    Input(RequiredInput),
+}
+
+type Answer = Result<Result<ServerResult, ServiceError>, RecvError>;
+
+impl Needed {
+    fn of(answer: &Answer) -> Option<Self> {
+        match answer {
+            Ok(Ok(result)) => required_input(&result_json(result)).map(Self::Input),
+            Ok(Err(ServiceError::McpError(it))) => required_pages(it).map(Self::Pages),
+            _ => None,
+        }
+    }
+}
+
 impl Connection {
-    async fn answer_output(
-        &self,
-        tool: &str,
-        line: &mut ServerLink,
-        answer: Result<Result<ServerResult, ServiceError>, RecvError>,
-    ) -> ToolOutput {
+    async fn answer_output(&self, tool: &str, line: &mut ServerLink, answer: Answer) -> ToolOutput {
         match answer {
             Ok(Ok(result)) => output::output(tool, &result_json(&result)),
             Ok(Err(error)) => self.error_output(tool, line, &error).await,

@@ -64,7 +64,7 @@ impl OpenConnection {
         Self::open(transport, listener, process, lifecycle).await
     }
 
-    /// Asks the server what it is, and shakes hands with one that knows no such question.
+    /// Asks the server what it is, as the newest revision has it, and shakes hands with one that knows no such question.
     pub(super) async fn discover<T>(transport: T, listener: Listener) -> Result<Self, StartError>
     where
         T: Transport<RoleClient> + 'static,
@@ -149,7 +149,7 @@ pub(super) struct Listener {
     pub(super) subscriptions: Subscriptions,
     /// The server knows no handshake: each request says all.
     is_stateless: bool,
-    roots: Arc<[AbsPath]>,
+    pub(super) roots: Arc<[AbsPath]>,
 }
 
 impl Listener {
@@ -261,7 +261,8 @@ pub(super) async fn set_log_level(peer: &Peer<RoleClient>) {
     }
 }
 
-fn root(path: &AbsPath) -> Option<Root> {
+/// A folder of the session, as servers are told of it.
+pub(super) fn root(path: &AbsPath) -> Option<Root> {
     let uri = reqwest::Url::from_file_path(path.as_path()).ok()?;
     let root = Root::new(uri.as_str());
     Some(match path.as_path().file_name() {
@@ -283,7 +284,13 @@ fn log_message(server: &str, it: &LoggingMessageNotificationParam) {
 
 /// Whether the server speaks a revision from which on there is none.
 fn has_no_handshake(error: &ClientInitializeError) -> bool {
-    let codes = [ErrorCode::METHOD_NOT_FOUND, ErrorCode::UNSUPPORTED_PROTOCOL_VERSION];
+    let codes = [
+        ErrorCode::METHOD_NOT_FOUND,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+        // A handshake has none of the headers and words that each request has to have there.
+        ErrorCode::HEADER_MISMATCH,
+        ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ];
     matches!(error, ClientInitializeError::JsonRpcError(it) if codes.contains(&it.code))
 }
 

@@ -10,12 +10,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::error::PeerError;
-use crate::base::mcp::McpLink;
+use crate::base::{mcp::McpLink, text};
 
 /// How long a call waits for a server that is started again.
 pub(super) const RESTART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long who noticed its end waits for what it had to say at that.
 const END_REASON_WAIT: Duration = Duration::from_secs(1);
+
+/// Longest reason that is told: it has words of the server's own.
+pub(super) const MAX_WHY: usize = 2_000;
 
 /// While a server is connected anew with another credential.
 pub(super) const RENEWED: &str = "its credential changed";
@@ -67,11 +70,12 @@ impl ConnectionGuard {
     /// Whoever called is told at once.
     pub fn mark_down(&mut self, why: &str, next_try: Instant) {
         self.n_down += 1;
-        self.state.send_replace(State::Down { why: why.to_owned(), nth: self.n_down, next_try });
+        let why = text::visible_line(why, MAX_WHY);
+        self.state.send_replace(State::Down { why, nth: self.n_down, next_try });
     }
 
     pub fn close(&self, why: &str) {
-        self.state.send_replace(State::Closed(why.to_owned()));
+        self.state.send_replace(State::Closed(text::visible_line(why, MAX_WHY)));
     }
 
     /// Until there is another link than the one that it is connected with. Never ends when nobody can call.

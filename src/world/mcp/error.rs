@@ -45,7 +45,8 @@ pub(super) enum SseError {
 impl StartError {
     /// Whether another try is of no use.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Broken(_) | Self::Unauthorized(_) | Self::Status(401))
+        let wants_credential = matches!(self, Self::Unauthorized(_) | Self::NeedsScopes(_) | Self::Status(401));
+        wants_credential || matches!(self, Self::Refused(_) | Self::Broken(_))
     }
 }
 

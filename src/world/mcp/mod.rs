@@ -14,6 +14,7 @@ mod listing;
 mod names;
 mod output;
 mod query;
+mod required_input;
 mod required_page;
 mod resources;
 mod restart;
@@ -49,7 +50,7 @@ use crate::{
         sandbox::Confinement,
         trust::ScriptHashes,
     },
-    world::{http::Http, process::Groups},
+    world::{http::Http, process::Groups, secrets::Env},
 };
 
 /// The identity of a server: two sessions with equal ones share it.
@@ -83,17 +84,19 @@ pub struct HostHandles {
     pub elicitation: ElicitationSupport,
     /// castor's own folder, where tokens are.
     pub home: AbsPath,
+    pub env: Env,
 }
 
 impl HostHandles {
     /// What a login at a server takes, where castor can log in there.
     pub fn login_target(&self, link: &McpLink) -> Option<LoginTarget> {
         let (url, oauth) = link.login()?;
-        Some(LoginTarget { url: url.to_owned(), oauth, home: self.home.clone(), http: self.http.clone() })
+        let (home, http, env) = (self.home.clone(), self.http.clone(), self.env.clone());
+        Some(LoginTarget { url: url.to_owned(), oauth, home, http, env })
     }
 }
 
-/// What becomes of a server: `Ready` and `Down` in turn, `Changed` any number of times between them, `Lost` at most once
+/// What becomes of a server: `Ready` and `Down` in turn, `Down` also before it was ever there, `Changed` any number of times between them, `Lost` at most once
 /// and last. A server that is stopped says nothing more. Questions come at any time, from others than the rest.
 pub enum ServerEvent {
     Ready {
@@ -112,7 +115,7 @@ pub enum ServerEvent {
     ResourceUpdated(String),
     /// What the user went to the page of that name for is done.
     PageCompleted(String),
-    /// It is gone, or could not be started again; another try, `Ready` or `Lost` follows.
+    /// It is gone, or could not be started; another try, `Ready` or `Lost` follows.
     Down(ServerOutage),
     /// It could not be reached, or is gone for good: why, in one line for people.
     Lost(String),

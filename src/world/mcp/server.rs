@@ -1,6 +1,6 @@
 //! One MCP server from its start to its end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::Notify,
@@ -14,7 +14,7 @@ use super::{
     catalog::ServerLists,
     client::{Listener, OpenConnection, set_log_level},
     client_transport::ClientTransport,
-    connection::{ConnectionGuard, RENEWED, open_link},
+    connection::{ConnectionGuard, MAX_WHY, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
     listing::{follow_lists, list_all, listen_for_changes},
@@ -23,14 +23,26 @@ use super::{
     stdio, web,
 };
 use crate::{
-    base::{elicitation::ElicitationSupport, mcp::McpLink},
+    base::{elicitation::ElicitationSupport, mcp::McpLink, text},
     world::{http, process::server_process::ServerProcess},
 };
 
 /// Runs a server until it is gone for good or `stop` says so. Then its input is closed and its processes end.
 pub async fn run_server(launch: ServerIdentity, doors: HostHandles, stop: CancellationToken, tell: EventSink) {
+    let tell: EventSink = Arc::new(move |event| tell(in_visible_words(event)));
     // A server that is still starting is dropped with the future, and its process with it.
     stop.run_until_cancelled(run_with_restarts(&launch, &doors, &tell)).await;
+}
+
+/// Reasons have words of the server's and of its authorization server's in them.
+fn in_visible_words(event: ServerEvent) -> ServerEvent {
+    let plain = |why: &str| text::visible_line(why, MAX_WHY);
+    match event {
+        ServerEvent::Lost(why) => ServerEvent::Lost(plain(&why)),
+        ServerEvent::Unauthorized(why) => ServerEvent::Unauthorized(plain(&why)),
+        ServerEvent::Down(it) => ServerEvent::Down(ServerOutage { why: plain(&it.why), ..it }),
+        other => other,
+    }
 }
 
 /// One life after the other; why it is gone for good is told last.
@@ -38,12 +50,12 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
     let mut launch = launch.clone();
     let asking = ServerAsker::new(elicitation(&launch.link, doors), launch.samples, tell.clone());
     let listener = Listener::new(asking, launch.roots.clone());
-    let (mut open, mut ready) = match start(&launch, doors, listener.clone(), tell).await {
+    let mut restarts = Restarts::new(launch.max_restarts, Instant::now());
+    let (mut open, mut ready) = match first_start(&launch, doors, &listener, (&mut restarts, tell)).await {
         Ok(it) => it,
-        Err(why) => return tell(loss(why.to_string(), &why)).await,
+        Err(lost) => return tell(lost).await,
     };
     let (mut plug, line) = open_link(open.service.peer().clone());
-    let mut restarts = Restarts::new(launch.max_restarts, Instant::now());
     let confined = launch.confined.clone();
     let held = ProcessHold { confined, findings: PendingFindings::default() };
     let asks = listener.asking.n_open.subscribe();
@@ -70,6 +82,37 @@ async fn run_with_restarts(launch: &ServerIdentity, doors: &HostHandles, tell: &
         plug.close(why);
     }
     tell(lost).await;
+}
+
+/// Starts a server that was never there, as often as one that was.
+///
+/// # Errors
+/// The news that it could not be reached.
+async fn first_start(
+    launch: &ServerIdentity,
+    doors: &HostHandles,
+    listener: &Listener,
+    (restarts, tell): (&mut Restarts, &EventSink),
+) -> Result<(OpenConnection, ServerLists), ServerEvent> {
+    loop {
+        let error = match start(launch, doors, listener.clone(), tell).await {
+            Ok(it) => {
+                restarts.came_up(Instant::now());
+                return Ok(it);
+            }
+            Err(it) => it,
+        };
+        let why = error.to_string();
+        if launch.max_restarts == 0 || error.is_final() || matches!(error, StartError::Absent { .. }) {
+            return Err(loss(why, &error));
+        }
+        let Some(next) = restarts.next(Instant::now()) else {
+            return Err(ServerEvent::Lost(format!("{why}, {}", restarts.tries_in_words())));
+        };
+        let pause = next.at.saturating_duration_since(Instant::now());
+        tell(ServerEvent::Down(ServerOutage { why, pause, number: next.number })).await;
+        sleep_until(next.at).await;
+    }
 }
 
 /// The time between two lives of a server.

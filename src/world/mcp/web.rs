@@ -6,10 +6,13 @@ use reqwest::{
     Client, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
-use rmcp::transport::{
-    StreamableHttpClientTransport,
-    auth::{AuthClient, AuthError, AuthorizationManager},
-    streamable_http_client::StreamableHttpClientTransportConfig,
+use rmcp::{
+    RoleClient,
+    transport::{
+        StreamableHttpClientTransport, Transport,
+        auth::{AuthClient, AuthError, AuthorizationManager},
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 
 use super::{
@@ -37,10 +40,15 @@ pub(super) async fn open(
     if speech == McpTransport::Sse {
         return road.open_older(login.as_ref(), listener).await;
     }
-    let first = road.open_newer(login.as_ref(), listener.clone()).await;
+    let wants_credential = |it: &StartError| matches!(it, StartError::Unauthorized(_) | StartError::NeedsScopes(_));
+    let mut first = road.open_newer(login.as_ref(), listener.clone(), Greeting::Question).await;
+    // Some do not know the question, and do not say so in a way that can be told from a failure.
+    if first.as_ref().is_err_and(|it| !wants_credential(it) && !it.is_final()) {
+        first = road.open_newer(login.as_ref(), listener.clone(), Greeting::Handshake).await;
+    }
     let Err(why) = first else { return first };
     // Without a token it would be refused once more.
-    if speech == McpTransport::Http || matches!(why, StartError::Unauthorized(_) | StartError::NeedsScopes(_)) {
+    if speech == McpTransport::Http || wants_credential(&why) {
         return Err(why);
     }
     // The first failure is the one to tell: nearly all servers speak the newer form.
@@ -48,6 +56,14 @@ pub(super) async fn open(
         Ok(it) => Ok(it),
         Err(_) => Err(why),
     }
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    /// What are you? From 2026-07-28 on there is no more than that.
+    Question,
+    Handshake,
 }
 
 /// The way to a server.
@@ -58,19 +74,22 @@ struct Road {
 }
 
 impl Road {
-    async fn open_newer(&self, login: Option<&LoginTarget>, listener: Listener) -> Result<OpenConnection, StartError> {
+    async fn open_newer(
+        &self,
+        login: Option<&LoginTarget>,
+        listener: Listener,
+        greeting: Greeting,
+    ) -> Result<OpenConnection, StartError> {
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
         config.custom_headers = HashMap::from_iter(self.headers.iter().map(|(name, it)| (name.clone(), it.clone())));
         match tokens(login).await? {
             Some(manager) => {
                 // It renews them, and tries once more with new ones when they are refused.
                 let client = AuthClient::new(self.client.clone(), manager);
-                let transport = StreamableHttpClientTransport::with_client(client, config);
-                OpenConnection::handshake(transport, listener, None).await
+                greet(StreamableHttpClientTransport::with_client(client, config), listener, greeting).await
             }
             None => {
-                let transport = StreamableHttpClientTransport::with_client(self.client.clone(), config);
-                OpenConnection::handshake(transport, listener, None).await
+                greet(StreamableHttpClientTransport::with_client(self.client.clone(), config), listener, greeting).await
             }
         }
     }
@@ -89,6 +108,16 @@ impl Road {
         }
         let transport = Sse::connect(self.client.clone(), self.url.clone(), headers).await?;
         OpenConnection::handshake(transport, listener, None).await
+    }
+}
+
+async fn greet<T>(transport: T, listener: Listener, greeting: Greeting) -> Result<OpenConnection, StartError>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    match greeting {
+        Greeting::Question => OpenConnection::discover(transport, listener).await,
+        Greeting::Handshake => OpenConnection::handshake(transport, listener, None).await,
     }
 }
 

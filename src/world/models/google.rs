@@ -1,5 +1,6 @@
 //! Google access tokens (OAuth): fetched for credentials, and renewed before they expire.
 
+pub mod identity;
 #[cfg(test)]
 mod tests;
 
@@ -10,16 +11,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use reqwest::{RequestBuilder, Url};
-use ring::{
-    rand::SystemRandom,
-    signature::{RSA_PKCS1_SHA256, RsaKeyPair},
-};
-use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -29,11 +24,11 @@ use crate::{
     },
     world::{
         http::{self, Http, safe_host},
-        secrets::google::Credentials,
+        secrets::{google::Credentials, jwt::SigningKey},
     },
 };
 
-/// What castor asks for: the one that Vertex AI knows.
+/// What castor asks for if nobody says: the one that Vertex AI knows.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const JWT_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /// How long a signed request for a token holds, in seconds; Google's limit.
@@ -50,6 +45,8 @@ const HINT: &str =
 pub struct Tokens {
     credentials: Credentials,
     http: Arc<Http>,
+    /// What the tokens are for.
+    scopes: Vec<String>,
     /// Seconds since 1970.
     clock: fn() -> u64,
     /// Held while a token is fetched: other requests wait for the same token.
@@ -66,7 +63,13 @@ impl Tokens {
     /// Makes no request yet.
     pub fn new(credentials: Credentials, http: Arc<Http>) -> Self {
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Self { credentials, http, clock, kept: Mutex::default() }
+        Self { credentials, http, scopes: vec![SCOPE.to_owned()], clock, kept: Mutex::default() }
+    }
+
+    /// For these instead.
+    #[must_use]
+    pub fn with_scopes(self, scopes: Vec<String>) -> Self {
+        Self { scopes, ..self }
     }
 
     /// A token that holds for the next minutes.
@@ -93,6 +96,11 @@ impl Tokens {
         }
     }
 
+    /// The token that is there was refused: it is not used again.
+    pub async fn forget(&self) {
+        *self.kept.lock().await = None;
+    }
+
     async fn fetch(&self, now: u64) -> Result<Token, Failure> {
         let (url, request) = self.request(now)?;
         let mut response = self.http.send(request, &url).await.map_err(|it| self.explain_unreached(it))?;
@@ -113,6 +121,7 @@ impl Tokens {
         let client = self.http.client()?;
         match &self.credentials {
             Credentials::User { client_id, client_secret, refresh_token, token_url } => {
+                // The scopes are those that the user agreed to at gcloud's page.
                 let url = parse_secure_url(token_url)?;
                 let form = form(&[
                     ("grant_type", "refresh_token"),
@@ -125,23 +134,20 @@ impl Tokens {
             Credentials::ServiceAccount { email, key, key_id, token_url } => {
                 let url = parse_secure_url(token_url)?;
                 let claims = json!({
-                    "iss": email, "scope": SCOPE, "aud": token_url, "iat": now, "exp": now.saturating_add(SIGNED_FOR),
+                    "iss": email, "scope": self.scopes.join(" "), "aud": token_url,
+                    "iat": now, "exp": now.saturating_add(SIGNED_FOR),
                 });
-                let head = match key_id {
-                    Some(it) => json!({ "alg": "RS256", "typ": "JWT", "kid": it }),
-                    None => json!({ "alg": "RS256", "typ": "JWT" }),
-                };
-                let assertion = sign_text(
-                    &format!("{}.{}", encode_part(&head.to_string()), encode_part(&claims.to_string())),
-                    key,
-                )?;
+                let assertion = sign(key, key_id.as_deref(), &claims)?;
                 let form = form(&[("grant_type", JWT_GRANT), ("assertion", &assertion)]);
                 Ok((url.clone(), post_form(client.post(url), form)))
             }
             Credentials::MetadataServer { host } => {
                 let url = format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
-                let url =
+                let mut url =
                     Url::parse(&url).map_err(|_| auth_failure(format!("GCE_METADATA_HOST: {host:?} is no host.")))?;
+                if self.scopes != [SCOPE] {
+                    url.query_pairs_mut().append_pair("scopes", &self.scopes.join(","));
+                }
                 Ok((url.clone(), client.get(url).header("metadata-flavor", "Google")))
             }
         }
@@ -193,19 +199,10 @@ fn post_form(request: RequestBuilder, form: String) -> RequestBuilder {
     request.header("content-type", "application/x-www-form-urlencoded").body(form)
 }
 
-fn encode_part(text: &str) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(text)
-}
-
-/// The text with its RS256 signature.
-fn sign_text(text: &str, key: &SecretString) -> Result<String, Failure> {
-    let broken = || auth_failure("The service account's private_key is no RSA key in PEM (PKCS #8).".to_owned());
-    let der = PrivatePkcs8KeyDer::from_pem_slice(key.expose_secret().as_bytes()).map_err(|_| broken())?;
-    let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| broken())?;
-    let mut signature = vec![0; pair.public().modulus_len()];
-    let random = SystemRandom::new();
-    pair.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature).map_err(|_| broken())?;
-    Ok(format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+fn sign(key: &SecretString, key_id: Option<&str>, claims: &Value) -> Result<String, Failure> {
+    let key = SigningKey::read(key).filter(|it| matches!(it, SigningKey::Rsa(_)));
+    key.and_then(|it| it.sign("JWT", key_id, claims))
+        .ok_or_else(|| auth_failure("The service account's private_key is no RSA key in PEM (PKCS #8).".to_owned()))
 }
 
 /// Why there is no token, in Google's words; they name no secret.

@@ -107,6 +107,7 @@ struct Record<'a> {
     span: &'a EndedSpan,
     /// Empty: it is no event.
     event: &'static str,
+    at_ns: u128,
     attributes: Attributes,
     counts: Vec<Count>,
     /// Measured in milliseconds, or in turns.
@@ -118,12 +119,18 @@ type Count = (&'static str, Attributes, i64);
 
 fn records(span: &EndedSpan) -> Vec<Record<'_>> {
     match span.name {
-        "model" => vec![model(span)],
+        "model" => vec![begin(span, "gemini_cli.api_request", ("model", "gen_ai.request.model")), model(span)],
         "tool" => std::iter::once(tool(span)).chain(agent(span)).collect(),
         "hook" => vec![hook(span)],
         "request" => request(span).into_iter().collect(),
         _ => Vec::new(),
     }
+}
+
+/// It began: nothing but its name is known.
+fn begin<'a>(span: &'a EndedSpan, event: &'static str, (name, ours): (&'static str, &str)) -> Record<'a> {
+    let attributes = vec![(name, SpanValue::Text(text(span, ours)))];
+    Record { span, event, at_ns: span.start_ns, attributes, counts: Vec::new(), measures: Vec::new() }
 }
 
 fn model(span: &EndedSpan) -> Record<'_> {
@@ -144,7 +151,8 @@ fn model(span: &EndedSpan) -> Record<'_> {
     let failed = find(span, "error.type").cloned();
     let event = if failed.is_some() { "gemini_cli.api_error" } else { "gemini_cli.api_response" };
     attributes.extend(failed.map(|it| ("error_type", it)));
-    Record { span, event, attributes, counts, measures: vec![("gemini_cli.api.request.latency", named(), ms)] }
+    let measures = vec![("gemini_cli.api.request.latency", named(), ms)];
+    Record { span, event, at_ns: span.end_ns, attributes, counts, measures }
 }
 
 fn tool(span: &EndedSpan) -> Record<'_> {
@@ -162,12 +170,13 @@ fn tool(span: &EndedSpan) -> Record<'_> {
     let of_name = named.iter().take(1).cloned().collect();
     let counts = vec![("gemini_cli.tool.call.count", named, 1)];
     let measures = vec![("gemini_cli.tool.call.latency", of_name, ms)];
-    Record { span, event: "gemini_cli.tool_call", attributes, counts, measures }
+    Record { span, event: "gemini_cli.tool_call", at_ns: span.end_ns, attributes, counts, measures }
 }
 
-/// A call that ran a sub-agent.
-fn agent(span: &EndedSpan) -> Option<Record<'_>> {
-    let name = find(span, "gen_ai.agent.name")?.clone();
+/// A call that ran a sub-agent: its begin and its end.
+fn agent(span: &EndedSpan) -> Vec<Record<'_>> {
+    let Some(name) = find(span, "gen_ai.agent.name").cloned() else { return Vec::new() };
+    let start = begin(span, "gemini_cli.agent.start", ("agent_name", "gen_ai.agent.name"));
     let (ms, turns) = (millis(span), int(span, "castor.agent.turns").unwrap_or_default());
     let reason = SpanValue::Text(text(span, "castor.agent.end"));
     let named = vec![("agent_name", name), ("terminate_reason", reason)];
@@ -176,7 +185,8 @@ fn agent(span: &EndedSpan) -> Option<Record<'_>> {
     let of_name: Attributes = named.iter().take(1).cloned().collect();
     let measures = vec![("gemini_cli.agent.duration", of_name.clone(), ms), ("gemini_cli.agent.turns", of_name, turns)];
     let counts = vec![("gemini_cli.agent.run.count", named, 1)];
-    Some(Record { span, event: "gemini_cli.agent.finish", attributes, counts, measures })
+    let finish = Record { span, event: "gemini_cli.agent.finish", at_ns: span.end_ns, attributes, counts, measures };
+    vec![start, finish]
 }
 
 fn hook(span: &EndedSpan) -> Record<'_> {
@@ -195,6 +205,7 @@ fn hook(span: &EndedSpan) -> Record<'_> {
     Record {
         span,
         event: "gemini_cli.hook_call",
+        at_ns: span.end_ns,
         attributes,
         counts: vec![("gemini_cli.hook_call.count", named, 1)],
         measures,
@@ -202,7 +213,10 @@ fn hook(span: &EndedSpan) -> Record<'_> {
 }
 
 fn request(span: &EndedSpan) -> Option<Record<'_>> {
-    let record = |event, counts| Record { span, event, attributes: Vec::new(), counts, measures: Vec::new() };
+    let record = |event, counts| {
+        let at_ns = span.end_ns;
+        Record { span, event, at_ns, attributes: Vec::new(), counts, measures: Vec::new() }
+    };
     match text(span, "rpc.method").as_str() {
         "session/new" => Some(record("", vec![("gemini_cli.session.count", Vec::new(), 1)])),
         "session/prompt" => Some(record("gemini_cli.user_prompt", Vec::new())),
@@ -219,7 +233,7 @@ impl Record<'_> {
         let session = self.span.session.iter().map(|it| ("session.id", SpanValue::Text(it.to_string())));
         let all: Attributes = own.into_iter().chain(session).chain(self.attributes.iter().cloned()).collect();
         Some(json!({
-            "timeUnixNano": self.span.end_ns.to_string(),
+            "timeUnixNano": self.at_ns.to_string(),
             "observedTimeUnixNano": self.span.end_ns.to_string(),
             "severityNumber": 9,
             "severityText": "INFO",

@@ -88,5 +88,5 @@ fn target(name: &str, (env, cwd): Place<'_>) -> Result<LoginTarget, String> {
         ));
     };
     let http = Arc::new(Http::new(ProcessEnvironment::of(env).link(&settings.models.connection)));
-    Ok(LoginTarget { url: url.to_owned(), oauth, home, http })
+    Ok(LoginTarget { url: url.to_owned(), oauth, home, http, env: env.clone() })
 }

@@ -1,6 +1,6 @@
 //! Broken logins: a chosen way to sign in that cannot work is an error. No other model answers instead.
 
-use super::{AccessKind, CredentialOverride, vertex};
+use super::{AccessKind, CredentialOverride, enforced, vertex};
 use crate::{
     app::{model::providers, settings::Settings},
     world::secrets::Env,
@@ -10,13 +10,17 @@ use crate::{
 const LOGINS: &[&str] = &["oauth-personal", "login-with-google", "cloud-shell", "compute-default-credentials"];
 const LOGIN: &str = "GOOGLE_GENAI_USE_GCA";
 
-/// Whether the user chose one of them, or Vertex AI.
+/// Whether the user chose one of them, or Vertex AI, or may choose only one.
 pub fn is_chosen(env: &Env, settings: &Settings, given: &CredentialOverride) -> bool {
-    vertex::is_wanted(env, settings, given) || broken_login(env, settings, given).is_some()
+    let is_enforced = settings.models.enforced_auth.is_some();
+    is_enforced || vertex::is_wanted(env, settings, given) || broken_login(env, settings, given).is_some()
 }
 
 /// What is to be done, where nothing is configured.
 pub fn missing(env: &Env, settings: &Settings, given: &CredentialOverride) -> String {
+    if let Some(it) = enforced::missing(settings) {
+        return it;
+    }
     if vertex::is_wanted(env, settings, given) {
         return vertex::missing(env);
     }

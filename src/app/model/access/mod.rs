@@ -5,6 +5,7 @@
 
 mod broken_logins;
 mod credential_override;
+mod enforced;
 mod origin;
 #[cfg(test)]
 mod tests;
@@ -132,8 +133,13 @@ pub const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 /// passed over as long as there is another way.
 ///
 /// # Errors
-/// A variable or a stored key that cannot work.
+/// A variable or a stored key that cannot work; a way that the settings do not allow.
 pub fn model_access(env: &Env, settings: &Settings, given: &CredentialOverride) -> Result<ModelAccess, AccessError> {
+    let res = configured_access(env, settings, given)?;
+    enforced::check(res.kind, settings).map(|()| res)
+}
+
+fn configured_access(env: &Env, settings: &Settings, given: &CredentialOverride) -> Result<ModelAccess, AccessError> {
     if vertex::is_wanted(env, settings, given) {
         return vertex::access(env);
     }

@@ -13,10 +13,15 @@ use crate::{
 };
 
 fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
+    check_enforced(pairs, auth, None)
+}
+
+fn check_enforced(pairs: &[(&str, &str)], auth: Option<&str>, enforced: Option<&str>) -> String {
     let env = Env::from_pairs(pairs.iter().copied());
     let layers = Layers { layers: Vec::new(), workspace: WorkspaceFiles::Read, warnings: Vec::new() };
     let (mut settings, _) = Settings::merge(Sources { layers: &layers, env: &env, flags: &[] });
     settings.models.auth_type = auth.map(str::to_owned);
+    settings.models.enforced_auth = enforced.map(str::to_owned);
     match model_access(&env, &settings, &CredentialOverride::default()) {
         Ok(it) => {
             assert!(!format!("{it:?}").contains("canary"));
@@ -38,6 +43,34 @@ fn check(pairs: &[(&str, &str)], auth: Option<&str>) -> String {
         }
         Err(it) => it.to_string(),
     }
+}
+
+#[test]
+fn only_the_enforced_way_is_taken() {
+    let (key, gateway) = (("GEMINI_API_KEY", "canary"), ("GOOGLE_GEMINI_BASE_URL", "https://gw.example"));
+    let vertex = [("GOOGLE_GENAI_USE_VERTEXAI", "true"), ("GOOGLE_API_KEY", "canary")];
+    let refused = |wanted: &str, name: &str, how: &str| {
+        format!(
+            "security.auth.enforcedType: {wanted} is the only allowed way to sign in, but castor is signed in by {name}: \
+             {how}."
+        )
+    };
+    let log_in = "run `castor auth login`, or set GEMINI_API_KEY";
+    for (env, enforced, want) in [
+        (&[key][..], "gemini-api-key", "key canary - -".to_owned()),
+        (&[key], "vertex-ai", refused("vertex-ai", "gemini-api-key", "set GOOGLE_GENAI_USE_VERTEXAI=true")),
+        (&[key, gateway], "gemini-api-key", refused("gemini-api-key", "gateway", log_in)),
+        (&[gateway], "gateway", "gateway - https://gw.example -".to_owned()),
+        (&vertex, "gateway", refused("gateway", "vertex-ai", "set GOOGLE_GEMINI_BASE_URL")),
+        (&[], "vertex-ai", "none - - -".to_owned()),
+    ] {
+        assert_eq!(check_enforced(env, None, Some(enforced)), want, "{env:?}");
+    }
+    let said = check_enforced(&[key], None, Some("oauth-personal"));
+    assert!(
+        said.contains("\"oauth-personal\" is the only allowed way to sign in, and castor does not have it"),
+        "{said}"
+    );
 }
 
 #[test]

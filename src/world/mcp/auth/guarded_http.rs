@@ -8,7 +8,10 @@ use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClie
 use tokio::time::timeout;
 
 use super::{LoginError, LoginTarget};
-use crate::world::http::{Http, public, safe_host};
+use crate::{
+    base::mcp::McpGrant,
+    world::http::{Http, public, safe_host},
+};
 
 /// For one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,7 +31,11 @@ impl GuardedHttp {
             Url::parse(&target.url).map_err(|it| LoginError::Refused(format!("its URL is not valid: {it}")))?;
         let oauth = &target.oauth;
         let settings = [&oauth.authorization_url, &oauth.token_url, &oauth.registration_url];
-        let settings = settings.into_iter().flatten().filter(|_| !oauth.is_of_workspace);
+        let provider = match &oauth.grant {
+            McpGrant::Company(it) => Some(&it.token_url),
+            _ => None,
+        };
+        let settings = settings.into_iter().flatten().chain(provider).filter(|_| !oauth.is_of_workspace);
         let settings = settings.filter_map(|it| Url::parse(it).ok());
         Ok(Self { http: target.http.clone(), named: [server].into_iter().chain(settings).collect() })
     }
@@ -86,7 +93,7 @@ impl OAuthHttpClient for GuardedHttp {
     }
 }
 
-fn is_this_machine(url: &Url) -> bool {
+pub(super) fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     public::has_private_address(url) && bare.parse::<IpAddr>().map_or(true, |it| it.is_loopback())
@@ -108,7 +115,8 @@ mod tests {
 
     fn check_with(oauth: McpOAuth, server: &str, address: &str) -> String {
         let home = AbsPath::new("/nowhere").unwrap();
-        let target = LoginTarget { url: server.to_owned(), oauth, home, http: Default::default() };
+        let target =
+            LoginTarget { url: server.to_owned(), oauth, home, http: Default::default(), env: Default::default() };
         let guard = GuardedHttp::new(&target).unwrap();
         guard.check(&Url::parse(address).unwrap()).map_or_else(|why| why.to_string(), |_| "asked".to_owned())
     }

@@ -39,7 +39,7 @@ impl CredentialStore for Fresh {
 /// # Errors
 /// Why nothing came of it.
 pub async fn log_in(target: &LoginTarget, show: impl AsyncFnOnce(String)) -> Result<(), LoginError> {
-    if target.oauth.is_without_user {
+    if !target.needs_user() {
         // There is no page: it either works or not.
         return client_login::manager(target).await.map(|_| ());
     }

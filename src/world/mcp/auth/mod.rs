@@ -2,10 +2,14 @@
 
 mod callback;
 mod client_login;
+mod company_login;
 mod discovery;
+mod google_login;
 mod guarded_http;
 mod login;
+mod login_input;
 mod logout;
+mod signed_login;
 mod store;
 
 use std::sync::Arc;
@@ -18,8 +22,12 @@ pub use logout::{Logout, log_out};
 
 use self::{guarded_http::GuardedHttp, store::TokenStore};
 use crate::{
-    base::{mcp::McpOAuth, path::AbsPath, text},
-    world::http::Http,
+    base::{
+        mcp::{McpGrant, McpOAuth},
+        path::AbsPath,
+        text,
+    },
+    world::{http::Http, secrets::Env},
 };
 
 /// A server, and what a login there takes.
@@ -30,6 +38,15 @@ pub struct LoginTarget {
     /// castor's own folder, where tokens are kept.
     pub home: AbsPath,
     pub http: Arc<Http>,
+    /// Says where Google's credentials are.
+    pub env: Env,
+}
+
+impl LoginTarget {
+    /// A user logs in on a page; else castor does by itself.
+    fn needs_user(&self) -> bool {
+        self.oauth.grant == McpGrant::Page
+    }
 }
 
 /// Why a login or a logout came to nothing, as the end of a sentence about it.
@@ -74,7 +91,7 @@ impl LoginError {
 /// # Errors
 /// Tokens that cannot be read, or what was stored with them cannot be used.
 pub(super) async fn manager(target: &LoginTarget) -> Result<Option<AuthorizationManager>, LoginError> {
-    if target.oauth.is_without_user {
+    if !target.needs_user() {
         return client_login::manager(target).await.map(Some);
     }
     let store = TokenStore::new(target)?;

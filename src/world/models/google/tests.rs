@@ -5,8 +5,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
-use serde_json::Value;
+use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -24,14 +25,14 @@ macro_rules! clock {
 
 const KEY: &str = include_str!("../../../../tests/data/tls/service-account.key");
 
-async fn server() -> (TcpListener, String) {
+pub(super) async fn server() -> (TcpListener, String) {
     let it = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = it.local_addr().unwrap().to_string();
     (it, address)
 }
 
 /// Answers one request, and returns it.
-async fn serve(listener: &TcpListener, status: &str, body: impl Into<String>) -> String {
+pub(super) async fn serve(listener: &TcpListener, status: &str, body: impl Into<String>) -> String {
     let body = body.into();
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut bytes = Vec::new();
@@ -50,11 +51,11 @@ async fn serve(listener: &TcpListener, status: &str, body: impl Into<String>) ->
     request
 }
 
-fn tokens(credentials: Credentials, clock: fn() -> u64) -> Tokens {
+pub(super) fn tokens(credentials: Credentials, clock: fn() -> u64) -> Tokens {
     Tokens { clock, ..Tokens::new(credentials, Arc::default()) }
 }
 
-fn user(address: &str) -> Credentials {
+pub(super) fn user(address: &str) -> Credentials {
     Credentials::User {
         client_id: "id".to_owned(),
         client_secret: "CANARY secret".into(),
@@ -63,7 +64,7 @@ fn user(address: &str) -> Credentials {
     }
 }
 
-fn token(value: &str, seconds: u64) -> String {
+pub(super) fn token(value: &str, seconds: u64) -> String {
     format!(r#"{{"access_token":"{value}","expires_in":{seconds},"token_type":"Bearer"}}"#)
 }
 
@@ -134,6 +135,25 @@ async fn metadata_server_gets_its_own_request() {
     assert_eq!(got.unwrap().expose_secret(), "one");
     let line = "GET /computeMetadata/v1/instance/service-accounts/default/token HTTP/1.1\r\n";
     assert!(request.starts_with(line) && request.contains("metadata-flavor: Google\r\n"), "{request}");
+}
+
+#[tokio::test]
+async fn scopes_are_asked_for_where_they_can_be() {
+    let (_, clock) = clock!();
+    let (listener, host) = server().await;
+    let scopes = || vec!["https://a/x".to_owned(), "https://a/y".to_owned()];
+    let machine = tokens(Credentials::MetadataServer { host }, clock).with_scopes(scopes());
+    let (got, request) = tokio::join!(machine.get(), serve(&listener, "200 OK", token("one", 60)));
+    assert_eq!(got.unwrap().expose_secret(), "one");
+    assert!(request.contains("/default/token?scopes=https%3A%2F%2Fa%2Fx%2Chttps%3A%2F%2Fa%2Fy HTTP"), "{request}");
+    let email = "me@project.example".to_owned();
+    let token_url = format!("http://{}/token", listener.local_addr().unwrap());
+    let account = Credentials::ServiceAccount { email, key: KEY.into(), key_id: None, token_url };
+    let account = tokens(account, clock).with_scopes(scopes());
+    let (_, request) = tokio::join!(account.get(), serve(&listener, "200 OK", token("two", 60)));
+    let claims = request.split('.').nth_back(1).unwrap();
+    let claims = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+    assert!(claims.contains(r#""scope":"https://a/x https://a/y""#), "{claims}");
 }
 
 #[tokio::test]

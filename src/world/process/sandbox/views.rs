@@ -49,8 +49,9 @@ pub(super) fn view_folder(tmp: &Path) -> PathBuf {
 
 /// What is hidden of what there is, and seen all the same. The rest of the plan is known.
 pub(super) fn plan_views(it: &Confinement, around: &GuardContext<'_>, plan: &SandboxPlan) -> io::Result<Vec<View>> {
-    let scratch = plan.tmp.parent().map(Path::to_owned);
-    let needed: BTreeSet<PathBuf> = plan.writable.iter().cloned().chain(scratch).collect();
+    // One that is gone is no reason to fail.
+    let read = it.read_only_paths.iter().map(AbsPath::as_path).filter(|it| is_folder(it)).chain(plan.tmp.parent());
+    let needed: BTreeSet<PathBuf> = plan.writable.iter().cloned().chain(read.map(Path::to_owned)).collect();
     let masked = masked_secrets(it);
     let mut covers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut seen = needed.clone();

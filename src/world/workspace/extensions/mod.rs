@@ -273,6 +273,11 @@ impl Extensions {
         self.used().map(files).collect()
     }
 
+    /// Of those that count.
+    pub fn folders(&self) -> impl Iterator<Item = AbsPath> {
+        self.used().map(|(it, _)| it.folder.clone())
+    }
+
     /// Context files, in the order of their extensions.
     pub fn context(&self) -> Vec<(AbsPath, String)> {
         self.used().flat_map(|(it, contents)| contents.context(&it.folder)).collect()
