@@ -84,6 +84,7 @@ mod signals;
 mod stale;
 mod start;
 mod state;
+mod stats;
 mod stderr;
 mod streams;
 #[cfg(feature = "otel")]

@@ -29,6 +29,7 @@ use super::{
     schema::SchemaArgs,
     sessions::SessionsArgs,
     skills::SkillsArgs,
+    stats::StatsArgs,
     terminal_text,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
@@ -72,6 +73,8 @@ pub enum CliVerb {
     Config(ConfigArgs),
     /// Look after the sessions: list, show, export, import, repair, delete
     Sessions(SessionsArgs),
+    /// Sum up cost, tokens, tools and time of all sessions
+    Stats(StatsArgs),
     /// Take back what a session changed in files; also redo, rewind, diff, clean
     Undo(UndoArgs),
     /// Take the last undo back

@@ -17,6 +17,7 @@ pub mod hooks;
 pub mod mcp;
 pub mod models;
 pub mod output;
+pub mod page;
 pub mod permissions;
 pub mod policy;
 pub mod render;
@@ -24,6 +25,7 @@ pub mod run;
 pub mod schema;
 pub mod sessions;
 pub mod skills;
+pub mod stats;
 pub mod terminal_text;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
             with_cwd(|cwd| exit_code(doctor::run(&args, &Env::from_process(), &cwd, width, out)))
         }
         CliVerb::Sessions(args) => with_cwd(|cwd| sessions(&args.verb, &cwd, out)),
+        CliVerb::Stats(args) => with_cwd(|cwd| stats(&args, &cwd)),
         CliVerb::Undo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Undo(args), &cwd, out)),
         CliVerb::Redo(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Redo(args), &cwd, out)),
         CliVerb::Rewind(args) => with_cwd(|cwd| undo(&undo::UndoVerb::Rewind(args), &cwd, out)),
@@ -138,7 +141,12 @@ pub fn main() -> ExitCode {
 fn missing_home(verb: &CliVerb) -> Option<StoreError> {
     let asks = matches!(
         verb,
-        CliVerb::Auth(_) | CliVerb::Models(_) | CliVerb::Permissions(_) | CliVerb::Sessions(_) | CliVerb::Trust(_)
+        CliVerb::Auth(_)
+            | CliVerb::Models(_)
+            | CliVerb::Permissions(_)
+            | CliVerb::Sessions(_)
+            | CliVerb::Stats(_)
+            | CliVerb::Trust(_)
     );
     let home = workspace::castor_home(&Env::from_process()).filter(|_| asks)?;
     disk::blocking_file(&home.join("x")).map(|place| StoreError::NotAFolder { place })
@@ -172,6 +180,21 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
     let look = CommandLook::of_process(&Env::from_process());
     exit_with(sessions::run(verb, &mut CommandContext { store: &store, cwd, now, out, ask, look }))
+}
+
+fn stats(args: &stats::StatsArgs, cwd: &AbsPath) -> ExitCode {
+    let env = Env::from_process();
+    let Some(home) = workspace::castor_home(&env) else {
+        eprintln!("castor: {}", workspace::NO_HOME);
+        return ExitCode::from(EXIT_INPUT);
+    };
+    let store = SessionStore::new(home);
+    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let look = CommandLook::of_process(&env);
+    // Lines are cleaned one by one, and what is a document stays what it is.
+    let out = &mut Output::of_process();
+    let context = &mut CommandContext { store: &store, cwd, now, out, ask: None, look };
+    exit_with(stats::run(args, context, stats::draws_blocks(&env), &mut err()))
 }
 
 /// `--list-sessions` and `--delete-session`.

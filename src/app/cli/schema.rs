@@ -15,6 +15,7 @@ use crate::{
             models::ModelsOutput,
             run::{report::RunOutput, stream_json::StreamLine},
             sessions::{export::ExportOutput, list::SessionsOutput},
+            stats::json::StatsOutput,
         },
         settings,
     },
@@ -69,6 +70,7 @@ pub const SCHEMAS: &[PublishedSchema] = &[
         about: "the object that `sessions export --format json` writes",
         make: of::<ExportOutput>,
     },
+    PublishedSchema { name: "stats", about: "the object that `stats -o json` writes", make: of::<StatsOutput> },
     PublishedSchema { name: "auth", about: "the object that `auth status --json` prints", make: of::<AuthOutput> },
     PublishedSchema { name: "models", about: "the object that `models --json` prints", make: of::<ModelsOutput> },
     PublishedSchema {

@@ -24,7 +24,6 @@ const VERBS: &[(&str, &str)] = &[
     ("session", "use `castor sessions`"),
     ("settings", "use `castor config`"),
     ("skill", "use `castor skills`"),
-    ("stats", "use `castor sessions show latest`"),
     ("update", UPDATE),
     ("upgrade", UPDATE),
     ("version", "use `castor --version`"),

@@ -7,6 +7,7 @@ mod metadata;
 mod read;
 mod remove;
 mod repair;
+mod scan;
 mod session_lock;
 mod state;
 
@@ -14,6 +15,7 @@ pub use details::{LogExtent, SessionDetails};
 pub use list::{ListCache, SessionSummary};
 pub use remove::{SessionRetention, SessionSweep};
 pub use repair::{DroppedLine, RepairReport};
+pub use scan::LogHead;
 pub use session_lock::LockHolder;
 pub use state::{StateError, read_state, save_state};
 

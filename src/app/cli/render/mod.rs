@@ -2,6 +2,7 @@
 
 pub mod ansi;
 pub mod clip;
+pub mod columns;
 pub mod diff;
 pub mod end_line;
 pub mod highlight;

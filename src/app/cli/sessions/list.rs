@@ -4,8 +4,6 @@ use std::iter;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
 
 use super::{
     CommandContext, CommandError,
@@ -18,6 +16,7 @@ use crate::{
     app::cli::{
         render::{
             ansi::paint,
+            columns::{self, TableColumn, cut, cut_start, in_home},
             text::{Color, Line, Style},
         },
         terminal_text::{clean_line, escape_line},
@@ -38,7 +37,6 @@ const NARROW: usize = 100;
 const MAX_FOLDER: usize = 32;
 /// Characters of a title that are looked at.
 const MAX_TITLE: usize = 400;
-const GAP: usize = 2;
 /// Room for a number before a row.
 const NUMBER: &str = "    ";
 
@@ -204,22 +202,6 @@ fn describe<'a>(it: &'a ListedSession, short: &'a ShortIds) -> SessionOutput<'a>
     }
 }
 
-/// A column of the table but the last one.
-struct Column {
-    heading: &'static str,
-    cells: Vec<String>,
-    style: Style,
-    is_number: bool,
-    /// It stays, however narrow the terminal is.
-    is_needed: bool,
-}
-
-impl Column {
-    fn width(&self) -> usize {
-        self.cells.iter().map(|it| it.width()).max().unwrap_or_default().max(self.heading.width())
-    }
-}
-
 fn table(
     context: &CommandContext<'_>,
     rows: &[ListedSession],
@@ -228,25 +210,12 @@ fn table(
     width: usize,
 ) -> Vec<Line> {
     let mut columns = columns(context, rows, short, with_folder);
-    let total = |columns: &[Column]| columns.iter().map(|it| it.width() + GAP).sum::<usize>();
-    // The last that can be spared gives way first.
-    while total(&columns) + MIN_TITLE > width
-        && let Some(at) = columns.iter().rposition(|it| !it.is_needed)
-    {
-        columns.remove(at);
-    }
-    let room = width.saturating_sub(total(&columns)).max(MIN_TITLE);
-    let mut heading = Line::default();
-    for it in &columns {
-        push_cell(&mut heading, it.heading, it, Style::BOLD);
-    }
+    let room = columns::fit(&mut columns, MIN_TITLE, width).max(MIN_TITLE);
+    let mut heading = columns::headings(&columns);
     heading.push("TITLE", Style::BOLD);
     let mut lines = vec![heading];
     for (at, row) in rows.iter().enumerate() {
-        let mut line = Line::default();
-        for it in &columns {
-            push_cell(&mut line, it.cells.get(at).map_or("", String::as_str), it, it.style);
-        }
+        let mut line = columns::row(&columns, at);
         let (title, style) = match (&row.summary.title, row.summary.has_prompts) {
             (Some(title), _) => (clean_line(&plain_title(title), MAX_TITLE), Style::PLAIN),
             (None, true) => ("(no title)".to_owned(), Style::DIM),
@@ -261,75 +230,31 @@ fn table(
     lines
 }
 
-fn columns(context: &CommandContext<'_>, rows: &[ListedSession], short: &ShortIds, with_folder: bool) -> Vec<Column> {
+fn columns(
+    context: &CommandContext<'_>,
+    rows: &[ListedSession],
+    short: &ShortIds,
+    with_folder: bool,
+) -> Vec<TableColumn> {
     let cells = |of: &dyn Fn(&ListedSession) -> String| rows.iter().map(of).collect();
     let n_turns =
         |it: &ListedSession| format!("{}{}", it.details.prompts.len(), if it.details.is_partial { "+" } else { "" });
     let max_model = if context.look.width < NARROW { SHORT_MODEL } else { MAX_MODEL };
     let model = |it: &ListedSession| it.details.model.as_deref().map(|it| cut(&clean_line(it, MAX_TITLE), max_model));
     let cost = |it: &ListedSession| it.details.cost.map(|it| it.in_words()).unwrap_or_else(|| "-".to_owned());
-    let column = |heading, cells, style| Column { heading, cells, style, is_number: false, is_needed: false };
     let when = |it: &ListedSession| time::ago(it.summary.updated_ms, context.now.unix_ms, &context.look.zone);
     let id = |it: &ListedSession| short.short(it.summary.id.as_str()).to_owned();
     let mut res = vec![
-        Column { is_needed: true, ..column("ID", cells(&id), Style::color(Color::Cyan)) },
-        Column { is_needed: true, ..column("WHEN", cells(&when), Style::DIM) },
+        TableColumn { is_needed: true, ..TableColumn::new("ID", cells(&id), Style::color(Color::Cyan)) },
+        TableColumn { is_needed: true, ..TableColumn::new("WHEN", cells(&when), Style::DIM) },
     ];
     if with_folder {
         let home = context.look.home.as_ref();
         let folder = |it: &ListedSession| cut_start(&escape_line(&in_home(&it.summary.cwd, home)), MAX_FOLDER);
-        res.push(column("FOLDER", cells(&folder), Style::DIM));
+        res.push(TableColumn::new("FOLDER", cells(&folder), Style::DIM));
     }
-    res.push(Column { is_number: true, ..column("COST", cells(&cost), Style::PLAIN) });
-    res.push(column("MODEL", cells(&|it| model(it).unwrap_or_default()), Style::DIM));
-    res.push(Column { is_number: true, ..column("TURNS", cells(&n_turns), Style::PLAIN) });
+    res.push(TableColumn { is_number: true, ..TableColumn::new("COST", cells(&cost), Style::PLAIN) });
+    res.push(TableColumn::new("MODEL", cells(&|it| model(it).unwrap_or_default()), Style::DIM));
+    res.push(TableColumn { is_number: true, ..TableColumn::new("TURNS", cells(&n_turns), Style::PLAIN) });
     res
-}
-
-fn in_home(cwd: &AbsPath, home: Option<&AbsPath>) -> String {
-    match home.and_then(|home| cwd.as_path().strip_prefix(home.as_path()).ok()) {
-        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => cwd.to_string(),
-    }
-}
-
-fn push_cell(line: &mut Line, text: &str, column: &Column, style: Style) {
-    let pad = " ".repeat(column.width().saturating_sub(text.width()));
-    let gap = " ".repeat(GAP);
-    let (before, after) = if column.is_number { (pad, gap) } else { (String::new(), pad + &gap) };
-    line.push(&before, Style::PLAIN);
-    line.push(text, style);
-    line.push(&after, Style::PLAIN);
-}
-
-/// The text in at most `width` columns, with an ellipsis where it was longer.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut used = 1;
-    let fits = |it: &&str| {
-        used += it.width();
-        used <= width
-    };
-    let head: String = text.graphemes(true).take_while(fits).collect();
-    format!("{}…", head.trim_end())
-}
-
-/// The same of the end of the text.
-fn cut_start(text: &str, width: usize) -> String {
-    let mut used = 1;
-    let fits = |it: &&str| {
-        used += it.width();
-        used <= width
-    };
-    match text.width() <= width {
-        true => text.to_owned(),
-        false => {
-            let mut end: Vec<&str> = text.graphemes(true).rev().take_while(fits).collect();
-            end.reverse();
-            format!("…{}", end.concat())
-        }
-    }
 }

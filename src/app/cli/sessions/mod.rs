@@ -5,6 +5,7 @@ pub mod ids;
 pub mod list;
 pub mod numbered;
 mod print;
+pub mod spans;
 pub mod time;
 mod tree;
 

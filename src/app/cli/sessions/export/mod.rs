@@ -13,6 +13,7 @@ pub use agent_story::{AgentLogs, AgentStory, ExportedStory};
 pub use call::EndedCall;
 pub use html::html;
 pub use markdown::markdown;
+pub use spending::{Spending, compact, grouped, plotted_cost, plotted_tokens};
 pub use story::{Story, StoryItem, StorySpeaker};
 pub use title::plain_title;
 

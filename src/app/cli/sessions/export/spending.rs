@@ -20,6 +20,21 @@ impl Spending {
         }
     }
 
+    /// Both together.
+    pub fn plus(&self, other: &Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (Some(one), Some(two)) => Some(one.plus(two)),
+            (one, two) => one.or(two),
+        };
+        let is_cost_partial = self.is_cost_partial || other.is_cost_partial;
+        Self { usage: self.usage.plus(&other.usage), cost, is_cost_partial }
+    }
+
+    /// The part of the input that came from the provider's cache, from 0 to 1.
+    pub fn cached_share(&self) -> f64 {
+        if self.usage.input == 0 { 0.0 } else { self.usage.cached as f64 / self.usage.input as f64 }
+    }
+
     /// Tokens of the answers with those of the thoughts, which are paid alike.
     pub fn output(&self) -> u64 {
         self.usage.output.saturating_add(self.usage.thought)
@@ -60,6 +75,17 @@ pub fn compact(n: u64) -> String {
         10_000..1_000_000 => format!("{}k", n / 1_000),
         _ => format!("{}.{}M", n / 1_000_000, n % 1_000_000 / 100_000),
     }
+}
+
+/// Tokens of a plot.
+pub fn plotted_tokens(it: f64) -> String {
+    // What is plotted is a count.
+    compact(it.round() as u64)
+}
+
+/// Dollars of a plot.
+pub fn plotted_cost(it: f64) -> String {
+    Money::dollars(it).in_words()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    super::spans::{SpanTracker, TimeSpan},
     call::{AgentFacts, Call, CallContent, EndedCall, output_of, progress},
     spending::Spending,
 };
@@ -31,6 +32,8 @@ pub struct Story<'a> {
     pub head: StoryHead<'a>,
     pub items: Vec<StoryItem<'a>>,
     pub turns: Vec<Turn>,
+    /// When the model and the tools worked, and the user was waited for.
+    pub spans: Vec<TimeSpan>,
     /// By path.
     pub changes: BTreeMap<PathBuf, ChangedFile>,
     /// Of the last turn; `None`: it is not over.
@@ -120,9 +123,12 @@ impl<'a> Story<'a> {
         };
         let mut away = rewind::removed_entries(entries).into_iter().skip(1);
         let (turns, changes) = (Vec::new(), BTreeMap::new());
-        let story = Self { head, items: Vec::new(), turns, changes, end: None, rewound: BTreeSet::new() };
+        let (spans, rewound) = (Vec::new(), BTreeSet::new());
+        let story = Self { head, items: Vec::new(), turns, spans, changes, end: None, rewound };
         let mut teller = StoryBuilder { story, calls: BTreeMap::new(), todos: None };
+        let mut tracker = SpanTracker::default();
         for entry in rest {
+            tracker.track(entry, &mut teller.story.spans);
             let (is_away, from) = (away.next() == Some(true), teller.story.items.len());
             let title = teller.story.head.title;
             teller.fact(entry);

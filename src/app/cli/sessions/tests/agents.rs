@@ -7,7 +7,7 @@ use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use super::{Bed, bed};
-use crate::app::cli::sessions::export::tests::check_tags;
+use crate::app::cli::page::tests::check_tags;
 
 const EVIL: &str = "Write <script>alert(1)</script>\n# and\n```\n</details>";
 
@@ -114,8 +114,9 @@ fn agents_are_told_below_their_calls() {
     let bed = team();
     let page = bed.castor(&["export", "latest", "--format", "html"]).unwrap();
     check_tags(&page);
-    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
+    assert!(page.matches("<script").count() == 1 && page.contains("&lt;script&gt;"), "{page}");
     let (_, main) = page.split_once("<section class=\"turn\"").unwrap();
+    let (main, _) = main.split_once("<script>").unwrap();
     expect_file!["agents.html"].assert_eq(main);
     let text = bed.castor(&["export", "latest"]).unwrap();
     let (_, main) = text.split_once("## Turn 1").unwrap();

@@ -4,8 +4,8 @@ use super::{
     super::{agent_story::AgentStory, call::Call},
     Page,
     call::{output, write_heading},
-    escape::{Text, put},
 };
+use crate::app::cli::page::escape::{Text, put};
 
 impl Page<'_> {
     pub fn write_agent(&self, it: &Call<'_>, agent: &AgentStory<'_>, away: &str, out: &mut String) {

@@ -6,9 +6,11 @@ use super::{
         call::{self, Call, CallContent, EndedCall},
     },
     diff::diff,
-    escape::{Text, put},
 };
-use crate::base::{path::AbsPath, tool::ToolKind};
+use crate::{
+    app::cli::page::escape::{Text, put},
+    base::{path::AbsPath, tool::ToolKind},
+};
 
 /// Lines at the end of a long output that stay in view.
 const TAIL: usize = 10;

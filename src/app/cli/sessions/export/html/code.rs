@@ -1,7 +1,9 @@
 //! Code in the HTML page: tokens as spans with classes, where castor knows the language.
 
-use super::escape::{Text, printable_text, put};
-use crate::app::cli::render::highlight::highlight_classes;
+use crate::app::cli::{
+    page::escape::{Text, printable_text, put},
+    render::highlight::highlight_classes,
+};
 
 /// Longer code stays without colours.
 const MAX_CODE: usize = 256 << 10;

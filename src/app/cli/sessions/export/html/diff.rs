@@ -2,10 +2,8 @@
 
 use similar::{ChangeTag, TextDiff};
 
-use super::{
-    code::code_lines,
-    escape::{Text, put},
-};
+use super::code::code_lines;
+use crate::app::cli::page::escape::{Text, put};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;

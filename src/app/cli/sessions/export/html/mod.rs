@@ -1,20 +1,18 @@
-//! Session export as one HTML page. All text is escaped, no script can run in it, and it needs no other file.
+//! Session export as one HTML page. All text is escaped, no script but castor's own can run in it, and it needs no other
+//! file. The script only searches: without it the page is complete.
 
 mod agent;
 mod call;
 mod code;
 mod diff;
-mod escape;
+mod plots;
 mod prose;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
 
-use self::{
-    call::write_call,
-    code::write_code,
-    escape::{Text, put},
-    prose::write_prose,
-};
+use self::{call::write_call, code::write_code, plots::write_plots, prose::write_prose};
 use super::{
     super::time,
     agent_story::ExportedStory,
@@ -22,7 +20,13 @@ use super::{
     story::{Story, StoryItem, StorySpeaker, Turn},
     title::plain_title,
 };
-use crate::base::{content::Part, text};
+use crate::{
+    app::cli::page::{
+        PLOT_STYLE,
+        escape::{Text, put},
+    },
+    base::{content::Part, text},
+};
 
 /// Pictures that browsers show and that can hold no script.
 const PICTURES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -39,21 +43,32 @@ const HEAD: &str = r#"<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="color-scheme" content="light dark">
 "#;
 const STYLE: &str = include_str!("page.css");
+/// The one script that may run.
+const SCRIPT: &str = include_str!("page.js");
+/// What a person looks for: the search is shown by the script that does it.
+const TOOLBAR: &str = r#"<div class="tools">
+<label><input type="checkbox" id="answers-only"> Answers only</label>
+<p id="search-row" hidden><label>Search <input type="search" id="search"></label> <span id="found" role="status"></span></p>
+</div>
+"#;
 
 /// The page, with times of a time zone.
 pub fn html(exported: ExportedStory<'_>, zone: &TimeZone) -> String {
     let story = exported.story;
     let mut out = HEAD.to_owned();
     let title = plain_title(story.head.title.unwrap_or(NO_TITLE));
-    put(&mut out, format_args!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", Text(&title)));
+    put(&mut out, format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy()));
+    put(&mut out, format_args!("<title>{}</title>\n<style>\n{STYLE}{PLOT_STYLE}</style>\n", Text(&title)));
+    out.push_str("</head>\n<body>\n");
     write_outline(story, &mut out);
     put(&mut out, format_args!("<main>\n<h1>{}</h1>\n", Text(&title)));
     write_facts(story, zone, &mut out);
+    write_plots(story, zone, &mut out);
     write_changes(story, &mut out);
+    out.push_str(TOOLBAR);
     let page = Page { exported, zone };
     let before = story.turns.first().map_or(story.items.len(), |it| it.first);
     for (at, item) in story.items.iter().enumerate().take(before) {
@@ -68,8 +83,14 @@ pub fn html(exported: ExportedStory<'_>, zone: &TimeZone) -> String {
         }
         page.write_turn(nth, turn, &mut out);
     }
-    out.push_str("</main>\n</body>\n</html>\n");
+    put(&mut out, format_args!("</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"));
     out
+}
+
+/// Nothing from elsewhere, and no script but the one with this hash.
+fn content_policy() -> String {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; img-src data:")
 }
 
 fn write_outline(story: &Story<'_>, out: &mut String) {

@@ -2,10 +2,8 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
-use super::{
-    code::write_code,
-    escape::{Text, printable_text},
-};
+use super::code::write_code;
+use crate::app::cli::page::escape::{Text, printable_text};
 
 /// Schemes that a link may have.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];

@@ -1,4 +1,4 @@
-//! Escapes for HTML: text of a session never becomes markup.
+//! Escapes for HTML and SVG: text of a session never becomes markup.
 
 use std::fmt::{self, Write as _};
 
