@@ -117,6 +117,8 @@ fn pages() -> Vec<Page> {
             let entry = entry.unwrap();
             let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
             match entry.path().is_dir() {
+                // What npm puts there is not ours.
+                true if name.ends_with("/node_modules") => (),
                 true => open.push(name),
                 false => names.push(name),
             }
