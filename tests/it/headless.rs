@@ -102,7 +102,7 @@ fn prompts_need_no_command() {
     for (line, says) in [
         (&["-p", "go", "mcp"][..], "cannot be used with"),
         (&["-d", "doctor"], "`doctor` is a command, and stands before its flags"),
-        (&["-i", "go"], "castor has no chat"),
+        (&["-i", "go"], "castor chat needs a terminal"),
         (&["-p", "go", "-y", "--approval-mode", "plan"], "cannot be used with"),
     ] {
         let (code, _, said) = castor(&case.sandbox, line);

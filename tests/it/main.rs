@@ -8,6 +8,7 @@ mod aliases;
 mod auth;
 mod auth_required;
 mod background;
+mod chat;
 mod chosen;
 mod client;
 mod compositions;

@@ -92,23 +92,6 @@ fn typed_lines_enter_the_next_model_request() {
     assert!(body.contains("<user_input>\\nuse tabs\\n</user_input>"), "{body}");
 }
 
-/// A person who types `castor` and nothing else gets help; a program that does so made a mistake.
-#[test]
-fn bare_castor_is_help_on_a_terminal() {
-    let Pty { mut master, slave } = pty();
-    let castor = || Command::new(env!("CARGO_BIN_EXE_castor"));
-    let mut run = castor().stdin(slave.try_clone().unwrap()).stdout(slave).spawn().unwrap();
-    let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains("Usage: castor <COMMAND>") {
-        let mut piece = [0; 1024];
-        let n = master.read(&mut piece).unwrap();
-        seen.extend_from_slice(&piece[..n]);
-    }
-    assert_eq!(run.wait().unwrap().code(), Some(0));
-    let piped = castor().output().unwrap();
-    assert_eq!((piped.status.code(), piped.stdout.len()), (Some(42), 0));
-}
-
 struct Pty {
     master: File,
     slave: OwnedFd,

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::PathBuf,
     process::ExitCode,
 };
@@ -26,6 +26,8 @@ use super::{
     output::{exit_code, name_stdout},
     permissions::PermissionsArgs,
     policy::PolicyArgs,
+    render::ansi::Palette,
+    run::input_args::RunInputArgs,
     schema::SchemaArgs,
     sessions::SessionsArgs,
     skills::SkillsArgs,
@@ -44,6 +46,7 @@ const ABOUT: &str = "A coding agent for your editor, your scripts and your termi
 const GEMINI: &str = "\nGemini CLI's flags work too, also without a command: castor -y -p \"…\"";
 const EXAMPLES: &str = "\
 Examples:
+  castor                                   talk with castor in this folder
   castor run \"what does this crate do?\"     send one prompt, print the answer
   castor run -c \"and now?\"                 continue the last session of this folder
   castor undo                              take back what that session changed
@@ -63,6 +66,8 @@ pub struct Cli {
 pub enum CliVerb {
     /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
     Acp(AcpArgs),
+    /// Talk with an agent on this terminal; also `castor` alone
+    Chat(ChatArgs),
     /// Send one prompt to an agent and print the answer
     Run(RunArgs),
     /// Store, remove or look at the API key
@@ -210,6 +215,8 @@ pub struct RunArgs {
     /// text, json, or lines: stream-json, events
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub output_format: OutputFormat,
+    #[command(flatten)]
+    pub input: RunInputArgs,
     /// Drive this ACP agent instead of castor
     #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
     pub agent: Option<String>,
@@ -219,6 +226,41 @@ pub struct RunArgs {
     /// Do not read stdin, even if it is a pipe
     #[arg(long)]
     pub no_stdin: bool,
+    #[command(flatten)]
+    pub gemini: GeminiRunFlags,
+}
+
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[command(after_help = exits::help("chat"))]
+pub struct ChatArgs {
+    /// The first message
+    pub prompt: Option<String>,
+    #[command(flatten)]
+    pub agent_args: AgentArgs,
+    /// Continue a session; without an id, choose it from a list
+    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
+    /// Continue the last session of this folder
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub continue_last: bool,
+    /// Talk to this ACP agent instead of castor
+    #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
+    pub agent: Option<String>,
+    /// The folder to work in
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Lines only, for screen readers: nothing is drawn twice
+    #[arg(long)]
+    pub plain: bool,
+    /// Type with the keys of vi
+    #[arg(long)]
+    pub vi: bool,
+    /// Colours: terminal, dark, light
+    #[arg(long, value_name = "NAME", value_enum, default_value_t, hide_possible_values = true)]
+    pub theme: Palette,
+    /// The first message, as Gemini CLI has it
+    #[arg(short = 'i', long, value_name = "TEXT", hide = true, conflicts_with = "prompt")]
+    pub prompt_interactive: Option<String>,
     #[command(flatten)]
     pub gemini: GeminiRunFlags,
 }
@@ -244,8 +286,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
     let had_no_verb = gemini_flags::rewrite(&mut argv, &root, !io::stdin().is_terminal());
     let is_agent = argv.get(1).is_some_and(|it| it == "acp");
     if argv.len() < 2 && io::stdout().is_terminal() {
-        let printed = io::stdout().write_all(Cli::command().render_help().to_string().as_bytes());
-        return Err(exit_code(printed.map_err(name_stdout).map(|()| 0)));
+        argv.push("chat".into());
     }
     let words: Vec<String> = argv.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
     let parsed = Cli::try_parse_from(argv).map_err(|error| {
@@ -380,7 +421,7 @@ mod tests {
         assert!(command.render_help().to_string().lines().count() <= 36);
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
-            assert!(help.lines().count() <= 30, "{help}");
+            assert!(help.lines().count() <= 36, "{help}");
         }
     }
 

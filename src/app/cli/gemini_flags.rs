@@ -115,12 +115,19 @@ pub fn rewrite(argv: &mut Vec<OsString>, root: &Command, is_fed: bool) -> bool {
         Some(it) => it.starts_with('-') || it.contains(char::is_whitespace) && !is_verb(root, it),
     };
     if is_run {
-        argv.insert(1.min(argv.len()), "run".into());
+        let verb = if asks_for_chat(argv) { "chat" } else { "run" };
+        argv.insert(1.min(argv.len()), verb.into());
     }
-    if argv.get(1).is_some_and(|it| it == "run" || it == "acp") {
+    if argv.get(1).is_some_and(|it| it == "run" || it == "acp" || it == "chat") {
         spell_sandbox(argv);
     }
     is_run
+}
+
+/// `-i`, `--prompt-interactive`: the prompt is the first message of a chat.
+fn asks_for_chat(argv: &[OsString]) -> bool {
+    let flags = argv.iter().skip(1).take_while(|it| *it != "--").filter_map(|it| it.to_str());
+    flags.into_iter().any(|it| it == "-i" || it == "--prompt-interactive" || it.starts_with("--prompt-interactive="))
 }
 
 /// Whether a word is a command.
@@ -178,6 +185,9 @@ mod tests {
             ("-m demo fix_it", "run -m demo fix_it"),
             ("fix_it", "run fix_it"),
             ("fix it", "fix it"),
+            ("-m demo -i fix_it", "chat -m demo -i fix_it"),
+            ("--prompt-interactive=fix_it", "chat --prompt-interactive=fix_it"),
+            ("-p x -- -i", "run -p x -- -i"),
             ("hello", "hello"),
             ("mcp list", "mcp list"),
             ("help run", "help run"),
@@ -199,7 +209,12 @@ mod tests {
             let is_run = rewrite(&mut argv, &Cli::command(), false);
             let seen: Vec<_> = argv.iter().skip(1).map(|it| it.to_str().unwrap().replace(' ', "_")).collect();
             assert_eq!(seen.join(" "), expected);
-            assert_eq!(is_run, expected.starts_with("run") && !line.starts_with("run"), "{line}");
+            assert_eq!(
+                is_run,
+                expected.starts_with(["run", "chat"].iter().find(|it| expected.starts_with(**it)).unwrap_or(&"run"))
+                    && !line.starts_with("run"),
+                "{line}"
+            );
         }
         let mut fed = vec!["castor".into()];
         assert!(rewrite(&mut fed, &Cli::command(), true) && fed.len() == 2);

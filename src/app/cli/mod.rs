@@ -4,6 +4,7 @@ pub mod agents;
 pub mod approval_mode;
 pub mod args;
 pub mod auth;
+pub mod chat;
 pub mod clean_verb;
 pub mod config;
 pub mod docs;
@@ -95,6 +96,7 @@ pub fn main() -> ExitCode {
             exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
         CliVerb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
+        CliVerb::Chat(args) => with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access))),
         CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
         CliVerb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
         CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),

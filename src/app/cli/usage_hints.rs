@@ -5,7 +5,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Verbs that people know from elsewhere, and what castor has in their place.
 const VERBS: &[(&str, &str)] = &[
     ("agent", "use `castor agents` for sub-agents, or `castor run PROMPT`"),
-    ("chat", CHAT),
     ("checkpoint", "use `castor undo`, `castor rewind` or `castor diff`"),
     ("completion", "castor has no shell completions"),
     ("continue", RESUME),
@@ -28,7 +27,7 @@ const VERBS: &[(&str, &str)] = &[
     ("upgrade", UPDATE),
     ("version", "use `castor --version`"),
 ];
-const CHAT: &str = "castor has no chat. Use `castor run PROMPT`, and `castor run -c PROMPT` to continue";
+const CHAT: &str = "use `castor chat PROMPT`, or `castor` alone";
 const WORKTREE: &str = "make the worktree with `git worktree add`, and use --cwd DIR";
 const EXTENSIONS: &str = "use `castor extensions list`, and `castor acp --extensions NAME` for no others";
 const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
@@ -41,7 +40,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("--list-extensions", EXTENSIONS),
     ("-l", EXTENSIONS),
     ("--session-file", "use `castor sessions import FILE`, then `castor run -r ID`"),
-    ("--screen-reader", "castor run draws nothing where its output is no terminal"),
+    ("--screen-reader", "castor chat has --plain; castor run draws nothing where its output is no terminal"),
     ("-w", WORKTREE),
     ("--worktree", WORKTREE),
     ("-v", "use --version"),
@@ -118,7 +117,7 @@ mod tests {
             ("what_is_this?", "to ask something, use castor run \"what is this?\""),
             ("what is this", "to ask something, use castor run \"what is this\""),
             ("-v", "there is no flag -v: use --version"),
-            ("run -i hello", "there is no flag -i: castor has no chat"),
+            ("run -i hello", "there is no flag -i: use `castor chat PROMPT`"),
             ("run --worktree x", "there is no flag --worktree: make the worktree with `git worktree add`"),
             (
                 "xyzzy",

@@ -163,7 +163,7 @@ pub const SETTINGS: &[(&str, Compatibility)] = {
         ("general.sessionRetention.maxCount", Works),
         ("general.sessionRetention.minRetention", Works),
         ("general.topicUpdateNarration", Absent("castor tells topics as the title of the session")),
-        ("general.vimMode", SCREEN),
+        ("general.vimMode", Works),
         ("hooks.AfterAgent", Works),
         ("hooks.AfterModel", Differs("once for an answer, when it is whole")),
         ("hooks.AfterTool", Works),

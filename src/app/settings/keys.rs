@@ -234,6 +234,7 @@ pub const KEYS: &[Key] = {
         key("general.sessionRetention.maxAge", Age, r#""30d""#, "Sessions that did not change for so long are removed: 12h, 30d, 4w, 6m.").guard(Closed),
         key("general.sessionRetention.maxCount", Int(1), "", "How many sessions are kept, the newest ones.").guard(Closed),
         key("general.sessionRetention.minRetention", Age, r#""1d""#, "A maxAge below this counts as a mistake: then nothing is removed.").guard(Closed),
+        key("general.vimMode", Bool, "false", "Whether `castor chat` takes the keys of vi.").guard(Closed),
         key("model.name", Text, "", "The model that sessions start with.").env(&["GEMINI_MODEL", "CASTOR_MODEL"]),
         key("model.contextWindow", Int(1), "", "The context window of a model in tokens, if neither its provider nor castor knows it."),
         key("model.prices", Object, "{}", "Prices of models, by name, before castor's own list: US dollars for a million tokens of input, output, cached and cacheWrite; above has those of prompts with more tokens.").merge(Shallow).guard(Closed),

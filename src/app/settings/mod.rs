@@ -40,6 +40,7 @@ mod retention;
 mod schema;
 mod skills;
 mod telemetry;
+mod typing;
 
 pub use agents::{AgentOverride, AgentSettings, agents};
 pub use check::{check, without_effect};
@@ -54,6 +55,7 @@ pub use providers::Provider;
 pub use schema::{meaning, schema};
 pub use skills::{SkillSettings, skills};
 pub use telemetry::telemetry;
+pub use typing::takes_vi_keys;
 
 /// Default names of memory files.
 const MEMORY_NAMES: [&str; 2] = ["GEMINI.md", "AGENTS.md"];

@@ -218,8 +218,8 @@ fn tells_what_has_no_effect() {
         ),
         (r#"{"ui": {"zzz": {"a": 1}}}"#, "ui.zzz: is not a setting that castor knows"),
         (
-            r#"{"general": {"vimMode": true, "zzz": 1}}"#,
-            "general.vimMode: castor has no screen, general.zzz: is not a setting",
+            r#"{"general": {"preferredEditor": "x", "zzz": 1}}"#,
+            "general.preferredEditor: castor has no screen, general.zzz: is not a setting",
         ),
         (
             r#"{"security": {"enforcedType": 1, "enableConseca": true}}"#,

@@ -74,8 +74,13 @@ impl Peer {
 
     /// Asks the agent. The future borrows nothing, so that the caller can go on listening meanwhile.
     pub fn request(&self, method: &'static str, params: Value) -> impl Future<Output = Result<Value, Error>> + use<> {
-        let client = self.client.clone();
-        async move { client.request::<Value, _>(method, Params(params)).await }
+        let requester = self.requester();
+        async move { requester.request(method, params).await }
+    }
+
+    /// For a task that asks several times.
+    pub fn requester(&self) -> Requester {
+        Requester(self.client.clone())
     }
 
     pub async fn notify(&self, method: &'static str, params: Value) {
@@ -97,6 +102,17 @@ impl Peer {
     /// The same while its answers are still read.
     pub fn close_input(&self) {
         self.writer.abort();
+    }
+}
+
+/// Asks the agent.
+pub struct Requester(Arc<Client>);
+
+impl Requester {
+    /// # Errors
+    /// The agent's own, and that it is gone.
+    pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
+        self.0.request::<Value, _>(method, Params(params)).await
     }
 }
 

@@ -13,7 +13,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         signal::{Signal, kill},
-        termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
+        termios::{InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr},
     },
 };
 use tokio::{
@@ -21,12 +21,28 @@ use tokio::{
     sync::Notify,
 };
 
-const PASTE_ON: &[u8] = b"\x1b[?2004h";
-const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+/// What a program wants of the terminal beside single keys.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyModes {
+    on: &'static [u8],
+    off: &'static [u8],
+    /// Carriage returns stay what they are, and Ctrl-S, Ctrl-Q, Ctrl-V and Ctrl-O are keys.
+    pub is_raw: bool,
+}
+
+impl KeyModes {
+    /// Bracketed paste.
+    pub const QUESTIONS: Self = Self { on: b"\x1b[?2004h", off: b"\x1b[?2004l", is_raw: false };
+    /// The same, and keys that terminals tell apart if they are asked to, such as Shift-Enter. At the end nothing stays
+    /// below the place that was saved last, which is the top of the live region, and the cursor can be seen.
+    pub const CHAT: Self =
+        Self { on: b"\x1b[?2004h\x1b[>1u\x1b7", off: b"\x1b[<u\x1b[?2004l\x1b8\x1b[0m\x1b[J\x1b[?25h", is_raw: true };
+}
 
 /// The terminal and how it was. Nothing of it is touched from the background: that stops a process.
 pub struct CbreakMode {
     terminal: File,
+    modes: KeyModes,
     state: Mutex<CbreakState>,
     resumed: Notify,
 }
@@ -35,6 +51,8 @@ enum CbreakState {
     /// As the shell left it.
     Off,
     On(Box<Termios>),
+    /// Another program of ours has the terminal for a while.
+    Lent,
     /// No more keys are wanted.
     Ended,
 }
@@ -42,9 +60,9 @@ enum CbreakState {
 impl CbreakMode {
     /// # Errors
     /// When there is no terminal, or it has no such mode.
-    pub fn start(terminal: File) -> io::Result<Arc<Self>> {
+    pub fn start(terminal: File, modes: KeyModes) -> io::Result<Arc<Self>> {
         tcgetattr(&terminal)?;
-        let mode = Arc::new(Self { terminal, state: Mutex::new(CbreakState::Off), resumed: Notify::new() });
+        let mode = Arc::new(Self { terminal, modes, state: Mutex::new(CbreakState::Off), resumed: Notify::new() });
         mode.enter();
         let (to_restore, previous) = (mode.clone(), panic::take_hook());
         panic::set_hook(Box::new(move |info| {
@@ -74,7 +92,7 @@ impl CbreakMode {
         }
         let Ok(before) = tcgetattr(&self.terminal) else { return };
         if self.set(&before).is_ok() {
-            _ = (&self.terminal).write_all(PASTE_ON);
+            _ = (&self.terminal).write_all(self.modes.on);
             *state = CbreakState::On(Box::new(before));
         }
     }
@@ -85,7 +103,7 @@ impl CbreakMode {
             && let CbreakState::On(before) = &*state
         {
             _ = self.set(before);
-            _ = (&self.terminal).write_all(PASTE_ON);
+            _ = (&self.terminal).write_all(self.modes.on);
         }
         self.enter();
         self.resumed.notify_one();
@@ -100,6 +118,10 @@ impl CbreakMode {
         let mut new = before.clone();
         // The signal keys stay what they are.
         new.local_flags.remove(LocalFlags::ECHO | LocalFlags::ECHONL | LocalFlags::ICANON);
+        if self.modes.is_raw {
+            new.local_flags.remove(LocalFlags::IEXTEN);
+            new.input_flags.remove(InputFlags::ICRNL | InputFlags::INLCR | InputFlags::IXON);
+        }
         for (index, value) in [(SpecialCharacterIndices::VMIN, 1), (SpecialCharacterIndices::VTIME, 0)] {
             if let Some(it) = new.control_chars.get_mut(index as usize) {
                 *it = value;
@@ -115,6 +137,28 @@ impl CbreakMode {
         }
     }
 
+    /// The terminal as it was, for a program that reads it until [`Self::take_again`].
+    pub fn lend(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            self.restore(&mut state);
+            *state = CbreakState::Lent;
+        }
+    }
+
+    pub fn take_again(&self) {
+        if let Ok(mut state) = self.state.lock()
+            && matches!(*state, CbreakState::Lent)
+        {
+            *state = CbreakState::Off;
+        }
+        self.enter();
+    }
+
+    /// Whether what is typed is for us.
+    pub fn may_read(&self) -> bool {
+        self.is_in_front() && self.state.lock().is_ok_and(|it| !matches!(*it, CbreakState::Lent))
+    }
+
     /// The terminal as it was, for good.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {
@@ -127,7 +171,7 @@ impl CbreakMode {
         if let CbreakState::On(before) = state
             && self.is_in_front()
         {
-            _ = (&self.terminal).write_all(PASTE_OFF);
+            _ = (&self.terminal).write_all(self.modes.off);
             _ = tcsetattr(&self.terminal, SetArg::TCSANOW, before);
             *state = CbreakState::Off;
         }
@@ -150,10 +194,10 @@ impl CbreakMode {
                 tokio::select! {
                     Some(()) = stop.recv() => {
                         self.leave();
-                        if has_job_control() {
-                            _ = kill(nix::unistd::getpid(), Signal::SIGSTOP);
+                        // The signal that wakes us is heard below.
+                        if !has_job_control() || kill(nix::unistd::getpid(), Signal::SIGSTOP).is_err() {
+                            self.enter_again();
                         }
-                        self.enter_again();
                     }
                     Some(()) = go_on.recv() => self.enter_again(),
                     else => return,

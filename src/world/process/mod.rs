@@ -3,6 +3,7 @@
 
 pub mod cbreak;
 mod decode;
+pub mod foreground;
 mod groups;
 mod pipes;
 pub mod sandbox;

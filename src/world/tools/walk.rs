@@ -114,6 +114,12 @@ impl WalkPlan {
         Ok(Self { shown, start, top, rules, is_dir, is_approved_secret: asked, masked })
     }
 
+    /// All of a folder, by its real path, for a list of its files. No call asks for it, and so for nothing secret.
+    pub fn of_folder(start: AbsPath, rules: IgnoreRules) -> Self {
+        let (shown, top) = (start.clone(), start.clone());
+        Self { shown, start, top, rules, is_dir: true, is_approved_secret: false, masked: Vec::new() }
+    }
+
     /// Everything below `start/prefix`, parents before children, siblings by name.
     pub fn walk(&self, prefix: &str, excludes: Excludes) -> Walk {
         let start = self.start.clone();

@@ -45,7 +45,7 @@ const FLAGS: &[(&str, &str, Row)] = {
         ("-d, --debug", "debug", Instead("`CASTOR_LOG=debug`")),
         ("-m, --model", "model", Same),
         ("-p, --prompt", "prompt", Instead("`castor run \"…\"`")),
-        ("-i, --prompt-interactive", "prompt-interactive", Instead("your editor, or `castor run -c` for the next prompt")),
+        ("-i, --prompt-interactive", "prompt-interactive", Instead("`castor chat PROMPT`")),
         ("--skip-trust", "skip-trust", Instead("`CASTOR_TRUST_WORKSPACE=true`, or `castor trust`")),
         ("-w, --worktree", "worktree", Instead("make the worktree, and start castor in it")),
         ("-s, --sandbox", "sandbox", But("takes a level: workspace-write, read-only, off; on by default, and no container")),
@@ -64,7 +64,7 @@ const FLAGS: &[(&str, &str, Row)] = {
         ("--list-sessions", "list-sessions", Instead("`castor sessions`")),
         ("--delete-session", "delete-session", Instead("`castor sessions delete ID`")),
         ("--include-directories", "include-directories", Instead("the client names more folders of a session")),
-        ("--screen-reader", "screen-reader", Instead("castor has no screen of its own; without a terminal its output is plain")),
+        ("--screen-reader", "screen-reader", Instead("`castor chat --plain`; without a terminal the output of `castor run` is plain")),
         ("-o, --output-format", "output-format", But("castor's own format `events`, beside Gemini CLI's")),
         ("--raw-output", "raw-output", Instead("the answer is cleaned on a terminal only")),
         ("--accept-raw-output-risk", "accept-raw-output-risk", Instead("nothing to accept")),
@@ -168,8 +168,10 @@ const TYPED: &[(&str, Row)] = {
 fn has_flag(name: &str) -> bool {
     let mut cli = Cli::command();
     cli.build();
-    let run = cli.find_subcommand("run");
-    [Some(&cli), run].into_iter().flatten().any(|it| it.get_arguments().any(|it| it.get_long() == Some(name)))
+    [Some(&cli), cli.find_subcommand("run"), cli.find_subcommand("chat")]
+        .into_iter()
+        .flatten()
+        .any(|it| it.get_arguments().any(|it| it.get_long() == Some(name)))
 }
 
 /// Whether castor has a command of these words.

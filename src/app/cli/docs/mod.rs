@@ -18,6 +18,7 @@ use crate::{
     app::{
         cli::{
             args::{Cli, DocsArgs},
+            chat::composer::key_help,
             exits,
         },
         session::policies::own_tools,
@@ -28,6 +29,9 @@ use crate::{
     world::{disk, secrets, tools::shell, workspace::dotenv},
 };
 
+const VI_KEYS: &str = "\n`castor chat --vi` begins with vi's keys, and the command `/vi` switches them on or off: `h l w b e 0 ^ $ G gg f F t T ;`, counts, `d c y` \
+    with a motion or twice,\n`i a I A o O x X s S D C Y p P r u` and Ctrl-R.\n";
+
 /// A page with the name of its file.
 pub struct Page {
     pub name: &'static str,
@@ -37,6 +41,7 @@ pub struct Page {
 
 #[rustfmt::skip]
 pub const PAGES: &[Page] = &[
+    Page { name: "chat-keys", body: chat_keys, head: "# Keys of the chat\n\nThis page lists the keys for the message that you type in [`castor chat`](../how-to/chat.md). With `?` you see them there." },
     Page { name: "commands", body: commands, head: "# Commands\n\nThis page lists the commands of the shell and of a session. `castor VERB --help` prints the same for one verb." },
     Page { name: "exit-codes", body: exit_codes, head: "# Exit codes\n\nThis page lists the codes with which castor's commands end." },
     Page { name: "gemini-compatibility", body: gemini::compatibility, head: "# Gemini CLI, piece by piece\n\nThis page lists each setting, file, flag and command of Gemini CLI 0.61, and how it is in castor. [Coming from Gemini CLI](../how-to/from-gemini-cli.md) is the short form.\n\n- *works*: as there.\n- *differs*: it has an effect, and this is another one.\n- *not here*: it has no effect. A session says so once of settings and files, and `castor doctor` each time." },
@@ -83,6 +88,11 @@ fn code(text: impl AsRef<str>) -> String {
 
 fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
+}
+
+fn chat_keys() -> String {
+    let rows = key_help::KEYS.iter().map(|(keys, what)| [(*keys).to_owned(), (*what).to_owned()]);
+    table(["key", "meaning"], rows) + VI_KEYS
 }
 
 fn commands() -> String {

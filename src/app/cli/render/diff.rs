@@ -2,6 +2,7 @@
 
 use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, capture_diff_slices, diff_ratio, group_diff_ops};
 use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     highlight::Highlighter,
@@ -17,6 +18,11 @@ const MAX_COMPARED: usize = 10_000;
 /// Bytes of a line before and after.
 const MAX_WORDS_COMPARED: usize = 4_000;
 const CONTEXT: usize = 3;
+/// From so many columns on, what was and what is stand beside each other.
+const BESIDE_COLUMNS: usize = 116;
+/// Wider is no terminal: a stream has lines without an end, and no place in their middle.
+const MAX_COLUMNS: usize = 2_000;
+const BESIDE_EDGE: &str = " │ ";
 /// Least share of a line that stays, so that its changed words are worth to be looked for.
 const MIN_ALIKE: f32 = 0.4;
 
@@ -50,13 +56,19 @@ pub fn diff(path: &str, old: Option<&str>, new: &str, limit: Option<usize>, widt
     let digits = old_lines.len().max(new_lines.len()).max(1).ilog10() as usize + 1;
     // Nothing is changed in a new file: its code has the colours of its language.
     let mut painter = Painter { width, digits, code: old.is_none().then(|| Highlighter::new(path)) };
+    let is_beside = (BESIDE_COLUMNS..MAX_COLUMNS).contains(&width) && res.added > 0 && res.removed > 0;
     let mut shown = 0;
-    for row in &rows {
-        painter.paint(row, &mut res.lines);
+    while shown < rows.len() {
+        let rest = rows.get(shown..).unwrap_or_default();
+        let taken = if is_beside {
+            painter.paint_beside(rest, &mut res.lines)
+        } else {
+            painter.paint_first(rest, &mut res.lines)
+        };
         if limit.is_some_and(|it| res.lines.len() > it) {
             break;
         }
-        shown += 1;
+        shown += taken;
     }
     res.lines.truncate(limit.unwrap_or(usize::MAX));
     res.hidden = rows.len() - shown;
@@ -91,6 +103,8 @@ enum Row<'a> {
     Gap,
     /// `words` are the parts of the text, with whether they changed.
     Change { tag: ChangeTag, number: usize, words: Vec<(&'a str, bool)> },
+    /// A line that stays, with its number before and now.
+    Same { before: usize, now: usize, text: &'a str },
 }
 
 /// Rows behind `limit` only count.
@@ -108,7 +122,9 @@ fn rows<'a>(ops: &[DiffOp], old: &[&'a str], new: &[&'a str], limit: usize) -> V
             let before = old.get(from.clone()).unwrap_or_default();
             let after = new.get(to.clone()).unwrap_or_default();
             if op.tag() == DiffTag::Equal {
-                add_rows(ChangeTag::Equal, to.start, after.iter().map(|it| vec![(*it, false)]), &mut res);
+                let numbers = (from.start + 1..).zip(to.start + 1..);
+                let same = after.iter().zip(numbers);
+                res.extend(same.map(|(text, (before, now))| Row::Same { before, now, text }));
                 continue;
             }
             let is_compared = before.len() == after.len() && res.len() < limit;
@@ -171,10 +187,60 @@ struct Painter {
 }
 
 impl Painter {
-    fn paint(&mut self, row: &Row, out: &mut Vec<Line>) {
-        let Row::Change { tag, number, words } = row else {
-            return out.push(Line::new(&format!("{:>1$}", "⋮", self.digits), Style::DIM));
+    /// One row below the other; gives how many rows that were.
+    fn paint_first(&mut self, rows: &[Row], out: &mut Vec<Line>) -> usize {
+        match rows.first() {
+            Some(Row::Gap) => out.push(self.gap()),
+            Some(Row::Same { now, text, .. }) => {
+                out.extend(self.line(ChangeTag::Equal, *now, &[(*text, false)], self.width))
+            }
+            Some(Row::Change { tag, number, words }) => out.extend(self.line(*tag, *number, words, self.width)),
+            None => (),
+        }
+        1
+    }
+
+    /// What goes at the left, what comes at the right; gives how many rows that were.
+    fn paint_beside(&mut self, rows: &[Row], out: &mut Vec<Line>) -> usize {
+        let width = (self.width.saturating_sub(BESIDE_EDGE.width())) / 2;
+        match rows.first() {
+            Some(Row::Gap) => out.push(self.gap()),
+            Some(Row::Same { before, now, text }) => {
+                let left = self.line(ChangeTag::Equal, *before, &[(*text, false)], width);
+                let right = self.line(ChangeTag::Equal, *now, &[(*text, false)], width);
+                out.extend(beside(left, right, width));
+            }
+            Some(Row::Change { .. }) => return self.paint_changes_beside(rows, width, out),
+            None => (),
+        }
+        1
+    }
+
+    /// The lines that go and come at one place, pair by pair.
+    fn paint_changes_beside(&mut self, rows: &[Row], width: usize, out: &mut Vec<Line>) -> usize {
+        let of = |wanted: ChangeTag, from: usize| {
+            let is_wanted = |it: &&Row| matches!(it, Row::Change { tag, .. } if *tag == wanted);
+            rows.get(from..).unwrap_or_default().iter().take_while(is_wanted).count()
         };
+        let removed = of(ChangeTag::Delete, 0);
+        let added = of(ChangeTag::Insert, removed);
+        for at in 0..removed.max(added) {
+            let mut cell = |place: Option<usize>| match place.and_then(|it| rows.get(it)) {
+                Some(Row::Change { tag, number, words }) => self.line(*tag, *number, words, width),
+                _ => Vec::new(),
+            };
+            let left = cell((at < removed).then_some(at));
+            let right = cell((at < added).then_some(removed + at));
+            out.extend(beside(left, right, width));
+        }
+        (removed + added).max(1)
+    }
+
+    fn gap(&self) -> Line {
+        Line::new(&format!("{:>1$}", "⋮", self.digits), Style::DIM)
+    }
+
+    fn line(&mut self, tag: ChangeTag, number: usize, words: &[(&str, bool)], width: usize) -> Vec<Line> {
         let (sign, style) = match tag {
             ChangeTag::Equal => (' ', Style::PLAIN),
             ChangeTag::Delete => ('-', Style::color(Color::Red)),
@@ -187,10 +253,26 @@ impl Painter {
                 let text: String = words.iter().map(|it| it.0).collect();
                 line.spans.extend(code.line(text.trim_end_matches(['\n', '\r'])).spans);
             }
-            None => add_words(words, *tag, style, &mut line),
+            None => add_words(words, tag, style, &mut line),
         }
-        out.extend(wrap(&line, self.width, &" ".repeat(self.digits + 3)));
+        wrap(&line, width, &" ".repeat(self.digits + 3))
     }
+}
+
+/// Two cells as rows of one table.
+fn beside(left: Vec<Line>, right: Vec<Line>, width: usize) -> Vec<Line> {
+    let rows = left.len().max(right.len());
+    let (mut left, mut right) = (left.into_iter(), right.into_iter());
+    let mut res = Vec::with_capacity(rows);
+    for _ in 0..rows {
+        let mut line = left.next().unwrap_or_default();
+        let room = width.saturating_sub(line.width());
+        line.push(&" ".repeat(room), Style::PLAIN);
+        line.push(BESIDE_EDGE, Style::DIM);
+        line.spans.extend(right.next().unwrap_or_default().spans);
+        res.push(line);
+    }
+    res
 }
 
 fn add_words(words: &[(&str, bool)], tag: ChangeTag, style: Style, line: &mut Line) {
@@ -246,6 +328,10 @@ mod tests {
             ("wide characters and controls", Some("日本\n"), "日本語\t\u{1b}[31m👩‍👩‍👧‍👦\n", None, 80),
             ("insertion at the begin", Some("b\n"), "a\nb\n", None, 80),
             ("all lines", Some("one\ntwo\n"), "1\n2\n3\n", Some(3), 80),
+            ("beside", Some(OLD), NEW, None, 120),
+            ("beside, with few lines", Some(OLD), NEW, Some(3), 120),
+            ("beside, of long lines", Some(&format!("日本 {}\n", "a ".repeat(40))), "b\n", None, 120),
+            ("wide, and only more", Some("b\n"), "a\nb\n", None, 120),
         ] {
             show(title, &diff("src/main.rs", old, new, limit, width), &mut res);
         }
@@ -281,7 +367,7 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_width() {
-        for width in [10, 11, 20, 40] {
+        for width in [10, 11, 20, 40, 116, 120, 121, 300, usize::MAX] {
             for line in diff("a.rs", Some(OLD), NEW, None, width).lines {
                 assert!(line.width() <= width, "{}", line.text());
             }

@@ -26,6 +26,8 @@ pub struct Style {
     pub italic: bool,
     pub underline: bool,
     pub strike: bool,
+    /// Foreground and background change places.
+    pub reverse: bool,
 }
 
 impl Style {
@@ -34,7 +36,7 @@ impl Style {
     pub const BOLD: Self = Self { bold: true, ..Self::PLAIN };
 
     pub const fn color(color: Color) -> Self {
-        Self { color, bold: false, dim: false, italic: false, underline: false, strike: false }
+        Self { color, bold: false, dim: false, italic: false, underline: false, strike: false, reverse: false }
     }
 }
 

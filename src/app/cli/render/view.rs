@@ -47,6 +47,8 @@ pub struct ViewOptions {
     pub shares_terminal: bool,
     /// There is a live region: calls keep their order, and the plan is shown once at the end.
     pub is_live: bool,
+    /// How to stop what is waited for; empty: by Ctrl-C.
+    pub stop_hint: &'static str,
 }
 
 /// A line that will not change any more.
@@ -89,6 +91,8 @@ pub struct TurnView {
     waiting: Waiting,
     /// Bytes of the answer since its finished lines were asked for.
     unread: usize,
+    /// The thought that ended last.
+    thought: Option<ThoughtView>,
 }
 
 impl TurnView {
@@ -103,7 +107,19 @@ impl TurnView {
             plan: PlanView::default(),
             waiting: Waiting::default(),
             unread: 0,
+            thought: None,
         }
+    }
+
+    /// All that is kept of what a command printed: one that runs, or else the last one.
+    pub fn whole_output(&self, width: usize) -> Vec<Line> {
+        self.calls.whole_output(&self.options.cwd, width)
+    }
+
+    /// The thought that is under way, or else the last one, unfolded.
+    pub fn last_thought(&self, width: usize) -> Vec<Line> {
+        let thought = if let OpenText::Thought(it) = &self.text { Some(it) } else { self.thought.as_ref() };
+        thought.map(|it| it.unfolded(width)).unwrap_or_default()
     }
 
     /// The prompt is on its way: from now on something is waited for.
@@ -203,6 +219,15 @@ impl TurnView {
         self.emit_work(lines);
     }
 
+    /// Lines that stand for themselves, such as what the user said: an empty line parts them from what is above.
+    pub fn add_block(&mut self, lines: Vec<Line>) {
+        self.pull_answer();
+        if self.last == Some(LineKind::Work) {
+            self.finished.push(FinishedLine { line: Line::default(), kind: LineKind::Work });
+        }
+        self.emit_work(lines);
+    }
+
     /// The turn is over: everything that is open ends.
     pub fn end(&mut self, now: Duration) {
         self.close_text(now);
@@ -221,6 +246,19 @@ impl TurnView {
     pub fn take_finished(&mut self) -> Vec<FinishedLine> {
         self.pull_answer();
         std::mem::take(&mut self.finished)
+    }
+
+    /// Of the finished lines that were not taken yet only the last `count` stay; gives how many went.
+    pub fn keep_last_finished(&mut self, count: usize) -> usize {
+        self.pull_answer();
+        let cut = self.finished.len().saturating_sub(count);
+        self.finished.drain(..cut);
+        cut
+    }
+
+    /// A line above all that were not taken yet.
+    pub fn put_first(&mut self, line: Line) {
+        self.finished.insert(0, FinishedLine { line, kind: LineKind::Work });
     }
 
     /// Finished lines that were not taken yet, and bytes of which nothing was asked yet.
@@ -284,7 +322,10 @@ impl TurnView {
             OpenText::Elsewhere { .. } => "writing the answer".to_owned(),
             OpenText::Answer { .. } | OpenText::Nothing => "waiting for the model".to_owned(),
         };
-        self.waiting.line(words.trim_end(), self.busy_since(), now, width).into_iter().collect()
+        self.waiting
+            .line(words.trim_end(), self.busy_since(), now, (width, self.options.stop_hint))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -361,7 +402,10 @@ impl TurnView {
                 let lines = stream.finish();
                 self.emit(lines, LineKind::Answer);
             }
-            OpenText::Thought(it) => self.emit_work(vec![it.finished(now, self.options.width)]),
+            OpenText::Thought(it) => {
+                self.emit_work(vec![it.finished(now, self.options.width)]);
+                self.thought = Some(it);
+            }
         }
     }
 

@@ -3,33 +3,34 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, future, mem};
+use std::{future, mem};
 
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{
-    approval::{self, ApprovalQuestion, QuestionStep, Settled, reject_once},
+    approval::{self, QuestionStep, Settled, reject_once},
     client_requests::{Answer, Question, QuestionSubject},
-    form::FormInProgress,
-    keys::{KeyDecoder, KeyPress},
+    key_input::{KeyInput, Typed},
+    keys::KeyPress,
     line_editor::LineEditor,
-    question::QuestionKind,
-    question_subject::{QuestionPlace, QuestionText},
-    terminal::{self, KeyTerminal, TypedBytes},
+    question_queue::QuestionQueue,
+    question_subject::QuestionPlace,
+    terminal::{self, TypedBytes},
 };
-use crate::app::cli::{
-    render::{
-        text::{Line, Style},
-        wrap::wrap,
+use crate::{
+    app::cli::{
+        render::{
+            text::{Line, Style},
+            wrap::wrap,
+        },
+        terminal_text::clean_line,
     },
-    terminal_text::clean_line,
+    world::process::cbreak::KeyModes,
 };
 
 const DEFAULT_WIDTH: usize = 80;
 const MAX_TITLE: usize = 300;
-const MAX_URL: usize = 4_096;
-const MAX_WITHDRAWN: usize = 64;
 /// Characters of a line that was hardly meant for the agent.
 const MAX_STRAY: usize = 3;
 
@@ -43,71 +44,13 @@ pub enum Keyboard {
     Keys(KeyInput),
 }
 
-/// Single keys of a terminal.
-pub struct KeyInput {
-    typed: mpsc::Receiver<TypedBytes>,
-    decoder: KeyDecoder,
-    terminal: Option<KeyTerminal>,
-    /// What was read with a lower number was typed before the present question.
-    discards: u64,
-}
-
-impl KeyInput {
-    fn new(typed: mpsc::Receiver<TypedBytes>, terminal: Option<KeyTerminal>) -> Self {
-        Self { typed, decoder: KeyDecoder::default(), terminal, discards: 0 }
-    }
-
-    async fn next(&mut self) -> Typed {
-        let resumed = async {
-            match &self.terminal {
-                Some(it) => it.resumed().await,
-                None => future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            it = self.typed.recv() => it.map_or(Typed::End, Typed::Bytes),
-            () = resumed => Typed::Resumed,
-        }
-    }
-
-    /// What was typed so far, and is no answer to what comes up now.
-    fn discard(&mut self) -> Vec<KeyPress> {
-        let mut keys = Vec::new();
-        while let Ok(it) = self.typed.try_recv() {
-            keys.extend(self.decoder.decode(&it.bytes));
-        }
-        // The rest of a paste comes with its end, which must not be lost.
-        if self.decoder.is_in_paste() {
-            return keys;
-        }
-        self.decoder = KeyDecoder::default();
-        self.discards = self.terminal.as_ref().map_or(self.discards + 1, KeyTerminal::discard);
-        keys
-    }
-}
-
-/// What came from the user.
-pub enum Typed {
-    Line(String),
-    Bytes(TypedBytes),
-    /// The user came back after a stop, to a screen with other things on it.
-    Resumed,
-    /// There is nothing more to listen to.
-    End,
-}
-
 pub struct TerminalAsker {
     typing: Keyboard,
     /// Paths are shown as they are seen from here.
     cwd: String,
     /// Columns of the screen.
     width: usize,
-    waiting: VecDeque<Pending>,
-    /// Requests that were taken back before their question got here: it comes by way of a handler's task.
-    withdrawn: VecDeque<String>,
-    /// How many were answered since none waited.
-    answered: usize,
+    waiting: QuestionQueue,
     /// What is typed without a question is for the agent.
     listens: bool,
     /// A line for the agent that is not finished.
@@ -121,23 +64,13 @@ pub struct TerminalAsker {
     is_stale: bool,
 }
 
-/// The first one that waits is the one that is shown.
-struct Pending {
-    request: String,
-    kind: QuestionKind,
-    text: QuestionText,
-    answer: oneshot::Sender<Answer>,
-}
-
 impl TerminalAsker {
     pub fn new(typing: Keyboard, cwd: &str) -> Self {
         Self {
             typing,
             cwd: cwd.to_owned(),
             width: DEFAULT_WIDTH,
-            waiting: VecDeque::new(),
-            withdrawn: VecDeque::new(),
-            answered: 0,
+            waiting: QuestionQueue::default(),
             listens: false,
             editor: LineEditor::default(),
             steering_lines: Vec::new(),
@@ -186,22 +119,15 @@ impl TerminalAsker {
             return Vec::new();
         }
         let mut lines = Vec::new();
-        let first = self.waiting.front();
+        let first = self.waiting.first();
         if let Some(it) = first {
             lines.extend(it.kind.draw(width));
         }
         if !self.editor.is_empty() {
             lines.extend(wrap(&self.editor.draw("› "), width, "  "));
         }
-        let Some(first) = first else { return lines };
-        let mut hint = match self.editor.is_empty() {
-            true => first.kind.hint(),
-            false => "finish your line first: enter sends it, esc drops it".to_owned(),
-        };
-        let count = self.answered + self.waiting.len();
-        if count > 1 && !hint.is_empty() {
-            hint = format!("{} of {count} · {hint}", self.answered + 1);
-        }
+        let own = (!self.editor.is_empty()).then_some("finish your line first: enter sends it, esc drops it");
+        let hint = self.waiting.hint(own);
         if hint.is_empty() {
             return lines;
         }
@@ -212,45 +138,15 @@ impl TerminalAsker {
     /// Takes a question about `call`; gives what to show now. Without a terminal the answer is the narrow no.
     pub fn ask(&mut self, question: Question, call: &Value) -> String {
         self.is_stale = true;
-        if let Some(at) = self.withdrawn.iter().position(|it| *it == question.request) {
-            self.withdrawn.remove(at);
-            _ = question.answer.send(Answer::Withdrawn);
-            return String::new();
-        }
+        let Some(question) = self.waiting.keep_unless_withdrawn(question) else { return String::new() };
         if matches!(self.typing, Keyboard::Nobody) {
             return refuse(question, call);
         }
-        let agent = question.agent.unwrap_or_default();
-        let (kind, mut text) = match question.about {
-            QuestionSubject::Permission(params) => {
-                let options = approval::options(&params);
-                if options.is_empty() {
-                    _ = question.answer.send(Answer::Cancelled);
-                    return String::new();
-                }
-                let mut text = QuestionText::of_call(call, &QuestionPlace { cwd: &self.cwd, width: self.width });
-                if !agent.is_empty() {
-                    text.name_agent(&agent);
-                }
-                let shown = text.without_reasons();
-                (QuestionKind::Approval(ApprovalQuestion::new(text, options, self.listens)), shown)
-            }
-            QuestionSubject::Form { message, form } => {
-                let text = QuestionText::of_message(&message);
-                (QuestionKind::Form(FormInProgress::new(form)), text)
-            }
-            QuestionSubject::Page { message, url, renews } => {
-                (QuestionKind::page(clean_line(&url, MAX_URL), renews), QuestionText::of_message(&message))
-            }
-        };
-        if !agent.is_empty() {
-            text.name_agent(&agent);
-        }
         self.open();
-        self.waiting.push_back(Pending { request: question.request, kind, text, answer: question.answer });
-        match self.waiting.len() {
-            1 => self.show(true),
-            _ => String::new(),
+        let place = QuestionPlace { cwd: &self.cwd, width: self.width };
+        match self.waiting.push(question, call, &place, self.listens) && self.waiting.len() == 1 {
+            true => self.show(true),
+            false => String::new(),
         }
     }
 
@@ -270,7 +166,7 @@ impl TerminalAsker {
         match typed {
             Typed::Line(line) => return self.line(line),
             Typed::Bytes(bytes) => self.bytes(&bytes),
-            Typed::Resumed => self.lines.extend(self.waiting.front().into_iter().flat_map(|it| it.text.lines.clone())),
+            Typed::Resumed => self.lines.extend(self.waiting.first().into_iter().flat_map(|it| it.text.lines.clone())),
             Typed::End if self.waiting.is_empty() => self.listens = false,
             Typed::End => {
                 self.settle(0, Settled::new(Answer::Cancelled, "not answered"));
@@ -281,7 +177,7 @@ impl TerminalAsker {
     }
 
     fn line(&mut self, line: String) -> String {
-        let Some(first) = self.waiting.front_mut() else {
+        let Some(first) = self.waiting.first_mut() else {
             self.steering_lines.push(line);
             return String::new();
         };
@@ -296,11 +192,9 @@ impl TerminalAsker {
 
     fn bytes(&mut self, typed: &TypedBytes) {
         let Keyboard::Keys(input) = &mut self.typing else { return };
-        let mut keys = input.decoder.decode(&typed.bytes);
-        keys.extend(typed.is_pause.then(|| input.decoder.pause()).flatten());
-        for key in keys {
+        for key in input.decode(typed) {
             // An answer brings up the next question: the rest of these keys is older than that.
-            if matches!(&self.typing, Keyboard::Keys(it) if it.discards == typed.discards) {
+            if matches!(&self.typing, Keyboard::Keys(it) if it.is_current(typed)) {
                 self.key(&key);
             }
         }
@@ -308,7 +202,7 @@ impl TerminalAsker {
 
     /// A key for the line that is typed, or else for the question.
     fn key(&mut self, key: &KeyPress) {
-        let Some(first) = self.waiting.front_mut().filter(|_| self.editor.is_empty()) else {
+        let Some(first) = self.waiting.first_mut().filter(|_| self.editor.is_empty()) else {
             self.edit(key);
             // The line is done, and its last key is no answer.
             if self.editor.is_empty() && self.is_asking() {
@@ -347,13 +241,7 @@ impl TerminalAsker {
     /// The agent takes a question back; gives what to show.
     pub fn withdraw(&mut self, request: &str) -> String {
         self.is_stale = true;
-        let Some(at) = self.waiting.iter().position(|it| it.request == request) else {
-            if self.withdrawn.len() == MAX_WITHDRAWN {
-                self.withdrawn.pop_front();
-            }
-            self.withdrawn.push_back(request.to_owned());
-            return String::new();
-        };
+        let Some(at) = self.waiting.find_or_expect(request) else { return String::new() };
         self.settle(at, Settled::new(Answer::Withdrawn, "no longer asked"));
         match (at, &self.typing) {
             (0, Keyboard::Lines(_)) => format!("\n  (no longer asked)\n{}", self.show(false)),
@@ -378,18 +266,9 @@ impl TerminalAsker {
 
     /// Sends the answer of a question, and writes it down where keys leave no trace of it.
     fn settle(&mut self, at: usize, settled: Settled) {
-        let Some(it) = self.waiting.remove(at) else { return };
-        _ = it.answer.send(settled.answer);
-        self.steering_lines.extend(settled.words);
-        if at > 0 {
-            return;
-        }
-        if !settled.record.is_empty() && self.takes_keys() {
-            let mut line = Line::new(&format!("? {}  ", it.text.short), Style::DIM);
-            line.push(&settled.record, Style::PLAIN);
-            self.lines.push(line);
-        }
-        self.answered = if self.waiting.is_empty() { 0 } else { self.answered + 1 };
+        let record = self.waiting.settle(at, settled);
+        self.steering_lines.extend(record.words);
+        self.lines.extend(record.line.filter(|_| self.takes_keys()));
     }
 
     /// The first question that waits. What was typed before it was shown cannot mean it.
@@ -403,7 +282,7 @@ impl TerminalAsker {
         if typed.chars().count() <= MAX_STRAY && !typed.contains(char::is_whitespace) {
             self.editor = LineEditor::default();
         }
-        let Some(first) = self.waiting.front() else { return String::new() };
+        let Some(first) = self.waiting.first() else { return String::new() };
         if self.takes_keys() {
             self.lines.extend(first.text.lines.iter().cloned());
             return String::new();
@@ -438,8 +317,8 @@ impl TerminalAsker {
 
     fn open(&mut self) {
         if matches!(self.typing, Keyboard::Terminal) {
-            self.typing = match KeyTerminal::open() {
-                Some((terminal, typed)) => Keyboard::Keys(KeyInput::new(typed, Some(terminal))),
+            self.typing = match KeyInput::open(KeyModes::QUESTIONS) {
+                Some(it) => Keyboard::Keys(it),
                 None => Keyboard::Lines(terminal::lines()),
             };
             self.at_terminal = true;
@@ -449,7 +328,7 @@ impl TerminalAsker {
 }
 
 /// The rest of a long line stands further to the right than its beginning, so that it is no line of its own.
-fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
+pub fn wrap_indented(line: &Line, width: usize) -> Vec<Line> {
     let text = line.text();
     let depth = text.len() - text.trim_start_matches(' ').len();
     wrap(line, width, &" ".repeat((depth + 2).min(width / 2)))

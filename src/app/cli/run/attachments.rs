@@ -3,16 +3,20 @@
 //! What the agent would read without a question is embedded. The rest goes as a link: if the model wants to read it,
 //! the agent asks.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::{
+    failure::Failure,
     media::{Contents, classify},
     prompt::Attachment,
 };
 use crate::{
-    app::{server::event_loop::unix_ms, session::place::load_ground, settings::options::Options},
+    app::{
+        cli::terminal_text::clean_line, server::event_loop::unix_ms, session::place::load_ground,
+        settings::options::Options,
+    },
     base::{guarded_names::SECRETS, path::AbsPath},
     world::{
         disk,
@@ -30,6 +34,8 @@ const MAX_MEDIA: usize = 8 << 20;
 const MAX_FILES: usize = 50;
 /// Names of a folder that are listed.
 const MAX_NAMES: usize = 500;
+/// Characters of a name in a message.
+const MAX_SHOWN: usize = 300;
 /// What ends a path in a sentence.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '\'', '"', '`'];
 const SEPARATORS: &[char] = &[',', ';', '!', '?', '(', ')', '[', ']', '{', '}'];
@@ -98,6 +104,24 @@ impl AttachmentFolder {
         res
     }
 
+    /// A file that the user gives as an attachment, wherever it is; it must be media. Paths are seen from the folder.
+    ///
+    /// # Errors
+    /// In words, with the path.
+    pub fn read_media(&self, name: &str) -> Result<Attachment, String> {
+        let shown = clean_line(name, MAX_SHOWN);
+        let (path, real) = self.locate(name).ok_or_else(|| format!("{shown}: no such file"))?;
+        let bytes = disk::read_real_head(&real, MAX_MEDIA as u64 + 1).map_err(|it| format!("{shown}: {it}"))?;
+        match classify(&bytes, bytes.len() > MAX_MEDIA) {
+            _ if bytes.len() > MAX_MEDIA => Err(format!("{shown} is larger than 8 MiB")),
+            Contents::Media(mime) => {
+                let data = BASE64_STANDARD.encode(&bytes);
+                Ok(Attachment::Media { mime: mime.into(), data, uri: Some(uri(&path)) })
+            }
+            Contents::Text(_) | Contents::Binary(_) => Err(format!("{shown} is no image, no PDF and no audio")),
+        }
+    }
+
     fn locate(&self, name: &str) -> Option<(AbsPath, AbsPath)> {
         let path = match (name.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -134,7 +158,7 @@ impl AttachmentFolder {
             Contents::Media(_) if bytes.len() > MAX_MEDIA => link("it is larger than 8 MiB"),
             Contents::Media(mime) => {
                 let data = BASE64_STANDARD.encode(&bytes);
-                attached(Attachment::Media { mime, data, uri: Some(uri(path)) })
+                attached(Attachment::Media { mime: mime.into(), data, uri: Some(uri(path)) })
             }
             Contents::Text(it) if it.len() > MAX_TEXT => link("it is larger than 256 KiB"),
             Contents::Text(it) => {
@@ -159,6 +183,21 @@ impl AttachmentFolder {
         names.extend((more > 0).then(|| format!("… and {more} more")));
         Some(names.iter().map(|it| format!("{it}\n")).collect())
     }
+}
+
+/// The files of `--image`.
+///
+/// # Errors
+/// For the first that cannot be attached.
+pub fn read_images(files: &[PathBuf], cwd: &AbsPath) -> Result<Vec<Attachment>, Failure> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let folder = AttachmentFolder::load(cwd, &Env::from_process());
+    let folder = folder.ok_or_else(|| Failure::input("the working folder is gone"))?;
+    let read =
+        |it: &PathBuf| folder.read_media(&it.to_string_lossy()).map_err(|it| Failure::input(format!("--image: {it}")));
+    files.iter().map(read).collect()
 }
 
 /// As castor's tools write them.

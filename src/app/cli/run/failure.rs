@@ -27,6 +27,8 @@ pub enum Exit {
     Untrusted,
     /// Calls were denied because nobody could be asked.
     Unasked,
+    /// The answer does not fit the schema that was asked for.
+    Misfit,
     /// The turn was cancelled and ended.
     Cancelled,
     /// The user wants to leave at once.
@@ -55,7 +57,7 @@ pub struct RunError {
 }
 
 /// (exit, code, Gemini CLI's name of it, `data.kind` in an agent's error, what it means where help has to say so)
-const EXITS: [(Exit, u8, &str, &str, &str); 13] = [
+const EXITS: [(Exit, u8, &str, &str, &str); 14] = [
     (Exit::Done, 0, "", "", "done"),
     (Exit::Failed, 1, "Error", "internal", "failed"),
     (Exit::Auth, 41, "FatalAuthenticationError", "auth", "not signed in"),
@@ -66,6 +68,7 @@ const EXITS: [(Exit, u8, &str, &str, &str); 13] = [
     (Exit::Tool, 54, "FatalToolExecutionError", "tool", "a tool failed fatally"),
     (Exit::Untrusted, 55, "FatalUntrustedWorkspaceError", "untrusted", "folder not trusted"),
     (Exit::Unasked, 56, "ApprovalRequiredError", "unasked", "an approval was needed, and castor could not ask"),
+    (Exit::Misfit, 57, "InvalidAnswerError", "misfit", "the answer does not fit the schema"),
     (Exit::Cancelled, 130, "FatalCancellationError", "cancelled", "cancelled"),
     (Exit::Quit, 130, "FatalCancellationError", "quit", ""),
     (Exit::Unread, 0, "", "", ""),
@@ -120,7 +123,7 @@ impl Failure {
             Exit::Untrusted | Exit::Unasked | Exit::Sandbox => Status::PermissionDenied,
             Exit::TurnLimit => Status::ResourceExhausted,
             Exit::Cancelled | Exit::Quit => Status::Cancelled,
-            Exit::Done | Exit::Failed | Exit::Tool | Exit::Unread => Status::Internal,
+            Exit::Done | Exit::Failed | Exit::Misfit | Exit::Tool | Exit::Unread => Status::Internal,
         };
         let kind = EventKind::Error { status, message: self.message.clone(), fatal: true };
         let mut event = AgentEvent::of_main("run-0".to_owned(), StreamId::from("run"), now_ms, kind);

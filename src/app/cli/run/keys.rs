@@ -13,7 +13,11 @@ pub enum KeyPress {
     Char(char),
     /// A control key by its letter, such as `u` for Ctrl-U.
     Ctrl(char),
+    /// Alt with a character.
+    Alt(char),
     Enter,
+    /// Shift, Alt or Ctrl with Enter, where the terminal tells it apart.
+    LineBreak,
     Tab,
     BackTab,
     Backspace,
@@ -23,6 +27,9 @@ pub enum KeyPress {
     Down,
     Left,
     Right,
+    /// Ctrl or Alt with an arrow.
+    WordLeft,
+    WordRight,
     Home,
     End,
     PageUp,
@@ -35,6 +42,8 @@ pub enum KeyPress {
 #[derive(Debug, Default)]
 pub struct KeyDecoder {
     state: DecoderState,
+    /// A line feed is Ctrl-J then, and Enter a carriage return.
+    is_raw: bool,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +63,16 @@ enum DecoderState {
 }
 
 impl KeyDecoder {
+    /// `is_raw`: the system leaves carriage returns as they are.
+    pub fn new(is_raw: bool) -> Self {
+        Self { is_raw, ..Self::default() }
+    }
+
+    /// Forgets what came in part.
+    pub fn reset(&mut self) {
+        self.state = DecoderState::Ground;
+    }
+
     pub fn decode(&mut self, bytes: &[u8]) -> Vec<KeyPress> {
         let mut keys = Vec::new();
         for byte in bytes {
@@ -83,6 +102,10 @@ impl KeyDecoder {
 
     fn push(&mut self, byte: u8, keys: &mut Vec<KeyPress>) {
         self.state = match mem::take(&mut self.state) {
+            DecoderState::Ground if self.is_raw && byte == b'\n' => {
+                keys.push(KeyPress::LineBreak);
+                DecoderState::Ground
+            }
             DecoderState::Ground => ground(byte, keys),
             DecoderState::Escape => match byte {
                 b'[' => DecoderState::Sequence(Vec::new()),
@@ -91,7 +114,19 @@ impl KeyDecoder {
                     keys.push(KeyPress::Esc);
                     DecoderState::Escape
                 }
-                // Alt with a key: it means nothing here, and least of all the key alone.
+                b'\r' | b'\n' => {
+                    keys.push(KeyPress::LineBreak);
+                    DecoderState::Ground
+                }
+                0x08 | 0x7f => {
+                    keys.push(KeyPress::Ctrl('w'));
+                    DecoderState::Ground
+                }
+                // Least of all it means the key alone.
+                b' '..=b'~' => {
+                    keys.push(KeyPress::Alt(char::from(byte)));
+                    DecoderState::Ground
+                }
                 _ => DecoderState::Ground,
             },
             DecoderState::Single => {
@@ -150,8 +185,12 @@ fn sequence(mut parameters: Vec<u8>, byte: u8, keys: &mut Vec<KeyPress>) -> Deco
             keys.extend(number_key(&parameters));
             DecoderState::Ground
         }
+        b'u' => {
+            keys.extend(code_key(&parameters));
+            DecoderState::Ground
+        }
         b'@'..=b'}' => {
-            keys.extend(letter_key(byte));
+            keys.extend(word_key(&parameters, byte).or_else(|| letter_key(byte)));
             DecoderState::Ground
         }
         _ => DecoderState::Ground,
@@ -184,6 +223,41 @@ fn letter_key(byte: u8) -> Option<KeyPress> {
         b'M' => KeyPress::Enter,
         b'Z' => KeyPress::BackTab,
         _ => return None,
+    })
+}
+
+/// Arrows with a key held: it stands behind a semicolon as one and the sum of Shift 1, Alt 2 and Ctrl 4.
+fn word_key(parameters: &[u8], byte: u8) -> Option<KeyPress> {
+    match (byte, held(parameters)) {
+        (b'C', 2..) => Some(KeyPress::WordRight),
+        (b'D', 2..) => Some(KeyPress::WordLeft),
+        _ => None,
+    }
+}
+
+fn held(parameters: &[u8]) -> u8 {
+    let number = parameters.split(|it| *it == b';').nth(1).and_then(|it| it.split(|it| *it == b':').next());
+    let number = number.and_then(|it| std::str::from_utf8(it).ok()?.parse::<u8>().ok());
+    number.unwrap_or(1).saturating_sub(1)
+}
+
+/// Keys as their character's number, of terminals that tell all of them apart.
+fn code_key(parameters: &[u8]) -> Option<KeyPress> {
+    let number = parameters.split(|it| matches!(*it, b';' | b':')).next()?;
+    let code = char::from_u32(std::str::from_utf8(number).ok()?.parse().ok()?)?;
+    let held = held(parameters);
+    Some(match code {
+        '\u{1b}' => KeyPress::Esc,
+        '\r' if held > 0 => KeyPress::LineBreak,
+        '\r' => KeyPress::Enter,
+        '\t' if held & 1 > 0 => KeyPress::BackTab,
+        '\t' => KeyPress::Tab,
+        '\u{7f}' if held > 1 => KeyPress::Ctrl('w'),
+        '\u{7f}' | '\u{8}' => KeyPress::Backspace,
+        it if it.is_control() || ('\u{e000}'..='\u{f8ff}').contains(&it) => return None,
+        it if held & 4 > 0 => KeyPress::Ctrl(it.to_ascii_lowercase()),
+        it if held & 2 > 0 => KeyPress::Alt(it),
+        it => KeyPress::Char(it),
     })
 }
 
@@ -225,7 +299,9 @@ mod tests {
             (b"\x15\x17\x04\x00", vec![KeyPress::Ctrl('u'), KeyPress::Ctrl('w'), KeyPress::Ctrl('d')]),
             (b"\x1b", vec![KeyPress::Esc]),
             (b"\x1b\x1b", vec![KeyPress::Esc, KeyPress::Esc]),
-            (b"\x1by", vec![]),
+            (b"\x1by\x1b\r\x1b\x7f", vec![KeyPress::Alt('y'), KeyPress::LineBreak, KeyPress::Ctrl('w')]),
+            (b"\x1b[1;5C\x1b[1;3D\x1b[13;2u", vec![KeyPress::WordRight, KeyPress::WordLeft, KeyPress::LineBreak]),
+            (b"\x1b[27u\x1b[99;5u\x1b[97;3u\x1b[57441u", vec![KeyPress::Esc, KeyPress::Ctrl('c'), KeyPress::Alt('a')]),
             (b"\x1b[A\x1b[B\x1b[C\x1b[D", vec![KeyPress::Up, KeyPress::Down, KeyPress::Right, KeyPress::Left]),
             (b"\x1bOA\x1bOH\x1b[1;5A", vec![KeyPress::Up, KeyPress::Home, KeyPress::Up]),
             (

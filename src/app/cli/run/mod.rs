@@ -2,23 +2,29 @@
 
 pub mod approval;
 pub mod ask;
-mod attachments;
+pub mod attachments;
 pub mod calls;
-mod change_summary;
+pub mod change_summary;
 mod changed_files;
 pub mod child;
 pub mod client_requests;
 pub mod earlier_session;
 pub mod failure;
 pub mod form;
+pub mod input_args;
+mod input_events;
+mod json_answer;
+pub mod key_input;
 pub mod keys;
-mod line_editor;
+pub mod line_editor;
 pub mod local_servers;
 mod media;
 mod menu;
 pub mod prompt;
+mod prompts;
 mod question;
-mod question_subject;
+pub mod question_queue;
+pub mod question_subject;
 mod raw_answer;
 pub mod report;
 pub mod screen;
@@ -27,7 +33,7 @@ pub mod steering;
 pub mod stream_json;
 pub mod terminal;
 pub mod text_buffer;
-mod trust_question;
+pub mod trust_question;
 pub mod turn;
 mod turn_output;
 
@@ -52,9 +58,13 @@ use self::{
     child::{Agent, AgentCommand, Pipes},
     client_requests::RequestHandlers,
     failure::{Exit, Failure},
+    input_args::InputFormat,
+    input_events::EventPrompts,
+    json_answer::AnswerSchema,
     prompt::Prompt,
+    prompts::RunPrompts,
     screen::{Screen, ScreenStyle},
-    session_start::SessionRequest,
+    session_start::{AskAgent, SessionRequest},
     turn::{Driver, EventSources, UserSignal},
 };
 use super::{
@@ -158,7 +168,7 @@ pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> 
 }
 
 /// Why the demo answers, and what would be better.
-async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String> {
+pub async fn demo_notes(keys: &[(String, String)], on_terminal: bool) -> Vec<String> {
     let mut res = vec![if keys.is_empty() { DEMO_NOTE } else { NO_MODEL_NOTE }.to_owned()];
     res.extend(keys.iter().map(|(variable, provider)| {
         format!("{variable} is set: --model {provider}/NAME uses it, `castor models {provider}` lists names")
@@ -178,6 +188,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         stdout_color: context.stdout_color,
         color: context.stderr_color,
         is_raw: args.gemini.raw_output,
+        holds_answer: args.input.json_schema.is_some(),
     };
     let look = if look.is_raw { look.unpainted() } else { look };
     let mut screen = Screen::new(look, io::stdout(), io::stderr());
@@ -212,7 +223,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
         }
     };
     let request = SessionRequest { interactive, ..prepared.request };
-    let end = converse(&mut driver, &request, prepared.prompt, Some(&mut agent)).await;
+    let end = converse(&mut driver, &request, prepared.prompts, Some(&mut agent)).await;
     let exit = conclude(driver, end, started.elapsed()).await;
     // Also who quits leaves it a moment: an agent that is killed cannot tidy up.
     if !agent.wait_or_kill().await {
@@ -223,7 +234,7 @@ async fn run_to_exit(mut args: RunArgs, context: RunContext) -> Exit {
 
 /// What is known before anything is started.
 struct PreparedRun {
-    prompt: Prompt,
+    prompts: RunPrompts,
     launch: AgentCommand,
     request: SessionRequest,
 }
@@ -239,7 +250,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
     };
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
-    let prompt = read_prompt(args.typed(), is_piped, &cwd, screen).await?;
+    let prompts = read_prompts(args, is_piped, &cwd, screen).await?;
     check_sandbox(args)?;
     let asks_trust = can_ask && args.agent.is_none() && !args.gemini.skip_trust;
     if let Some(mode) = args.agent_args.mode().filter(|_| asks_trust) {
@@ -260,6 +271,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         id: args.gemini.session_id.clone(),
         resume: args.resume.clone(),
         events: args.output_format == OutputFormat::Events,
+        instructions: args.input.instructions(&cwd)?,
         ..SessionRequest::default()
     };
     if args.agent.is_some() {
@@ -270,7 +282,27 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         request.mode = args.agent_args.mode().map(|it| it.mode().as_str());
     }
     let launch = launch(args)?;
-    Ok(PreparedRun { prompt, launch, request })
+    Ok(PreparedRun { prompts, launch, request })
+}
+
+/// What is asked, and what the answer has to be.
+async fn read_prompts(
+    args: &RunArgs,
+    is_piped: bool,
+    cwd: &AbsPath,
+    screen: &mut Screen,
+) -> Result<RunPrompts, Failure> {
+    let schema = args.input.json_schema.as_ref().map(|it| AnswerSchema::load(it, cwd)).transpose()?;
+    let images = attachments::read_images(&args.input.image, cwd)?;
+    let (mut first, more) = match args.input.input_format {
+        InputFormat::Text => (read_prompt(args.typed(), is_piped, cwd, screen).await?, None),
+        InputFormat::Events => {
+            let (first, more) = EventPrompts::open(args, is_piped).await?;
+            (first, Some(more))
+        }
+    };
+    first.attachments.extend(images);
+    Ok(RunPrompts { first, more, schema })
 }
 
 /// The prompt with the files that it names. `is_piped`: stdin is part of it.
@@ -301,7 +333,7 @@ async fn read_prompt(
 }
 
 /// Which agent to start: ours with the flags passed through, or the one that was named.
-fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
+pub fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
     let debug = args.gemini.debug.then_some((LOG_VAR, "debug"));
     let trust = args.gemini.skip_trust.then_some((TRUST_VAR, "true"));
     let env = debug.into_iter().chain(trust).collect();
@@ -318,7 +350,7 @@ fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
 }
 
 /// Who asks for a sandbox by name must not go without.
-fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
+pub fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
     let level = args.agent_args.sandbox.as_deref().and_then(SandboxLevel::parse);
     let is_asked = level.is_some_and(|it| it != SandboxLevel::Off) && args.agent.is_none();
     // A castor within castor's sandbox has that one.
@@ -329,7 +361,7 @@ fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The folders of `--include-directories`, as seen from the working folder.
-fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
+pub fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
     let folder = |it: &String| {
         let path = Some(cwd.join(it)).filter(|it| it.as_path().is_dir());
         let text = path.as_ref().and_then(|it| it.as_path().to_str()).map(str::to_owned);
@@ -338,7 +370,7 @@ fn more_folders(args: &RunArgs, cwd: &AbsPath) -> Result<Vec<String>, Failure> {
     args.gemini.include_directories.iter().map(folder).collect()
 }
 
-fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
+pub fn start(launch: &AgentCommand) -> Result<(Agent, Pipes), Failure> {
     child::spawn(launch).map_err(|error| {
         let exit = if error.kind() == io::ErrorKind::NotFound { Exit::Input } else { Exit::Failed };
         Failure::new(exit, format!("{} cannot be started: {error}", launch.program.to_string_lossy()))
@@ -358,20 +390,19 @@ fn connect(pipes: Pipes, screen: Screen, asker: TerminalAsker) -> Result<Driver,
 async fn converse(
     driver: &mut Driver,
     request: &SessionRequest,
-    prompt: Prompt,
+    prompts: RunPrompts,
     agent: Option<&mut Agent>,
 ) -> Result<String, Failure> {
     let reason = match session_start::open_session(driver, request).await? {
-        Some(capabilities) => {
-            driver.screen.note_prompt(&prompt.in_words());
-            let blocks = prompt.into_blocks(capabilities)?;
+        Some(opened) => {
+            driver.take_session(&opened);
             if request.resume.is_some()
                 && let Some(it) = list_checkpoints(driver).await
             {
                 driver.screen.calls.changed.note_known(&it);
                 driver.screen.report.note_known(&it);
             }
-            let reason = driver.prompt(blocks).await;
+            let reason = prompts::send_all(driver, prompts, opened.capabilities).await;
             if !matches!(&reason, Err(it) if matches!(it.exit, Exit::Quit | Exit::Unread))
                 && let Some(it) = list_checkpoints(driver).await
             {
@@ -404,7 +435,7 @@ async fn agent_exit_failure(driver: &mut Driver, agent: Option<&mut Agent>) -> F
     Failure::new(Exit::Failed, format!("the agent {how} before it answered{hint}"))
 }
 
-fn describe_status(status: ExitStatus) -> String {
+pub fn describe_status(status: ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return format!("was killed by signal {signal}");
@@ -436,7 +467,7 @@ fn exit_after_write(end: io::Result<()>, exit: Exit) -> Exit {
 }
 
 #[cfg(unix)]
-fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
+pub fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (to, signals) = mpsc::channel(QUEUE);
     for (kind, meaning) in [
@@ -453,7 +484,7 @@ fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
 }
 
 #[cfg(not(unix))]
-fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
+pub fn listen_signals() -> io::Result<mpsc::Receiver<UserSignal>> {
     let (to, signals) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() && to.send(UserSignal::Interrupt).await.is_ok() {}

@@ -1,6 +1,6 @@
 //! The prompt of `castor run`: arguments, what is piped into stdin, and attachments, as ACP content blocks.
 
-use std::{io::Read, pin::pin, thread, time::Duration};
+use std::{borrow::Cow, io::Read, pin::pin, thread, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct Prompt {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// Bytes in base64. Without a URI they came from stdin.
-    Media { mime: &'static str, data: String, uri: Option<String> },
+    Media { mime: Cow<'static, str>, data: String, uri: Option<String> },
     /// A text file, or the list of a folder.
     Text { uri: String, text: String },
     /// The agent reads it by its own rules.
@@ -142,7 +142,7 @@ fn ask_about(typed: Option<&str>, mime: &'static str, bytes: &[u8], is_cut: bool
     let Some(typed) = typed else {
         return Err(Failure::input(format!("stdin is {mime}: say what to do with it, as in castor run PROMPT < FILE")));
     };
-    let media = Attachment::Media { mime, data: BASE64_STANDARD.encode(bytes), uri: None };
+    let media = Attachment::Media { mime: mime.into(), data: BASE64_STANDARD.encode(bytes), uri: None };
     Ok(Prompt { piped: None, text: typed.to_owned(), attachments: vec![media] })
 }
 
@@ -295,7 +295,7 @@ mod tests {
             let file = |name: &str| Some(format!("file:///w/{name}"));
             let attachments = vec![
                 Attachment::Text { uri: "file:///w/a.rs".to_owned(), text: "fn".to_owned() },
-                Attachment::Media { mime: "image/png", data: "eA==".to_owned(), uri: file("a.png") },
+                Attachment::Media { mime: "image/png".into(), data: "eA==".to_owned(), uri: file("a.png") },
                 Attachment::Link { uri: "file:///w/.env".to_owned() },
             ];
             let blocks = Prompt { attachments, ..Prompt::default() }.into_blocks(can).unwrap();

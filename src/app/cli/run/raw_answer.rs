@@ -90,6 +90,17 @@ impl RawAnswer {
         res
     }
 
+    /// The last message of what was held, if it says something; nothing stays held.
+    pub fn take_last(&mut self) -> String {
+        self.buffer.take().filter(|it| !it.trim().is_empty()).last().unwrap_or_default()
+    }
+
+    /// Holds this text in place of what was held.
+    pub fn hold(&mut self, text: &str) {
+        self.buffer = TextBuffer::default();
+        self.buffer.push(None, text);
+    }
+
     fn break_line(&mut self, out: &mut String) {
         self.buffer.start_piece();
         if !self.at_line_start {

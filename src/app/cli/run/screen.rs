@@ -333,6 +333,24 @@ impl Screen {
         self.output.answer.take_all()
     }
 
+    /// The last message that is held back until it is known to fit.
+    pub fn take_held(&mut self) -> String {
+        self.output.answer.take_last()
+    }
+
+    /// The answer as it goes out, in the place of what was held.
+    pub fn set_answer(&mut self, text: &str) {
+        match self.output.style.format {
+            OutputFormat::Text => self.output.write_stdout(format!("{text}\n")),
+            _ => self.output.answer.hold(text),
+        }
+    }
+
+    /// The turn is over, and another one follows.
+    pub fn end_turn(&mut self) {
+        self.output.end(self.started.elapsed());
+    }
+
     /// Gives what was collected to the writer, or keeps it when there is no room.
     pub fn flush(&mut self) {
         let size = self.size();
@@ -364,12 +382,16 @@ impl Screen {
     }
 }
 
-/// The end of an id of castor's is random: so many characters name one session among millions.
 fn resume_command(session: &str) -> String {
+    format!("castor run -r {} \"…\"", short_id(session))
+}
+
+/// The end of an id of castor's is random: so many characters name one session among millions.
+pub fn short_id(session: &str) -> String {
     const SHORT: usize = 7;
     const WHOLE: usize = 36;
     let id = if session.len() == WHOLE { session.get(WHOLE - SHORT..).unwrap_or(session) } else { session };
-    format!("castor run -r {} \"…\"", clean_line(id, WHOLE))
+    clean_line(id, WHOLE)
 }
 
 #[cfg(unix)]

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     failure::{Exit, Failure},
+    input_args::Instructions,
     prompt::PromptCapabilities,
-    turn::Driver,
 };
 use crate::app::{
     cli::sessions::ids::{MIN_ID, is_named},
@@ -31,16 +31,61 @@ pub struct SessionRequest {
     pub id: Option<String>,
     pub interactive: bool,
     pub events: bool,
+    /// Of a session that goes on the conversation is wanted, too.
+    pub replays: bool,
     /// For an agent that did not get them as flags.
     pub model: Option<String>,
     pub mode: Option<&'static str>,
+    pub instructions: Option<Instructions>,
+}
+
+/// What sends requests to the agent.
+pub trait AskAgent {
+    /// `Ok(None)`: it is gone.
+    fn ask(&mut self, method: &'static str, params: Value) -> impl Future<Output = Result<Option<Value>, Failure>>;
+
+    /// The id is known, whatever comes of the session.
+    fn set_session(&mut self, id: &str);
+}
+
+/// A session that was opened, and what the agent said of itself.
+#[derive(Debug, Default)]
+pub struct OpenedSession {
+    pub id: String,
+    /// The answer to `initialize`.
+    pub agent: Value,
+    /// The answer to the request that opened it.
+    pub session: Value,
+    pub model: String,
+    pub capabilities: PromptCapabilities,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl OpenedSession {
+    pub fn is_castor(&self) -> bool {
+        is_castor(&self.agent)
+    }
+
+    /// Whether words of the user's reach a turn that is under way.
+    pub fn takes_steering(&self) -> bool {
+        // The second is where castor said so before.
+        let places = ["/_meta/steering/supported", "/agentCapabilities/_meta/steering/supported"];
+        places.iter().any(|it| self.agent.pointer(it) == Some(&Value::Bool(true)))
+    }
+
+    /// Whether the agent lists what a session changed in files.
+    pub fn lists_checkpoints(&self) -> bool {
+        let lists = self.agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
+        lists == Some(true)
+    }
 }
 
 /// Opens the session that `request` asks for. `Ok(None)`: the agent is gone.
 pub async fn open_session(
-    driver: &mut Driver,
+    driver: &mut impl AskAgent,
     request: &SessionRequest,
-) -> Result<Option<PromptCapabilities>, Failure> {
+) -> Result<Option<OpenedSession>, Failure> {
     let Some(agent) = driver.ask("initialize", initialize_params(request)).await? else { return Ok(None) };
     let version = agent.get("protocolVersion").and_then(Value::as_u64).unwrap_or_default();
     if version != u64::from(PROTOCOL_VERSION) {
@@ -49,27 +94,25 @@ pub async fn open_session(
             format!("the agent speaks another version of the protocol: {version}, not 1"),
         ));
     }
-    // Others never say which messages do not count.
-    driver.screen.set_may_discard(is_castor(&agent));
-    // The second is where castor said so before.
-    let places = ["/_meta/steering/supported", "/agentCapabilities/_meta/steering/supported"];
-    driver.steering.is_possible = places.iter().any(|it| agent.pointer(it) == Some(&Value::Bool(true)));
-    let lists = agent.pointer("/agentCapabilities/_meta/castor/checkpoints").and_then(Value::as_bool);
-    driver.screen.calls.changed.is_listed = lists == Some(true);
     let more = agent.pointer("/agentCapabilities/sessionCapabilities/additionalDirectories");
     if !request.additional.is_empty() && more.is_none_or(Value::is_null) {
         return Err(Failure::input("this agent works in one folder: leave --include-directories out"));
+    }
+    let takes_prompt =
+        agent.pointer("/agentCapabilities/sessionCapabilities/systemPrompt").is_some_and(Value::is_object);
+    if request.instructions.is_some() && !takes_prompt {
+        return Err(Failure::input("this agent takes no instructions: leave the system prompt out"));
     }
     let opened = match &request.resume {
         None => new_session(driver, request, &agent).await?,
         Some(which) => resume_session(driver, request, which, &agent).await?,
     };
-    let Some(session) = opened else { return Ok(None) };
+    let Some((id, session)) = opened else { return Ok(None) };
     let current = model_option(&session).and_then(|it| it.get("currentValue")).and_then(Value::as_str);
     let model = request.model.as_deref().or(current).unwrap_or_default().to_owned();
-    let is_set_up = set_up(driver, request, &session).await?;
-    driver.screen.note_session(driver.session.as_deref().unwrap_or_default(), &model);
-    Ok(is_set_up.map(|()| PromptCapabilities::read(&agent)))
+    let capabilities = PromptCapabilities::read(&agent);
+    let mut opened = OpenedSession { id, agent, session, model, capabilities, notes: Vec::new() };
+    Ok(set_up(driver, request, &mut opened).await?.map(|()| opened))
 }
 
 fn is_castor(agent: &Value) -> bool {
@@ -94,24 +137,33 @@ fn initialize_params(request: &SessionRequest) -> Value {
     })
 }
 
-async fn new_session(driver: &mut Driver, request: &SessionRequest, agent: &Value) -> Result<Option<Value>, Failure> {
+async fn new_session(
+    driver: &mut impl AskAgent,
+    request: &SessionRequest,
+    agent: &Value,
+) -> Result<Option<(String, Value)>, Failure> {
     let mut params = folders(request);
     if let Some(id) = &request.id {
         params.insert("_meta".to_owned(), json!({"castor": {"sessionId": id}}));
     }
     let opened = driver.ask("session/new", Value::Object(params)).await;
     let Some(session) = opened.map_err(|it| with_sign_in(it, agent))? else { return Ok(None) };
-    match session.get("sessionId").and_then(Value::as_str) {
-        Some(id) => driver.session = Some(id.to_owned()),
-        None => return Err(Failure::new(Exit::Failed, "the agent opened a session without an id")),
-    }
-    Ok(Some(session))
+    let Some(id) = session.get("sessionId").and_then(Value::as_str).map(str::to_owned) else {
+        return Err(Failure::new(Exit::Failed, "the agent opened a session without an id"));
+    };
+    driver.set_session(&id);
+    Ok(Some((id, session)))
 }
 
 /// What a session is opened with, new or not.
 fn folders(request: &SessionRequest) -> Map<String, Value> {
     let given = [("cwd", json!(request.cwd)), ("mcpServers", json!([]))];
     let mut params: Map<String, Value> = given.into_iter().map(|(key, it)| (key.to_owned(), it)).collect();
+    if let Some(Instructions { text, is_override }) = &request.instructions {
+        let mode = if *is_override { "override" } else { "append" };
+        let prompt = json!({"mode": mode, "content": [{"type": "text", "text": text}]});
+        params.insert("systemPrompt".to_owned(), prompt);
+    }
     if !request.additional.is_empty() {
         params.insert("additionalDirectories".to_owned(), json!(request.additional));
     }
@@ -119,14 +171,16 @@ fn folders(request: &SessionRequest) -> Map<String, Value> {
 }
 
 async fn resume_session(
-    driver: &mut Driver,
+    driver: &mut impl AskAgent,
     request: &SessionRequest,
     which: &str,
     agent: &Value,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<(String, Value)>, Failure> {
     let can = |pointer: &str| agent.pointer(pointer).is_some_and(|it| it.is_object() || it.as_bool() == Some(true));
-    // Resuming replays nothing, and nothing of a replay would be shown.
-    let method = match (can("/agentCapabilities/sessionCapabilities/resume"), can("/agentCapabilities/loadSession")) {
+    // Resuming replays nothing.
+    let resumes = can("/agentCapabilities/sessionCapabilities/resume");
+    let method = match (resumes, can("/agentCapabilities/loadSession")) {
+        (_, true) if request.replays => "session/load",
         (true, _) => "session/resume",
         (false, true) => "session/load",
         (false, false) => return Err(Failure::input("this agent cannot resume a session")),
@@ -153,14 +207,15 @@ async fn resume_session(
         }
         id => id.to_owned(),
     };
-    driver.session = Some(id.clone());
+    driver.set_session(&id);
     let mut params = folders(request);
     params.insert("sessionId".to_owned(), json!(id));
-    driver.ask(method, Value::Object(params)).await.map_err(|it| match it.exit {
+    let opened = driver.ask(method, Value::Object(params)).await.map_err(|it| match it.exit {
         // In the protocol's words: it speaks of methods.
         Exit::Input if it.message.contains("not found") => Failure::input(not_found(which, is_castor(agent))),
         _ => with_sign_in(it, agent),
-    })
+    })?;
+    Ok(opened.map(|it| (id, it)))
 }
 
 /// Long enough to mean one, and shorter than ids are.
@@ -174,7 +229,7 @@ fn not_found(which: &str, is_castor: bool) -> String {
 }
 
 /// The one session whose id begins so; what is a whole id stays what it is.
-async fn find_by_prefix(driver: &mut Driver, start: &str) -> Result<Option<String>, Failure> {
+async fn find_by_prefix(driver: &mut impl AskAgent, start: &str) -> Result<Option<String>, Failure> {
     let Some(all) = sessions(driver, &json!({})).await? else { return Ok(None) };
     let ids = || all.iter().filter_map(|it| it.get("sessionId")?.as_str());
     let mut like = ids().filter(|it| is_named(it, start));
@@ -189,7 +244,7 @@ async fn find_by_prefix(driver: &mut Driver, start: &str) -> Result<Option<Strin
 }
 
 /// The session of `cwd` that changed last.
-async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, Failure> {
+async fn find_latest(driver: &mut impl AskAgent, cwd: &str) -> Result<Option<String>, Failure> {
     let Some(all) = sessions(driver, &json!({"cwd": cwd})).await? else { return Ok(None) };
     let mut best: Option<(Option<jiff::Timestamp>, &str)> = None;
     // An agent that ignores the filter must not make us go on with another folder's work.
@@ -205,7 +260,7 @@ async fn find_latest(driver: &mut Driver, cwd: &str) -> Result<Option<String>, F
 }
 
 /// What the agent lists, page by page.
-async fn sessions(driver: &mut Driver, wanted: &Value) -> Result<Option<Vec<Value>>, Failure> {
+async fn sessions(driver: &mut impl AskAgent, wanted: &Value) -> Result<Option<Vec<Value>>, Failure> {
     let (mut res, mut cursor) = (Vec::new(), Value::Null);
     for _ in 0..MAX_PAGES {
         let mut params = wanted.clone();
@@ -226,31 +281,36 @@ async fn sessions(driver: &mut Driver, wanted: &Value) -> Result<Option<Vec<Valu
 }
 
 /// Sets mode and model over the protocol.
-async fn set_up(driver: &mut Driver, request: &SessionRequest, session: &Value) -> Result<Option<()>, Failure> {
+async fn set_up(
+    driver: &mut impl AskAgent,
+    request: &SessionRequest,
+    opened: &mut OpenedSession,
+) -> Result<Option<()>, Failure> {
+    let OpenedSession { id, session, notes, .. } = opened;
     if let (Some(_), None, Some(mode)) = (&request.resume, request.mode, session.pointer("/modes/currentModeId"))
         && let Some(mode) = mode.as_str().filter(|it| *it != "default")
     {
         let mode = crate::app::cli::terminal_text::clean_line(mode, 100);
-        driver.screen.note(&format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
+        notes.push(format!("the session resumes in the mode {mode}; --approval-mode chooses another"));
     }
     if request.resume.is_some()
         && request.model.is_none()
         && model_option(session).and_then(|it| it.get("currentValue")) == Some(&json!(DEMO))
     {
-        driver.screen.note("the session resumes with the demo model; --model chooses another");
+        notes.push("the session resumes with the demo model; --model chooses another".to_owned());
     }
     if let Some(mode) = request.mode {
         let ids = texts(session.pointer("/modes/availableModes"), "id");
         if !ids.iter().any(|it| it == mode) {
             return Err(Failure::input(format!("this agent has no mode `{mode}`; it has: {}", listed(&ids))));
         }
-        let params = json!({"sessionId": driver.session, "modeId": mode});
+        let params = json!({"sessionId": id, "modeId": mode});
         let Some(_) = driver.ask("session/set_mode", params).await? else { return Ok(None) };
     }
     if let Some(model) = &request.model {
         let option = model_option(session).and_then(|it| it.get("id"));
         let Some(option) = option else { return Err(Failure::input("this agent does not let its model be chosen")) };
-        let params = json!({"sessionId": driver.session, "configId": option, "value": model});
+        let params = json!({"sessionId": id, "configId": option, "value": model});
         let Some(_) = driver.ask("session/set_config_option", params).await? else { return Ok(None) };
     }
     Ok(Some(()))

@@ -15,6 +15,9 @@ const MAX_TYPED: usize = 10_000;
 /// An agent that ends the turn and says nothing of these words is not waited for.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// All is well.
+pub const READ: &str = "the agent has read it";
+
 #[derive(Default)]
 pub struct Steering {
     /// The agent says that it takes such words.
@@ -55,7 +58,7 @@ fn in_words(answer: &Result<Value, Error>, typed: &str) -> String {
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
     match text("outcome") {
-        Some("injected") => "the agent has read it".to_owned(),
+        Some("injected") => READ.to_owned(),
         Some("startedNewTurn") => "the agent takes it as its next prompt".to_owned(),
         outcome => not_delivered(text("message").or(outcome).unwrap_or("no reason is given"), typed),
     }

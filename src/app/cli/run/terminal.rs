@@ -18,7 +18,7 @@ use nix::{
 use tokio::sync::mpsc;
 
 use crate::world::{
-    process::cbreak::{CbreakMode, is_in_front, open_terminal, wait_readable},
+    process::cbreak::{CbreakMode, KeyModes, is_in_front, open_terminal, wait_readable},
     secrets::Env,
 };
 
@@ -48,11 +48,11 @@ pub struct KeyTerminal {
 
 impl KeyTerminal {
     /// `None`: this terminal gives lines only.
-    pub fn open() -> Option<(Self, mpsc::Receiver<TypedBytes>)> {
+    pub fn open(modes: KeyModes) -> Option<(Self, mpsc::Receiver<TypedBytes>)> {
         if Env::from_process().get("TERM").is_none_or(|it| it.is_empty() || it == "dumb") {
             return None;
         }
-        let mode = CbreakMode::start(open_terminal().ok()?).ok()?;
+        let mode = CbreakMode::start(open_terminal().ok()?, modes).ok()?;
         let (to, typed) = mpsc::channel(QUEUE);
         let discards = Arc::new(AtomicU64::new(0));
         let reader = KeyReader { mode: mode.clone(), discards: discards.clone(), to };
@@ -68,6 +68,15 @@ impl KeyTerminal {
         }
         // After the flush: what is read with the new number was typed after it.
         self.discards.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Another program of ours reads the terminal, until it is taken again.
+    pub fn lend(&self) {
+        self.mode.lend();
+    }
+
+    pub fn take_again(&self) {
+        self.mode.take_again();
     }
 
     /// Ends when the user came back after a stop.
@@ -92,13 +101,13 @@ impl KeyReader {
     fn run(self) {
         let mut buffer = [0; 4096];
         while !self.mode.has_ended() {
-            if !self.mode.is_in_front() {
+            if !self.mode.may_read() {
                 thread::sleep(LATER);
                 continue;
             }
             self.mode.enter();
             // It is looked at again after a while: a shell can bring us to the front without a word.
-            if !wait_readable(self.mode.terminal(), LOOK.into()) || !self.mode.is_in_front() {
+            if !wait_readable(self.mode.terminal(), LOOK.into()) || !self.mode.may_read() {
                 continue;
             }
             // Before the read: what is read with the last number was typed after the last flush.

@@ -133,7 +133,7 @@ async fn play(case: Case, script: &str) -> Seen {
     let request = SessionRequest { cwd: "/w".to_owned(), ..case.request };
     let prompt = Prompt { text: "hello".to_owned(), attachments: case.attachments, ..Prompt::default() };
     let run = async {
-        let end = converse(&mut driver, &request, prompt, None).await;
+        let end = converse(&mut driver, &request, prompt.into(), None).await;
         conclude(driver, end, Duration::ZERO).await
     };
     let (exit, ()) = tokio::join!(run, act(to_agent, from_agent, script, user));

@@ -10,11 +10,13 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 use super::{
-    ask::{TerminalAsker, Typed},
+    ask::TerminalAsker,
     child::StderrTail,
     client_requests::{Answer, Question, RequestHandlers},
     failure::{self, Exit, Failure},
+    key_input::Typed,
     screen::Screen,
+    session_start::{AskAgent, OpenedSession},
     steering::Steering,
 };
 use crate::world::acp_agent::connection::{Incoming, Peer};
@@ -83,7 +85,6 @@ enum TurnEvent {
     Steered(String),
     /// What waits to be shown can be flushed, or a draw is due.
     Room,
-    Answer(Result<Value, Error>),
 }
 
 impl Driver {
@@ -102,6 +103,26 @@ impl Driver {
             deadline: None,
             noise: 0,
         }
+    }
+
+    /// The session is open: what the agent says of itself counts from now on.
+    pub fn take_session(&mut self, opened: &OpenedSession) {
+        // Others never say which messages do not count.
+        self.screen.set_may_discard(opened.is_castor());
+        self.steering.is_possible = opened.takes_steering();
+        self.screen.calls.changed.is_listed = opened.lists_checkpoints();
+        opened.notes.iter().for_each(|it| self.screen.note(it));
+        self.screen.note_session(&opened.id, &opened.model);
+    }
+
+    /// Waits between two turns: Ctrl-C quits, and questions are answered as ever.
+    ///
+    /// # Errors
+    /// When the user quits, or the output is no longer read.
+    pub async fn wait_idle<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Failure> {
+        self.phase = Phase::Setup;
+        self.screen.end_turn();
+        self.wait_for(what).await
     }
 
     /// Sends the prompt in the open session; gives the stop reason. `None`: the agent is gone.
@@ -126,39 +147,6 @@ impl Driver {
             (Some(_), _) => Err(Failure::new(Exit::Unread, "")),
             (None, Some("unknownCommand")) => Err(Failure::input(self.screen.take_answer())),
             (None, detail) => failure::from_stop_reason(reason, detail).map(|()| Some(reason.to_owned())),
-        }
-    }
-
-    /// Asks the agent, and lives on until it answers. `Ok(None)`: it is gone.
-    pub async fn ask(&mut self, method: &'static str, params: Value) -> Result<Option<Value>, Failure> {
-        let answer = self.peer.request(method, params);
-        tokio::pin!(answer);
-        loop {
-            let sources = &mut self.sources;
-            // In order of urgency; an answer last, as everything that was written before it comes first.
-            let wake = tokio::select! {
-                biased;
-                Some(it) = sources.signals.recv() => TurnEvent::Signal(it),
-                () = self.screen.closed(), if self.deadline.is_none() => TurnEvent::Unread,
-                () = until(self.deadline), if self.deadline.is_some() => TurnEvent::GiveUp,
-                Some(it) = sources.questions.recv() => TurnEvent::Question(it),
-                it = self.asker.typed() => TurnEvent::Typed(it),
-                Some(_) = self.handlers.join_next() => TurnEvent::Handled,
-                Some(it) = self.steering.next() => TurnEvent::Steered(it),
-                Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
-                Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
-                    TurnEvent::Incoming(it)
-                }
-                it = &mut answer => TurnEvent::Answer(it),
-                () = self.screen.room() => TurnEvent::Room,
-            };
-            match wake {
-                TurnEvent::Answer(answer) => return self.finish_request(answer),
-                other => self.handle_event(other).await?,
-            }
-            self.show_questions();
-            self.steer();
-            self.screen.flush();
         }
     }
 
@@ -201,7 +189,7 @@ impl Driver {
                 self.incoming(it);
                 Ok(())
             }
-            TurnEvent::Handled | TurnEvent::Room | TurnEvent::Answer(_) => Ok(()),
+            TurnEvent::Handled | TurnEvent::Room => Ok(()),
         }
     }
 
@@ -316,6 +304,50 @@ impl Driver {
     /// What the agent still wrote on stderr before it went.
     pub async fn drain_stderr(&mut self) {
         self.tail.drain_stderr(&mut self.sources.stderr).await;
+    }
+}
+
+impl AskAgent for Driver {
+    /// Lives on until the agent answers.
+    async fn ask(&mut self, method: &'static str, params: Value) -> Result<Option<Value>, Failure> {
+        let answer = self.peer.request(method, params);
+        let answer = self.wait_for(answer).await?;
+        self.finish_request(answer)
+    }
+
+    fn set_session(&mut self, id: &str) {
+        self.session = Some(id.to_owned());
+    }
+}
+
+impl Driver {
+    /// Lives on until `what` is there.
+    async fn wait_for<T>(&mut self, what: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::pin!(what);
+        loop {
+            let sources = &mut self.sources;
+            // In order of urgency; an answer last, as everything that was written before it comes first.
+            let wake = tokio::select! {
+                biased;
+                Some(it) = sources.signals.recv() => TurnEvent::Signal(it),
+                () = self.screen.closed(), if self.deadline.is_none() => TurnEvent::Unread,
+                () = until(self.deadline), if self.deadline.is_some() => TurnEvent::GiveUp,
+                Some(it) = sources.questions.recv() => TurnEvent::Question(it),
+                it = self.asker.typed() => TurnEvent::Typed(it),
+                Some(_) = self.handlers.join_next() => TurnEvent::Handled,
+                Some(it) = self.steering.next() => TurnEvent::Steered(it),
+                Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
+                Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
+                    TurnEvent::Incoming(it)
+                }
+                it = &mut what => return Ok(it),
+                () = self.screen.room() => TurnEvent::Room,
+            };
+            self.handle_event(wake).await?;
+            self.show_questions();
+            self.steer();
+            self.screen.flush();
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub struct ScreenStyle {
     pub color: bool,
     /// Terminal controls stay in the answer.
     pub is_raw: bool,
+    /// The answer goes out only when it is known to fit a schema.
+    pub holds_answer: bool,
 }
 
 impl ScreenStyle {
@@ -84,7 +86,7 @@ impl TurnOutput {
         let is_text = style.format == OutputFormat::Text;
         let options = ViewOptions {
             width: UNLIMITED,
-            shows_answer: style.stdout_is_terminal && is_text,
+            shows_answer: style.stdout_is_terminal && is_text && !style.holds_answer,
             shares_terminal: style.stdout_is_terminal && style.stderr_is_terminal,
             is_live: style.is_live,
             ..ViewOptions::default()
@@ -111,6 +113,10 @@ impl TurnOutput {
 
     pub fn is_text(&self) -> bool {
         self.style.format == OutputFormat::Text
+    }
+
+    fn streams_answer(&self) -> bool {
+        self.is_text() && !self.style.holds_answer
     }
 
     pub fn start(&mut self, now: Duration) {
@@ -159,7 +165,7 @@ impl TurnOutput {
             }
             Some("tool_call" | "tool_call_update") => {
                 // A call that runs is of an answer that ended well.
-                if matches!(text("status"), Some("in_progress" | "completed")) && self.is_text() {
+                if matches!(text("status"), Some("in_progress" | "completed")) && self.streams_answer() {
                     let text = self.answer.confirm();
                     self.write_stdout(text);
                 }
@@ -185,8 +191,8 @@ impl TurnOutput {
     }
 
     fn push_answer(&mut self, chunk: &str, message: Option<&str>) {
-        if matches!(self.style.format, OutputFormat::Text | OutputFormat::Json) {
-            let text = self.answer.push(chunk, message, self.is_text());
+        if self.style.holds_answer || matches!(self.style.format, OutputFormat::Text | OutputFormat::Json) {
+            let text = self.answer.push(chunk, message, self.streams_answer());
             self.write_stdout(text);
         }
     }
@@ -316,9 +322,11 @@ impl TurnOutput {
     /// The turn is over: ends everything that is open, and the live region.
     pub fn end(&mut self, now: Duration) {
         self.count_asked(false, now);
-        if self.is_text() {
+        if self.streams_answer() {
             let text = self.answer.confirm();
             self.write_stdout(text);
+        }
+        if self.is_text() {
             self.view.end(now);
         }
         self.view.agents.cut_off(now);

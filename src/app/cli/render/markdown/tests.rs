@@ -26,8 +26,15 @@ fn marked(lines: &[Line]) -> String {
     let mut res = String::new();
     for line in lines {
         for span in &line.spans {
-            let Style { color, bold, dim, italic, underline, strike } = span.style;
-            let names = [(bold, "bold"), (dim, "dim"), (italic, "italic"), (underline, "under"), (strike, "strike")];
+            let Style { color, bold, dim, italic, underline, strike, reverse } = span.style;
+            let names = [
+                (bold, "bold"),
+                (dim, "dim"),
+                (italic, "italic"),
+                (underline, "under"),
+                (strike, "strike"),
+                (reverse, "reverse"),
+            ];
             let mut marks: Vec<String> = names.iter().filter(|it| it.0).map(|it| it.1.to_owned()).collect();
             if color != Color::Default {
                 marks.push(format!("{color:?}").to_lowercase());

@@ -104,6 +104,11 @@ impl CallView {
         }
     }
 
+    /// Whether a tool that is no command says how far it is, as those of MCP servers do.
+    pub fn has_progress(&self) -> bool {
+        self.contents().iter().filter_map(text_block).any(|it| it.starts_with("```"))
+    }
+
     pub fn is_over(&self) -> bool {
         matches!(self.text("status"), "completed" | "failed")
     }

@@ -24,9 +24,8 @@ pub fn running(call: &CallView, cwd: &str, spinner: &str, now: Duration, size: (
     line.push(&call.label(cwd), Style::PLAIN);
     let took = call.run_time(now).map(|it| Line::new(&it, Style::DIM)).unwrap_or_default();
     let mut res = vec![with_end(line, took, width)];
-    if call.is_command() {
-        res.extend(command_output::last_lines(call.printed(), rows.min(LIVE_LINES), width));
-    }
+    let lines = if call.is_command() { LIVE_LINES } else { usize::from(call.has_progress()) };
+    res.extend(command_output::last_lines(call.printed(), rows.min(lines), width));
     res
 }
 

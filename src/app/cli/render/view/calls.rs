@@ -9,18 +9,23 @@ use super::{
     agent_lines::{self, AgentPlace},
     agents::AgentTree,
     call::CallView,
-    call_lines,
+    call_lines, command_output,
 };
 use crate::app::cli::render::{
     text::{Line, Style},
     words,
 };
 
+/// Lines of one output that are shown when the user asks for all of it.
+const WHOLE_LINES: usize = 5_000;
+
 #[derive(Debug, Default)]
 pub struct CallList {
     calls: Vec<CallView>,
     /// Of those in the scrollback.
     shown: HashSet<String>,
+    /// The command that ended last, with what it printed.
+    last_command: Option<Box<CallView>>,
 }
 
 impl CallList {
@@ -73,16 +78,31 @@ impl CallList {
         });
         let over: Vec<CallView> = over.collect();
         self.shown.extend(over.iter().map(|it| it.id.clone()));
-        over.iter().flat_map(|it| last_lines(it, options, agents)).collect()
+        let lines = over.iter().flat_map(|it| last_lines(it, options, agents)).collect();
+        self.keep_last_command(over);
+        lines
     }
 
     /// All of them: nothing more will be heard of those that run.
     pub fn take_all(&mut self, options: &ViewOptions, agents: &mut AgentTree) -> Vec<Line> {
-        let mut res = Vec::new();
-        for it in self.calls.drain(..) {
-            res.extend(last_lines(&it, options, agents));
-            self.shown.insert(it.id);
-        }
+        let calls = std::mem::take(&mut self.calls);
+        self.shown.extend(calls.iter().map(|it| it.id.clone()));
+        let lines = calls.iter().flat_map(|it| last_lines(it, options, agents)).collect();
+        self.keep_last_command(calls);
+        lines
+    }
+
+    fn keep_last_command(&mut self, calls: Vec<CallView>) {
+        let last = calls.into_iter().rfind(|it| it.is_command() && !it.printed().trim().is_empty());
+        self.last_command = last.map(Box::new).or(self.last_command.take());
+    }
+
+    /// What the command printed that runs, or else the last one: its name, and the lines that are kept.
+    pub fn whole_output(&self, cwd: &str, width: usize) -> Vec<Line> {
+        let running = self.calls.iter().rfind(|it| it.is_command() && !it.printed().trim().is_empty());
+        let Some(call) = running.or(self.last_command.as_deref()) else { return Vec::new() };
+        let mut res = vec![Line::new(&format!("  $ {}", call.label(cwd)), Style::BOLD)];
+        res.extend(command_output::whole(call.printed(), width, WHOLE_LINES));
         res
     }
 

@@ -7,7 +7,7 @@ use crate::app::cli::render::{
 };
 
 /// Lines of a failed command's output.
-const MAX_LINES: usize = 200;
+pub const MAX_LINES: usize = 200;
 const EDGE: &str = "  │ ";
 
 /// The last lines, one row each.
@@ -20,13 +20,13 @@ pub fn last_lines(text: &str, count: usize, width: usize) -> Vec<Line> {
 }
 
 /// All lines, up to a limit, wrapped.
-pub fn whole(text: &str, width: usize) -> Vec<Line> {
+pub fn whole(text: &str, width: usize, most: usize) -> Vec<Line> {
     let output = unfence(text).trim_end();
     if output.trim().is_empty() {
         return Vec::new();
     }
     let lines: Vec<&str> = output.lines().collect();
-    let above = lines.len().saturating_sub(MAX_LINES);
+    let above = lines.len().saturating_sub(most);
     let mut res = Vec::new();
     if above > 0 {
         let lines = if above == 1 { "line" } else { "lines" };
@@ -68,7 +68,7 @@ fn edged(line: &Line) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::{last_lines, unfence, whole};
+    use super::{MAX_LINES, last_lines, unfence, whole};
 
     #[test]
     fn fences_are_no_output() {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn long_output_keeps_its_end() {
         let text: String = (0..300).map(|it| format!("{it}\n")).collect();
-        let lines: Vec<_> = whole(&text, 80).iter().map(|it| it.text()).collect();
+        let lines: Vec<_> = whole(&text, 80, MAX_LINES).iter().map(|it| it.text()).collect();
         assert_eq!((lines.len(), lines[0].as_str(), lines[1].as_str()), (201, "  │ … 100 lines above", "  │ 100"));
         let lines: Vec<_> = last_lines("a\n10 %\r20 %\r\n\n", 8, 80).iter().map(|it| it.text()).collect();
         assert_eq!(lines, ["  │ a", "  │ 20 %"]);

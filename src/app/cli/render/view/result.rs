@@ -65,7 +65,7 @@ impl CallResult {
             self.below.extend(indented(&reason, Style::color(Color::Red), width));
         }
         if let Some(output) = texts.next().filter(|_| call.is_command()) {
-            self.below.extend(command_output::whole(output, width));
+            self.below.extend(command_output::whole(output, width, command_output::MAX_LINES));
         }
     }
 
@@ -105,7 +105,7 @@ impl CallResult {
         if let Some(it) = ending {
             self.mark = Mark::Failed;
             self.words.push((it, Style::color(Color::Red)));
-            self.below.extend(command_output::whole(output, width));
+            self.below.extend(command_output::whole(output, width, command_output::MAX_LINES));
         } else {
             self.words.extend(lines_in_words(command_output::unfence(output)).map(|it| (it, Style::DIM)));
         }

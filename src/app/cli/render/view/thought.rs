@@ -8,6 +8,7 @@ use crate::{
             clip::clip,
             text::{Line, Style},
             words,
+            wrap::wrap,
         },
         terminal_text::clean_line,
     },
@@ -15,8 +16,9 @@ use crate::{
 };
 
 /// Bytes of a thought that are kept: its beginning.
-const MAX_KEPT: usize = 600;
+const MAX_KEPT: usize = 16 * 1024;
 const MAX_HEADING: usize = 100;
+const EDGE: &str = "  │ ";
 
 #[derive(Debug)]
 pub struct ThoughtView {
@@ -31,13 +33,15 @@ impl ThoughtView {
 
     pub fn push(&mut self, text: &str) {
         if self.text.len() < MAX_KEPT {
-            self.text.push_str(head(text, MAX_KEPT));
+            self.text.push_str(head(text, MAX_KEPT - self.text.len()));
         }
     }
 
     /// The first line with words, without the marks of a heading.
     pub fn heading(&self) -> String {
-        let plain = |line: &str| line.trim_matches(|it: char| it.is_whitespace() || "*#_".contains(it)).to_owned();
+        let plain = |line: &str| {
+            line.replace("**", "").trim_matches(|it: char| it.is_whitespace() || "*#_".contains(it)).to_owned()
+        };
         let first = self.text.lines().map(plain).find(|it| !it.is_empty());
         clean_line(&first.unwrap_or_default(), MAX_HEADING)
     }
@@ -45,5 +49,16 @@ impl ThoughtView {
     pub fn finished(&self, now: Duration, width: usize) -> Line {
         let took = words::duration(now.saturating_sub(self.started)).map(|it| format!(" {it}")).unwrap_or_default();
         clip(&Line::new(&format!("▸ thought{took}  {}", self.heading()), Style::DIM), width)
+    }
+    /// All that is kept of it.
+    pub fn unfolded(&self, width: usize) -> Vec<Line> {
+        let room = width.saturating_sub(EDGE.len()).max(10);
+        let lines = self.text.trim().lines().flat_map(|it| wrap(&Line::new(it, Style::DIM), room, ""));
+        let edged = lines.map(|it| {
+            let mut line = Line::new(EDGE, Style::DIM);
+            line.spans.extend(it.spans);
+            line
+        });
+        edged.collect()
     }
 }

@@ -62,7 +62,9 @@ impl Waiting {
         }
     }
 
-    pub fn line(&self, words: &str, busy_since: Option<Duration>, now: Duration, width: usize) -> Option<Line> {
+    /// `place`: columns, and how to stop.
+    pub fn line(&self, words: &str, busy_since: Option<Duration>, now: Duration, place: (usize, &str)) -> Option<Line> {
+        let (width, stop) = place;
         let since = self.since.filter(|_| !self.is_asking)?;
         let waited = now.saturating_sub(busy_since.unwrap_or(since));
         if waited < PATIENCE && !self.stays {
@@ -70,7 +72,7 @@ impl Waiting {
         }
         let (words, hint) = match self.is_cancelling {
             true => ("cancelling", "Ctrl-C quits at once"),
-            false => (words, "Ctrl-C stops"),
+            false => (words, if stop.is_empty() { "Ctrl-C stops" } else { stop }),
         };
         let mut line = Line::new(&format!("{} ", self.spinner(now)), Style::color(Color::Cyan));
         line.push(words, Style::DIM);

@@ -6,10 +6,11 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{KeyInput, Keyboard, TerminalAsker, Typed};
+use super::{Keyboard, TerminalAsker};
 use crate::{
     app::cli::run::{
         client_requests::{Answer, Question, QuestionSubject},
+        key_input::{KeyInput, Typed},
         terminal::TypedBytes,
     },
     base::elicitation::ElicitationRequest,

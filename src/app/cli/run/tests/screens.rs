@@ -61,6 +61,7 @@ impl Stage {
             stdout_color: colored && mode != "dumb",
             color: colored && !matches!(mode, "dumb" | "log" | "file"),
             is_raw: false,
+            holds_answer: false,
         };
         let mut output = TurnOutput::new(style);
         output.set_cwd("/w");

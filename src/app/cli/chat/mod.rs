@@ -1,0 +1,264 @@
+//! `castor chat`: a conversation with an agent on the terminal, inline. A client in the Agent Client Protocol, as `run`.
+//!
+//! Finished lines are printed once, into the terminal's own scrollback; only the last lines are drawn again. [`state`] is
+//! pure: keys and messages in, lines and effects out. [`session_loop`] joins it with the agent and the terminal.
+
+mod bottom;
+pub mod composer;
+pub mod effects;
+pub mod file_list;
+pub mod history_file;
+pub mod lower;
+pub mod pickers;
+mod replay;
+mod screen;
+mod session_loop;
+pub mod state;
+mod status;
+#[cfg(test)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+pub mod text_editor;
+
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+    time::Duration,
+};
+
+use tokio::sync::mpsc;
+
+use self::{
+    composer::Composer,
+    lower::Draft,
+    replay::Replay,
+    screen::ChatScreen,
+    session_loop::{AgentLink, ChatKeys, ChatSources, SessionLoop, listen_resizes, shown_folder},
+    state::Chat,
+};
+use super::{
+    args::{ChatArgs, RunArgs},
+    render::text::{Line, Style},
+    run::{
+        self, RunContext,
+        child::{Agent, AgentCommand, Pipes},
+        client_requests::RequestHandlers,
+        earlier_session,
+        failure::{Exit, Failure},
+        key_input::KeyInput,
+        session_start::SessionRequest,
+        terminal, trust_question,
+    },
+    sessions::{self, CommandContext, CommandLook},
+    terminal_text::clean_line,
+};
+use crate::{
+    app::{server::event_loop::unix_ms, session::confinement},
+    base::{clock::Now, path::AbsPath},
+    world::{acp_agent::connection::Peer, process::cbreak::KeyModes, secrets::Env, store::SessionStore, workspace},
+};
+
+/// Questions that may wait.
+const QUEUE: usize = 16;
+const MAX_SHOWN: usize = 600;
+/// Without a terminal of its own the chat has nothing to draw on.
+const NO_TERMINAL: &str = "castor chat needs a terminal; castor run sends one prompt";
+
+impl ChatArgs {
+    /// The first message, in either way to write it.
+    fn typed(&self) -> Option<&str> {
+        let flags = self.prompt_interactive.as_deref().or(self.gemini.prompt_flag.as_deref());
+        self.prompt.as_deref().or(flags).filter(|it| !it.trim().is_empty())
+    }
+
+    /// The same session as `castor run` would open. An empty prompt: the list of sessions asks for none.
+    fn to_run(&self) -> RunArgs {
+        RunArgs {
+            prompt: Some(String::new()),
+            agent_args: self.agent_args.clone(),
+            resume: self.resume.clone(),
+            continue_last: self.continue_last,
+            agent: self.agent.clone(),
+            cwd: self.cwd.clone(),
+            gemini: self.gemini.clone(),
+            ..RunArgs::default()
+        }
+    }
+}
+
+/// Runs to the end and gives the exit code.
+pub fn run(args: ChatArgs, context: RunContext) -> ExitCode {
+    if !(io::stdin().is_terminal() && context.stdout_is_terminal && terminal::is_there()) {
+        eprintln!("castor: {NO_TERMINAL}");
+        return ExitCode::from(Exit::Input.code());
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(it) => it,
+        Err(error) => {
+            eprintln!("castor: cannot start: {error}");
+            return ExitCode::from(Exit::Failed.code());
+        }
+    };
+    let exit = runtime.block_on(async {
+        match prepare(&args, context) {
+            Ok(it) => converse(&args, it).await,
+            Err(failure) => {
+                eprintln!("castor: {}", failure.message);
+                failure.exit
+            }
+        }
+    });
+    // A thread may still wait for the terminal; nothing is owed to it.
+    runtime.shutdown_background();
+    ExitCode::from(exit.code())
+}
+
+/// What is known before anything is drawn.
+struct PreparedChat {
+    cwd: AbsPath,
+    launch: AgentCommand,
+    request: SessionRequest,
+    /// The demo answers; of these variables and providers there are keys.
+    demo: Option<Vec<(String, String)>>,
+    /// The end of a session that goes on.
+    replay: Option<Replay>,
+    color: bool,
+}
+
+fn prepare(args: &ChatArgs, context: RunContext) -> Result<PreparedChat, Failure> {
+    let folder = args.cwd.as_ref().map_or_else(|| context.cwd.clone(), |it| context.cwd.join(it));
+    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
+    let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+    let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
+        let why = "its name is not UTF-8, which the protocol needs";
+        return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
+    };
+    let mut run_args = args.to_run();
+    earlier_session::settle(&mut run_args, &cwd)?;
+    let replay = read_log(&mut run_args, &cwd)?;
+    run::check_sandbox(&run_args)?;
+    if let Some(mode) = args.agent_args.mode().filter(|_| args.agent.is_none() && !args.gemini.skip_trust) {
+        let asked =
+            trust_question::ask_for_mode(mode.mode(), &Env::from_process(), &cwd, &mut trust_question::ask_on_terminal);
+        asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
+    }
+    let demo = run::needs_demo(&run_args, || (context.model_access)(&cwd));
+    if demo.is_some() {
+        run_args.agent_args.model = Some("demo".to_owned());
+    }
+    let is_told = args.agent.is_some();
+    let request = SessionRequest {
+        cwd: cwd_text,
+        additional: run::more_folders(&run_args, &cwd)?,
+        id: run_args.gemini.session_id.clone(),
+        resume: run_args.resume.clone(),
+        interactive: true,
+        replays: replay.is_none(),
+        model: run_args.agent_args.model.clone().filter(|_| is_told),
+        mode: run_args.agent_args.mode().filter(|_| is_told || run_args.resume.is_some()).map(|it| it.mode().as_str()),
+        ..SessionRequest::default()
+    };
+    Ok(PreparedChat { launch: run::launch(&run_args)?, cwd, request, demo, replay, color: context.stdout_color })
+}
+
+/// The end of one of castor's own sessions, which is shown before the agent has read it. A session that is named by its
+/// place gets its id.
+fn read_log(args: &mut RunArgs, cwd: &AbsPath) -> Result<Option<Replay>, Failure> {
+    let Some(word) = args.resume.clone().filter(|_| args.agent.is_none()) else { return Ok(None) };
+    let env = Env::from_process();
+    let Some(home) = workspace::castor_home(&env) else { return Ok(None) };
+    let store = SessionStore::new(home);
+    let now = Now { unix_ms: unix_ms(), seed: 0 };
+    let mut out = io::sink();
+    let look = CommandLook::of_process(&env);
+    let context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
+    let id = sessions::find(&context, &word).map_err(|it| Failure::input(it.why))?;
+    args.resume = Some(id.to_string());
+    Ok(Replay::of_log(&store, &id))
+}
+
+async fn converse(args: &ChatArgs, prepared: PreparedChat) -> Exit {
+    let PreparedChat { cwd, launch, request, demo, replay, color } = prepared;
+    // A terminal without single keys, or a reader that wants lines.
+    let keys = if args.plain { None } else { KeyInput::open(KeyModes::CHAT) };
+    let is_live = keys.is_some();
+    let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &request.cwd, is_live);
+    let mut screen = ChatScreen::new(is_live, (color && !args.plain).then_some(args.theme));
+    chat.set_width(screen.size.0);
+    chat.view.add_lines(vec![heading(&cwd)]);
+    if let Some(it) = replay {
+        it.show(&mut chat, Duration::ZERO, screen.size);
+    }
+    // The first frame, before there is an agent.
+    screen.draw(&mut chat, Duration::ZERO);
+    let keys = match keys {
+        Some(it) => ChatKeys::Keys(Box::new(it)),
+        None => ChatKeys::Lines(terminal::lines()),
+    };
+    let (agent, mut session) = match start(&launch, chat, screen, keys, cwd) {
+        Ok(it) => it,
+        Err((message, exit)) => {
+            eprintln!("castor: {message}");
+            return exit;
+        }
+    };
+    session.load_habits();
+    session.tell_demo(demo.as_deref());
+    if let Some(text) = args.typed() {
+        let now = session.now();
+        session.chat.submit_first(Draft { text: text.to_owned(), files: Vec::new() }, now);
+    }
+    session.open(request);
+    let exit = session.run().await;
+    conclude(session, agent, exit).await
+}
+
+fn start(
+    launch: &AgentCommand,
+    chat: Chat,
+    screen: ChatScreen,
+    keys: ChatKeys,
+    cwd: AbsPath,
+) -> Result<(Agent, SessionLoop), (String, Exit)> {
+    let (agent, pipes) = run::start(launch).map_err(|it| (it.message, it.exit))?;
+    let Pipes { stdin, stdout, stderr } = pipes;
+    let (peer, incoming) = Peer::connect(stdout, stdin);
+    let (to, questions) = mpsc::channel(QUEUE);
+    let failed = |it: String| (it, Exit::Failed);
+    let handlers = RequestHandlers::new(to).map_err(|it| failed(it.to_string()))?;
+    let heard = |it: io::Error| failed(format!("signals cannot be heard: {it}"));
+    let signals = run::listen_signals().map_err(heard)?;
+    let resizes = listen_resizes().map_err(heard)?;
+    let sources = ChatSources { incoming, questions, signals, stderr, resizes };
+    let link = AgentLink::new(peer, handlers, cwd);
+    Ok((agent, SessionLoop::new(chat, screen, link, sources, keys)))
+}
+
+/// Says how it ended, and lets go of the agent.
+async fn conclude(mut session: SessionLoop, mut agent: Agent, exit: Exit) -> Exit {
+    let now = session.now();
+    if exit == Exit::Failed && !session.is_over() {
+        let fate = agent.exit_status().await;
+        session.drain_stderr().await;
+        let how = fate.map_or_else(|| "closed its output".to_owned(), run::describe_status);
+        let hint = session.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
+        session.chat.end(&format!("the agent {how}{hint}"), now);
+    }
+    let id = session.close();
+    let last = session.chat.farewell(id.as_deref(), now);
+    session.finish(&last).await;
+    if !agent.wait_or_kill().await {
+        confinement::remove_leftovers(&Env::from_process());
+    }
+    exit
+}
+
+/// The first line of the chat.
+fn heading(cwd: &AbsPath) -> Line {
+    let env = Env::from_process();
+    let folder = clean_line(&shown_folder(cwd.as_path(), env.get("HOME")), MAX_SHOWN);
+    let mut line = Line::new("castor ", Style::BOLD);
+    line.push(&format!("{} · {folder}", env!("CARGO_PKG_VERSION")), Style::DIM);
+    line
+}

@@ -1,0 +1,190 @@
+//! The terminal of the chat: its size, and a thread that writes to it, so that a slow one stops nothing.
+
+use std::{
+    io::{self, Write},
+    thread,
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, task::JoinHandle, time};
+
+use super::state::{Chat, frame::ChatFrame};
+use crate::app::cli::render::{
+    ansi::{Palette, paint_with},
+    painter::Painter,
+    text::Line,
+};
+
+/// Between two draws that no key asks for: at most sixty in a second.
+const DRAW_PERIOD: Duration = Duration::from_millis(17);
+/// Between two draws in which only time passed.
+const SPIN_PERIOD: Duration = Duration::from_millis(100);
+/// How long the last words may take.
+const HURRY: Duration = Duration::from_millis(500);
+/// What may wait for a slow terminal: with that, nothing more is drawn.
+const QUEUE: usize = 1;
+/// Where the terminal does not tell.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+pub struct ChatScreen {
+    painter: Painter,
+    writer: mpsc::Sender<String>,
+    written: Option<JoinHandle<()>>,
+    /// The cursor can be moved. Elsewhere lines follow each other.
+    is_live: bool,
+    /// `None`: no colours.
+    palette: Option<Palette>,
+    pub size: (usize, usize),
+    last_draw: Option<Duration>,
+    /// A key was pressed: its draw does not wait.
+    is_urgent: bool,
+    /// Where lines follow each other: what the cursor stands behind.
+    prompt: String,
+}
+
+impl ChatScreen {
+    pub fn new(is_live: bool, palette: Option<Palette>) -> Self {
+        let (writer, mut texts) = mpsc::channel::<String>(QUEUE);
+        let (done, written) = tokio::sync::oneshot::channel();
+        thread::spawn(move || {
+            let mut out = io::stdout();
+            while let Some(text) = texts.blocking_recv() {
+                if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+                    break;
+                }
+            }
+            _ = done.send(());
+        });
+        let written = tokio::spawn(async move { _ = written.await });
+        Self {
+            painter: Painter::with_palette(palette),
+            writer,
+            written: Some(written),
+            is_live,
+            palette,
+            size: terminal_size(),
+            last_draw: None,
+            is_urgent: true,
+            prompt: String::new(),
+        }
+    }
+
+    pub fn take_size(&mut self) {
+        self.size = terminal_size();
+        self.is_urgent = true;
+    }
+
+    pub fn set_urgent(&mut self) {
+        self.is_urgent = true;
+    }
+
+    /// The screen is another one: what was drawn there is not touched again.
+    pub fn leave(&mut self) {
+        self.painter.leave();
+        self.is_urgent = true;
+    }
+
+    /// Takes the live region away, for a program that gets the terminal.
+    pub async fn erase(&mut self) {
+        let text = self.painter.draw(&[], Vec::new(), self.size.0);
+        self.write(text).await;
+        // Only when the writer has taken this one there is room for another.
+        _ = self.writer.reserve().await;
+    }
+
+    /// When the next draw is due; `None`: nothing changes by itself.
+    fn draw_time(&self, chat: &Chat) -> Option<Duration> {
+        let after = |period| self.last_draw.map_or(Duration::ZERO, |it| it + period);
+        match (chat.is_stale(), self.is_urgent) {
+            (true, true) => Some(Duration::ZERO),
+            (true, false) => Some(after(DRAW_PERIOD)),
+            (false, _) if self.is_live => chat.changes_from().map(|it| it.max(after(SPIN_PERIOD))),
+            (false, _) => None,
+        }
+    }
+
+    /// Ends when a draw is due and the terminal takes it.
+    pub async fn draw_is_due(&self, chat: &Chat, started: std::time::Instant) {
+        let Some(at) = self.draw_time(chat) else { return std::future::pending().await };
+        time::sleep_until((started + at).into()).await;
+        _ = self.writer.reserve().await;
+    }
+
+    /// Draws what is due.
+    pub fn draw(&mut self, chat: &mut Chat, now: Duration) {
+        if self.writer.capacity() == 0 || self.draw_time(chat).is_none_or(|it| it > now) {
+            return;
+        }
+        // Keys may be here before the signal of a resize is.
+        self.size = terminal_size();
+        let (width, height) = self.size;
+        let frame = chat.draw(now, width, height);
+        (self.last_draw, self.is_urgent) = (Some(now), false);
+        let text = self.paint(frame, chat);
+        if !text.is_empty() {
+            _ = self.writer.try_send(text);
+        }
+    }
+
+    fn paint(&mut self, frame: ChatFrame, chat: &Chat) -> String {
+        if self.is_live {
+            return self.painter.draw_with_cursor(&frame.finished, frame.live, frame.cursor, self.size.0);
+        }
+        let prompt = chat.plain_prompt();
+        if frame.finished.is_empty() && prompt == self.prompt {
+            return String::new();
+        }
+        let line_end = if self.prompt.is_empty() { "" } else { "\n" };
+        let res = format!("{line_end}{}{prompt}", plain(&frame.finished, self.palette));
+        self.prompt = prompt;
+        res
+    }
+
+    /// The user ended a line, where lines follow each other. `more`: what to say in place of an answer, with its prompt.
+    pub async fn take_line(&mut self, chat: &Chat, more: String) {
+        self.prompt = if more.is_empty() { String::new() } else { chat.plain_prompt() };
+        self.write(more).await;
+    }
+
+    /// Bytes for the terminal as they are, such as a bell.
+    pub async fn write(&mut self, text: String) {
+        if !text.is_empty() {
+            _ = self.writer.send(text).await;
+        }
+    }
+
+    /// The last words, with the live region gone; the terminal has them when this ends, unless it is stuck.
+    pub async fn finish(mut self, chat: &mut Chat, now: Duration, last: &[Line]) {
+        let (width, height) = self.size;
+        let mut finished = chat.draw(now, width, height).finished;
+        finished.extend(last.iter().cloned());
+        let text = match self.is_live {
+            true => self.painter.draw_with_cursor(&finished, vec![Line::default()], Some((0, 0)), width),
+            false if self.prompt.is_empty() => plain(&finished, self.palette),
+            false => format!("\n{}", plain(&finished, self.palette)),
+        };
+        let written = self.written.take();
+        _ = time::timeout(HURRY, async move {
+            _ = self.writer.send(text).await;
+            drop(self.writer);
+            if let Some(it) = written {
+                _ = it.await;
+            }
+        })
+        .await;
+    }
+}
+
+fn plain(lines: &[Line], palette: Option<Palette>) -> String {
+    let mut res = String::new();
+    for it in lines {
+        paint_with(it, palette, &mut res);
+        res.push('\n');
+    }
+    res
+}
+
+fn terminal_size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|it| it.ws_col > 0 && it.ws_row > 0);
+    size.map_or(USUAL_SIZE, |it| (it.ws_col.into(), it.ws_row.into()))
+}

@@ -1,0 +1,220 @@
+//! The agent's steps in the chat: updates, questions, the end of a turn, its own end.
+
+use std::{mem, time::Duration};
+
+use serde_json::Value;
+
+use super::{Chat, ChatPhase};
+use crate::app::cli::{
+    chat::{
+        effects::Effect,
+        lower::{News, SlashCommand},
+    },
+    render::{
+        end_line::TurnEnd,
+        text::{Color, Line, Style},
+        wrap::wrap,
+    },
+    run::{
+        client_requests::{Answer, Question, QuestionSubject},
+        failure::{Exit, Failure},
+        session_start::OpenedSession,
+    },
+    terminal_text::clean_line,
+};
+
+const MAX_COMMANDS: usize = 500;
+const MAX_NAME: usize = 100;
+const MAX_WORDS: usize = 500;
+
+/// What the agent does.
+impl Chat {
+    /// The session is open.
+    pub fn opened(&mut self, opened: &OpenedSession, now: Duration) {
+        self.agent.is_castor = opened.is_castor();
+        self.agent.takes_steering = opened.takes_steering();
+        self.calls.changed.is_listed = opened.lists_checkpoints();
+        self.status.open(&opened.session);
+        if self.status.model.is_empty() {
+            self.status.model = clean_line(&opened.model, MAX_NAME);
+        }
+        opened.notes.iter().for_each(|it| self.note(it));
+        self.phase = ChatPhase::Idle;
+        self.tell(&News::Castor(self.agent.is_castor), now);
+        self.go_on(now);
+    }
+
+    /// Another session is about to be opened; false: a turn is under way.
+    pub fn leave_session(&mut self) -> bool {
+        let is_idle = self.phase == ChatPhase::Idle;
+        if is_idle {
+            self.phase = ChatPhase::Starting;
+        }
+        is_idle
+    }
+
+    /// The other session is there, or the old one stays.
+    pub fn enter_session(&mut self, now: Duration) {
+        self.phase = ChatPhase::Idle;
+        self.go_on(now);
+    }
+
+    /// One `session/update`.
+    pub fn update(&mut self, session: &str, update: &Value, now: Duration) {
+        self.is_stale = true;
+        let change = self.view.agents.update(session, update, now);
+        let child = Some(session).filter(|it| self.view.agents.is_child(it));
+        let kind = update.get("sessionUpdate").and_then(Value::as_str);
+        if matches!(kind, Some("tool_call" | "tool_call_update")) {
+            self.calls.update(child, update);
+        }
+        match (child, kind) {
+            (Some(child), _) => self.view.update_agent(child, update, now),
+            (None, Some("available_commands_update")) => self.take_commands(update, now),
+            (None, _) => {
+                self.status.update(update);
+                self.view.update(update, now);
+            }
+        }
+        if let Some(change) = change {
+            self.view.show_agent(&change, now);
+        }
+    }
+
+    fn take_commands(&mut self, update: &Value, now: Duration) {
+        let commands = update.get("availableCommands").and_then(Value::as_array).into_iter().flatten();
+        let text =
+            |it: &Value, key: &str| clean_line(it.get(key).and_then(Value::as_str).unwrap_or_default(), MAX_WORDS);
+        let command = |it: &Value| SlashCommand {
+            name: text(it, "name"),
+            description: text(it, "description"),
+            hint: it.pointer("/input/hint").and_then(Value::as_str).map(|it| clean_line(it, MAX_WORDS)),
+        };
+        self.agent.commands = commands.take(MAX_COMMANDS).map(command).collect();
+        let news = News::Commands(self.agent.commands.clone());
+        self.tell(&news, now);
+    }
+
+    /// The agent asks the user.
+    pub fn ask(&mut self, question: Question, now: Duration) {
+        self.is_stale = true;
+        if matches!(self.phase, ChatPhase::Cancelling { .. } | ChatPhase::Over) {
+            _ = question.answer.send(Answer::Cancelled);
+            return;
+        }
+        let session = question.session.as_deref();
+        let child = session.filter(|it| self.view.agents.is_child(it)).map(str::to_owned);
+        let agent = child.as_deref().and_then(|it| self.view.agents.path(it)).or_else(|| question.agent.clone());
+        let call = match &question.about {
+            QuestionSubject::Permission(params) => {
+                let call = params.get("toolCall").unwrap_or(&Value::Null);
+                if let Some(id) = call.get("toolCallId").and_then(Value::as_str).filter(|_| child.is_none()) {
+                    self.view.note_asked(id);
+                }
+                self.calls.merge_fields(child.as_deref(), call)
+            }
+            QuestionSubject::Form { .. } | QuestionSubject::Page { .. } => Value::Null,
+        };
+        if let Some(id) = question.call.as_ref().filter(|_| child.is_none()) {
+            self.view.hold_call(id, now);
+        }
+        let cwd = self.view.options.cwd.clone();
+        let question = Question { agent, ..question };
+        if self.bottom.ask(question, &call, &cwd, self.agent.takes_steering, now) {
+            self.effects.push(Effect::CallUser("castor asks you something"));
+        }
+        self.settle(now);
+    }
+
+    pub fn withdraw(&mut self, request: &str, now: Duration) {
+        self.is_stale = true;
+        self.bottom.withdraw(request, now);
+        self.settle(now);
+    }
+
+    /// The answer to the prompt.
+    pub fn prompted(&mut self, answer: Result<Value, Failure>, now: Duration) {
+        let since = match self.phase {
+            ChatPhase::Working { since } | ChatPhase::Cancelling { since } => since,
+            _ => now,
+        };
+        self.view.end(now);
+        self.bottom.cancel_questions();
+        self.phase = ChatPhase::Idle;
+        match answer {
+            Ok(answer) => {
+                let usage = answer.get("usage").cloned();
+                usage.iter().for_each(|it| self.status.tokens.add(it));
+                let cost = answer.pointer("/_meta/castor/cost").cloned();
+                // What is not known is not said after each turn.
+                let is_free = cost.is_none();
+                let took = now.saturating_sub(since);
+                let end = TurnEnd { usage, cost, is_free, took, ..TurnEnd::default() };
+                self.view.add_lines(end.line().into_iter().collect());
+            }
+            Err(it) if it.exit == Exit::Cancelled => self.note("stopped"),
+            Err(it) => self.fail(&it.message),
+        }
+        self.settle(now);
+        self.tell(&News::Working(false), now);
+        self.go_on(now);
+        if self.phase == ChatPhase::Idle {
+            self.effects.push(Effect::CallUser("castor is done"));
+        }
+    }
+
+    /// What the session changed in files so far, as checkpoints have it.
+    pub fn take_changes(&mut self, listing: &Value) {
+        let before = self.calls.changed.counted.take().and_then(|it| it.warning);
+        self.calls.changed.summarize(listing);
+        let counted = self.calls.changed.counted.as_ref();
+        self.status.changes = counted.map(|it| it.words.split(" (").next().unwrap_or_default().to_owned());
+        // Once is enough.
+        let warning = counted.and_then(|it| it.warning.clone()).filter(|it| before.as_ref() != Some(it));
+        warning.iter().for_each(|it| self.note(it));
+    }
+
+    /// The next message that waits.
+    fn go_on(&mut self, now: Duration) {
+        self.is_stale = true;
+        if self.phase == ChatPhase::Idle
+            && let Some(draft) = self.queue.pop_front()
+        {
+            self.submit(draft, now);
+        }
+    }
+
+    /// The agent is gone, or there is no session: what was not sent is shown, so that it is not lost.
+    pub fn end(&mut self, why: &str, now: Duration) {
+        self.view.end(now);
+        self.bottom.cancel_questions();
+        self.settle(now);
+        self.phase = ChatPhase::Over;
+        self.fail(why);
+        for it in mem::take(&mut self.queue) {
+            self.note(&format!("not sent: {}", it.text));
+        }
+    }
+
+    /// A line of the agent's stderr.
+    pub fn log(&mut self, line: &str) {
+        self.is_stale = true;
+        self.view.add_lines(wrap(&Line::new(&clean_line(line, MAX_WORDS), Style::DIM), self.bottom.width, "  "));
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.print_marked("✗ ", Color::Red, why);
+    }
+
+    /// A remark of the chat's own.
+    pub fn note(&mut self, text: &str) {
+        self.print_marked("! ", Color::Yellow, text);
+    }
+
+    fn print_marked(&mut self, mark: &str, color: Color, text: &str) {
+        self.is_stale = true;
+        let mut line = Line::new(mark, Style::color(color));
+        line.push(text.trim(), Style::PLAIN);
+        self.view.add_lines(wrap(&line, self.bottom.width, "  "));
+    }
+}

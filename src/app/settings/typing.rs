@@ -1,0 +1,8 @@
+//! Settings about typing in the chat.
+
+use super::{Getter, Sources};
+
+/// Whether the chat takes the keys of vi.
+pub fn takes_vi_keys(sources: Sources<'_>) -> bool {
+    Getter(sources).flag("general.vimMode")
+}
