@@ -1,6 +1,6 @@
 //! The tree of a session's folders, as the model is told of it at the start: names alone, what lies higher first.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ffi::OsStr, path::Path};
 
 use super::{
     ToolSettings,
@@ -63,11 +63,12 @@ impl Tree {
     /// Adds what is in a folder; whether there is room for more.
     fn list(&mut self, folder: &Folder, rules: &IgnoreRules, folders: &mut VecDeque<Folder>) -> bool {
         let matcher = Matcher::new(&folder.root, &folder.path, rules);
+        let all_secret = SECRETS.find(folder.path.as_path()).is_some();
         let mut entries = disk::entries(&folder.path, MAX_ENTRIES);
         entries.retain(|(name, kind)| {
             let path = folder.path.join(name);
             let hidden = is_excluded(path.as_path(), kind.is_dir(), Excludes::Core);
-            !hidden && SECRETS.find(path.as_path()).is_none() && !matcher.is_ignored(&path, kind.is_dir())
+            !hidden && !all_secret && !is_secret(name, &path) && !matcher.is_ignored(&path, kind.is_dir())
         });
         let n_more = entries.len().saturating_sub(MAX_OF_FOLDER);
         for (name, kind) in entries.into_iter().take(MAX_OF_FOLDER) {
@@ -105,6 +106,13 @@ impl Tree {
         }
         (self.items.len() > n_roots).then(|| res.join("\n"))
     }
+}
+
+/// Whether a name says that there are secrets. Most names are no part of a path that does, which takes longer to tell.
+fn is_secret(name: &OsStr, path: &AbsPath) -> bool {
+    let is_end = |entry: &&str| entry.rsplit('/').next().is_some_and(|it| name.eq_ignore_ascii_case(it));
+    SECRETS.find(Path::new(name)).is_some()
+        || SECRETS.paths.iter().any(is_end) && SECRETS.find(path.as_path()).is_some()
 }
 
 #[cfg(test)]

@@ -50,7 +50,6 @@ use crate::{
         redaction::Stream,
         tools::CallKnowledge,
         workspace::{
-            agents,
             memory::{self, MemorySearch},
             saved,
         },
@@ -251,10 +250,7 @@ impl Workers for Threads {
             Job::TellHook { resources, run } => self.tell_hook(resources, *run),
             Job::PrepareSessions => {
                 self.spawn_blocking(|| _ = sandbox::has_mounts());
-                self.spawn_blocking(|| {
-                    load_price_list();
-                    agents::load_built_in();
-                });
+                self.spawn_blocking(load_price_list);
             }
             Job::SyncLog(log) => self.spawn_blocking(move || sync(&log)),
             Job::ReleaseCheckpoints { checkpoints, forget } => {

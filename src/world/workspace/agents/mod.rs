@@ -1,15 +1,13 @@
 //! Definitions of sub-agents: Markdown files with front matter in folders of user and workspace, and the built-in ones.
 
+mod built_in;
 mod claude;
 mod keys;
 mod program_keys;
 mod remote_keys;
 mod values;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -39,24 +37,6 @@ pub const FOLDERS: &[(&str, AgentFormat)] = &[
     (".gemini/agents", AgentFormat::Castor),
     (".claude/agents", AgentFormat::Claude),
 ];
-
-/// Agents that castor brings.
-const BUILT_IN: &[&str] =
-    &[include_str!("codebase_investigator.md"), include_str!("generalist.md"), include_str!("memory_extractor.md")];
-
-/// Read once: they are the same in each session, and YAML takes milliseconds.
-static BUILT_IN_AGENTS: LazyLock<Vec<AgentDefinition>> = LazyLock::new(|| {
-    // They list tools by their names of today; no tool has the name of one of them.
-    let is_agent = |name: &str| BUILT_IN.iter().any(|it| it.contains(&format!("\nname: {name}\n")));
-    let tools = |name: &str| (!is_agent(name)).then(|| name.to_owned());
-    let read = |it: &&str| parse(it.as_bytes(), AgentFormat::Castor, AgentOrigin::BuiltIn, &tools).ok();
-    BUILT_IN.iter().filter_map(read).map(|it| it.0).collect()
-});
-
-/// Reads castor's own, so that the first session does not have to.
-pub fn load_built_in() {
-    LazyLock::force(&BUILT_IN_AGENTS);
-}
 
 /// The keys of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +165,7 @@ pub fn read(
     tools: ToolLookup<'_>,
     (reader, folders): (Reader<'_>, FolderAccess<'_>),
 ) -> FoundAgents {
-    let mut res = FoundAgents { definitions: BUILT_IN_AGENTS.clone(), ..FoundAgents::default() };
+    let mut res = FoundAgents { definitions: built_in::all(), ..FoundAgents::default() };
     for AgentFolder { at, format, owner } in agent_folders(env, workspace, extensions) {
         for file in res.list(&at, folders) {
             let bytes = (reader.read)(&file).map_err(|it| FileFault::new(None, format!("cannot be read: {it}")));
