@@ -21,6 +21,7 @@ use super::{
     file_commands::CommandsArgs,
     gemini_flags::{self, GeminiAgentFlags, GeminiRunFlags},
     hooks::HooksArgs,
+    install::InstallVerb,
     mcp::McpArgs,
     models::ModelsArgs,
     output::{exit_code, name_stdout},
@@ -113,9 +114,12 @@ pub enum CliVerb {
     /// Tell whether castor works here, and what to do if not
     Doctor(DoctorArgs),
     /// Print the JSON Schema of settings, logs, outputs or _meta
+    #[command(hide = true)]
     Schema(SchemaArgs),
     /// Say that a folder is trusted, or not; list; tell why
     Trust(TrustArgs),
+    #[command(flatten)]
+    Install(InstallVerb),
     /// For castor's developers: write the pages of docs/reference
     #[command(hide = true)]
     Docs(DocsArgs),
@@ -187,7 +191,8 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "FILE", hide = true)]
     pub fake_responses_non_strict: Option<PathBuf>,
     /// Write the model's answers to this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["fake_responses", "fake_responses_non_strict"])]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["fake_responses", "fake_responses_non_strict"])]
     pub record_responses: Option<PathBuf>,
 }
 

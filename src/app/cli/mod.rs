@@ -15,6 +15,7 @@ pub mod file_commands;
 pub mod folder;
 pub mod gemini_flags;
 pub mod hooks;
+pub mod install;
 pub mod mcp;
 pub mod models;
 pub mod output;
@@ -38,6 +39,8 @@ use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
+
+use clap::CommandFactory;
 
 use crate::{
     app::{
@@ -130,6 +133,7 @@ pub fn main() -> ExitCode {
         CliVerb::Mcp(args) => with_cwd(|cwd| exit_code(mcp::run(&args, &Env::from_process(), &cwd, out, err))),
         CliVerb::Docs(args) => with_cwd(|cwd| exit_code(docs::run(&args, &cwd, out))),
         CliVerb::Schema(args) => exit_code(schema::run(&args, out, err)),
+        CliVerb::Install(verb) => exit_code(install::run(&verb, args::Cli::command(), &mut Output::of_process())),
         CliVerb::Trust(args) => with_cwd(|cwd| {
             let mut ask = sessions::ask_terminal;
             let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);

@@ -23,15 +23,13 @@ const VERBS: &[(&str, &str)] = &[
     ("session", "use `castor sessions`"),
     ("settings", "use `castor config`"),
     ("skill", "use `castor skills`"),
-    ("update", UPDATE),
-    ("upgrade", UPDATE),
+    ("upgrade", "use `castor update`"),
     ("version", "use `castor --version`"),
 ];
 const CHAT: &str = "use `castor chat PROMPT`, or `castor` alone";
 const WORKTREE: &str = "make the worktree with `git worktree add`, and use --cwd DIR";
 const EXTENSIONS: &str = "use `castor extensions list`, and `castor acp --extensions NAME` for no others";
 const RESUME: &str = "use `castor run -c PROMPT`, or `castor run -r` to choose a session";
-const UPDATE: &str = "castor does not update itself. Install the new version the way you installed this one";
 
 /// Flags of Gemini CLI, and what castor has in their place.
 const FLAGS: &[(&str, &str)] = &[

@@ -63,6 +63,9 @@ impl ServerAsker {
                 "it wants more than {MAX_REQUESTS} things at once, or has castor keep too much for it"
             ));
         }
+        if requests.is_empty() && state.is_none() {
+            return Err("it wants input in the middle of a call, and does not say which".to_owned());
+        }
         let mut responses = BTreeMap::new();
         for (name, request) in requests {
             let response = self.answer_one(&request, roots, cancel).await?;

@@ -73,6 +73,8 @@ fn collect(dir: &'static Dir<'_>, out: &mut Vec<(String, &'static str)>) {
     for entry in dir.entries() {
         match entry {
             DirEntry::Dir(it) => collect(it, out),
+            // The pictures are for people.
+            DirEntry::File(it) if it.path().extension().is_none_or(|it| it != "md") => (),
             DirEntry::File(it) => {
                 out.extend(it.path().to_str().zip(it.contents_utf8()).map(|(path, text)| (path.to_owned(), text)));
             }

@@ -22,7 +22,7 @@ pub struct Status {
     /// Ids in the agent's order.
     pub modes: Vec<String>,
     pub model: String,
-    context: ContextFill,
+    context: ContextMeter,
     cost: Option<f64>,
     currency: String,
     pub tokens: TokenSums,
@@ -38,7 +38,7 @@ pub struct Status {
 
 /// Tokens in the model's window, and how many it takes.
 #[derive(Debug, Default)]
-pub struct ContextFill {
+pub struct ContextMeter {
     used: u64,
     size: u64,
 }
@@ -239,7 +239,7 @@ mod tests {
         status.turns = 4;
         let whole = " default ⇧⇥ · gemini-2.5-flash · 17 % of 1.0 M · $0.021 · 42 k in (81 % cached) 3.1 k out · MCP 1/2 · turn 4";
         assert_eq!(status.line(200).text(), whole);
-        assert_eq!(status.line(40).text(), " default ⇧⇥ · gemini-2.5-flash · turn 4");
+        assert_eq!(status.line(40).text(), " default ⇧⇥ · gemini-2.5-flash · $0.021");
         assert!((1..120).all(|width| status.line(width).width() <= width.max(1)));
     }
 

@@ -10,7 +10,7 @@ use super::lower::{Action, Draft, Drawn, Key, News, Panel, Theme};
 const SIZE: (u16, u16) = (60, 12);
 
 /// Plays a file of scenarios, and compares it with what they show now. `UPDATE_EXPECT=1` rewrites it. `# name` begins a
-/// scenario, `> keys` are typed, `= 40x10` is another size; what stands below is what is seen.
+/// scenario, `> keys` are typed, `= 40x10` is another size; what stands below, indented, is what is seen.
 pub fn check(file: &str, make: impl Fn(&str) -> Box<dyn Panel>, tell: impl Fn(&Action) -> Option<News>) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let before = std::fs::read_to_string(&path).unwrap();
@@ -29,11 +29,9 @@ pub fn check(file: &str, make: impl Fn(&str) -> Box<dyn Panel>, tell: impl Fn(&A
             }
             "> " => {
                 let actions = play(panel.as_mut(), rest, &tell);
-                after.push_str(&format!(
-                    "{line}\n{}{}",
-                    shown(&panel.draw(size.0, size.1, &Theme::default())),
-                    actions
-                ));
+                let seen = shown(&panel.draw(size.0, size.1, &Theme::default())) + &actions;
+                let seen = seen.lines().map(|it| format!("  {it}").trim_end().to_owned() + "\n");
+                after.push_str(&format!("{line}\n{}", seen.collect::<String>()));
             }
             _ => (),
         }

@@ -19,10 +19,10 @@ pub struct RunInputArgs {
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// Instructions in place of the agent's own; @FILE reads them
-    #[arg(long, value_name = "TEXT|@FILE")]
+    #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
     /// Instructions besides the agent's own
-    #[arg(long, value_name = "TEXT|@FILE", conflicts_with = "system_prompt")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with = "system_prompt")]
     pub append_system_prompt: Option<String>,
     /// The answer is JSON that fits this JSON Schema
     #[arg(long, value_name = "FILE|JSON")]

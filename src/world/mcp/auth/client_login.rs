@@ -23,7 +23,7 @@ const UNNAMED: &str = "castor";
 
 /// Where the tokens come from.
 enum TokenSource {
-    Secret { manager: AuthorizationManager, config: ClientCredentialsConfig },
+    Secret { manager: Box<AuthorizationManager>, config: ClientCredentialsConfig },
     Signed(SignedLogin),
     Company(CompanyLogin),
     Google(GoogleLogin),
@@ -116,7 +116,7 @@ async fn by_secret(
     let config = ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource: Some(resource) };
     manager.validate_client_credentials_metadata(&config).map_err(failed)?;
     manager.configure_client_credentials(&config).map_err(failed)?;
-    Ok(TokenSource::Secret { manager, config })
+    Ok(TokenSource::Secret { manager: Box::new(manager), config })
 }
 
 impl OwnTokens {

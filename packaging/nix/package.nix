@@ -1,0 +1,34 @@
+# Nix: callPackage this file; packaging/build fills in version, address and checksums.
+{ lib, stdenv, fetchurl, autoPatchelfHook, installShellFiles }:
+let
+  version = "@version@";
+  archives = {
+    x86_64-linux = { target = "x86_64-unknown-linux-gnu"; sha256 = "@sha256:x86_64-unknown-linux-gnu@"; };
+    aarch64-linux = { target = "aarch64-unknown-linux-gnu"; sha256 = "@sha256:aarch64-unknown-linux-gnu@"; };
+    x86_64-darwin = { target = "x86_64-apple-darwin"; sha256 = "@sha256:x86_64-apple-darwin@"; };
+    aarch64-darwin = { target = "aarch64-apple-darwin"; sha256 = "@sha256:aarch64-apple-darwin@"; };
+  };
+  archive = archives.${stdenv.hostPlatform.system};
+in
+stdenv.mkDerivation {
+  pname = "castor";
+  inherit version;
+  src = fetchurl {
+    url = "@url@/castor-${version}-${archive.target}.tar.gz";
+    inherit (archive) sha256;
+  };
+  sourceRoot = ".";
+  nativeBuildInputs = [ installShellFiles ] ++ lib.optional stdenv.hostPlatform.isLinux autoPatchelfHook;
+  buildInputs = lib.optional stdenv.hostPlatform.isLinux stdenv.cc.cc.lib;
+  installPhase = ''
+    install -D castor $out/bin/castor
+    installManPage man/man1/*
+    installShellCompletion completions/castor.bash completions/_castor completions/castor.fish
+  '';
+  meta = {
+    description = "Coding agent for your editor, your scripts and your terminal";
+    license = lib.licenses.asl20;
+    mainProgram = "castor";
+    platforms = builtins.attrNames archives;
+  };
+}
