@@ -51,7 +51,7 @@ pub enum Action {
     Cancel,
     /// Esc Esc in an empty composer.
     OpenRewind,
-    /// Ctrl-R in an empty composer, or what a picker of options wants.
+    /// Alt-S, or what a picker of options wants.
     OpenSessions,
     OpenOptions,
     /// The text is edited in $EDITOR; the answer is [`News::Edited`].
