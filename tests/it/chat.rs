@@ -117,7 +117,10 @@ impl Stage {
     }
 
     fn text_of(&self, terminal: &vt100::Parser) -> String {
-        let rows: Vec<String> = terminal.screen().rows(0, 500).map(|it| it.trim_end().to_owned()).collect();
+        // How long something took depends on the machine.
+        let took = regex::Regex::new(r"(?: ·| ) (?:\d+ min )?\d+ s\b").unwrap();
+        let row = |it: String| took.replace_all(&it, "").trim_end().to_owned();
+        let rows: Vec<String> = terminal.screen().rows(0, 500).map(row).collect();
         let used = rows.iter().rposition(|it| !it.is_empty()).map_or(0, |it| it + 1);
         let text = rows[..used].join("\n");
         let folder = self.sandbox.workspace();
