@@ -21,7 +21,7 @@
 use std::{
     fs::{self, File},
     io::{Read, Write},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     path::Path,
     process::{Child, Command},
     sync::{Arc, Condvar, Mutex},
@@ -31,6 +31,7 @@ use std::{
 
 use expect_test::expect_file;
 use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         signal::{Signal, kill},
         termios::{LocalFlags, tcgetattr},
@@ -169,7 +170,7 @@ impl Stage {
                 *kept += &format!("--- {rest}\n{}\n", self.text());
             }
             "end" => {
-                let code = self.castor.wait().unwrap().code();
+                let code = self.wait_end();
                 self.settle();
                 let flags = tcgetattr(&self.slave).unwrap().local_flags;
                 let is_restored = flags.contains(LocalFlags::ECHO | LocalFlags::ICANON);
@@ -184,6 +185,16 @@ impl Stage {
             }
             _ => panic!("{step}"),
         }
+    }
+
+    /// Its exit code.
+    fn wait_end(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.castor);
+        let end = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        let limit = PollTimeout::try_from(WATCHDOG).unwrap();
+        let n_ended = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], limit).unwrap();
+        assert_eq!(n_ended, 1, "castor goes on; the screen is:\n{}", self.text());
+        self.castor.wait().unwrap().code()
     }
 
     fn resize(&self, columns: u16, rows: u16) {
@@ -259,5 +270,5 @@ fn bare_castor_is_the_chat_on_a_terminal() {
     let mut stage = Stage::start(&["bare"], 80, 24);
     stage.wait("the chat", |it| it.contains("castor $VERSION"));
     stage.act("type \\x04", &mut String::new());
-    assert_eq!(stage.castor.wait().unwrap().code(), Some(0));
+    assert_eq!(stage.wait_end(), Some(0));
 }
