@@ -185,7 +185,7 @@ pub(super) fn remote_reason(agents: &[AgentDefinition], call: &ToolCall) -> Opti
 }
 
 /// Name and arguments of a call for rules: they speak of all calls of agents as of `invoke_agent`.
-/// `kind` tells those that are not castor's.
+/// `peer` tells that it is none of castor's, and `kind` which.
 pub(super) fn as_rules_see(agents: &[AgentDefinition], call: &ToolCall, class: PolicyClass) -> (String, Value) {
     let ToolCall { name, args, .. } = call.clone();
     if class != PolicyClass::Delegate {
@@ -196,6 +196,7 @@ pub(super) fn as_rules_see(agents: &[AgentDefinition], call: &ToolCall, class: P
     let peer = find(agents, agent_name(call)).filter(|it| matches!(it.run, AgentRun::Peer(_)));
     if let Some(it) = peer {
         args.insert("kind".to_owned(), json!(it.descriptor.executor));
+        args.insert("peer".to_owned(), true.into());
     }
     (INVOKE.to_owned(), args.into())
 }
