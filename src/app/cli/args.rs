@@ -1,13 +1,8 @@
 //! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
-use std::{
-    ffi::OsString,
-    io::{self, IsTerminal},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     agents::AgentsArgs,
@@ -16,15 +11,14 @@ use super::{
     clean_verb::CleanArgs,
     config::ConfigArgs,
     doctor::DoctorArgs,
-    exits::{self, EXIT_INPUT},
+    exits,
     extensions::ExtensionsArgs,
     file_commands::CommandsArgs,
-    gemini_flags::{self, GeminiAgentFlags, GeminiRunFlags},
+    gemini_flags::{GeminiAgentFlags, GeminiRunFlags},
     hooks::HooksArgs,
     install::InstallVerb,
     mcp::McpArgs,
     models::ModelsArgs,
-    output::{exit_code, name_stdout},
     permissions::PermissionsArgs,
     policy::PolicyArgs,
     render::ansi::Palette,
@@ -33,10 +27,8 @@ use super::{
     sessions::SessionsArgs,
     skills::SkillsArgs,
     stats::StatsArgs,
-    terminal_text,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
-    usage_hints,
 };
 use crate::{
     app::settings::{self, Flag},
@@ -283,56 +275,6 @@ pub enum OutputFormat {
     Events,
 }
 
-/// The command line, or the exit code once help, version or the usage error was printed.
-pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    let mut argv: Vec<OsString> = argv.into_iter().collect();
-    expand_help(&mut argv);
-    let root = Cli::command();
-    let had_no_verb = gemini_flags::rewrite(&mut argv, &root, !io::stdin().is_terminal());
-    let is_agent = argv.get(1).is_some_and(|it| it == "acp");
-    if argv.len() < 2 && io::stdout().is_terminal() {
-        argv.push("chat".into());
-    }
-    let words: Vec<String> = argv.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect();
-    let parsed = Cli::try_parse_from(argv).map_err(|error| {
-        if let Some(hint) = usage_hints::find_hint(&error, &words) {
-            eprintln!("castor: {}", terminal_text::clean(&hint));
-            return ExitCode::from(EXIT_INPUT);
-        }
-        let printed = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => exit_code(printed.map_err(name_stdout).map(|()| 0)),
-            _ if is_agent => {
-                eprintln!("{}", repeat_on_stderr(&error.to_string()));
-                ExitCode::from(EXIT_INPUT)
-            }
-            _ => ExitCode::from(EXIT_INPUT),
-        }
-    })?;
-    let typed = if let CliVerb::Run(it) = &parsed.verb { it.prompt.as_deref() } else { None };
-    match typed.filter(|it| had_no_verb && gemini_flags::is_verb(&root, it)) {
-        Some(verb) => {
-            eprintln!("castor: `{verb}` is a command, and stands before its flags; -p {verb} asks a model");
-            Err(ExitCode::from(EXIT_INPUT))
-        }
-        None => Ok(parsed),
-    }
-}
-
-/// `castor help run` is `castor run --help`: clap's own verb would stand in each list of verbs.
-fn expand_help(argv: &mut Vec<OsString>) {
-    if argv.get(1).is_some_and(|it| it == "help") {
-        argv.remove(1);
-        argv.push("--help".into());
-    }
-}
-
-/// Editors show the end of stderr of an agent that does not start: what is wrong is said there once more.
-fn repeat_on_stderr(error: &str) -> String {
-    let first = error.lines().next().unwrap_or_default();
-    format!("castor did not start: {}; see castor --help", first.trim_start_matches("error: "))
-}
-
 impl RunArgs {
     /// The prompt, in either way to write it.
     pub fn typed(&self) -> Option<&str> {
@@ -427,20 +369,6 @@ mod tests {
         for verb in ["acp", "run"] {
             let help = command.find_subcommand_mut(verb).unwrap().render_help().to_string();
             assert!(help.lines().count() <= 36, "{help}");
-        }
-    }
-
-    #[test]
-    fn help_is_a_verb_too() {
-        for (line, expected) in [
-            ("castor help", "castor --help"),
-            ("castor help run", "castor run --help"),
-            ("castor help sessions list", "castor sessions list --help"),
-            ("castor run help", "castor run help"),
-        ] {
-            let mut argv: Vec<_> = line.split(' ').map(Into::into).collect();
-            super::expand_help(&mut argv);
-            assert_eq!(argv.join(" ".as_ref()), expected);
         }
     }
 

@@ -148,7 +148,7 @@ fn take_acp(argv: &mut Vec<OsString>, root: &Command) -> bool {
 }
 
 /// `-s` and `--sandbox` without a level mean the usual one.
-fn spell_sandbox(argv: &mut [OsString]) {
+pub fn spell_sandbox(argv: &mut [OsString]) {
     let is_level =
         |it: Option<&OsString>| it.and_then(|it| it.to_str()).is_some_and(|it| SandboxLevel::NAMES.contains(&it));
     let end = argv.iter().position(|it| it == "--").unwrap_or(argv.len());

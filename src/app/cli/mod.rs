@@ -20,6 +20,7 @@ pub mod mcp;
 pub mod models;
 pub mod output;
 pub mod page;
+pub mod parse;
 pub mod permissions;
 pub mod policy;
 pub mod render;
@@ -84,7 +85,7 @@ fn err() -> CleanText<io::Stderr> {
 /// The whole program.
 pub fn main() -> ExitCode {
     process::survive_size_limits();
-    let cli = match args::parse(std::env::args_os()) {
+    let cli = match parse::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(code) => return code,
     };
