@@ -4,8 +4,14 @@
 mod link;
 pub mod public;
 mod rate_limits;
+mod roots;
 
-use std::{error::Error, net::Ipv4Addr, sync::OnceLock, time::Duration};
+use std::{
+    error::Error,
+    net::Ipv4Addr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Response, Url};
@@ -13,6 +19,7 @@ use tokio::{net::TcpStream, time::timeout};
 
 pub use link::{HttpLink, LinkError, Proxies};
 pub use rate_limits::RateLimits;
+use roots::Roots;
 
 use crate::base::model::{Failure, FailureKind};
 
@@ -23,6 +30,7 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Http {
     link: HttpLink,
+    roots: OnceLock<Result<Arc<Roots>, LinkError>>,
     client: OnceLock<Result<Client, LinkError>>,
     public: OnceLock<Result<Client, LinkError>>,
     rate_limits: RateLimits,
@@ -52,7 +60,7 @@ impl Http {
 
     /// The client; fails, with the same words each time, where TLS or the proxy settings are unusable.
     pub fn client(&self) -> Result<&Client, Failure> {
-        usable(self.client.get_or_init(|| self.link.client()))
+        usable(self.client.get_or_init(|| self.link.client(self.roots()?)))
     }
 
     /// The client that may ask `url`, which somebody else named, unless the user named its host.
@@ -72,7 +80,11 @@ impl Http {
     /// One for addresses that somebody else named: names lead to public addresses only. Behind a proxy the proxy looks
     /// names up, and decides; hosts that are asked without it are looked up here.
     fn public_client(&self) -> Result<&Client, Failure> {
-        usable(self.public.get_or_init(|| self.link.public_client()))
+        usable(self.public.get_or_init(|| self.link.public_client(self.roots()?)))
+    }
+
+    fn roots(&self) -> Result<Arc<Roots>, LinkError> {
+        self.roots.get_or_init(|| self.link.roots()).clone()
     }
 
     /// Sends a request for `url`; fails with `Connect` when no answer begins in time, in one line for people.
@@ -87,6 +99,9 @@ impl Http {
         url: &Url,
         silence: Duration,
     ) -> Result<Response, Failure> {
+        if let (true, Ok(roots)) = (url.scheme() == "https", self.roots()) {
+            roots.read_ahead();
+        }
         match timeout(silence, request.send()).await {
             Ok(sent) => sent.map_err(|it| connect_failure(&it, url)),
             Err(_) => {

@@ -54,10 +54,10 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let hooks_limit = end_hooks_limit(&env);
     let groups = Groups::default();
     let tools = builtins(&groups);
-    let threads = Threads::new(tools.clone(), groups.clone(), answers_tx, control_tx);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let threads = Threads::new(tools.clone(), groups.clone(), (answers_tx, control_tx), runtime.handle().clone());
     let tasks = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, tasks, seed());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stdin = runtime.block_on(async { Stdin::open() })?;
     let inbox = Inbox { stdin, control, answers };
     let end = runtime.block_on(event_loop::run(&mut machine, inbox, &stdout, hooks_limit))?;

@@ -179,6 +179,11 @@ impl Generator for RemotePeer {
     fn credential_hash(&self, _: &str) -> Option<String> {
         RemoteCredentials::new(self.agent.auth.as_ref(), &self.hands).hash()
     }
+
+    /// Keys come from commands, where the definition says so.
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 /// The way of chunks to the session. No secret that went to the server comes back on it.

@@ -110,6 +110,10 @@ impl Generator for AcpAgent {
     fn generate<'a>(&'a self, request: ModelRequest, sink: &'a mut dyn Sink) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move { self.run(&request, sink).await })
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 impl Conversation {

@@ -2,9 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 
-use super::{public::PublicNames, root_cause};
+use super::{public::PublicNames, root_cause, roots::Roots};
 use crate::{base::path::AbsPath, world::disk};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,20 +56,26 @@ impl HttpLink {
     /// How long a server may be silent unless told otherwise.
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-    pub(super) fn client(&self) -> Result<Client, LinkError> {
-        self.builder()?.build().map_err(|it| LinkError::Client(root_cause(&it)))
+    /// The authorities that servers are held against. Reads the files, and nothing of the system's.
+    pub(super) fn roots(&self) -> Result<Arc<Roots>, LinkError> {
+        let files = self.ca_files.iter().map(certificates).collect::<Result<Vec<_>, _>>()?;
+        Ok(Roots::new(files.concat()))
+    }
+
+    pub(super) fn client(&self, roots: Arc<Roots>) -> Result<Client, LinkError> {
+        self.builder(roots)?.build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
     /// A proxy of a company's is at a private address itself, and looks names up for us.
-    pub(super) fn public_client(&self) -> Result<Client, LinkError> {
+    pub(super) fn public_client(&self, roots: Arc<Roots>) -> Result<Client, LinkError> {
         let names = Arc::new(PublicNames { proxies: self.proxies.hosts() });
-        self.builder()?.dns_resolver(names).build().map_err(|it| LinkError::Client(root_cause(&it)))
+        self.builder(roots)?.dns_resolver(names).build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
-    fn builder(&self) -> Result<ClientBuilder, LinkError> {
-        // Without a provider the builder panics; a second installation is refused, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    fn builder(&self, roots: Arc<Roots>) -> Result<ClientBuilder, LinkError> {
+        let tls = roots.tls().map_err(|it| LinkError::Client(it.to_string()))?;
         let mut builder = Client::builder()
+            .tls_backend_preconfigured(tls)
             .user_agent(concat!("castor/", env!("CARGO_PKG_VERSION")))
             // No read_timeout: its clock goes on while we do not read because the editor does not.
             .connect_timeout(self.connect)
@@ -83,9 +90,6 @@ impl HttpLink {
         }
         for it in self.proxies.read()? {
             builder = builder.proxy(it);
-        }
-        for file in &self.ca_files {
-            builder = builder.tls_certs_merge(certificates(file)?);
         }
         Ok(builder)
     }
@@ -131,11 +135,12 @@ impl fmt::Debug for Proxies {
     }
 }
 
-fn certificates(file: &AbsPath) -> Result<Vec<Certificate>, LinkError> {
+fn certificates(file: &AbsPath) -> Result<Vec<CertificateDer<'static>>, LinkError> {
     let failed = |why: String| LinkError::Certificates { file: file.clone(), why };
     let bytes = disk::read_head(file, MAX_CA_BYTES).map_err(|it| failed(it.to_string()))?;
-    let found =
-        Certificate::from_pem_bundle(&bytes).map_err(|_| failed("not a file of PEM certificates".to_owned()))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|_| failed("not a file of PEM certificates".to_owned()))?;
     match found.is_empty() {
         true => Err(failed("there is no PEM certificate in it".to_owned())),
         false => Ok(found),
@@ -180,9 +185,10 @@ mod tests {
             (trusting(file("empty.pem", "nothing")), "there is no PEM certificate in it"),
         ] {
             assert!(!format!("{link:?}").contains("CANARY"));
-            let why = link.client().unwrap_err().to_string();
+            let why = link.roots().and_then(|it| link.client(it)).unwrap_err().to_string();
             assert!(why.contains(words) && !why.contains("CANARY"), "{why}");
         }
-        assert!(through("http://proxy:3128").client().is_ok());
+        let link = through("http://proxy:3128");
+        assert!(link.client(link.roots().unwrap()).is_ok());
     }
 }

@@ -106,6 +106,11 @@ pub trait Generator: Send + Sync {
     fn credential_hash(&self, _model: &str) -> Option<String> {
         None
     }
+
+    /// Whether it starts processes: then it does not answer on the loop's thread.
+    fn may_block(&self) -> bool {
+        false
+    }
 }
 
 /// The receiver of chunks. It waits while the loop cannot take more: then nothing more is read from the model.

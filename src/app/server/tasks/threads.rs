@@ -8,7 +8,10 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc::{Sender, UnboundedSender, unbounded_channel},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -35,7 +38,7 @@ use crate::{
         hook::{HookEnd, HookReport, HookRun},
         host_tools::HostRun,
         memory::MemoryFile,
-        model::{Chunk, Failure, FailureKind, ModelRequest},
+        model::{Chunk, Failure, FailureKind, ModelRequest, Purpose},
         path::AbsPath,
         saved_memory::MemoryOrder,
         server_offer::ServerQuery,
@@ -60,9 +63,9 @@ use crate::{
 pub struct Threads {
     tools: Tools,
     groups: Groups,
-    /// Decodes what models say.
-    models: Worker,
-    /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the models.
+    /// Decodes what models say, on the loop's own thread: one wake brings a chunk from its socket to the client.
+    models: Handle,
+    /// All other leaves: one that takes its thread's time, as it does to start a process, does not hold up the loop.
     leaves: Worker,
     /// What is to be written into the user's own files.
     saves: OnceLock<UnboundedSender<FileWrite>>,
@@ -73,16 +76,14 @@ pub struct Threads {
 }
 
 impl Threads {
-    pub fn new(tools: Tools, groups: Groups, answers: Sender<Event>, control: Sender<Event>) -> Self {
-        Self {
-            tools,
-            groups,
-            models: Worker::new("castor-models"),
-            leaves: Worker::new("castor-leaves"),
-            saves: OnceLock::new(),
-            answers,
-            control,
-        }
+    /// `models`: the runtime of the loop.
+    pub fn new(
+        tools: Tools,
+        groups: Groups,
+        (answers, control): (Sender<Event>, Sender<Event>),
+        models: Handle,
+    ) -> Self {
+        Self { tools, groups, models, leaves: Worker::new("castor-leaves"), saves: OnceLock::new(), answers, control }
     }
 
     fn start_effect(&self, job: EffectJob) {
@@ -92,10 +93,7 @@ impl Threads {
             (Arc::new(Stream::new(resources.model_input.secrets.clone())), Default::default());
         let task = EffectTask { resources, id, cancel, answers, requests, tools, sandbox_grant, output_stream };
         match effect {
-            Effect::Generate { purpose, request } => {
-                let span = traces::model_span(purpose, &request);
-                self.models.spawn(generate(task, request, span));
-            }
+            Effect::Generate { purpose, request } => self.start_generate(task, purpose, request),
             Effect::AskServer(query) => self.leaves.spawn(ask_server(task, *query)),
             Effect::Resolve { call } => self.resolve_call(task, call),
             Effect::Check(it) => self.leaves.spawn(check(task, *it, self.groups.clone())),
@@ -140,6 +138,16 @@ impl Threads {
             | Effect::RewindConversation { .. }
             | Effect::AnswerRewind { .. }
             | Effect::AnswerPrompt { .. } => (),
+        }
+    }
+
+    fn start_generate(&self, task: EffectTask, purpose: Purpose, request: ModelRequest) {
+        let span = traces::model_span(purpose, &request);
+        let may_block = task.resources.generator.may_block();
+        let work = generate(task, request, span);
+        match may_block {
+            true => self.leaves.spawn(work),
+            false => _ = self.models.spawn(work),
         }
     }
 
@@ -200,7 +208,7 @@ impl Threads {
         _ = saves.send(write);
     }
 
-    /// What only blocks has threads of its own. They are with the worker that every session needs.
+    /// What only blocks has threads of its own.
     fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.models.spawn_blocking(work);
     }

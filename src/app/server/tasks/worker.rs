@@ -1,4 +1,4 @@
-//! A worker thread for tasks of one kind, with extra threads for blocking ones.
+//! A worker thread for tasks.
 
 use std::{future::Future, sync::OnceLock};
 
@@ -19,11 +19,6 @@ impl Worker {
 
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime().spawn(task);
-    }
-
-    /// Work that only blocks, on a thread that is not waited for.
-    pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
-        self.runtime().spawn_blocking(work);
     }
 
     fn runtime(&self) -> &Runtime {
@@ -53,16 +48,14 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn all_tasks_are_on_one_thread_and_what_blocks_is_not() {
+    fn all_tasks_are_on_one_thread() {
         let (worker, (tell, told)) = (Worker::new("w"), channel::<ThreadId>());
         let here = |tell: &std::sync::mpsc::Sender<ThreadId>| _ = tell.send(thread::current().id());
         let mut seen = Vec::new();
         for _ in 0..3 {
-            let (task, work) = (tell.clone(), tell.clone());
+            let task = tell.clone();
             worker.spawn(async move { here(&task) });
             seen.push(told.recv_timeout(LIMIT).unwrap());
-            worker.spawn_blocking(move || here(&work));
-            assert_ne!(told.recv_timeout(LIMIT).unwrap(), seen[0]);
         }
         assert!(seen.iter().all(|it| *it == seen[0]), "a process would die with its thread");
     }
