@@ -4,6 +4,7 @@ require("codecompanion").setup({
     acp = {
       castor = function()
         return require("codecompanion.adapters").extend("gemini_cli", {
+          formatted_name = "castor",
           commands = { default = { "castor", "acp" } },
           defaults = { auth_method = "gemini-api-key" },
         })

@@ -1,30 +1,11 @@
-# Homebrew's formula; packaging/build fills in version, address and checksums.
+# Homebrew's formula; packaging/build fills in version, address, and the systems that have an archive.
 class Castor < Formula
   desc "Coding agent for your editor, your scripts and your terminal"
   homepage "@url@"
   version "@version@"
   license "Apache-2.0"
 
-  on_macos do
-    on_arm do
-      url "@url@/castor-@version@-aarch64-apple-darwin.tar.gz"
-      sha256 "@sha256:aarch64-apple-darwin@"
-    end
-    on_intel do
-      url "@url@/castor-@version@-x86_64-apple-darwin.tar.gz"
-      sha256 "@sha256:x86_64-apple-darwin@"
-    end
-  end
-  on_linux do
-    on_arm do
-      url "@url@/castor-@version@-aarch64-unknown-linux-gnu.tar.gz"
-      sha256 "@sha256:aarch64-unknown-linux-gnu@"
-    end
-    on_intel do
-      url "@url@/castor-@version@-x86_64-unknown-linux-gnu.tar.gz"
-      sha256 "@sha256:x86_64-unknown-linux-gnu@"
-    end
-  end
+@systems@
 
   def install
     bin.install "castor"

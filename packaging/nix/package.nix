@@ -1,12 +1,9 @@
-# Nix: callPackage this file; packaging/build fills in version, address and checksums.
+# Nix: callPackage this file; packaging/build fills in version, address, and the systems that have an archive.
 { lib, stdenv, fetchurl, autoPatchelfHook, installShellFiles }:
 let
   version = "@version@";
   archives = {
-    x86_64-linux = { target = "x86_64-unknown-linux-gnu"; sha256 = "@sha256:x86_64-unknown-linux-gnu@"; };
-    aarch64-linux = { target = "aarch64-unknown-linux-gnu"; sha256 = "@sha256:aarch64-unknown-linux-gnu@"; };
-    x86_64-darwin = { target = "x86_64-apple-darwin"; sha256 = "@sha256:x86_64-apple-darwin@"; };
-    aarch64-darwin = { target = "aarch64-apple-darwin"; sha256 = "@sha256:aarch64-apple-darwin@"; };
+@systems@
   };
   archive = archives.${stdenv.hostPlatform.system};
 in

@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { test } from "node:test";
 
 /** Where the tools are: code-server, playwright-core and axe-core, as .ci/vscode installs them. */
 const TOOLS = process.env.TOOLS;
@@ -23,6 +24,8 @@ const SETTINGS = {
   "security.workspace.trust.banner": "never",
   "workbench.startupEditor": "none",
   "files.autoSave": "off",
+  // The folder of this run says nothing to anybody.
+  "breadcrumbs.enabled": false,
   "terminal.integrated.gpuAcceleration": "off",
   "workbench.editor.useModal": "off",
   "workbench.secondarySideBar.defaultVisibility": "hidden",
@@ -70,14 +73,35 @@ function environment() {
   return env;
 }
 
-/** Writes the settings, with what follows `castor acp`. A running editor reads them anew. */
-export function setArgs(args) {
+/** Writes the settings, with what follows `castor acp`, and more. A running editor reads them anew. */
+export function setArgs(args, more = {}) {
   for (const place of ["User", "Machine"]) {
     writeFileSync(
       join(folder(join("data", place)), "settings.json"),
-      JSON.stringify({ ...SETTINGS, "castor.args": args }),
+      JSON.stringify({ ...SETTINGS, "castor.args": args, ...more }),
     );
   }
+}
+
+/** Makes tests that leave a picture where they fail. Those after it need what it did, and are left out. */
+export function steps(current) {
+  let failed = false;
+  return (name, run) => {
+    test(name, { timeout: 180_000 }, async (t) => {
+      if (failed) {
+        return t.skip("a step before it failed");
+      }
+      try {
+        await run();
+      } catch (error) {
+        failed = true;
+        await current()
+          ?.shot(`failed ${name.replace(/[^a-z0-9]+/gi, "-")}`)
+          .catch(() => {});
+        throw error;
+      }
+    });
+  };
 }
 
 /** A model's answers in a file: texts, and lists of calls. */
@@ -158,13 +182,14 @@ export async function until(what, check, time = 60_000) {
   }
 }
 
-/** The processes of the extension's castor: id, and the environment in which each was started. */
+/** The processes of the extension's castor: id, arguments, and the environment in which each was started. */
 export function castors() {
   const found = [];
   for (const pid of readdirSync("/proc").filter((it) => /^\d+$/.test(it))) {
     try {
       if (readlinkSync(`/proc/${pid}/exe`).startsWith(join(WORK, "extensions"))) {
-        found.push({ pid: Number(pid), env: readFileSync(`/proc/${pid}/environ`, "utf8").split("\0") });
+        const words = (file) => readFileSync(`/proc/${pid}/${file}`, "utf8").split("\0");
+        found.push({ pid: Number(pid), env: words("environ"), args: words("cmdline") });
       }
     } catch {
       // It ended meanwhile, or is not ours.
@@ -212,6 +237,20 @@ export class Window {
       },
       60_000,
     );
+  }
+
+  /** Begins a session of a castor with these arguments. The editor may need a moment to read its settings anew. */
+  async startWith(args) {
+    setArgs(args);
+    const runs = () => castors().some((it) => it.args.includes(args.at(-1)));
+    for (let left = 5; left > 0 && !runs(); left--) {
+      await this.command("castor: Restart the Agent");
+      await until("castor has its arguments", runs, 2000).catch(() => {});
+    }
+    await this.command("castor: New Session");
+    const chat = await this.chat();
+    await chat.waitForSelector(".empty:visible");
+    return chat;
   }
 
   command(title) {
@@ -298,6 +337,15 @@ export class Window {
   close() {
     return this.page.close();
   }
+}
+
+/** Opens all that is folded. */
+export function unfold(frame) {
+  return frame.evaluate(() => {
+    for (const it of document.querySelectorAll("details")) {
+      it.open = true;
+    }
+  });
 }
 
 /** What axe finds in a frame, in words. */

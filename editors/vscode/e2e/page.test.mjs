@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { accessibility, startBrowser } from "./harness.mjs";
+import { accessibility, startBrowser, unfold } from "./harness.mjs";
 
 const here = new URL("..", import.meta.url);
 const SCRIPT = readFileSync(new URL("dist/webview.js", here), "utf8");
@@ -230,26 +230,104 @@ const EVERYTHING = [
   },
 ];
 
-test("axe finds no fault in anything that the page can show", { timeout: 30_000 }, async () => {
-  await open();
-  const plan = [
-    { content: "One", status: "completed" },
-    { content: "Two", status: "pending" },
-  ];
-  await post({
-    type: "reset",
-    sessionId: "s",
-    items: EVERYTHING,
-    head: { ...HEAD, running: true, plan },
-    banner: { text: "It ended.", severity: "error", action: { command: "castor.restart", label: "Restart" } },
+const only = (...kinds) => EVERYTHING.filter((it) => kinds.includes(it.kind));
+const with_ = (kind, change) => only(kind).map((it) => ({ ...it, ...change }));
+const call = (change) => with_("call", { terminalId: undefined, ...change });
+const PLAN = [
+  { content: "One", status: "completed" },
+  { content: "Two", status: "in_progress" },
+  { content: "Three", status: "pending" },
+];
+const BANNER = { text: "It ended.", severity: "error", action: { command: "castor.restart", label: "Restart" } };
+const DIFFS = EVERYTHING.find((it) => it.kind === "permission").diffs;
+const image = { mimeType: "image/png", data: "iVBORw0KGgo=" };
+
+/** What the page shows, and what is done there before axe looks. */
+const STATES = {
+  "everything at once": [EVERYTHING, { running: true, plan: PLAN }, BANNER, () => page.fill("textarea", "/u")],
+  "nothing yet": [[], { options: [], commands: [], size: 0 }],
+  "a turn runs, with a plan": [only("user"), { running: true, plan: PLAN }],
+  "a banner that only tells": [[], {}, { text: "It starts.", severity: "info" }],
+  "a banner with help": [[], {}, BANNER],
+  "no undo, no fork": [only("user", "end"), { canRewind: false, canFork: false }],
+  "a thought": [with_("answer", { kind: "thought", text: "**About it**\nWords." })],
+  "a call that waits": [call({ status: "pending", output: "" })],
+  "a call that printed": [call({})],
+  "a call in a terminal": [only("call")],
+  "a call that read": [call({ status: "completed", tool: "read", text: "# not Markdown" })],
+  "a call that changed": [call({ status: "completed", tool: "edit", diffs: DIFFS })],
+  "a call with a picture": [call({ status: "completed", images: [image] })],
+  "a call that failed": [call({ status: "failed", text: "There is no such file." })],
+  "a question": [only("permission")],
+  "a question about an edited change": [with_("permission", { edited: true })],
+  "a long change": [with_("permission", { diffs: DIFFS.map((it) => ({ ...it, cut: true })) })],
+  "a question of all kinds of answers": [
+    with_("permission", {
+      options: ["allow_once", "allow_always", "reject_once"].map((kind) => ({ id: kind, name: kind, kind })),
+    }),
+  ],
+  "an answered question": [with_("permission", { answer: "Allow" })],
+  "a form": [only("form")],
+  "a form with one choice": [
+    with_("form", {
+      message: "Do you trust it?\n- a\n- b",
+      fields: [
+        {
+          name: "c",
+          kind: "choice",
+          title: "C",
+          description: "",
+          required: true,
+          choices: [{ value: "x", title: "X" }],
+          initial: "",
+        },
+      ],
+    }),
+  ],
+  "a form with faults": [
+    only("form"),
+    {},
+    undefined,
+    () => post({ type: "formErrors", id: "f", errors: { a: "is needed", c: "is needed" } }),
+  ],
+  "a form that is a page": [with_("form", { fields: [], url: "https://example.com/login" })],
+  "a refused key": [with_("form", { fields: [], url: "https://example.com/keys", signIn: true })],
+  "an answered form": [with_("form", { answer: "Sent" })],
+  "notices of each severity": [
+    ["info", "warning", "error"].flatMap((severity) => with_("notice", { id: severity, severity })),
+  ],
+  "the end of a turn": [only("end")],
+  "files that fit": [
+    [],
+    {},
+    undefined,
+    async () => {
+      await page.fill("textarea", "@a");
+      await post({ type: "files", query: "a", paths: ["a.md", "b/a.rs"] });
+    },
+  ],
+  "commands that fit": [[], {}, undefined, () => page.fill("textarea", "/")],
+  "things added to the message": [
+    [],
+    {},
+    undefined,
+    () => post({ type: "attach", attachment: { kind: "file", label: "a.md", path: "/a.md", uri: "file:///a.md" } }),
+  ],
+};
+
+for (const [name, [items, head = {}, banner, act]] of Object.entries(STATES)) {
+  test(`axe finds no fault: ${name}`, { timeout: 30_000 }, async () => {
+    await open();
+    await post({ type: "reset", sessionId: "s", items, head: { ...HEAD, ...head }, ...(banner ? { banner } : {}) });
+    await act?.();
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await unfold(page);
+    const shown = await page.locator(".item").count();
+    assert.equal(shown, items.length);
+    assert.deepEqual(await accessibility(page.mainFrame()), []);
+    await page.close();
   });
-  await page.fill("textarea", "/u");
-  await page.waitForSelector(".suggestions li");
-  for (const details of await page.locator("details:not([open]) summary").all()) {
-    await details.click();
-  }
-  assert.deepEqual(await accessibility(page.mainFrame()), []);
-});
+}
 
 test("a question is answered with the keyboard alone", { timeout: 30_000 }, async () => {
   await open();

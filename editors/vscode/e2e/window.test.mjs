@@ -2,18 +2,8 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import {
-  accessibility,
-  castors,
-  folder,
-  script,
-  setArgs,
-  startBrowser,
-  startServer,
-  until,
-  Window,
-} from "./harness.mjs";
+import { after, before } from "node:test";
+import { accessibility, castors, folder, script, startBrowser, startServer, steps, until, Window } from "./harness.mjs";
 
 const NOTES = "# Notes\n\nOne line.\n";
 const ws = folder("ws", { "notes.md": NOTES });
@@ -36,23 +26,7 @@ after(async () => {
   await server?.stop();
 });
 
-let failed = false;
-
-/** A test that leaves a picture where it fails. Those after it need what it did, and are left out. */
-function step(name, run) {
-  test(name, { timeout: 180_000 }, async (t) => {
-    if (failed) {
-      return t.skip("a step before it failed");
-    }
-    try {
-      await run();
-    } catch (error) {
-      failed = true;
-      await window?.shot(`failed ${name.replace(/[^a-z0-9]+/gi, "-")}`).catch(() => {});
-      throw error;
-    }
-  });
-}
+const step = steps(() => window);
 
 const untrusted = ({ env }) => env.includes("CASTOR_TRUST_WORKSPACE=false");
 
@@ -242,9 +216,7 @@ step("a question becomes a notification while the chat is hidden", async () => {
     [["write_file", { file_path: "hidden.md", content: "a\n" }]],
     "Done.",
   ];
-  setArgs(["--fake-responses", script("hidden", answers)]);
-  await window.command("castor: Restart the Agent");
-  await window.command("castor: New Session");
+  await window.startWith(["--fake-responses", script("hidden", answers)]);
   const chat = await window.ask("Go.");
   await window.answer("allow_once");
   await chat.waitForSelector(".status.in_progress");
@@ -305,6 +277,7 @@ step("castor reads what is not saved, asks by a form, and shows its plan", async
                 { label: "Postgres", description: "a server" },
               ],
             },
+            { question: "Which name has it?", header: "Name", type: "text" },
           ],
         },
       ],
@@ -319,18 +292,17 @@ step("castor reads what is not saved, asks by a form, and shows its plan", async
     ],
     "Changed.",
   ];
-  setArgs(["--fake-responses", script("script", answers)]);
   await window.openFile("notes.md");
   await window.page.keyboard.press("Control+End");
   await window.page.keyboard.type("unsaved words");
-  await window.command("castor: Restart the Agent");
-  await window.command("castor: New Session");
+  await window.startWith(["--fake-responses", script("script", answers)]);
   const chat = await window.ask("Go.");
   await chat.waitForSelector('.plan:has-text("Plan: 0 of 2")');
   await chat.waitForSelector("form.card");
   await window.shot("form");
   assert.deepEqual(await accessibility(chat), []);
   await chat.selectOption("form.card select", { index: 2 });
+  await chat.fill('form.card input[type="text"]', "books");
   await chat.click('form.card button[type="submit"]');
   await chat.waitForSelector('.card.answered:has-text("Sent")');
   await window.idle();
@@ -348,9 +320,7 @@ step("castor reads what is not saved, asks by a form, and shows its plan", async
 
 step("commands run in the editor's terminals, if castor's settings say so", async () => {
   folder("home/.castor", { "settings.json": JSON.stringify({ tools: { shell: { terminal: "client" } } }) });
-  setArgs(["-m", "demo"]);
-  await window.command("castor: Restart the Agent");
-  await window.command("castor: New Session");
+  await window.startWith(["-m", "demo"]);
   const chat = await window.ask("Please run `echo in the editor; sleep 2`");
   await window.answer("allow_once");
   await chat.click('.call button:has-text("Show terminal")');

@@ -6,9 +6,11 @@ import { Castor } from "./host/castor";
 import { ChatView } from "./host/chatView";
 import { Diffs, SCHEME } from "./host/diffs";
 import { notifyHidden } from "./host/notify";
+import { Proposals } from "./host/proposals";
 import { Questions } from "./host/questions";
 import { registerSessionCommands } from "./host/sessionCommands";
 import { SessionTree } from "./host/sessionTree";
+import { useDemo } from "./host/settings";
 import { StatusBar } from "./host/status";
 import { runInTerminal } from "./host/terminalCommands";
 import { Terminals } from "./host/terminals";
@@ -24,6 +26,7 @@ export function activate(context: vscode.ExtensionContext): void {
         void notifyHidden(item, questions, () => view.reveal());
       }
     },
+    answering: (...answer) => diffs.answering(...answer),
     changed: (conversation) => {
       castor.touched(conversation);
       view.setBadge(questions.count);
@@ -31,24 +34,27 @@ export function activate(context: vscode.ExtensionContext): void {
       diffs.refresh();
     },
   });
-  const castor = new Castor(context, log, questions, terminals);
+  const proposals = new Proposals();
+  const castor = new Castor(context, log, questions, terminals, proposals);
   running = castor;
-  const diffs = new Diffs(castor, questions);
-  const actions = new Actions({ castor, questions, terminals, diffs, view: () => view });
+  const diffs: Diffs = new Diffs(castor, questions, proposals);
+  const signIn = (done: () => unknown): void =>
+    runInTerminal(context.extensionUri, "castor auth login", ["auth", "login"], castor.cwd, done);
+  const actions = new Actions({ castor, questions, terminals, diffs, signIn, view: () => view });
   const view: ChatView = new ChatView(context.extensionUri, castor, (message) => actions.handle(message));
   const status = new StatusBar(castor, questions);
   const tree = new SessionTree(castor);
 
   castor.onSwitch(() => tree.refresh());
+  castor.onChange(() => proposals.check());
   context.subscriptions.push(
     log,
     terminals,
     status,
     vscode.window.registerWebviewViewProvider("castor.chat", view),
     vscode.window.registerTreeDataProvider("castor.sessions", tree),
-    vscode.workspace.registerTextDocumentContentProvider(SCHEME, diffs),
-    vscode.window.tabGroups.onDidChangeTabs(() => diffs.refresh()),
-    vscode.window.onDidChangeActiveTextEditor(() => diffs.refresh()),
+    diffs,
+    vscode.workspace.registerFileSystemProvider(SCHEME, diffs, { isCaseSensitive: true }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => castor.restart()),
   );
 
@@ -74,10 +80,16 @@ export function activate(context: vscode.ExtensionContext): void {
   command("restart", () => castor.restart());
   command("log", () => log.show());
   command("settings", () => vscode.commands.executeCommand("workbench.action.openSettings", "castor."));
-  command("login", () => {
-    const done = (): unknown => castor.restart();
-    runInTerminal(context.extensionUri, "castor auth login", ["auth", "login"], castor.cwd, done);
+  command("demo", async () => {
+    await useDemo(true);
+    await castor.restart();
   });
+  command("login", () =>
+    signIn(async () => {
+      await useDemo(false);
+      await castor.restart();
+    }),
+  );
   command("doctor", () => runInTerminal(context.extensionUri, "castor doctor", ["doctor"], castor.cwd));
   command("diff.accept", () => diffs.decide(true));
   command("diff.reject", () => diffs.decide(false));

@@ -176,3 +176,32 @@ test("1,000 turns are taken in quickly", () => {
   assert.equal(it.items.size, 2000);
   assert.ok(performance.now() - start < 2000);
 });
+
+function proposal(): Conversation {
+  const content = [{ type: "diff", path: "/w/a.md", oldText: "a\nb\n", newText: "A\nB\n" }];
+  return conversation(chunk("user_message_chunk", "m1", "Go."), call("c1", { status: "pending", content }));
+}
+
+test("a change that the user edited stays as the user edited it, whatever castor tells of it", () => {
+  const it = proposal();
+  it.editChange("c1", "/w/a.md", "A\nb\n");
+  const content = [{ type: "diff", path: "/w/a.md", oldText: "a\nb\n", newText: "A\nB\n" }];
+  it.apply(call("c1", { status: "completed", content }));
+  const item = it.items.get("call:c1") as CallItem;
+  assert.deepEqual([item.diffs[0]?.added, item.diffs[0]?.removed], [1, 1]);
+  assert.deepEqual(it.diffsOf("c1"), [{ path: "/w/a.md", before: "a\nb\n", after: "A\nb\n" }]);
+});
+
+test("words said while a turn runs begin none: Review has what was changed before them", () => {
+  const it = proposal();
+  it.apply(call("c1", { status: "completed" }));
+  it.put({ kind: "user", id: "u2", text: "Tabs.", images: [], chips: [], steering: true });
+  const end = it.addEnd("", "");
+  assert.deepEqual(
+    it.turnDiffs(end.id).map((diff) => diff.after),
+    ["A\nB\n"],
+  );
+  it.nameLastUser("m9");
+  assert.equal((it.items.get("u2") as UserItem).messageId, undefined);
+  assert.equal((it.items.get("user:m1") as UserItem).messageId, "m9");
+});

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionConfigOption } from "@agentclientprotocol/sdk";
-import { bestFits, complete, completionAt, promptBlocks } from "../src/model/compose";
+import { bestFits, complete, completionAt, droppedUris, promptBlocks } from "../src/model/compose";
 import { byDay, dayLabel } from "../src/model/days";
 import { failure } from "../src/model/errors";
 import { formFields, readForm } from "../src/model/form";
@@ -69,6 +69,18 @@ test("sessions stand under their days", () => {
       ["Without a date", 1],
     ],
   );
+});
+
+test("what is dropped is the editor's own list of addresses, or everybody's", () => {
+  const own = "vscode-remote://host:1/w/a.md\r\nuntitled:Untitled-1";
+  const of = (data: Record<string, string>): string[] => droppedUris((type) => data[type] ?? "");
+  assert.deepEqual(of({ "application/vnd.code.uri-list": own, "text/uri-list": "file:///b" }), [
+    "vscode-remote://host:1/w/a.md",
+  ]);
+  assert.deepEqual(of({ "text/uri-list": "# a list\r\nfile:///w/b.md\r\nhttps://example.com/c\r\n" }), [
+    "file:///w/b.md",
+  ]);
+  assert.deepEqual(of({ "text/plain": "file:///w/b.md" }), []);
 });
 
 test("@ and / are completed where they begin a word and a message", () => {

@@ -16,6 +16,8 @@ export interface Parts {
   questions: Questions;
   terminals: Terminals;
   diffs: Diffs;
+  /** Asks for a key in a terminal; `done` where it is stored. */
+  signIn(done: () => unknown): void;
   /** Set after the view is made, which needs the actions itself. */
   view(): ChatView;
 }
@@ -24,6 +26,7 @@ export interface Parts {
 const COMMANDS = new Set([
   "castor.restart",
   "castor.login",
+  "castor.demo",
   "castor.log",
   "castor.settings",
   "castor.undo",
@@ -59,6 +62,8 @@ export class Actions {
         return questions.answerPermission(message.id, message.optionId);
       case "form":
         return this.form(message);
+      case "signIn":
+        return this.parts.signIn(() => questions.answerForm(message.id, true, {}));
       case "openDiff":
         return diffs.openCall(message.callId, message.index);
       case "openTurn":
@@ -90,7 +95,10 @@ export class Actions {
       case "attachFile":
         return this.attach([this.uriOf(message.path)]);
       case "attachDropped":
-        return this.attach(message.uris.map((uri) => vscode.Uri.parse(uri)).filter((it) => it.scheme === "file"));
+        // castor runs where the files are, so that a remote address is a file here.
+        return this.attach(message.uris.map((uri) => vscode.Uri.file(vscode.Uri.parse(uri).path)));
+      case "refused":
+        return vscode.window.showWarningMessage(`${message.label} was not added: ${message.reason}.`);
       case "pickFile":
         return this.attach(await pickFiles());
       case "openFile":

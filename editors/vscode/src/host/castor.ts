@@ -10,6 +10,7 @@ import { Agent } from "./agent";
 import { clientApp, folders, initializeRequest } from "./client";
 import { editorTools } from "./editorTools";
 import { type Offers, offersOf } from "./extensions";
+import type { Proposals } from "./proposals";
 import type { Questions } from "./questions";
 import { Session } from "./session";
 import { agentCommand, passesEditorTools } from "./settings";
@@ -46,10 +47,20 @@ export class Castor {
     private readonly log: vscode.LogOutputChannel,
     private readonly questions: Questions,
     private readonly terminals: Terminals,
+    private readonly proposals: Proposals,
   ) {}
 
   get cwd(): string {
     return folders(homedir()).cwd;
+  }
+
+  /** It ended by itself, or could not start. */
+  get down(): boolean {
+    return this.agent === undefined && this.banner?.severity === "error";
+  }
+
+  conversationOf(id: string): Conversation | undefined {
+    return this.sessions.get(id)?.conversation;
   }
 
   /** The session that is shown takes prompts. */
@@ -71,6 +82,7 @@ export class Castor {
     const client = clientApp({
       terminals: this.terminals,
       questions: this.questions,
+      proposals: this.proposals,
       // Updates may come before the answer that opens their session.
       session: (id, agent) => this.sessions.get(id) ?? this.keep(id, agent),
     });
@@ -138,7 +150,7 @@ export class Castor {
   /** The session that the window had, or a new one. Called as often as one likes. */
   begin(): Promise<void> {
     const last = this.current?.id ?? this.context.workspaceState.get<string>(LAST);
-    return this.once(async () => {
+    return this.inTurn(async () => {
       if (this.ready) {
         return;
       }
@@ -148,13 +160,18 @@ export class Castor {
     });
   }
 
-  private once(open: () => Promise<void>): Promise<void> {
-    this.opening ??= open()
+  /** One after the other: what the user chooses while a session opens is opened next. */
+  private inTurn(open: () => Promise<void>): Promise<void> {
+    const opening = (this.opening ?? Promise.resolve())
+      .then(open)
       .catch((error) => this.failed(error))
       .finally(() => {
-        this.opening = undefined;
+        if (this.opening === opening) {
+          this.opening = undefined;
+        }
       });
-    return this.opening;
+    this.opening = opening;
+    return opening;
   }
 
   private failed(error: unknown): void {
@@ -212,11 +229,11 @@ export class Castor {
   }
 
   new(): Promise<void> {
-    return this.once(() => this.create());
+    return this.inTurn(() => this.create());
   }
 
   open(id: string): Promise<void> {
-    return this.once(async () => {
+    return this.inTurn(async () => {
       const known = this.sessions.get(id);
       if (known?.opened) {
         this.show(known);
@@ -228,7 +245,7 @@ export class Castor {
 
   /** A copy of a session, up to a message of it. */
   fork(id: string, messageId?: string): Promise<void> {
-    return this.once(async () => {
+    return this.inTurn(async () => {
       const { context } = await this.running();
       const at = messageId ? { _meta: { castor: { fork: { messageId } } } } : {};
       const fork = await context.request<{ sessionId: string }>("session/fork", {

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { answerMcp, EDITOR_SERVER, readMessage } from "../model/tools";
 import { editorTools } from "./editorTools";
 import { readTextFile, writeTextFile } from "./files";
+import { editedWords, type Proposals } from "./proposals";
 import type { Questions } from "./questions";
 import type { Session } from "./session";
 import type { Terminals } from "./terminals";
@@ -11,6 +12,7 @@ import type { Terminals } from "./terminals";
 export interface ClientHands {
   terminals: Terminals;
   questions: Questions;
+  proposals: Proposals;
   session(id: string, agent: acp.ClientContext): Session;
 }
 
@@ -58,7 +60,16 @@ export function clientApp(hands: ClientHands): acp.ClientApp {
       })
       .onNotification(client.elicitation.complete, () => {})
       .onRequest(client.fs.readTextFile, ({ params }) => readTextFile(params))
-      .onRequest(client.fs.writeTextFile, ({ params }) => writeTextFile(params))
+      .onRequest(client.fs.writeTextFile, async ({ params, agent }) => {
+        const session = hands.session(params.sessionId, agent);
+        const proposal = hands.proposals.take(params, session.conversation);
+        const answer = await writeTextFile(proposal ? { ...params, content: proposal.text } : params);
+        if (proposal) {
+          // Sent before the answer, so that the model reads it together with the result of its call.
+          void session.prompt(editedWords(proposal), []);
+        }
+        return answer;
+      })
       .onRequest(client.terminal.create, ({ params }) => hands.terminals.create(params))
       .onRequest(client.terminal.output, ({ params }) => hands.terminals.output(params.terminalId))
       .onRequest(client.terminal.waitForExit, ({ params }) => hands.terminals.waitForExit(params.terminalId))

@@ -20,6 +20,8 @@ interface Waiting {
 
 export interface QuestionEvents {
   asked(conversation: Conversation, item: PermissionItem | FormItem): void;
+  /** An option of this kind is about to be the answer. */
+  answering(conversation: Conversation, item: PermissionItem, kind: string): void;
   changed(conversation: Conversation): void;
 }
 
@@ -83,6 +85,8 @@ export class Questions {
       item.fields = fields;
     } else if ("url" in params) {
       item.url = String(params.url);
+      const refused = (params._meta?.castor as { authRequired?: { methodId?: string } } | undefined)?.authRequired;
+      item.signIn = refused?.methodId !== undefined;
     }
     return this.ask<CreateElicitationResponse>(conversation, item, signal, { action: "cancel" });
   }
@@ -112,9 +116,10 @@ export class Questions {
   answerPermission(id: string, optionId: string): boolean {
     const it = this.waiting.get(id);
     const option = it?.item.kind === "permission" ? it.item.options.find((o) => o.id === optionId) : undefined;
-    if (!it || !option) {
+    if (it?.item.kind !== "permission" || !option) {
       return false;
     }
+    this.events.answering(it.conversation, it.item, option.kind);
     it.settle(option.name, { outcome: { outcome: "selected", optionId } } satisfies RequestPermissionResponse);
     return true;
   }

@@ -5,7 +5,7 @@ import { readBlocks } from "../model/content";
 import { Conversation } from "../model/conversation";
 import { failure } from "../model/errors";
 import { optionViews } from "../model/options";
-import type { EndItem } from "../model/types";
+import type { EndItem, UserItem } from "../model/types";
 import {
   checkpoints,
   firstMessage,
@@ -88,11 +88,14 @@ export class Session {
     if (blocks.length === 0) {
       return;
     }
-    this.conversation.put({ kind: "user", id: this.conversation.newId("user"), ...readBlocks(blocks) });
+    const steering = this.running && this.offers.steering && !text.startsWith("/");
+    const item: UserItem = { kind: "user", id: this.conversation.newId("user"), ...readBlocks(blocks), steering };
+    this.conversation.put(item);
     this.changed();
-    if (this.running && this.offers.steering && !text.startsWith("/") && (await this.steered(blocks))) {
+    if (steering && (await this.steered(blocks))) {
       return;
     }
+    item.steering = false;
     await this.turn(blocks);
   }
 

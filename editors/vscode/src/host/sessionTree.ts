@@ -24,7 +24,7 @@ export class SessionTree implements vscode.TreeDataProvider<Node> {
       return node.kind === "day" ? node.day.sessions.map((session) => ({ kind: "session", session })) : [];
     }
     // A castor that ended is started on request alone: otherwise one that crashes would be started for ever.
-    if (this.castor.banner?.severity === "error") {
+    if (this.castor.down) {
       return [];
     }
     const agent = await this.castor.running();

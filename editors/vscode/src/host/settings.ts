@@ -34,6 +34,19 @@ function programOf(extension: vscode.Uri): { program: string; origin: string } {
     : { program: "castor", origin: "the PATH" };
 }
 
+const DEMO = ["-m", "demo"];
+
+/** Whether the demo model answers: from the next start of the agent on. */
+export async function useDemo(on: boolean): Promise<void> {
+  const args = setting<string[]>("args", []);
+  const isDemo = args.join(" ") === DEMO.join(" ");
+  // Arguments that somebody chose stay.
+  if (on ? args.length === 0 : isDemo) {
+    const value = on ? DEMO : undefined;
+    await vscode.workspace.getConfiguration("castor").update("args", value, vscode.ConfigurationTarget.Global);
+  }
+}
+
 /** castor with arguments, as the settings say. */
 export function castorCommand(extension: vscode.Uri, args: string[]): Command {
   const env: NodeJS.ProcessEnv = { ...process.env, ...setting<Record<string, string>>("env", {}) };

@@ -21,7 +21,10 @@ export function runInTerminal(
     const heard = vscode.window.onDidCloseTerminal((closed) => {
       if (closed === terminal) {
         heard.dispose();
-        done();
+        // A terminal that the user closes has signed in nobody.
+        if (closed.exitStatus?.code === 0) {
+          done();
+        }
       }
     });
   }

@@ -17,6 +17,8 @@ export interface Diff {
 export interface Call {
   item: CallItem;
   diffs: Diff[];
+  /** What the user made of proposed texts, by path: castor tells its own. */
+  edits: Map<string, string>;
 }
 
 export type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
@@ -46,7 +48,7 @@ export function beginCall(update: ToolUpdate): Call {
     images: [],
     locations: [],
   };
-  return { item, diffs: [] };
+  return { item, diffs: [], edits: new Map() };
 }
 
 /** What an update changes of the item. What it leaves out stays as it was. */
@@ -73,7 +75,9 @@ export function callChange(call: Call, update: ToolUpdate): Partial<CallItem> {
 
 function contentChange(call: Call, content: ToolCallContent[]): Partial<CallItem> {
   call.diffs = content.flatMap((it) =>
-    it.type === "diff" ? [{ path: it.path, before: it.oldText ?? "", after: it.newText }] : [],
+    it.type === "diff"
+      ? [{ path: it.path, before: it.oldText ?? "", after: call.edits.get(it.path) ?? it.newText }]
+      : [],
   );
   const blocks = content.flatMap((it) => (it.type === "content" ? [it.content] : []));
   const terminal = content.find((it) => it.type === "terminal");

@@ -67,6 +67,18 @@ export function bestFits(paths: string[], query: string, most: number): string[]
   return found.slice(0, most).map(({ path }) => path);
 }
 
+/** The addresses of what was dropped: the editor's own list of them, or the one that all programs know. */
+export function droppedUris(read: (type: string) => string): string[] {
+  for (const type of ["application/vnd.code.uri-list", "text/uri-list"]) {
+    const lines = read(type).split(/\r?\n/);
+    const uris = lines.filter((it) => /^(file|vscode-remote):/.test(it));
+    if (uris.length > 0) {
+      return uris;
+    }
+  }
+  return [];
+}
+
 /** The blocks of a prompt. Slash commands stay alone at the beginning. */
 export function promptBlocks(text: string, attachments: Attachment[]): ContentBlock[] {
   const blocks: ContentBlock[] = [];

@@ -2,7 +2,18 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { addOutput, beginCall, type Call, callChange, type Diff, type ToolUpdate } from "./calls";
 import { contentText, imageOf, readBlocks } from "./content";
-import type { CallItem, ChangedFile, EndItem, Head, Item, NoticeItem, TextItem, UserItem } from "./types";
+import { diffView } from "./hunks";
+import type {
+  CallItem,
+  ChangedFile,
+  EndItem,
+  Head,
+  Item,
+  NoticeItem,
+  PermissionItem,
+  TextItem,
+  UserItem,
+} from "./types";
 
 export interface Patch {
   /** Changed and new items. A new one stands at the end. */
@@ -117,7 +128,7 @@ export class Conversation {
       }
     };
     for (const item of items) {
-      if (item.kind === "user") {
+      if (beginsTurn(item)) {
         close();
         turn = item.messageId;
       }
@@ -131,7 +142,7 @@ export class Conversation {
   turnDiffs(endId: string): Diff[] {
     const items = [...this.items.values()];
     const end = items.findIndex((item) => item.id === endId);
-    const start = items.slice(0, Math.max(end, 0)).findLastIndex((item) => item.kind === "user");
+    const start = items.slice(0, Math.max(end, 0)).findLastIndex(beginsTurn);
     const files = new Map<string, Diff>();
     for (const item of items.slice(start + 1, end)) {
       for (const diff of item.kind === "call" && item.status === "completed" ? this.diffsOf(item.callId) : []) {
@@ -151,6 +162,25 @@ export class Conversation {
     }
   }
 
+  /** The user accepted another text than castor proposed for a file. */
+  editChange(callId: string, path: string, text: string): void {
+    const call = this.calls.get(callId);
+    if (call) {
+      call.edits.set(path, text);
+      call.diffs = call.diffs.map((it) => (it.path === path ? { ...it, after: text } : it));
+      this.touch(call.item, { diffs: call.diffs.map((it) => diffView(it.path, it.before, it.after)) });
+    }
+  }
+
+  /** A question shows a change as the user edited it so far. */
+  editQuestion(item: PermissionItem, edits: { diff: Diff; text: string }[]): void {
+    const diffs = this.diffsOf(item.callId).map((diff) => {
+      const edit = edits.find((it) => it.diff === diff);
+      return diffView(diff.path, diff.before, edit ? edit.text : diff.after);
+    });
+    this.touch(item, { diffs, edited: edits.length > 0 });
+  }
+
   diffsOf(callId: string): Diff[] {
     return this.calls.get(callId)?.diffs ?? [];
   }
@@ -159,9 +189,9 @@ export class Conversation {
     return this.calls.get(callId)?.item;
   }
 
-  /** The user's newest message gets the id under which castor knows it. */
+  /** The message that began the newest turn gets the id under which castor knows it. */
   nameLastUser(messageId: string): void {
-    const user = [...this.items.values()].findLast((item): item is UserItem => item.kind === "user");
+    const user = [...this.items.values()].findLast(beginsTurn);
     if (user && user.messageId !== messageId) {
       this.touch(user, { messageId });
     }
@@ -281,6 +311,10 @@ export class Conversation {
       this.put({ kind, id: id ?? this.newId(kind), text, images: image ? [image] : [] });
     }
   }
+}
+
+function beginsTurn(item: Item): item is UserItem {
+  return item.kind === "user" && item.steering !== true;
 }
 
 /** A sum of money for people: `$0.0042`. */

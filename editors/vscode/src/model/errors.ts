@@ -25,6 +25,13 @@ export function failure(error: unknown): Failure {
     text: typeof details === "string" ? details : "",
     kind: it?.data?.kind ?? "",
   };
+  if (found.kind === "locked") {
+    return {
+      ...found,
+      title: "This session is open in another window, or on the command line.",
+      text: "Close it there first.",
+    };
+  }
   if (it?.code === -32000) {
     return { ...found, kind: "auth", action: SIGN_IN };
   }

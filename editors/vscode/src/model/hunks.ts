@@ -115,6 +115,25 @@ export function hunks(rows: DiffRow[]): Hunk[] {
   return found;
 }
 
+/** Whether two texts differ in nothing but the ends of their lines, which an editor makes alike. */
+export function sameText(a: string, b: string): boolean {
+  const plain = (text: string): string => text.replace(/^\ufeff/, "").replaceAll("\r\n", "\n");
+  return plain(a) === plain(b);
+}
+
+const SIGNS = { same: " ", removed: "-", added: "+" } as const;
+
+/** The difference as text, at most `most` lines. */
+export function unifiedDiff(before: string, after: string, most: number): string {
+  const plain = (text: string): string => text.replaceAll("\r\n", "\n");
+  const lines = hunks(diffRows(plain(before), plain(after))).flatMap(({ oldStart, newStart, rows }) => {
+    const count = (kind: DiffRow["kind"]): number => rows.filter((row) => row.kind !== kind).length;
+    const head = `@@ -${oldStart},${count("added")} +${newStart},${count("removed")} @@`;
+    return [head, ...rows.map((row) => `${SIGNS[row.kind]}${row.text}`)];
+  });
+  return (lines.length > most ? [...lines.slice(0, most), "…"] : lines).join("\n");
+}
+
 /** What a card shows of a change. */
 export function diffView(path: string, before: string, after: string): DiffView {
   const rows = diffRows(before, after);

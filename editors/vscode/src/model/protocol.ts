@@ -25,10 +25,14 @@ export type FromView =
   | { type: "cancel" }
   | { type: "permission"; id: string; optionId: string }
   | { type: "form"; id: string; action: "accept" | "decline"; values: Record<string, FormField["initial"]> }
+  /** Signs in, and then accepts the question about a refused key. */
+  | { type: "signIn"; id: string }
   | { type: "files"; query: string }
   | { type: "attachFile"; path: string }
   | { type: "attachDropped"; uris: string[] }
   | { type: "pickFile" }
+  /** What was dropped or pasted cannot be added. */
+  | { type: "refused"; label: string; reason: string }
   | { type: "openDiff"; callId: string; index: number }
   | { type: "openTurn"; endId: string }
   | { type: "openFile"; path: string; line?: number }

@@ -60,6 +60,8 @@ export interface UserItem {
   text: string;
   images: ImageView[];
   chips: ChipView[];
+  /** Said while a turn ran: no turn begins here. */
+  steering?: boolean;
 }
 
 export interface TextItem {
@@ -86,6 +88,8 @@ export interface PermissionItem {
   title: string;
   text: string;
   diffs: DiffView[];
+  /** The user edited the change in the diff editor: `diffs` show what would be written. */
+  edited?: boolean;
   options: { id: string; name: string; kind: string }[];
   /** Absent while it waits; then what became of it. */
   answer?: string;
@@ -98,6 +102,8 @@ export interface FormItem {
   fields: FormField[];
   /** A page to visit, in place of fields. */
   url?: string;
+  /** A key was refused, and signing in stores another. */
+  signIn?: boolean;
   answer?: string;
 }
 

@@ -1,11 +1,13 @@
 // The field in which a prompt is typed, with what is added to it and what completes it.
-import { type Attachment, type Completion, complete, completionAt, fit } from "../model/compose";
+import { type Attachment, type Completion, complete, completionAt, droppedUris, fit } from "../model/compose";
 import type { Head } from "../model/types";
 import { button, make } from "./dom";
 import { keepDraft, keptDraft, send } from "./host";
 import { Suggestions } from "./suggestions";
 
 const MOST_IMAGE = 10 * 1024 * 1024;
+/** A text that has no address here goes into the message as it is. */
+const MOST_TEXT = 256 * 1024;
 
 export class Composer {
   private readonly text = make("textarea", {
@@ -41,8 +43,8 @@ export class Composer {
     this.text.addEventListener("input", () => this.typed());
     this.text.addEventListener("keydown", (event) => this.key(event));
     this.text.addEventListener("paste", (event) => this.paste(event));
-    this.element.addEventListener("dragover", (event) => event.preventDefault());
-    this.element.addEventListener("drop", (event) => this.drop(event));
+    document.addEventListener("dragover", (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => this.drop(event));
     this.drawChips();
   }
 
@@ -164,21 +166,33 @@ export class Composer {
 
   private drop(event: DragEvent): void {
     event.preventDefault();
-    const uris = (event.dataTransfer?.getData("text/uri-list") ?? "")
-      .split(/\r?\n/)
-      .filter((it) => it.startsWith("file:"));
+    const uris = droppedUris((type) => event.dataTransfer?.getData(type) ?? "");
     if (uris.length > 0) {
       send({ type: "attachDropped", uris });
       return;
     }
     for (const file of event.dataTransfer?.files ?? []) {
-      void this.addImage(file);
+      void (file.type.startsWith("image/") ? this.addImage(file) : this.addText(file));
+    }
+  }
+
+  private async addText(file: File): Promise<void> {
+    const refused = (reason: string): void => send({ type: "refused", label: file.name, reason });
+    if (file.size > MOST_TEXT) {
+      return refused("it is larger than 256 KiB");
+    }
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      const uri = `attachment:///${encodeURIComponent(file.name)}`;
+      this.attach({ kind: "selection", label: file.name, uri, text });
+    } catch {
+      refused("it is neither a picture nor text in UTF-8");
     }
   }
 
   private async addImage(file: File): Promise<void> {
-    if (!file.type.startsWith("image/") || file.size > MOST_IMAGE) {
-      return;
+    if (file.size > MOST_IMAGE) {
+      return send({ type: "refused", label: file.name || "The picture", reason: "it is larger than 10 MiB" });
     }
     const bytes = new Uint8Array(await file.arrayBuffer());
     let binary = "";

@@ -5,6 +5,9 @@ import { send } from "./host";
 
 type Values = Record<string, FormField["initial"]>;
 
+/** One choice among so many is a button each: nothing is left to send. */
+const MOST_BUTTONS = 5;
+
 function choiceInput(field: FormField, id: string): HTMLElement {
   const select = make("select", { id, name: field.name, required: field.required });
   if (!field.required || field.initial === "") {
@@ -85,6 +88,21 @@ export function showFormErrors(element: HTMLElement, errors: Record<string, stri
   }
 }
 
+function choiceCard(item: FormItem, field: FormField): HTMLElement {
+  const answer = (action: "accept" | "decline", values: Values) => (): void =>
+    send({ type: "form", id: item.id, action, values });
+  const buttons = field.choices.map((it) =>
+    button(it.title, answer("accept", { [field.name]: it.value }), { "data-choice": it.value }),
+  );
+  return make(
+    "div",
+    { class: "card question", role: "group", "aria-label": "castor asks" },
+    make("p", { class: "message" }, item.message),
+    field.description !== "" && make("p", { class: "about" }, field.description),
+    make("div", { class: "buttons" }, ...buttons, button("Decline", answer("decline", {}))),
+  );
+}
+
 export function formCard(item: FormItem): HTMLElement {
   if (item.answer !== undefined) {
     return make(
@@ -94,6 +112,10 @@ export function formCard(item: FormItem): HTMLElement {
       make("p", { class: "about" }, item.answer),
     );
   }
+  const [only, ...others] = item.fields;
+  if (only?.kind === "choice" && others.length === 0 && only.choices.length <= MOST_BUTTONS) {
+    return choiceCard(item, only);
+  }
   const card = make("form", { class: "card question", "aria-label": "castor asks", novalidate: true });
   const answer = (action: "accept" | "decline") => (): void =>
     send({ type: "form", id: item.id, action, values: values(card, item.fields) });
@@ -102,12 +124,17 @@ export function formCard(item: FormItem): HTMLElement {
     answer("accept")();
   });
   card.append(
-    make("p", {}, item.message),
+    make("p", { class: "message" }, item.message),
     ...(item.url ? [make("p", { class: "about" }, item.url)] : item.fields.map((it) => row(it, item.id))),
     make(
       "div",
       { class: "buttons" },
-      make("button", { type: "submit", class: "primary" }, item.url ? "Open the page" : "Send"),
+      item.signIn === true && button("Sign in", () => send({ type: "signIn", id: item.id }), { class: "primary" }),
+      make(
+        "button",
+        { type: "submit", class: item.signIn === true ? "" : "primary" },
+        item.url ? "Open the page" : "Send",
+      ),
       button("Decline", answer("decline")),
     ),
   );

@@ -145,6 +145,7 @@ function permission(item: PermissionItem): HTMLElement {
     { class: "card question", role: "group", "aria-label": `castor asks: ${item.title}` },
     make("p", { class: "title" }, item.title),
     item.text !== "" && html("div", "markdown", markdown(item.text)),
+    item.edited === true && make("p", { class: "about" }, "As you edited it in the diff editor:"),
     ...item.diffs.map((it, index) => diffCard(it, item.callId, index, true)),
     make("div", { class: "buttons" }, ...buttons),
   );

@@ -17,6 +17,8 @@ const empty = make(
   { class: "empty" },
   make("p", {}, "Say what you want. castor asks before it changes a file or runs a command."),
   button("Sign in", () => send({ type: "command", command: "castor.login" }), { class: "link" }),
+  " or ",
+  button("try without a key", () => send({ type: "command", command: "castor.demo" }), { class: "link" }),
 );
 document.body.append(make("main", {}, title, banner, plan, empty, log.element, usage, composer.element));
 

@@ -75,13 +75,20 @@ impl EditorFs {
         }
         let params = json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path) });
         let result = self.client.ask("fs/read_text_file", params).await?.ok()?;
-        result.get("content").and_then(Value::as_str).map(|it| it.as_bytes().to_vec())
+        let text = result.get("content").and_then(Value::as_str)?;
+        (!text.is_empty() || self.is_on_disk(path).await).then(|| text.as_bytes().to_vec())
+    }
+
+    /// An empty text of a file that the disk lacks is no file: CodeCompanion answers so instead of an error.
+    async fn is_on_disk(&self, path: &AbsPath) -> bool {
+        !matches!(self.disk.read(path).await, Err(FsError::NotFound(_)))
     }
 
     async fn read_buffer(&self, path: &AbsPath) -> Result<Vec<u8>, FsError> {
         let params = json!({ "sessionId": self.client.session.root(), "path": self.editor_path(path) });
         match self.client.ask("fs/read_text_file", params).await {
             Some(Ok(result)) => match result.get("content").and_then(Value::as_str) {
+                Some("") if !self.is_on_disk(path).await => Err(FsError::NotFound(path.clone())),
                 Some(text) => Ok(text.as_bytes().to_vec()),
                 None => self.disk.read(path).await,
             },
