@@ -1,7 +1,12 @@
 //! Extensions through the wire: one is installed from git, counts in a session with all that it brings, and counts for
 //! nothing once its files have changed.
 
-use std::process::Command;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    process::Command,
+    thread,
+};
 
 use serde_json::{Value, json};
 
@@ -267,4 +272,26 @@ fn all_that_it_brings_is_read_anew_after_the_users_yes() {
     assert!(has(2, "Say thanks.") && has(2, "mcp_sums_echo"), "{}", asked[2]);
     assert!(has(3, "Tool execution denied by policy."), "{}", asked[3]);
     assert_eq!(std::fs::read_to_string(sandbox.workspace().join("hooked")).unwrap(), "here\n");
+}
+
+/// The address of a repository sends git to another one, of this machine's network perhaps: nothing goes there.
+#[test]
+fn a_repository_that_redirects_is_not_followed() {
+    let sandbox = Sandbox::new();
+    let [here, elsewhere] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    elsewhere.set_nonblocking(true).unwrap();
+    let (port, place) = (here.local_addr().unwrap().port(), elsewhere.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut socket, _) = here.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(socket.try_clone().unwrap()).read_line(&mut line).unwrap();
+        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\n";
+        socket.write_all(format!("{head}Location: http://{place}/x.git/info/refs\r\n\r\n").as_bytes()).unwrap();
+        line
+    });
+    let (code, text) =
+        castor(&sandbox, &["extensions", "install", &format!("http://127.0.0.1:{port}/x.git"), "--consent"]);
+    assert!(code == 1 && text.contains("302"), "{text}");
+    assert!(asked.join().unwrap().starts_with("GET /x.git/info/refs"));
+    assert!(elsewhere.accept().is_err(), "git followed");
 }

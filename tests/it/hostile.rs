@@ -196,3 +196,34 @@ fn headless_run_ignores_a_hostile_repository() {
         }
     }
 }
+
+/// Files of 10 MB, in which a parser would sit for long: none is parsed, each is named, and castor goes on. Rules that
+/// cannot be read make castor ask.
+#[test]
+fn files_of_ten_megabytes_are_named_and_not_parsed() {
+    let mut sandbox = Sandbox::new();
+    let filler = "a = [[[[[[[[1]]]]]]]]\n".repeat(500_000);
+    sandbox.write("home/.castor/policies/big.toml", &filler);
+    sandbox.write("home/.castor/commands/big.toml", &format!("prompt = \"x\"\n{filler}"));
+    sandbox.write("home/.castor/skills/big/SKILL.md", &format!("---\nname: big\ndescription: Big.\n---\n{filler}"));
+    sandbox.write("home/.castor/agents/big.md", &format!("---\nname: big\ndescription: Big.\n---\n{filler}"));
+    let model = ModelServer::start(vec![says("Hello.")]);
+    sandbox.env.push(("GOOGLE_GEMINI_BASE_URL".into(), model.url.clone()));
+    sandbox.env.push(("GEMINI_API_KEY".into(), "k".into()));
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    let mut said = String::new();
+    for text in ["hi", "/commands", "/skills", "/agents"] {
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+        let (answer, updates) = client.call("session/prompt", prompt).unwrap();
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{text}: {answer}");
+        said.extend(updates.iter().map(Value::to_string));
+    }
+    client.end().unwrap();
+    said.push_str(&client.transcript());
+    for file in ["policies/big.toml", "commands/big.toml", "skills/big/SKILL.md", "agents/big.md"] {
+        assert!(said.contains(file), "{file}: {said}");
+    }
+    assert!(model.asked().iter().all(|it| !it.body.contains("[[[[[[")), "it reached the model");
+}

@@ -48,6 +48,7 @@ mod long;
 mod looks;
 mod masks;
 mod mcp;
+mod mcp_needs;
 mod mcp_oauth;
 mod mcp_offers;
 mod mcp_over_acp;

@@ -10,7 +10,7 @@ use std::{
 use nix::sys::stat::Mode;
 use serde_json::{Value, json};
 
-use crate::mcp_offers;
+use crate::{mcp_needs, mcp_offers};
 
 /// How this binary is told to be a server and nothing else. What the test harness prints before is noise, as real
 /// servers make it, too.
@@ -22,7 +22,7 @@ pub const ARGS: &[&str] = &["--exact", "mcp_server::serve", "--nocapture", "--qu
 /// prints garbage between messages, `once` ends at its second start, `second` at its first, `parent` leaves a child that holds its streams, `leaky` prints its key on stderr, `stubborn` ignores the end of its input and SIGTERM,
 /// `asks` has a tool that asks the user, and one that tells what it may ask for, `crossed` answers two calls of `echo`
 /// at once, the later one first, `pages` has a tool that wants the user on a page first and one that asks after its answer, `poisoned` answers every call with `MCP_TEXT`, `shifty` says something else of `echo`
-/// after a `grow`, `modern` knows no handshake, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
+/// after a `grow`, `modern` knows no handshake, `needs` has a tool, a prompt and resources that need an answer first, `shadows` has tools of castor's names that give orders, `offers` has prompts, resources, instructions and a tool that asks for roots, `flood`
 /// offers thousands of everything, and wants to be obeyed.
 #[test]
 fn serve() {
@@ -37,8 +37,8 @@ pub struct Server {
     held: Option<Value>,
     /// What the client said that it can do.
     capabilities: Value,
-    /// The call that waits for the user.
-    asking: Option<Value>,
+    /// The request that waits for the user.
+    pub asking: Option<Value>,
     /// The user was sent to its page.
     visited: bool,
 }
@@ -49,7 +49,7 @@ impl Server {
         Self { kind, n_grown: 0, held: None, capabilities: Value::Null, asking: None, visited: false }
     }
 
-    fn is(&self, kind: &str) -> bool {
+    pub fn is(&self, kind: &str) -> bool {
         self.kind.iter().any(|it| it == kind)
     }
 
@@ -125,7 +125,8 @@ impl Server {
                 return Some(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
             }
             "server/discover" if self.is("modern") => {
-                json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+                let capabilities = self.capabilities();
+                json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities})
             }
             "initialize" => {
                 if self.is("slow") {
@@ -135,7 +136,7 @@ impl Server {
                 let version = &message["params"]["protocolVersion"];
                 let (capabilities, instructions) = match self.kind_of_offer() {
                     Some(flood) => mcp_offers::capabilities(flood),
-                    None => (json!({"tools": {"listChanged": true}}), Value::Null),
+                    None => (self.capabilities(), Value::Null),
                 };
                 let mut res = json!({"protocolVersion": version, "capabilities": capabilities,
                     "serverInfo": {"name": "it", "version": "1"}});
@@ -149,6 +150,7 @@ impl Server {
             }
             "tools/list" => self.page(message["params"]["cursor"].as_str()),
             "tools/call" => self.call(message)?,
+            method if self.is("needs") => mcp_needs::answer(self, method, message)?,
             method if self.kind_of_offer().is_some() => {
                 let (flood, n_grown) = (self.is("flood"), self.n_grown);
                 match mcp_offers::answer(method, &message["params"], flood, n_grown) {
@@ -163,10 +165,18 @@ impl Server {
         };
         let mut result = result;
         if self.is("modern") {
-            result["resultType"] = json!("complete");
+            result.as_object_mut().unwrap().entry("resultType").or_insert(json!("complete"));
             (result["ttlMs"], result["cacheScope"]) = (json!(0), json!("private"));
         }
         Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+    }
+
+    fn capabilities(&self) -> Value {
+        match (self.is("needs"), self.is("modern")) {
+            (true, _) => json!({"tools": {}, "prompts": {}, "resources": {}}),
+            (false, true) => json!({"tools": {}}),
+            (false, false) => json!({"tools": {"listChanged": true}}),
+        }
     }
 
     /// Two tools a page.
@@ -181,6 +191,9 @@ impl Server {
         }
         if self.is("pages") {
             tools.extend(["page", "later"].map(tool));
+        }
+        if self.is("needs") {
+            tools.push(tool("needs"));
         }
         if self.is("offers") {
             tools.push(tool("roots"));
@@ -246,6 +259,7 @@ impl Server {
                 self.asking = Some(message.clone());
                 return None;
             }
+            "needs" => return mcp_needs::answer(self, "tools/call", message),
             "hang" => return None,
             "page" if self.visited => text("visited".to_owned()),
             "page" => return self.want_page(message),
@@ -303,7 +317,7 @@ impl Server {
         for page in args["completes"].as_array().into_iter().flatten() {
             notify("notifications/elicitation/complete", &json!({"elicitationId": page}));
         }
-        let result = json!({"content": [{"type": "text", "text": said}]});
+        let result = mcp_needs::result(call["method"].as_str().unwrap_or_default(), &said);
         print_line(&json!({"jsonrpc": "2.0", "id": call["id"], "result": result}).to_string());
     }
 }

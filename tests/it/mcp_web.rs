@@ -16,6 +16,11 @@ use crate::{
 
 /// Listens on a free port; returns it.
 fn start(sse: bool) -> u16 {
+    start_as("", sse)
+}
+
+/// The same with a kind of server.
+fn start_as(kind: &'static str, sse: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let stream: Arc<Mutex<Option<TcpStream>>> = Arc::default();
@@ -25,7 +30,7 @@ fn start(sse: bool) -> u16 {
             thread::spawn(move || {
                 let mut reader = BufReader::new(socket.try_clone().unwrap());
                 while let Some(request) = read(&mut reader) {
-                    respond(request, &socket, sse.then_some(&*stream));
+                    respond(kind, request, &socket, sse.then_some(&*stream));
                 }
             });
         }
@@ -63,9 +68,9 @@ fn read(reader: &mut impl BufRead) -> Option<Request> {
 }
 
 /// `stream`: where answers of the older form go.
-fn respond(request: Request, mut socket: &TcpStream, stream: Option<&Mutex<Option<TcpStream>>>) {
+fn respond(kind: &str, request: Request, mut socket: &TcpStream, stream: Option<&Mutex<Option<TcpStream>>>) {
     let plain = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-    let answer = || Server::new("").answer(&request.body).filter(|_| request.body.get("id").is_some());
+    let answer = || Server::new(kind).answer(&request.body).filter(|_| request.body.get("id").is_some());
     let text = match (request.authorized, &*request.method, stream) {
         (false, ..) => plain("403 Forbidden"),
         (_, "GET", Some(stream)) => {
@@ -143,9 +148,9 @@ fn start_expiring(challenge: &'static str) -> u16 {
                     let is_call = request.body["method"] == "tools/call";
                     match request.token.as_str() {
                         "bearer old-t0ken" if !is_call => {
-                            respond(Request { authorized: true, ..request }, &socket, None)
+                            respond("", Request { authorized: true, ..request }, &socket, None)
                         }
-                        "bearer new-t0ken" => respond(Request { authorized: true, ..request }, &socket, None),
+                        "bearer new-t0ken" => respond("", Request { authorized: true, ..request }, &socket, None),
                         _ => {
                             let text = format!("HTTP/1.1 401 Unauthorized\r\n{challenge}Content-Length: 0\r\n\r\n");
                             let _ = (&socket).write_all(text.as_bytes());
@@ -262,5 +267,75 @@ fn refused_server_is_named_without_secrets() {
         let said = play(server(kind, start(sse), "Bearer canary"), "{}");
         assert!(said.contains("MCP server \\\"web\\\" is not available: "), "{kind}: {said}");
         assert!(!said.contains("canary"), "{kind}: {said}");
+    }
+}
+
+/// Without a handshake, and without a connection that lasts: what it needs travels with the requests.
+#[test]
+fn a_stateless_server_gets_roots_beside_a_form() {
+    let port = start_as("modern needs", false);
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let form = json!({"method": "elicitation/create", "params": {"message": "Where to?", "requestedSchema": schema}});
+    let needs = json!({"needs": {"city": form, "where": {"method": "roots/list"}}});
+    let mut sandbox = Sandbox::new();
+    let line = |it: &str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
+    let script = line(&format!("call mcp_web_needs {needs}")) + &line("text \"b\"");
+    let script = sandbox.write("script.jsonl", &script);
+    sandbox.write("home/.castor/settings.json", "{}");
+    sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+    sandbox.args.push(script.into());
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({"elicitation": {"form": {}}})).unwrap();
+    let web = server("http", port, "Bearer t0ken").unwrap();
+    let session = client.new_session_with(&sandbox.workspace(), json!([web])).unwrap();
+    client.request_as(
+        json!("p"),
+        "session/prompt",
+        json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}),
+    );
+    let mut said = String::new();
+    loop {
+        let message = client.next().unwrap().expect("castor ended");
+        if message["method"] == "elicitation/create" {
+            let result = json!({"action": "accept", "content": {"city": "Rome"}});
+            client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+        }
+        said.push_str(&message.to_string());
+        if message["id"] == "p" {
+            break;
+        }
+    }
+    assert!(said.contains("Rome") && said.contains(r#"\"roots\":["#), "{said}");
+}
+
+/// A server that sends castor elsewhere: to an address of this machine, in both families, and to one that clouds keep
+/// their credentials at.
+#[test]
+fn redirects_of_a_server_are_not_followed() {
+    let elsewhere = ["127.0.0.1:0", "[::1]:0"].map(|it| TcpListener::bind(it).ok());
+    let places = elsewhere.iter().flatten().map(|it| it.local_addr().unwrap().to_string());
+    for place in places.chain(["169.254.169.254".to_owned()]) {
+        let asked = Arc::new(Mutex::new(0));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let counted = asked.clone();
+        let answer =
+            format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{place}/x\r\nContent-Length: 0\r\n\r\n");
+        thread::spawn(move || {
+            for mut socket in listener.incoming().map_while(Result::ok) {
+                let mut reader = BufReader::new(socket.try_clone().unwrap());
+                while read(&mut reader).is_some() {
+                    *counted.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                    let _ = socket.write_all(answer.as_bytes());
+                }
+            }
+        });
+        let said = play(server("http", port, "Bearer t0ken"), r#"{"mcp": {"maxRestarts": 0}}"#);
+        assert!(!said.contains("echo: a") && said.contains("mcp_web_echo"), "{place}: {said}");
+        assert!(*asked.lock().unwrap_or_else(PoisonError::into_inner) > 0, "{place}");
+    }
+    for it in elsewhere.iter().flatten() {
+        it.set_nonblocking(true).unwrap();
+        assert!(it.accept().is_err(), "castor went to {it:?}");
     }
 }

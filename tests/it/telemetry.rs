@@ -263,6 +263,115 @@ fn the_log_tells_much_and_no_secret() {
     assert!(fs::read_to_string(&log).unwrap().starts_with(&text), "it is appended to");
 }
 
+/// Plays prompts in a session with a scripted model, a hook and a sub-agent; what telemetry writes into a file, and as one text.
+fn told(lines: &[&str], prompts: &[&str]) -> (Vec<Value>, String) {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("ws/a.txt", "in the file\n");
+    sandbox.write("home/.castor/agents/helper.md", "---\nname: helper\ndescription: Helps.\n---\nYou help.");
+    let lines: Vec<String> = lines.iter().map(|it| response(it).unwrap().to_string() + "\n").collect();
+    let script = sandbox.write("script.jsonl", &lines.concat());
+    sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
+    sandbox.args.push(script.into());
+    let out = sandbox.home().join("telemetry.log");
+    with_env(&mut sandbox, &[("GEMINI_TELEMETRY_ENABLED", "1"), ("GEMINI_TELEMETRY_OUTFILE", out.to_str().unwrap())]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let probe = server("probe", "", &sandbox.workspace().join("mcp.log"));
+    let id = client.new_session_with(&sandbox.workspace(), json!([probe])).unwrap();
+    for it in prompts {
+        client.result("session/prompt", prompt(&id, it, &json!({}))).unwrap();
+    }
+    client.end().unwrap();
+    let text = fs::read_to_string(out).unwrap();
+    (text.lines().map(|it| serde_json::from_str(it).unwrap()).collect(), text)
+}
+
+/// The attributes of each event, without the session, as `name key=value …`.
+fn events(messages: &[Value]) -> Vec<String> {
+    let logs = messages.iter().filter_map(|it| it["resourceLogs"][0]["scopeLogs"][0]["logRecords"].as_array());
+    let in_words = |it: &Value| {
+        let value = |it: &Value| it.as_object().and_then(|it| it.values().next().cloned()).unwrap_or_default();
+        let all = it["attributes"].as_array().unwrap().iter();
+        let said = all.filter(|it| !["event.name", "session.id", "duration_ms"].contains(&it["key"].as_str().unwrap()));
+        let said: String = said.map(|it| format!(" {}={}", it["key"].as_str().unwrap(), value(&it["value"]))).collect();
+        it["body"]["stringValue"].as_str().unwrap().to_owned() + &said
+    };
+    let mut res: Vec<String> = logs.flatten().map(in_words).collect();
+    res.sort();
+    res
+}
+
+/// What happens in sessions beside requests and calls, with what each event says. No text of anybody is in it.
+#[test]
+fn moments_of_a_session_are_events_in_gemini_clis_names() {
+    let lines = [
+        r#"raw [{"candidates":[{"content":{"parts":[]}}]}]"#,
+        r#"call write_file {"file_path":"new.rs","content":"canary\nb\n"} + usage 7 3"#,
+        r#"call read_file {"file_path":"a.txt"}"#,
+        r#"call replace {"file_path":"a.txt","instruction":"x","old_string":"in the file","new_string":"canary"}"#,
+        r#"call mcp_probe_echo {"text":"canary"}"#,
+        r#"call mcp_probe_big {"lines":9000}"#,
+        r#"call invoke_agent {"agent_name":"helper","prompt":"canary-task"}"#,
+        r#"for "You help." text "canary done""#,
+        r#"for "You help." call complete_task {"result":"canary-result"}"#,
+        r#"text "canary-answer""#,
+        r#"text "<state_snapshot>canary</state_snapshot>""#,
+        r#"text "<state_snapshot>canary</state_snapshot>""#,
+    ];
+    let prompts = [
+        "canary-prompt",
+        "/mode plan",
+        "/mode yolo",
+        "/model script",
+        "/compress",
+        "/rewind 1 conversation",
+        "/canary",
+    ];
+    let (messages, text) = told(&lines, &prompts);
+    assert!(!text.contains("canary"), "{text}");
+    let all = events(&messages);
+    for wanted in [
+        r#"gemini_cli.config model="script" approval_mode="yolo""#,
+        r#"gemini_cli.plan.approval_mode_switch from_mode="yolo" to_mode="plan""#,
+        r#"gemini_cli.plan.approval_mode_duration mode="plan""#,
+        r#"gemini_cli.slash_command command="mode""#,
+        r#"gemini_cli.slash_command command="compress""#,
+        r#"gemini_cli.slash_command.model model_name="script""#,
+        r#"gemini_cli.chat_compression tokens_before="#,
+        r#"gemini_cli.rewind outcome="rewind_only""#,
+        r#"gemini_cli.chat.content_retry attempt_number="1" error_type="stream" model="script""#,
+        r#"gemini_cli.model_routing decision_model="script""#,
+        r#"gemini_cli.conversation_finished approvalMode="yolo" turnCount="1""#,
+        r#"gemini_cli.file_operation tool_name="write_file" operation="create" extension=".rs""#,
+        r#"gemini_cli.file_operation tool_name="read_file" operation="read""#,
+        r#"gemini_cli.edit_strategy strategy="exact""#,
+        r#"gemini_cli.tool_output_truncated tool_name="mcp_probe_big" original_content_length="153"#,
+        r#"gen_ai.client.inference.operation.details gen_ai.operation.name="chat" gen_ai.request.model="script""#,
+        r#"gemini_cli.agent.start agent_name="helper""#,
+        r#"gemini_cli.agent.finish agent_name="helper" terminate_reason="GOAL" turn_count="2""#,
+        r#"gemini_cli.agent.recovery_attempt agent_name="helper" turn_count="2" success=true"#,
+    ] {
+        assert!(all.iter().any(|it| it.starts_with(wanted)), "{wanted}: {all:#?}");
+    }
+    assert!(all.iter().any(|it| it.contains(r#" mcp_server_name="probe""#)), "{all:#?}");
+    let (_, metrics) = gemini_names(&messages);
+    for name in [
+        "gemini_cli.agent.duration",
+        "gemini_cli.agent.recovery_attempt.count",
+        "gemini_cli.agent.run.count",
+        "gemini_cli.agent.turns",
+        "gemini_cli.chat.content_retry.count",
+        "gemini_cli.chat_compression",
+        "gemini_cli.file.operation.count",
+        "gemini_cli.lines.changed",
+        "gemini_cli.slash_command.model.call_count",
+        "gen_ai.client.operation.duration",
+        "gen_ai.client.token.usage",
+    ] {
+        assert!(metrics.iter().any(|it| it == name), "{name}: {metrics:?}");
+    }
+}
+
 /// A life with a call, a hook and two requests to the model, with these settings for telemetry.
 fn live(env: &[(&str, &str)], telemetry: &Value) -> Sandbox {
     let mut sandbox = Sandbox::new();
@@ -301,9 +410,16 @@ const EVENTS: &[&str] = &[
     "gemini_cli.api_request",
     "gemini_cli.api_response",
     "gemini_cli.api_response",
+    "gemini_cli.config",
+    "gemini_cli.conversation_finished",
+    "gemini_cli.file_operation",
     "gemini_cli.hook_call",
+    "gemini_cli.model_routing",
+    "gemini_cli.model_routing",
     "gemini_cli.tool_call",
     "gemini_cli.user_prompt",
+    "gen_ai.client.inference.operation.details",
+    "gen_ai.client.inference.operation.details",
 ];
 
 #[test]

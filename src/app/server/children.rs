@@ -263,7 +263,7 @@ fn remove(state: &mut State, id: &SessionId, lines: &mut Vec<u8>) -> Option<Live
     state.tasks.abort_session(id, state.now.unix_ms);
     let requests = state.terminals.release_all(id);
     state.queue_requests(requests);
-    state.tasks.traces.forget_turn(id);
+    state.tasks.traces.forget_session(id);
     state.sessions.remove(id)
 }
 

@@ -171,6 +171,7 @@ fn write_logs(sessions: &mut BTreeMap<SessionId, LiveSession>, items: &[OutboxIt
 fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {
     match act {
         Act::Log(entry) => {
+            state.tasks.traces.trace_entry(id, &entry);
             foreground::note_message(state, id, &entry.fact, lines);
             if let Some(live) = state.sessions.get_mut(id) {
                 live.view.show(&entry.fact, lines);

@@ -22,6 +22,7 @@ mod listing;
 pub mod machine;
 mod mcp;
 mod mcp_completion;
+mod moments;
 mod offered_commands;
 mod open_session;
 

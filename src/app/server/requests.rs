@@ -162,7 +162,7 @@ pub fn end_session(state: &mut State, id: &SessionId) {
     state.tasks.abort_session(id, state.now.unix_ms);
     state.tasks.mcp.release(id);
     mcp::withdraw_of_stopped(state);
-    state.tasks.traces.forget_turn(id);
+    state.tasks.traces.forget_session(id);
     // What still waits for it, as a change of its state may.
     for ticket in state.prompts_of(id) {
         reply::answer::<()>(state, ticket, Err(error::session_not_found(id.as_str())));

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use tracing::{Span, field::Empty};
 
+use super::moments::Moments;
 use crate::{
     base::{
         agent::{RECOVERY_TURN, TerminateMode},
+        content::Part,
         event::{AgentEvent, EventKind, NOTICE},
         hook::{Hook, HookEnd, HookReport},
         ids::SessionId,
+        log::Entry,
         model::{Chunk, ModelRequest, Purpose},
-        tool::ToolCall,
+        tool::{Display, READ_FILE, ToolCall, ToolOutput},
     },
     wire::{acp::trace, jsonrpc::open_requests::Ticket},
 };
@@ -24,6 +27,9 @@ pub struct Traces {
     turns: BTreeMap<SessionId, Span>,
     /// Calls that sub-agents carry out, by the sub-agent's session.
     agents: BTreeMap<SessionId, Span>,
+    moments: Moments,
+    /// Somebody takes spans. tracing's own macros cannot be asked: with filters for single layers the next span is lost.
+    is_traced: bool,
 }
 
 impl Traces {
@@ -39,6 +45,7 @@ impl Traces {
             tracestate = Empty,
             baggage = Empty,
         );
+        self.is_traced = !span.is_disabled();
         if span.is_disabled() {
             return span;
         }
@@ -121,6 +128,13 @@ impl Traces {
         }
     }
 
+    /// A session's log got something. Before its event is traced: that may end the turn.
+    pub fn trace_entry(&mut self, session: &SessionId, entry: &Entry) {
+        if self.is_traced {
+            self.moments.tell(session, entry, self.turns.get(session));
+        }
+    }
+
     /// The one recovery turn of a sub-agent is over.
     fn note_recovery(&self, session: &SessionId, event: &AgentEvent, outcome: &str) {
         if event.meta.get("code").is_some_and(|it| it == RECOVERY_TURN)
@@ -135,7 +149,13 @@ impl Traces {
         self.turns.get(session)
     }
 
-    /// The session was closed, or its turn with all its calls.
+    /// The session was closed.
+    pub fn forget_session(&mut self, session: &SessionId) {
+        self.forget_turn(session);
+        self.moments.forget(session);
+    }
+
+    /// Its turn is over, with all its calls.
     pub fn forget_turn(&mut self, session: &SessionId) {
         self.turns.remove(session);
         self.agents.remove(session);
@@ -151,19 +171,69 @@ pub fn model_span(purpose: Purpose, request: &ModelRequest) -> Span {
         castor.model.purpose = purpose.as_str(),
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
+        castor.usage.cached_tokens = Empty,
+        castor.usage.thought_tokens = Empty,
         error.type = Empty,
     )
 }
 
-/// One run of a tool. Its arguments may hold anything and are left out.
-pub fn tool_span(call: &ToolCall) -> Span {
+/// One run of a tool, of a server's where it is one. Its arguments may hold anything and are left out.
+pub fn tool_span(call: &ToolCall, server: Option<&str>) -> Span {
     tracing::info_span!(
         "tool",
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = &*call.name,
         gen_ai.tool.call.id = call.id.as_str(),
+        castor.mcp.server = server,
+        castor.output.size = Empty,
+        castor.output.whole = Empty,
+        castor.file.operation = Empty,
+        castor.file.extension = Empty,
+        castor.lines.added = Empty,
+        castor.lines.removed = Empty,
+        castor.edit.strategy = Empty,
         error.type = Empty,
     )
+}
+
+/// What came of a run, in numbers. `whole`: what its output was before it was cut.
+pub fn note_output(span: &Span, call: &ToolCall, output: &ToolOutput, whole: usize) {
+    if let Some(it) = &output.error {
+        note_error(span, &it.kind);
+    }
+    if span.is_disabled() {
+        return;
+    }
+    let size = output_size(output);
+    span.record("castor.output.size", size);
+    if size < whole {
+        span.record("castor.output.whole", whole);
+    }
+    match &output.display {
+        Some(Display::Diff { path, before, after }) if output.error.is_none() => {
+            span.record("castor.file.operation", if before.is_some() { "update" } else { "create" });
+            if let Some(it) = path.as_path().extension() {
+                span.record("castor.file.extension", format!(".{}", it.to_string_lossy()));
+            }
+            let (added, removed) = changed_lines(before.as_deref().unwrap_or_default(), after);
+            span.record("castor.lines.added", added).record("castor.lines.removed", removed);
+        }
+        _ if output.error.is_none() && call.name == READ_FILE => {
+            span.record("castor.file.operation", "read");
+        }
+        _ => (),
+    }
+}
+
+/// The texts of it, in bytes.
+pub fn output_size(output: &ToolOutput) -> usize {
+    output.content.iter().filter_map(Part::as_text).map(str::len).sum()
+}
+
+fn changed_lines(before: &str, after: &str) -> (usize, usize) {
+    let diff = similar::TextDiff::from_lines(before, after);
+    let count = |tag: similar::ChangeTag| diff.iter_all_changes().filter(|it| it.tag() == tag).count();
+    (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete))
 }
 
 /// One run of a hook. Its command may hold anything: only a name that somebody gave it is told.
@@ -194,6 +264,8 @@ pub fn note_usage(chunks: &[Chunk]) {
         if let Chunk::Usage(usage) = it {
             let span = Span::current();
             span.record("gen_ai.usage.input_tokens", usage.input).record("gen_ai.usage.output_tokens", usage.output);
+            span.record("castor.usage.cached_tokens", usage.cached);
+            span.record("castor.usage.thought_tokens", usage.thought);
         }
     }
 }

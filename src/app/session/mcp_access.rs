@@ -73,6 +73,12 @@ impl McpAccess {
         self.find_tool(&call.name).map(|it| it.server)
     }
 
+    /// Its name, as the configuration has it.
+    pub fn server_name_of_call(&self, call: &ToolCall) -> Option<&str> {
+        let server = self.server_of_call(call)?;
+        self.servers.iter().find(|it| it.server == server).map(|it| it.name.as_str())
+    }
+
     /// The resource that it reads, and the server's number.
     pub fn resource_of_call(&self, call: &ToolCall) -> Option<(u64, String)> {
         let (server, uri) = resource_of(&call.args, self.offers()).ok().filter(|_| call.name == READ_RESOURCE)?;

@@ -137,7 +137,7 @@ mod tests {
         let plain = |it: String| it.replace(&ground.root.to_string(), "$ROOT");
         expect_test::expect![[r#"
             castor does not take these settings as they are written: general.maxAttempts in $ROOT/h/.gemini/settings.json:4 (should be a whole number, at least 1; ignored); tols in $ROOT/h/.gemini/settings.json:5 (is not a setting that castor knows; did you mean tools?). `castor config explain KEY` shows the value that counts.
-            No effect in castor: ui.theme, ui.hideTips in $ROOT/h/.gemini/settings.json:2,3 (castor has no screen of its own: your editor, or `castor run`); $ROOT/h/.gemini/oauth_creds.json (Google allows this login in its own clients only: use an API key). This is said once; `castor doctor` shows it again."#]]
+            No effect in castor: ui.theme, ui.hideTips in $ROOT/h/.gemini/settings.json:2,3 (no such setting here: `castor chat` has --theme and --plain, your editor a look of its own); $ROOT/h/.gemini/oauth_creds.json (Google allows this login in its own clients only: use an API key). This is said once; `castor doctor` shows it again."#]]
         .assert_eq(&plain(say("false")));
         // The user's are said; those of the folder count from now on.
         let text = plain(say("true"));

@@ -33,10 +33,11 @@ impl Compatibility {
     }
 }
 
-const SCREEN: Compatibility = Compatibility::Absent("castor has no screen of its own: your editor, or `castor run`");
+const SCREEN: Compatibility =
+    Compatibility::Absent("no such setting here: `castor chat` has --theme and --plain, your editor a look of its own");
 const VOICE: Compatibility = Compatibility::Absent("castor has no voice input");
 const UPDATES: Compatibility = Compatibility::Absent("castor does not update itself");
-const NOTIFIES: Compatibility = Compatibility::Absent("your editor notifies you; `castor run` rings nobody");
+const NOTIFIES: Compatibility = Compatibility::Absent("your editor notifies you, and `castor chat` rings the bell");
 const RUNTIME: Compatibility = Compatibility::Absent("castor has one runtime for all sessions");
 const BROWSER: Compatibility = Compatibility::Absent("castor has no browser agent");
 const ADMIN: Compatibility =
@@ -156,7 +157,7 @@ pub const SETTINGS: &[(&str, Compatibility)] = {
         ("general.plan.directory", Absent("plans lie in castor's folder of the session")),
         ("general.plan.enabled", Absent("the mode plan is always available")),
         ("general.plan.modelRouting", Absent("the model does not change with the mode")),
-        ("general.preferredEditor", SCREEN),
+        ("general.preferredEditor", Absent("`castor chat` opens $VISUAL or $EDITOR")),
         ("general.retryFetchErrors", Works),
         ("general.sessionRetention.enabled", Works),
         ("general.sessionRetention.maxAge", Works),
@@ -218,7 +219,7 @@ pub const SETTINGS: &[(&str, Compatibility)] = {
         ("security.toolSandboxing", Absent("castor confines commands anyway: security.sandbox.level")),
         ("skills.disabled", Works),
         ("skills.enabled", Works),
-        ("telemetry.enabled", Differs("not all events and metrics: those of models, tools, hooks, agents and sessions")),
+        ("telemetry.enabled", Differs("the page on telemetry lists events and metrics, and what is missing")),
         ("telemetry.logPrompts", Absent("castor's telemetry holds no prompts and no arguments")),
         ("telemetry.otlpEndpoint", Differs("over HTTP; the default is port 4318")),
         ("telemetry.otlpProtocol", Differs("http, the default; castor refuses grpc")),

@@ -54,7 +54,7 @@ pub const FILES: &[(&str, FileOwner, Compatibility)] = {
         ("sandbox.Dockerfile", Workspace, Absent("castor starts no container")),
         ("sandbox.bashrc", Workspace, Absent("castor starts no container")),
         ("system.md", Both, Absent("castor's instructions are its own: put yours into GEMINI.md")),
-        ("keybindings.json", User, Absent("castor has no screen of its own: your editor has keys")),
+        ("keybindings.json", User, Absent("the keys of `castor chat` are fixed: `?` shows them")),
         ("oauth_creds.json", User, Absent("Google allows this login in its own clients only: use an API key")),
         ("mcp-oauth-tokens.json", User, Absent("castor keeps tokens of its own")),
         ("a2a-oauth-tokens.json", User, Absent("castor keeps tokens of its own")),

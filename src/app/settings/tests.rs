@@ -212,10 +212,7 @@ fn warns_of_what_does_not_count() {
 fn tells_what_has_no_effect() {
     for (text, want) in [
         (r#"{"general": {"maxAttempts": 2}, "$schema": "x", "hooks": {}, "mcpServers": {"ui": {"theme": "x"}}}"#, ""),
-        (
-            r#"{"ui": {"theme": 1, "footer": {"items": []}}}"#,
-            "ui.theme, ui.footer.items: castor has no screen of its own",
-        ),
+        (r#"{"ui": {"theme": 1, "footer": {"items": []}}}"#, "ui.theme, ui.footer.items: no such setting here"),
         (r#"{"ui": {"zzz": {"a": 1}}}"#, "ui.zzz: is not a setting that castor knows"),
         (
             r#"{"general": {"preferredEditor": "x", "zzz": 1}}"#,

@@ -1,19 +1,23 @@
-//! Elicitations of MCP servers during a call. The answer goes to the server alone and is in no log.
+//! Elicitations of MCP servers during a call, or while they are asked for a prompt or a resource. The answer goes to the
+//! server alone and is in no log.
 
 use std::sync::Arc;
 
 use crate::{
     base::{
         elicitation::{ElicitationRequest, Reply},
-        ids::{EffectId, ElicitationId, QuestionId},
+        ids::{CallId, EffectId, ElicitationId, QuestionId},
         log::Answer,
         question::Form,
         text,
-        tool::ToolCall,
     },
     engine::{
         record::Step,
-        scheduler::{BatchStatus, Scheduler, call::CallState, toolbox::CallContext},
+        scheduler::{
+            BatchStatus, Scheduler,
+            call::CallState,
+            toolbox::{CallContext, Toolbox},
+        },
         step::{Effect, QuestionTopic, UserQuestion},
     },
 };
@@ -28,7 +32,7 @@ const UNABLE: &str = "the user's client could not ask";
 pub(super) struct OpenElicitation {
     id: ElicitationId,
     question: QuestionId,
-    /// The running calls that it may be for: it ends with the last of them.
+    /// What it may be for: it ends with the last of them.
     calls: Vec<EffectId>,
     is_page: bool,
 }
@@ -49,17 +53,47 @@ pub fn reply(step: &mut Step<'_>, elicitation: ElicitationId, reply: Reply) {
     step.start_effect(Effect::AnswerElicitation { elicitation, reply });
 }
 
+/// A server that is asked for a prompt or a resource.
+#[derive(Debug)]
+pub(super) struct RunningQuery {
+    effect: EffectId,
+    server: String,
+}
+
+/// Something that runs at a server, and may be what the server asks for.
+#[derive(Debug)]
+pub struct RunningWork {
+    pub effect: EffectId,
+    pub server: String,
+    /// `None`: no call of the model's.
+    call: Option<CallId>,
+}
+
 impl Scheduler {
-    /// Those of these that are running.
-    pub fn running_calls(&self, calls: &[EffectId]) -> Vec<(EffectId, &ToolCall)> {
-        let running = self.calls.iter().filter_map(|it| match it.state {
-            CallState::Running { effect } if calls.contains(&effect) => Some((effect, &it.call)),
-            _ => None,
-        });
-        running.collect()
+    pub fn begin_query(&mut self, effect: EffectId, server: &str) {
+        self.query = Some(RunningQuery { effect, server: server.to_owned() });
     }
 
-    /// A server asks, for one of these calls.
+    pub fn end_query(&mut self, step: &mut Step<'_>, effect: EffectId) {
+        self.query.take_if(|it| it.effect == effect);
+        self.end_elicitations_of(step, effect);
+    }
+
+    /// What of these is running.
+    pub fn running_work(&self, tools: &Toolbox, effects: &[EffectId]) -> Vec<RunningWork> {
+        let calls = self.calls.iter().filter_map(|it| match it.state {
+            CallState::Running { effect } => {
+                let server = tools.server_of_call(&it.call).unwrap_or_default();
+                Some(RunningWork { effect, server, call: Some(it.call.id.clone()) })
+            }
+            _ => None,
+        });
+        let query =
+            self.query.iter().map(|it| RunningWork { effect: it.effect, server: it.server.clone(), call: None });
+        calls.chain(query).filter(|it| effects.contains(&it.effect)).collect()
+    }
+
+    /// A server asks, for one of these.
     pub(super) fn on_elicitation(
         &mut self,
         cx: &mut CallContext<'_, '_>,
@@ -67,12 +101,11 @@ impl Scheduler {
         calls: &[EffectId],
         wanted: ElicitationRequest,
     ) {
-        let running = self.running_calls(calls);
-        let Some((_, first)) = running.first() else { return cancel_elicitation(cx.step, id) };
-        let server = cx.tools.server_of_call(first).unwrap_or_default();
-        let says = |message: &str| format!("Server `{}` asks: {message}", plain_name(&server));
+        let running = self.running_work(cx.tools, calls);
+        let Some(first) = running.first() else { return cancel_elicitation(cx.step, id) };
+        let says = |message: &str| format!("Server `{}` asks: {message}", plain_name(&first.server));
         // Where it may be for several, the client is told of none.
-        let call = (running.len() == 1).then(|| first.id.clone());
+        let call = first.call.clone().filter(|_| running.len() == 1);
         let is_page = matches!(wanted, ElicitationRequest::Page { .. });
         let about = match wanted {
             ElicitationRequest::Form(form) => {
@@ -82,7 +115,7 @@ impl Scheduler {
                 QuestionTopic::Link { call, message: says(&message), url, elicitation: id.to_string() }
             }
         };
-        let calls: Vec<EffectId> = running.iter().map(|(effect, _)| *effect).collect();
+        let calls: Vec<EffectId> = running.iter().map(|it| it.effect).collect();
         if !cx.tools.interactive {
             self.note(&calls, NOBODY);
             return reply(cx.step, id, Reply::Declined(Some(NOBODY.to_owned())));

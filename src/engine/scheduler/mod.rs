@@ -78,6 +78,8 @@ pub struct Scheduler {
     calls: Vec<Call>,
     /// Questions of servers that are open.
     elicitations: Vec<elicitation::OpenElicitation>,
+    /// Beside the calls, or before there are any.
+    query: Option<elicitation::RunningQuery>,
     exit: AgentExit,
 }
 

@@ -145,7 +145,32 @@ pub const COMMANDS: &[SlashCommand] = &[
         super::limits::run,
     ),
     command("permissions", "[revoke number|all]", "What you allowed for this session", permissions),
+    turn_command("init", "", "Has the model write GEMINI.md for this workspace", |args| match args {
+        "" => Ok(CommandTurn::Init),
+        _ => Err("`/init` takes no arguments: tell the model what else you want in the next prompt."),
+    }),
+    command("directory", "[show]", "The folders of this session", directory).offered_when(|_| false),
+    SlashCommand {
+        run: CommandRun::Either(|args| undo::rewind(args).ok().filter(|_| args != "list"), undo::list),
+        ..command(
+            "restore",
+            "[list | number|message [both|files|conversation]]",
+            "As `/checkpoints` and `/rewind`",
+            undo::list,
+        )
+    }
+    .offered_when(|_| false),
     command("about", "", "Which castor this is", about),
+];
+
+/// What users of Gemini CLI type, the command that is meant, and its arguments; empty: what is typed.
+const ALIASES: &[(&str, &str, &str)] = &[
+    ("compact", "compress", ""),
+    ("dir", "directory", ""),
+    ("new", "clear", ""),
+    ("plan", "mode", "plan"),
+    ("summarize", "compress", ""),
+    ("usage", "stats", ""),
 ];
 
 /// The prompt of a server that a prompt of the user calls. No server has the name of a command of castor's.
@@ -162,7 +187,7 @@ pub fn find_server_prompt(content: &[Part], spec: &Spec) -> Option<CommandTurn> 
 }
 
 pub fn is_own_command(name: &str) -> bool {
-    COMMANDS.iter().any(|it| it.name == name)
+    COMMANDS.iter().any(|it| it.name == name) || ALIASES.iter().any(|it| it.0 == name)
 }
 
 /// What can be typed now: castor's own commands, those of files, prompts of servers.
@@ -182,9 +207,13 @@ pub fn all_offered(spec: &Spec) -> Vec<OfferedCommand> {
 
 /// The command that a prompt calls, with its arguments. A space before it makes it a text.
 pub fn find_command(content: &[Part]) -> Option<(&'static SlashCommand, &str)> {
-    let (name, args) = split_command(content)?;
-    let command = COMMANDS.iter().find(|it| it.name == name)?;
-    Some((command, args.trim()))
+    let (name, typed) = split_command(content)?;
+    let (name, args) = match ALIASES.iter().find(|it| it.0 == name) {
+        Some((_, meant, "")) => (*meant, typed.trim()),
+        Some((_, meant, args)) => (*meant, *args),
+        None => (name, typed.trim()),
+    };
+    COMMANDS.iter().find(|it| it.name == name).map(|it| (it, args))
 }
 
 /// Whether a prompt has the definitions of its folder read anew by itself, and says what it found.
@@ -277,6 +306,15 @@ fn help(_: &mut Step<'_>, spec: &Spec, _: &str) -> String {
         hint => format!("- `/{} {hint}`: {}\n", it.name, it.description),
     };
     all_offered(spec).iter().map(line).collect()
+}
+
+fn directory(step: &mut Step<'_>, _: &Spec, args: &str) -> String {
+    match args {
+        "" | "show" => step.record.roots.iter().map(|it| format!("- `{it}`\n")).collect(),
+        _ => "`/directory` lists the folders of this session. Its client names them when it begins: `castor run \
+              --include-directories DIR`, or your editor."
+            .to_owned(),
+    }
 }
 
 fn clear(step: &mut Step<'_>, _: &Spec, _: &str) -> String {

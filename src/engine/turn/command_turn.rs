@@ -3,7 +3,7 @@
 use super::{
     agents_command, compressing,
     flow::Flow,
-    memory_changing, memory_reading, prompts_command, server_orders,
+    init_command, memory_changing, memory_reading, prompts_command, server_orders,
     server_prompt::{self, ServerPromptOrder},
     spec::TurnContext,
     state::TurnState,
@@ -24,6 +24,8 @@ pub enum CommandTurn {
     Compress {
         keep: String,
     },
+    /// The model writes the workspace's memory file.
+    Init,
     /// The agents: what is typed behind the command.
     Agents(String),
     /// The commands of files, and the skills: what is typed behind the command.
@@ -44,13 +46,14 @@ impl CommandTurn {
         match self {
             Self::Memory { whole } => memory_reading::show_memory(cx.step, whole),
             Self::SavedMemory(order) => memory_changing::begin(cx.step, order),
+            Self::Init => init_command::begin(turn),
             Self::Agents(args) => agents_command::run(cx, &args),
             Self::FileCommands(args) => prompts_command::commands(cx, &args),
             Self::Skills(args) => prompts_command::skills(cx, &args),
             Self::Extensions(args) => prompts_command::extensions(cx, &args),
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Server(order) => server_orders::begin(cx, order),
-            Self::ServerPrompt(order) => server_prompt::begin(order, cx),
+            Self::ServerPrompt(order) => server_prompt::begin(order, turn, cx),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }
     }

@@ -23,7 +23,9 @@ use crate::{
     },
 };
 
-const LOOP: PseudoCallKind = PseudoCallKind { name: "loop_detected", error: "stopped" };
+/// What the call goes by that shows a loop.
+pub const LOOP_DETECTED: &str = "loop_detected";
+const LOOP: PseudoCallKind = PseudoCallKind { name: LOOP_DETECTED, error: "stopped" };
 /// The field of the question, and the answer that lets the model go on. Any other one stops it.
 const FIELD: &str = "loop_detected";
 const GO_ON: &str = "retry_once";

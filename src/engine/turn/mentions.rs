@@ -40,13 +40,13 @@ pub(super) fn read_mentioned(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>)
     }
     let mut left = mentioned(&turn.transcript.typed_text, &cx.spec.toolbox.servers);
     left.reverse();
-    read_next(left, cx)
+    read_next(left, turn, cx)
 }
 
-fn read_next(mut left: Vec<ServerQuery>, cx: &mut TurnContext<'_, '_>) -> Flow {
+fn read_next(mut left: Vec<ServerQuery>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     match left.pop() {
         Some(query) => {
-            let effect = cx.step.start_effect(Effect::AskServer(Box::new(query.clone())));
+            let effect = turn.ask_server(cx.step, &query);
             Flow::wait(ReadingResources { effect, query, left })
         }
         None => Flow::Next,
@@ -73,11 +73,12 @@ fn mentioned(prompt: &str, servers: &[Server]) -> Vec<ServerQuery> {
 }
 
 impl Phase for ReadingResources {
-    fn step(self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+    fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         let Input::ServerAnswered { effect, result } = input else { return Flow::Unrelated(self, input) };
         if effect != self.effect {
             return Flow::Unrelated(self, Input::ServerAnswered { effect, result });
         }
+        turn.scheduler.end_query(cx.step, effect);
         let ServerQueryKind::Resource { uri } = &self.query.what else { return Flow::Next };
         let (server, uri) = (text::first_line(&self.query.server, 100), text::first_line(uri, 500));
         match result {
@@ -89,7 +90,7 @@ impl Phase for ReadingResources {
             }
             Err(why) => tell_model(cx.step, format!("The resource @{server}:{uri} could not be read: {why}")),
         }
-        read_next(self.left, cx)
+        read_next(self.left, turn, cx)
     }
 
     fn leave(&mut self, step: &mut Step<'_>) {

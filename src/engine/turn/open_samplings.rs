@@ -38,7 +38,7 @@ pub(super) struct ServerSamplings {
 pub(super) struct OpenSampling {
     pub(super) id: ElicitationId,
     pub(super) server: String,
-    /// The running calls that it may be for: it ends with the last of them.
+    /// What it may be for: it ends with the last of them.
     pub(super) calls: Vec<EffectId>,
     pub(super) request: Box<SamplingRequest>,
     pub(super) stage: SamplingStage,

@@ -78,20 +78,20 @@ pub fn is_server_prompt(servers: &[Server], command: &str) -> bool {
     servers.iter().any(may_have)
 }
 
-pub(super) fn begin(order: ServerPromptOrder, cx: &mut TurnContext<'_, '_>) -> Flow {
+pub(super) fn begin(order: ServerPromptOrder, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     match cx.scratch.preamble.wait_until(cx.step.now.unix_ms) {
         Some(at_ms) => Flow::wait(AwaitingServer { timer: cx.step.start_effect(Effect::SetTimer { at_ms }), order }),
-        None => ask(order, cx),
+        None => ask(order, turn, cx),
     }
 }
 
 impl Phase for AwaitingServer {
-    fn step(mut self: Box<Self>, _: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+    fn step(mut self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         match input {
-            Input::TimerFired { effect } if effect == self.timer => ask(self.order, cx),
+            Input::TimerFired { effect } if effect == self.timer => ask(self.order, turn, cx),
             Input::ToolsChanged(_) if cx.scratch.preamble.wait_until(cx.step.now.unix_ms).is_none() => {
                 self.leave(cx.step);
-                ask(self.order, cx)
+                ask(self.order, turn, cx)
             }
             other => Flow::Unrelated(self, other),
         }
@@ -103,7 +103,7 @@ impl Phase for AwaitingServer {
 }
 
 /// Once the servers are there.
-fn ask(order: ServerPromptOrder, cx: &mut TurnContext<'_, '_>) -> Flow {
+fn ask(order: ServerPromptOrder, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
     let servers = cx.spec.toolbox.servers.clone();
     let all = server_prompts(&servers);
     let Some((_, server, prompt)) = all.iter().find(|it| it.0 == order.command) else {
@@ -115,7 +115,7 @@ fn ask(order: ServerPromptOrder, cx: &mut TurnContext<'_, '_>) -> Flow {
     };
     let what = ServerQueryKind::Prompt { name: prompt.name.clone(), args };
     let query = ServerQuery { server: server.name.clone(), what };
-    let effect = cx.step.start_effect(Effect::AskServer(Box::new(query.clone())));
+    let effect = turn.ask_server(cx.step, &query);
     Flow::wait(AskingServer { effect, order, query })
 }
 
@@ -174,11 +174,12 @@ fn quoted(value: &str) -> String {
 }
 
 impl Phase for AskingServer {
-    fn step(self: Box<Self>, turn: &mut TurnState, _: &mut TurnContext<'_, '_>, input: Input) -> Flow {
+    fn step(self: Box<Self>, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input: Input) -> Flow {
         let Input::ServerAnswered { effect, result } = input else { return Flow::Unrelated(self, input) };
         if effect != self.effect {
             return Flow::Unrelated(self, Input::ServerAnswered { effect, result });
         }
+        turn.scheduler.end_query(cx.step, effect);
         let server = &self.query.server;
         match result {
             Ok(parts) => {

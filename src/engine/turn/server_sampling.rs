@@ -1,4 +1,4 @@
-//! Requests of MCP servers to a model, during a call of theirs: rules and the user allow them, within a budget. The model
+//! Requests of MCP servers to a model, while something runs there: rules and the user allow them, within a budget. The model
 //! gets the server's words alone; its answer goes to the server, and into the log.
 
 use std::sync::Arc;
@@ -58,7 +58,9 @@ pub(super) fn on_input(turn: &mut TurnState, cx: &mut TurnContext<'_, '_>, input
             gone.into_iter().for_each(|it| it.abandon(cx.step, "The server took it back."));
             return is_none.then_some(input);
         }
-        Input::RunEnded { effect, .. } => turn.samplings.end_of_call(cx.step, effect),
+        Input::RunEnded { effect, .. } | Input::ServerAnswered { effect, .. } => {
+            turn.samplings.end_of_call(cx.step, effect);
+        }
         Input::Answered { question, ref answer } => {
             let is_it = |it: &OpenSampling| matches!(&it.stage, SamplingStage::Asking(it) if it.is_about(question));
             if let Some(at) = turn.samplings.open.iter().position(is_it) {
@@ -81,10 +83,10 @@ fn begin(
     calls: &[EffectId],
     request: Box<SamplingRequest>,
 ) {
-    let running = turn.scheduler.running_calls(calls);
-    let server = running.first().and_then(|(_, it)| turn.tools.server_of_call(it));
+    let running = turn.scheduler.running_work(&turn.tools, calls);
+    let server = running.first().map(|it| it.server.clone()).filter(|it| !it.is_empty());
     let Some(server) = server else { return cancel_elicitation(cx.step, id) };
-    let calls = running.iter().map(|(effect, _)| *effect).collect();
+    let calls = running.iter().map(|it| it.effect).collect();
     let one = OpenSampling { id, server, calls, request, stage: SamplingStage::Done };
     if let Some(why) = over_budget(turn, cx) {
         return refuse(turn, cx.step, &one, &why);

@@ -6,12 +6,16 @@ use super::{
     endings::Cause, loop_detection::LoopWatch, open_samplings::ServerSamplings, router::Router, steering::Steering,
 };
 use crate::{
-    base::{content::PromptContent, file_prompt::Expansion, limits::Limits, model::ModelRequest},
+    base::{
+        content::PromptContent, file_prompt::Expansion, ids::EffectId, limits::Limits, model::ModelRequest,
+        server_offer::ServerQuery,
+    },
     engine::{
         context::RetryAdvice,
         record::Step,
         routing::failure::AttemptCounts,
         scheduler::{CallContext, CancelReason, Scheduler, Toolbox, delegate::Composition},
+        step::Effect,
     },
 };
 
@@ -134,6 +138,13 @@ impl TurnState {
     /// The calls, and what they are made with.
     pub fn calls<'a, 's>(&'a mut self, step: &'a mut Step<'s>) -> (&'a mut Scheduler, CallContext<'a, 's>) {
         (&mut self.scheduler, CallContext { step, tools: &self.tools })
+    }
+
+    /// A server is asked for a prompt or a resource; meanwhile it may ask, too.
+    pub fn ask_server(&mut self, step: &mut Step<'_>, query: &ServerQuery) -> EffectId {
+        let effect = step.start_effect(Effect::AskServer(Box::new(query.clone())));
+        self.scheduler.begin_query(effect, &query.server);
+        effect
     }
 
     /// The model's answer does not count, nor do its calls.

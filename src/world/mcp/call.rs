@@ -1,17 +1,15 @@
-//! One MCP tool call: progress, result, cancellation and time limit.
+//! One MCP tool call: its request, and what comes of it.
 
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    RoleClient,
-    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProgressNotificationParam, ServerResult},
-    service::{PeerRequestOptions, RequestHandle, ServiceError},
+    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ProgressNotificationParam},
+    service::ServiceError,
 };
 use serde_json::Value;
 use tokio::{
-    sync::{broadcast, oneshot::error::RecvError, watch},
+    sync::{broadcast, watch},
     task::spawn_blocking,
-    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,11 +18,8 @@ use super::{
     client::Listener,
     connection::ServerLink,
     elicitation_call::ServerAsker,
-    error::{is_unauthorized, missing_scopes},
+    error::{NoAnswer, is_unauthorized, missing_scopes},
     output,
-    output::result_json,
-    required_input::{GivenInput, RequiredInput, required_input},
-    required_page::required_pages,
     sandbox_findings::PendingFindings,
     subscriptions::Subscriptions,
 };
@@ -42,34 +37,22 @@ use crate::{
     world::process::sandbox::{self, Quarantine},
 };
 
-/// Progress is shown no more often than this.
-const SHOW_EVERY: Duration = Duration::from_millis(200);
-/// One report of progress, in characters.
-const MAX_PROGRESS: usize = 500;
-/// For the model.
-const NOT_DONE: &str =
-    "the user was sent to a page of the server, and is not done there; make the call again when they are";
-/// How often one call is made while the server wants something first.
-const MAX_ROUNDS: usize = 8;
-/// A server that does not read must not hold up a cancel.
-const CANCELLING: Duration = Duration::from_millis(500);
-
 /// A server that answers, or is started again when it is called. Cheap to clone.
 #[derive(Clone)]
 pub struct Connection {
     line: ServerLink,
-    progress: broadcast::Sender<ProgressNotificationParam>,
+    pub(super) progress: broadcast::Sender<ProgressNotificationParam>,
     /// How many questions of the server are open.
-    open_questions: watch::Receiver<usize>,
+    pub(super) open_questions: watch::Receiver<usize>,
     process_hold: ProcessHold,
     /// Where a user gets another credential for it.
     address: Option<Arc<str>>,
     /// castor can log in there.
     login: Option<Arc<LoginTarget>>,
-    /// Sends the user to pages, and asks for what calls need.
-    asking: Option<ServerAsker>,
+    /// Sends the user to pages, and asks for what requests need.
+    pub(super) asking: Option<ServerAsker>,
     /// What it may be told of them.
-    roots: Arc<[AbsPath]>,
+    pub(super) roots: Arc<[AbsPath]>,
     /// What was read of it.
     pub(super) subscriptions: Subscriptions,
 }
@@ -81,6 +64,17 @@ pub struct ProcessHold {
     pub(super) findings: PendingFindings,
 }
 
+/// Takes live text.
+pub type Show = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// How long a request may take, and who hears of it meanwhile.
+pub(super) struct Patience<'a> {
+    /// Of silence: progress begins it anew, and so does the end of a question to the user.
+    pub(super) silence: Duration,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) show: Option<&'a Show>,
+}
+
 /// One call with its options.
 pub struct ServerCall<'a> {
     /// The server's own name for it.
@@ -89,8 +83,7 @@ pub struct ServerCall<'a> {
     /// Of silence: progress begins it anew, and so does the end of a question to the user.
     pub timeout: Duration,
     pub cancel: &'a CancellationToken,
-    /// Takes live text.
-    pub show: &'a Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>,
+    pub show: &'a Show,
 }
 
 impl Connection {
@@ -162,115 +155,21 @@ impl Connection {
         res
     }
 
-    /// A server that needs the user on a page first, or an answer, has not done the call: after that it is made once more.
     async fn send(&self, call: &ServerCall<'_>) -> ToolOutput {
-        let (mut given, mut was_on_page) = (GivenInput::default(), false);
-        for _ in 0..MAX_ROUNDS {
-            let (output, needed) = match self.send_request(call, &given).await {
-                Ok(it) => return it,
-                Err(it) => it,
-            };
-            let Some(asking) = &self.asking else { return output };
-            let provided = match needed {
-                Needed::Pages(_) if was_on_page => Err(NOT_DONE.to_owned()),
-                Needed::Pages(pages) => asking.visit(&pages, call.cancel).await.map(|()| was_on_page = true),
-                Needed::Input(it) => {
-                    asking.provide(it, &self.roots, call.cancel).await.map(|provided| given = provided)
-                }
-            };
-            if let Err(why) = provided {
-                return failed_output(call.tool, &why);
-            }
-            if call.cancel.is_cancelled() {
-                return ToolOutput::failed(ToolError::new("mcp_tool_error", "The call was cancelled."));
-            }
-        }
-        failed_output(call.tool, "it wants more input again and again")
-    }
-
-    /// # Errors
-    /// What comes of it where nobody provides what it needs, and that.
-    async fn send_request(
-        &self,
-        call: &ServerCall<'_>,
-        given: &GivenInput,
-    ) -> Result<ToolOutput, (ToolOutput, Needed)> {
-        // Before the request: a report that comes at once must not be missed.
-        let mut reports = self.progress.subscribe();
-        let mut asks = self.open_questions.clone();
-        let mut line = self.line.clone();
-        let peer = match line.peer(call.cancel).await {
-            Ok(it) => it,
-            Err(why) => return Ok(failed_output(call.tool, &why.to_string())),
-        };
         let args = call.args.as_object().cloned().unwrap_or_default();
-        let params = given.add_to(CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args));
+        let params = CallToolRequestParams::new(call.tool.to_owned()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let mut handle = match sent {
-            Ok(it) => it,
-            Err(it) => return Ok(self.error_output(call.tool, &mut line, &it).await),
-        };
-        let mut deadline = Instant::now() + call.timeout;
-        let mut next_show = Instant::now();
-        loop {
-            // People take the time they need.
-            let asks_somebody = *asks.borrow_and_update() > 0;
-            tokio::select! {
-                biased;
-                () = call.cancel.cancelled() => return Ok(cancel(handle, "The call was cancelled.").await),
-                answer = &mut handle.rx => {
-                    let needed = Needed::of(&answer);
-                    let output = self.answer_output(call.tool, &mut line, answer).await;
-                    return match needed {
-                        Some(it) => Err((output, it)),
-                        None => Ok(output),
-                    };
-                }
-                Ok(()) = asks.changed() => deadline = Instant::now() + call.timeout,
-                () = sleep_until(deadline), if !asks_somebody => {
-                    let why = format!("MCP tool '{}' sent nothing for {} s.", call.tool, call.timeout.as_secs_f64());
-                    return Ok(cancel(handle, &why).await);
-                }
-                Ok(report) = reports.recv() => {
-                    if report.progress_token != handle.progress_token {
-                        continue;
-                    }
-                    deadline = Instant::now() + call.timeout;
-                    if next_show <= Instant::now() {
-                        next_show = Instant::now() + SHOW_EVERY;
-                        (call.show)(progress_text(&report)).await;
-                    }
-                }
+        let patience = Patience { silence: call.timeout, cancel: call.cancel, show: Some(call.show) };
+        let mut line = self.line();
+        match self.exchange(&mut line, &request, &patience).await {
+            Ok(result) => output::output(call.tool, &result),
+            Err(NoAnswer::Cancelled) => ToolOutput::failed(ToolError::new("mcp_tool_error", "The call was cancelled.")),
+            Err(NoAnswer::Silent(seconds)) => {
+                let why = format!("MCP tool '{}' sent nothing for {seconds} s.", call.tool);
+                ToolOutput::failed(ToolError::new("mcp_tool_error", why))
             }
-        }
-    }
-}
-
-/// What a server needs before it does a call.
-enum Needed {
-    Pages(Vec<Value>),
-    Input(RequiredInput),
-}
-
-type Answer = Result<Result<ServerResult, ServiceError>, RecvError>;
-
-impl Needed {
-    fn of(answer: &Answer) -> Option<Self> {
-        match answer {
-            Ok(Ok(result)) => required_input(&result_json(result)).map(Self::Input),
-            Ok(Err(ServiceError::McpError(it))) => required_pages(it).map(Self::Pages),
-            _ => None,
-        }
-    }
-}
-
-impl Connection {
-    async fn answer_output(&self, tool: &str, line: &mut ServerLink, answer: Answer) -> ToolOutput {
-        match answer {
-            Ok(Ok(result)) => output::output(tool, &result_json(&result)),
-            Ok(Err(error)) => self.error_output(tool, line, &error).await,
-            Err(_) => self.error_output(tool, line, &ServiceError::TransportClosed).await,
+            Err(NoAnswer::Failed(it)) => self.error_output(call.tool, &mut line, &it).await,
+            Err(it @ (NoAnswer::Nobody(_) | NoAnswer::Unprovided(_))) => failed_output(call.tool, &it.to_string()),
         }
     }
 
@@ -300,23 +199,7 @@ impl Connection {
     }
 }
 
-async fn cancel(handle: RequestHandle<RoleClient>, why: &str) -> ToolOutput {
-    _ = timeout(CANCELLING, handle.cancel(Some(why.to_owned()))).await;
-    ToolOutput::failed(ToolError::new("mcp_tool_error", why))
-}
-
 fn failed_output(tool: &str, why: &str) -> ToolOutput {
     let why = text::first_line(why, 1_000);
     ToolOutput::failed(ToolError::new("mcp_tool_error", format!("MCP tool '{tool}' failed: {why}")))
-}
-
-fn progress_text(it: &ProgressNotificationParam) -> String {
-    let count = match it.total {
-        Some(total) => format!("{}/{total}", it.progress),
-        None => it.progress.to_string(),
-    };
-    match it.message.as_deref().map(|it| text::first_line(it, MAX_PROGRESS)) {
-        Some(message) if !message.is_empty() => format!("[{count}] {message}\n"),
-        _ => format!("[{count}]\n"),
-    }
 }

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     elicitation_call::ServerAsker,
     error::{StartError, is_unauthorized},
+    line_limit::LineOverflow,
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct OpenConnection {
     pub(super) process: Option<ServerProcess>,
     /// What was found at its start.
     pub(super) startup_findings: Option<ObeyedFindings>,
+    /// Why a process's connection ended, where it was castor that ended it.
+    pub(super) overflow: LineOverflow,
 }
 
 impl OpenConnection {
@@ -90,7 +93,7 @@ impl OpenConnection {
         match serve_client_with_lifecycle(listener, watched, lifecycle).await {
             Ok(service) => {
                 let found = process.as_ref().map(ServerProcess::startup_findings);
-                Ok(Self { service, process, startup_findings: found })
+                Ok(Self { service, process, startup_findings: found, overflow: LineOverflow::default() })
             }
             Err(it) if has_no_handshake(&it) => Err(StartError::NoHandshake(text::first_line(&it.to_string(), 300))),
             Err(it) => match process {

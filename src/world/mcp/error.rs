@@ -2,7 +2,12 @@
 
 use std::error::Error;
 
-use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError, StreamableHttpError};
+use rmcp::{
+    service::ServiceError,
+    transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError, StreamableHttpError},
+};
+
+use crate::base::text;
 
 /// Why a server does not come up.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -100,4 +105,28 @@ pub enum PeerError {
     Pausing { why: String, seconds: u64 },
     #[error("the call was cancelled")]
     Cancelled,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    #[error(transparent)]
+    Nobody(#[from] PeerError),
+    #[error("it was cancelled")]
+    Cancelled,
+    #[error("it did not answer within {0} s")]
+    Silent(f64),
+    /// What the server needs first did not come about.
+    #[error("{0}")]
+    Unprovided(String),
+    #[error("{}", in_words(.0))]
+    Failed(ServiceError),
+}
+
+/// What a server says itself needs no more words.
+fn in_words(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(it) => text::first_line(&it.message, 1_000),
+        it => text::first_line(&it.to_string(), 1_000),
+    }
 }

@@ -10,6 +10,8 @@ mod connection;
 pub mod elicitation;
 mod elicitation_call;
 mod error;
+mod exchange;
+mod line_limit;
 mod listing;
 mod names;
 mod output;

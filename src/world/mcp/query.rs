@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use rmcp::{
-    model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest, ReadResourceRequestParams},
-    service::{PeerRequestOptions, ServiceError},
+use rmcp::model::{
+    ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Connection,
-    output::{self, result_json},
+    call::{Connection, Patience},
+    output,
 };
 use crate::base::{content::Part, server_offer::ServerQueryKind, text};
 
@@ -44,10 +42,6 @@ impl Connection {
             }
         };
         let result = self.request(request, limit, cancel).await?;
-        // What it is then asked again with, nobody here has.
-        if result.get("resultType").is_some_and(|it| it == "input_required") {
-            return Err("it wants input that castor does not give".to_owned());
-        }
         match query {
             ServerQueryKind::Prompt { name, .. } => prompt_parts(name, &result),
             ServerQueryKind::Resource { uri } => {
@@ -72,19 +66,8 @@ impl Connection {
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Result<Value, String> {
-        let mut line = self.line();
-        let peer = line.peer(cancel).await.map_err(|it| it.to_string())?;
-        let asking = async {
-            let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
-            handle.await_response().await
-        };
-        match cancel.run_until_cancelled(timeout(limit, asking)).await {
-            None => Err("it was cancelled".to_owned()),
-            Some(Err(_)) => Err(format!("it did not answer within {} s", limit.as_secs_f64())),
-            Some(Ok(Ok(result))) => Ok(result_json(&result)),
-            Some(Ok(Err(ServiceError::McpError(it)))) => Err(text::first_line(&it.message, 1_000)),
-            Some(Ok(Err(it))) => Err(text::first_line(&it.to_string(), 1_000)),
-        }
+        let patience = Patience { silence: limit, cancel, show: None };
+        self.exchange(&mut self.line(), &request, &patience).await.map_err(|it| it.to_string())
     }
 }
 

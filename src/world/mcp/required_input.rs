@@ -1,10 +1,8 @@
-//! Input that a server needs before it goes on with a call, from 2026-07-28 on: castor asks for it, and calls again.
+//! Input that a server needs before it goes on with a request, from 2026-07-28 on: castor asks for it, and requests again.
 // The revision of 2026-07-28 deprecates roots; servers of today ask for them.
 #![allow(deprecated)]
 
-use std::collections::BTreeMap;
-
-use rmcp::model::{CallToolRequestParams, ListRootsResult};
+use rmcp::model::{ClientRequest, InputResponses, ListRootsResult};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +11,7 @@ use crate::base::{path::AbsPath, sampling::SAMPLING};
 
 /// What one answer may ask for: a person answers one after the other.
 const MAX_REQUESTS: usize = 4;
-/// What a server may have castor keep for it between two calls, in bytes.
+/// What a server may have castor keep for it between two requests, in bytes.
 const MAX_STATE: usize = 64 << 10;
 
 /// What a server wants before it goes on.
@@ -24,10 +22,10 @@ pub(super) struct RequiredInput {
     state: Option<String>,
 }
 
-/// What the next call has of it.
+/// What the next request has of it.
 #[derive(Default)]
 pub(super) struct GivenInput {
-    responses: Option<BTreeMap<String, Value>>,
+    responses: Option<InputResponses>,
     state: Option<String>,
 }
 
@@ -42,10 +40,16 @@ pub(super) fn required_input(result: &Value) -> Option<RequiredInput> {
 }
 
 impl GivenInput {
-    pub(super) fn add_to(&self, mut params: CallToolRequestParams) -> CallToolRequestParams {
-        params.input_responses.clone_from(&self.responses);
-        params.request_state.clone_from(&self.state);
-        params
+    /// Only these have a place for it.
+    pub(super) fn add_to(self, mut request: ClientRequest) -> ClientRequest {
+        let (responses, state) = match &mut request {
+            ClientRequest::CallToolRequest(it) => (&mut it.params.input_responses, &mut it.params.request_state),
+            ClientRequest::GetPromptRequest(it) => (&mut it.params.input_responses, &mut it.params.request_state),
+            ClientRequest::ReadResourceRequest(it) => (&mut it.params.input_responses, &mut it.params.request_state),
+            _ => return request,
+        };
+        (*responses, *state) = (self.responses, self.state);
+        request
     }
 }
 
@@ -64,9 +68,9 @@ impl ServerAsker {
             ));
         }
         if requests.is_empty() && state.is_none() {
-            return Err("it wants input in the middle of a call, and does not say which".to_owned());
+            return Err("it wants input, and does not say which".to_owned());
         }
-        let mut responses = BTreeMap::new();
+        let mut responses = InputResponses::new();
         for (name, request) in requests {
             let response = self.answer_one(&request, roots, cancel).await?;
             responses.insert(name, response);

@@ -17,6 +17,7 @@ use super::{
     connection::{ConnectionGuard, MAX_WHY, RENEWED, open_link},
     elicitation_call::ServerAsker,
     error::StartError,
+    line_limit::TOO_LONG,
     listing::{follow_lists, list_all, listen_for_changes},
     restart::{NextTry, Restarts},
     sandbox_findings::PendingFindings,
@@ -250,7 +251,7 @@ async fn run_until_gone(
     lists: ServerLists,
     tell: &EventSink,
 ) -> String {
-    let OpenConnection { service, mut process, startup_findings: _ } = connection;
+    let OpenConnection { service, mut process, startup_findings: _, overflow } = connection;
     let peer = service.peer().clone();
     tokio::select! {
         _ = service.waiting() => (),
@@ -259,6 +260,7 @@ async fn run_until_gone(
         () = follow_lists(&peer, changed, limit, lists, tell) => (),
     }
     match process {
+        Some(_) if overflow.happened() => TOO_LONG.to_owned(),
         Some(it) => it.exit_reason().await,
         None => "the connection was closed".to_owned(),
     }

@@ -129,3 +129,35 @@ impl Drop for Sse {
         self.reader.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use reqwest::Url;
+
+    use super::{Event, endpoint};
+
+    #[test]
+    fn messages_go_to_the_host_that_the_user_named() {
+        let url = Url::parse("https://a.example/sse").unwrap();
+        let check = |name: &str, data: &str, expected: Option<&str>| {
+            let event =
+                Event { name: Bytes::copy_from_slice(name.as_bytes()), data: Bytes::copy_from_slice(data.as_bytes()) };
+            let found = endpoint(&url, &event).ok().map(String::from);
+            assert_eq!(found.as_deref(), expected, "{name} {data}");
+        };
+        check("endpoint", "/post?id=1", Some("https://a.example/post?id=1"));
+        check("endpoint", "https://a.example/post", Some("https://a.example/post"));
+        for other in [
+            "http://169.254.169.254/latest",
+            "https://[::1]/post",
+            "//b.example/post",
+            "http://a.example/post",
+            "https://a.example:8443/post",
+            "file:///etc/passwd",
+        ] {
+            check("endpoint", other, None);
+        }
+        check("message", "/post", None);
+    }
+}

@@ -9,6 +9,7 @@ use super::{
     ServerIdentity,
     client::{Listener, OpenConnection},
     error::StartError,
+    line_limit::{LimitedLines, LineOverflow},
 };
 use crate::{
     base::{mcp::McpLink, path::AbsPath, sandbox::Confinement},
@@ -49,7 +50,10 @@ pub(super) async fn open(
     let absent = |why: io::Error| StartError::Absent { command: command.clone(), why: absence(&why, &cwd) };
     let PipedProcess { life, stdin, stdout, stderr } = spawn.start_piped(groups).map_err(absent)?;
     let process = ServerProcess::new(life, stderr, secrets);
-    OpenConnection::handshake(AsyncRwTransport::new_client(stdout, stdin), listener, Some(process)).await
+    let overflow = LineOverflow::default();
+    let transport = AsyncRwTransport::new_client(LimitedLines::new(stdout, overflow.clone()), stdin);
+    let open = OpenConnection::handshake(transport, listener, Some(process)).await?;
+    Ok(OpenConnection { overflow, ..open })
 }
 
 /// Why a program did not start, in a person's words.

@@ -11,9 +11,10 @@ use std::{
 use serde_json::{Value as Json, json};
 
 use super::{
-    GeminiTelemetry, otlp,
+    GeminiTelemetry, moments, otlp,
+    records::{Attributes, MetricCount, Record},
     settings::{Settings, SettingsError, collector},
-    spans::{EndedSpan, SpanValue},
+    spans::{EndedSpan, MOMENT, SpanValue},
 };
 use crate::{
     base::path::AbsPath,
@@ -100,29 +101,22 @@ pub fn messages(
     res
 }
 
-type Attributes = Vec<(&'static str, SpanValue)>;
-
-/// What one span says: an event, or measures alone.
-struct Record<'a> {
-    span: &'a EndedSpan,
-    /// Empty: it is no event.
-    event: &'static str,
-    at_ns: u128,
-    attributes: Attributes,
-    counts: Vec<Count>,
-    /// Measured in milliseconds, or in turns.
-    measures: Vec<(&'static str, Attributes, i64)>,
-}
-
-/// So many of a thing.
-type Count = (&'static str, Attributes, i64);
-
 fn records(span: &EndedSpan) -> Vec<Record<'_>> {
     match span.name {
-        "model" => vec![begin(span, "gemini_cli.api_request", ("model", "gen_ai.request.model")), model(span)],
-        "tool" => std::iter::once(tool(span)).chain(agent(span)).collect(),
+        "model" => {
+            let begun = begin(span, "gemini_cli.api_request", ("model", "gen_ai.request.model"));
+            [begun, model(span), operation(span)].into_iter().chain(check(span)).collect()
+        }
+        "tool" => [tool(span)]
+            .into_iter()
+            .chain(agent(span))
+            .chain(file(span))
+            .chain(truncated(span))
+            .chain(edit(span))
+            .collect(),
         "hook" => vec![hook(span)],
         "request" => request(span).into_iter().collect(),
+        MOMENT => moments::record(span).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -138,10 +132,12 @@ fn model(span: &EndedSpan) -> Record<'_> {
     let named = || vec![("model", SpanValue::Text(model.clone()))];
     let mut attributes = named();
     attributes.push(("duration_ms", SpanValue::Int(ms)));
-    let mut counts: Vec<Count> = vec![("gemini_cli.api.request.count", named(), 1)];
+    let mut counts: Vec<MetricCount> = vec![("gemini_cli.api.request.count", named(), 1)];
     for (ours, count, kind) in [
         ("gen_ai.usage.input_tokens", "input_token_count", "input"),
         ("gen_ai.usage.output_tokens", "output_token_count", "output"),
+        ("castor.usage.cached_tokens", "cached_content_token_count", "cache"),
+        ("castor.usage.thought_tokens", "thoughts_token_count", "thought"),
     ] {
         let Some(n) = int(span, ours) else { continue };
         attributes.push((count, SpanValue::Int(n)));
@@ -153,6 +149,75 @@ fn model(span: &EndedSpan) -> Record<'_> {
     attributes.extend(failed.map(|it| ("error_type", it)));
     let measures = vec![("gemini_cli.api.request.latency", named(), ms)];
     Record { span, event, at_ns: span.end_ns, attributes, counts, measures }
+}
+
+/// The same in the names of OpenTelemetry's conventions for models, as Gemini CLI has them.
+fn operation(span: &EndedSpan) -> Record<'_> {
+    let named: Attributes = ["gen_ai.operation.name", "gen_ai.request.model", "error.type"]
+        .into_iter()
+        .filter_map(|it| Some((it, find(span, it)?.clone())))
+        .collect();
+    let (mut attributes, mut measures) = (named.clone(), vec![(OPERATION_DURATION, named.clone(), millis(span))]);
+    for (ours, kind) in [("gen_ai.usage.input_tokens", "input"), ("gen_ai.usage.output_tokens", "output")] {
+        let Some(n) = int(span, ours) else { continue };
+        attributes.push((ours, SpanValue::Int(n)));
+        let of_kind = named.iter().cloned().chain([("gen_ai.token.type", SpanValue::Text(kind.to_owned()))]).collect();
+        measures.push((CLIENT_TOKENS, of_kind, n));
+    }
+    let event = "gen_ai.client.inference.operation.details";
+    Record { span, event, at_ns: span.end_ns, attributes, counts: Vec::new(), measures }
+}
+
+/// Questions to a model about the turn itself.
+fn check(span: &EndedSpan) -> Option<Record<'_>> {
+    let event = match text(span, "castor.model.purpose").as_str() {
+        "next_speaker" => "gemini_cli.next_speaker_check",
+        "loop_detector" | "loop_double_check" => "gemini_cli.llm_loop_check",
+        _ => return None,
+    };
+    let attributes = vec![("model", SpanValue::Text(text(span, "gen_ai.request.model")))];
+    Some(Record { span, event, at_ns: span.end_ns, attributes, counts: Vec::new(), measures: Vec::new() })
+}
+
+/// A call that read or wrote a file.
+fn file(span: &EndedSpan) -> Option<Record<'_>> {
+    let operation = find(span, "castor.file.operation")?.clone();
+    let name = SpanValue::Text(text(span, "gen_ai.tool.name"));
+    let mut by = vec![("operation", operation)];
+    by.extend(find(span, "castor.file.extension").cloned().map(|it| ("extension", it)));
+    let mut attributes = vec![("tool_name", name.clone())];
+    attributes.extend(by.clone());
+    let mut counts: Vec<MetricCount> = vec![("gemini_cli.file.operation.count", by, 1)];
+    for (ours, kind) in [("castor.lines.added", "added"), ("castor.lines.removed", "removed")] {
+        let Some(n) = int(span, ours) else { continue };
+        let of_kind = vec![("function_name", name.clone()), ("type", SpanValue::Text(kind.to_owned()))];
+        counts.push(("gemini_cli.lines.changed", of_kind, n));
+    }
+    let event = "gemini_cli.file_operation";
+    Some(Record { span, event, at_ns: span.end_ns, attributes, counts, measures: Vec::new() })
+}
+
+/// How the place of an edit was found.
+fn edit(span: &EndedSpan) -> Option<Record<'_>> {
+    let strategy = match text(span, "castor.edit.strategy").as_str() {
+        "" => return None,
+        "tokens" => "regex".to_owned(),
+        other => other.to_owned(),
+    };
+    let (event, attributes) = ("gemini_cli.edit_strategy", vec![("strategy", SpanValue::Text(strategy))]);
+    Some(Record { span, event, at_ns: span.end_ns, attributes, counts: Vec::new(), measures: Vec::new() })
+}
+
+/// Its output went to a file, and the model has the ends of it.
+fn truncated(span: &EndedSpan) -> Option<Record<'_>> {
+    let before = int(span, "castor.output.whole")?;
+    let attributes = vec![
+        ("tool_name", SpanValue::Text(text(span, "gen_ai.tool.name"))),
+        ("original_content_length", SpanValue::Int(before)),
+        ("truncated_content_length", SpanValue::Int(int(span, "castor.output.size").unwrap_or_default())),
+    ];
+    let event = "gemini_cli.tool_output_truncated";
+    Some(Record { span, event, at_ns: span.end_ns, attributes, counts: Vec::new(), measures: Vec::new() })
 }
 
 fn tool(span: &EndedSpan) -> Record<'_> {
@@ -167,6 +232,9 @@ fn tool(span: &EndedSpan) -> Record<'_> {
     let mut attributes = named.clone();
     attributes.push(("duration_ms", SpanValue::Int(ms)));
     attributes.extend(failed.map(|it| ("error_type", it)));
+    for (theirs, ours) in [("mcp_server_name", "castor.mcp.server"), ("content_length", "castor.output.size")] {
+        attributes.extend(find(span, ours).cloned().map(|it| (theirs, it)));
+    }
     let of_name = named.iter().take(1).cloned().collect();
     let counts = vec![("gemini_cli.tool.call.count", named, 1)];
     let measures = vec![("gemini_cli.tool.call.latency", of_name, ms)];
@@ -186,7 +254,23 @@ fn agent(span: &EndedSpan) -> Vec<Record<'_>> {
     let measures = vec![("gemini_cli.agent.duration", of_name.clone(), ms), ("gemini_cli.agent.turns", of_name, turns)];
     let counts = vec![("gemini_cli.agent.run.count", named, 1)];
     let finish = Record { span, event: "gemini_cli.agent.finish", at_ns: span.end_ns, attributes, counts, measures };
-    vec![start, finish]
+    [start].into_iter().chain(recovery(span, &finish)).chain([finish]).collect()
+}
+
+/// The one turn that it had after it ran into a limit.
+fn recovery<'a>(span: &'a EndedSpan, finish: &Record<'_>) -> Option<Record<'a>> {
+    let outcome = text(span, "castor.agent.recovery");
+    if outcome.is_empty() {
+        return None;
+    }
+    let success = ("success", SpanValue::Bool(outcome == "succeeded"));
+    // What the run would have ended with is not known by then, nor how long this turn took.
+    let known = finish.attributes.iter().filter(|it| ["agent_name", "turn_count"].contains(&it.0));
+    let attributes: Attributes = known.cloned().chain([success]).collect();
+    let by = attributes.iter().filter(|it| it.0 != "turn_count").cloned().collect();
+    let counts = vec![("gemini_cli.agent.recovery_attempt.count", by, 1)];
+    let event = "gemini_cli.agent.recovery_attempt";
+    Some(Record { span, event, at_ns: span.end_ns, attributes, counts, measures: Vec::new() })
 }
 
 fn hook(span: &EndedSpan) -> Record<'_> {
@@ -224,26 +308,10 @@ fn request(span: &EndedSpan) -> Option<Record<'_>> {
     }
 }
 
-impl Record<'_> {
-    fn log(&self) -> Option<Json> {
-        if self.event.is_empty() {
-            return None;
-        }
-        let own = [("event.name", SpanValue::Text(self.event.to_owned()))];
-        let session = self.span.session.iter().map(|it| ("session.id", SpanValue::Text(it.to_string())));
-        let all: Attributes = own.into_iter().chain(session).chain(self.attributes.iter().cloned()).collect();
-        Some(json!({
-            "timeUnixNano": self.at_ns.to_string(),
-            "observedTimeUnixNano": self.span.end_ns.to_string(),
-            "severityNumber": 9,
-            "severityText": "INFO",
-            "body": { "stringValue": self.event },
-            "attributes": otlp::attributes(&all),
-            "traceId": format!("{:032x}", self.span.place.trace),
-            "spanId": format!("{:016x}", self.span.place.span),
-        }))
-    }
-}
+const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
+const CLIENT_TOKENS: &str = "gen_ai.client.token.usage";
+/// All others are in milliseconds.
+const UNITS: &[(&str, &str)] = &[("gemini_cli.agent.turns", "1"), (OPERATION_DURATION, "s"), (CLIENT_TOKENS, "token")];
 
 /// What was counted and measured since the last message, added up for each set of attributes.
 fn metrics(records: &[Record<'_>], since_ns: u128, now_ns: u128) -> Vec<Json> {
@@ -277,21 +345,22 @@ fn metrics(records: &[Record<'_>], since_ns: u128, now_ns: u128) -> Vec<Json> {
         json!({ "name": name, "sum": sum })
     });
     let spreads = spreads.into_iter().map(|(name, points)| {
+        let unit = UNITS.iter().find(|it| it.0 == name).map_or("ms", |it| it.1);
         let points = points.values().map(|(it, all)| {
             let n = all.len().to_string();
+            let in_unit = |it: i64| if unit == "s" { json!(it as f64 / 1_000.0) } else { json!(it) };
             with(
                 it,
                 json!({
                     "count": n,
-                    "sum": all.iter().sum::<i64>(),
-                    "min": all.iter().min(),
-                    "max": all.iter().max(),
+                    "sum": in_unit(all.iter().sum()),
+                    "min": all.iter().min().copied().map(in_unit),
+                    "max": all.iter().max().copied().map(in_unit),
                     "bucketCounts": [n],
                     "explicitBounds": [],
                 }),
             )
         });
-        let unit = if name.ends_with("turns") { "1" } else { "ms" };
         let spread = json!({ "aggregationTemporality": DELTA, "dataPoints": points.collect::<Vec<_>>() });
         json!({ "name": name, "unit": unit, "histogram": spread })
     });

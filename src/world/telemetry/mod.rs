@@ -11,7 +11,11 @@ mod export;
 #[cfg(feature = "otel")]
 mod gemini;
 #[cfg(feature = "otel")]
+mod moments;
+#[cfg(feature = "otel")]
 mod otlp;
+#[cfg(feature = "otel")]
+mod records;
 #[cfg(feature = "otel")]
 mod settings;
 #[cfg(feature = "otel")]

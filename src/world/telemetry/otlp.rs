@@ -2,11 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
-use super::spans::{EndedSpan, SpanValue};
+use super::spans::{EndedSpan, MOMENT, SpanValue};
 
 /// The body of one export.
 pub fn body(resource: &[(String, String)], spans: &[EndedSpan]) -> Json {
-    let spans: Vec<Json> = spans.iter().map(span).collect();
+    // They are events, and no work that took time.
+    let spans: Vec<Json> = spans.iter().filter(|it| it.name != MOMENT).map(span).collect();
     let scope = json!([{ "scope": scope(), "spans": spans }]);
     json!({ "resourceSpans": [{ "resource": self::resource(resource), "scopeSpans": scope }] })
 }

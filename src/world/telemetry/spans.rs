@@ -19,6 +19,8 @@ use tracing_subscriber::{Layer, layer::Context, registry::LookupSpan};
 
 use crate::base::text;
 
+/// The name of spans that are moments, with no work in them.
+pub const MOMENT: &str = "moment";
 /// Longest text of an attribute, in bytes.
 const MAX_TEXT: usize = 512;
 

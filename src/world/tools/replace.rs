@@ -136,7 +136,10 @@ async fn plan(args: &Value, base: Option<&BaseHash>, ctx: &ToolContext) -> Resul
     }
     let cancel = ctx.cancel.clone();
     // Fuzzy matching may take a while.
-    paths::run_blocking(move || edit(&call, &loaded, &cancel)).await?
+    let (change, done, strategy) = paths::run_blocking(move || edit(&call, &loaded, &cancel)).await??;
+    // For telemetry: the span of the call, where it is one.
+    tracing::Span::current().record("castor.edit.strategy", strategy);
+    Ok((change, done))
 }
 
 fn creation(call: Call, real: AbsPath) -> Result<(TextChange, String), ToolError> {
@@ -157,7 +160,10 @@ fn creation(call: Call, real: AbsPath) -> Result<(TextChange, String), ToolError
     Ok((change.check_marks()?, done))
 }
 
-fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<(TextChange, String), ToolError> {
+/// The change, what to say once it is made, and how its place was found.
+type FoundEdit = (TextChange, String, &'static str);
+
+fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<FoundEdit, ToolError> {
     let path = &call.path;
     let unfit = |why: &str| ToolError::new("edit_preparation_failure", format!("Failed to edit {path}: {why}."));
     let file = loaded.bytes.as_deref().and_then(text_file::decode).ok_or_else(|| unfit("it is a binary file"))?;
@@ -197,7 +203,7 @@ fn edit(call: &Call, loaded: &LoadedFile, cancel: &CancellationToken) -> Result<
         is_partial: true,
         fuzzy_lines,
     };
-    Ok((change.check_marks()?, done))
+    Ok((change.check_marks()?, done, strategy))
 }
 
 fn no_change(path: &AbsPath, for_model: String) -> ToolError {

@@ -50,7 +50,7 @@ const FLAGS: &[(&str, &str, Compatibility)] = {
 const SHELL: &[(&str, &str, Compatibility)] = {
     use Compatibility::{Absent, Differs, Works};
     &[
-        ("gemini [query]", "run", Differs("one prompt and its answer; the chat is your editor's")),
+        ("gemini [query]", "run", Differs("one prompt and its answer; `castor chat` is the chat")),
         ("gemini mcp add", "mcp add", Works),
         ("gemini mcp remove", "mcp remove", Works),
         ("gemini mcp list", "mcp list", Works),
@@ -91,42 +91,42 @@ const TYPED: &[(&str, Compatibility)] = {
         ("clear", Works),
         ("commands", Works),
         ("compress", Differs("takes what to keep")),
-        ("copy", Absent("your editor copies")),
+        ("copy", Absent("your editor or your terminal copies")),
         ("corgi", Absent("a toy of its screen")),
-        ("directory", Absent("the client names more folders of a session")),
+        ("directory", Differs("shows them; the client names more")),
         ("docs", Absent("these pages")),
-        ("editor", Absent("castor has no screen of its own")),
+        ("editor", Absent("Ctrl-G in `castor chat` opens $VISUAL or $EDITOR")),
         ("export-session", Absent("`castor sessions export ID`")),
         ("extensions", Works),
-        ("footer", Absent("castor has no screen of its own")),
+        ("footer", Absent("the last line of `castor chat` is as it is")),
         ("gemma", Absent("the setting `model.routing.local`")),
         ("help", Works),
         ("hooks", Differs("for the session; settings switch them for good")),
         ("ide", Absent("over ACP the editor sends its context itself")),
-        ("init", Absent("ask for it: \"write a GEMINI.md for this project\"")),
+        ("init", Works),
         ("mcp", Differs("the servers and how they are")),
         ("memory", Differs("refresh, add and inbox")),
         ("model", Works),
         ("permissions", Differs("what you allowed; trust is `castor trust`")),
-        ("plan", Absent("`/mode plan`, or the client's list of modes")),
+        ("plan", Differs("`/mode plan`; your editor shows the plan")),
         ("policies", Absent("`castor policy list`")),
         ("privacy", Absent("castor sends no usage statistics")),
-        ("quit", Absent("close the session")),
-        ("restore", Absent("`/undo`, `/rewind`")),
+        ("quit", Absent("close the session; `castor chat` has it")),
+        ("restore", Differs("by prompts, as `/checkpoints` and `/rewind` have them")),
         ("resume", Absent("the client lists and resumes sessions; `castor run -r`")),
         ("rewind", Differs("takes a number of `/checkpoints`, or a message")),
         ("settings", Absent("`castor config list`, and your editor")),
         ("setup-github", Absent("[castor in CI](../how-to/ci.md)")),
         ("shells", Absent("the model lists and reads background commands")),
-        ("shortcuts", Absent("castor has no screen of its own")),
+        ("shortcuts", Absent("`?` in an empty message of `castor chat`")),
         ("skills", Works),
         ("stats", Works),
         ("tasks", Absent("the model lists and reads background commands")),
-        ("terminal-setup", Absent("castor has no screen of its own")),
-        ("theme", Absent("castor has no screen of its own")),
+        ("terminal-setup", Absent("`castor chat` asks the terminal for what it can do")),
+        ("theme", Absent("`castor chat --theme`; in an editor, its own colours")),
         ("tools", Works),
         ("upgrade", Absent("castor has API keys and Vertex AI, no plans of Google's")),
-        ("vim", Absent("castor has no screen of its own")),
+        ("vim", Absent("`/vi` in `castor chat`, or the setting `general.vimMode`")),
         ("voice", Absent("castor has no voice input")),
         ("@path", Works),
         ("!command", Absent("your shell; in a file of a command `!{…}` works")),
@@ -165,7 +165,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::{Compatibility, FLAGS, SHELL, TYPED, compatibility};
-    use crate::{app::cli::args::Cli, engine::session::commands::COMMANDS};
+    use crate::{app::cli::args::Cli, engine::session::commands::is_own_command};
 
     /// Whether `castor run` or `castor chat` has a flag of that name.
     fn has_flag(name: &str) -> bool {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn is_typed(name: &str) -> bool {
-        name == "@path" || COMMANDS.iter().any(|it| it.name == name)
+        name == "@path" || is_own_command(name)
     }
 
     /// A row says that something is not here exactly where castor has none of that name.

@@ -62,6 +62,9 @@ const CONFIG: &[&str] = &[
     "fetch.fsckObjects=true",
     "-c",
     "core.autocrlf=false",
+    // The user named the address, and not where a server sends us from there.
+    "-c",
+    "http.followRedirects=false",
 ];
 
 /// Whether a word is something to clone, and not a folder.

@@ -102,7 +102,7 @@ impl Threads {
                 self.leaves.spawn(preview(task, call, CallKnowledge::decided(places, seen)));
             }
             Effect::Run { call, places, base, seen, sandbox_grant, hold, host, .. } => {
-                let span = traces::tool_span(&call);
+                let span = call_span(&task, &call, output.is_some());
                 let call = AllowedCall { call, known: CallKnowledge::decided(places, seen), base, hold, output, host };
                 self.leaves.spawn(run(EffectTask { sandbox_grant, ..task }, call, log, span));
             }
@@ -299,6 +299,14 @@ impl Sink for LoopSink<'_> {
     }
 }
 
+/// The run of a sub-agent, which is over by now, had one.
+fn call_span(task: &EffectTask, call: &ToolCall, has_run: bool) -> Span {
+    match has_run {
+        true => Span::none(),
+        false => traces::tool_span(call, task.resources.mcp.server_name_of_call(call)),
+    }
+}
+
 async fn generate(task: EffectTask, request: ModelRequest, span: Span) {
     let generator = task.resources.generator.clone();
     let mut sink = LoopSink(&task);
@@ -424,14 +432,13 @@ async fn run(task: EffectTask, allowed: AllowedCall, log: Option<File>, span: Sp
         redact_output::redact_call_output(&task.resources, &mut output, files).await;
     }
     // Tools of files page by themselves.
+    let whole = traces::output_size(&output);
     let output = if is_of_files { output } else { truncate_output(&task.resources, &call, output).await };
     let rest = task.output_stream.end();
     if !rest.is_empty() {
         task.send_answer(Input::OutputPrinted { effect: task.id, text: rest }).await;
     }
-    if let Some(it) = &output.error {
-        traces::note_error(&span, &it.kind);
-    }
+    traces::note_output(&span, &call, &output, whole);
     let changes = match hold {
         Some(it) => Some(checkpoint_tasks::changes(&task, it.id, &written).await),
         None => None,

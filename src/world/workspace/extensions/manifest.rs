@@ -153,7 +153,23 @@ fn settings(it: &Value) -> Result<Vec<ExtensionSetting>, String> {
 fn is_variable(name: &str) -> bool {
     let is_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
     let starts = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
-    let obeyed = ["LD_", "DYLD_", "BASH_", "GIT_", "PATH", "HOME", "ENV", "IFS", "NODE_OPTIONS", "PYTHON"];
+    let obeyed = [
+        "LD_",
+        "DYLD_",
+        "BASH_",
+        "GIT_",
+        "PATH",
+        "HOME",
+        "ENV",
+        "IFS",
+        "NODE_OPTIONS",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PERL5OPT",
+        "RUBYOPT",
+        "SHELL",
+    ];
     starts
         && name.chars().all(is_word)
         && !obeyed.iter().any(|it| name == *it || it.ends_with('_') && name.starts_with(it))
@@ -200,6 +216,8 @@ mod tests {
             (r#"{"name": "a", "version": "1", "contextFileName": ".env"}"#, "its own folder"),
             (r#"{"name": "a", "version": "1", "mcpServers": []}"#, "mcpServers"),
             (r#"{"name": "a", "version": "1", "settings": [{"envVar": "LD_PRELOAD"}]}"#, "names no variable"),
+            (r#"{"name": "a", "version": "1", "settings": [{"envVar": "PYTHONPATH"}]}"#, "names no variable"),
+            (r#"{"name": "a", "version": "1", "settings": [{"envVar": "A\nB"}]}"#, "names no variable"),
         ] {
             assert!(fault(text).contains(says), "{text}: {}", fault(text));
         }
