@@ -2,8 +2,10 @@
 
 pub mod cli;
 mod errors;
+mod hub;
 mod model;
 mod panics;
+pub mod serve;
 pub mod server;
 mod session;
 pub mod settings;

@@ -37,6 +37,9 @@ pub const DISCARDS: &str = "discards";
 /// The kind of a custom event about a conversation that is compressed: a [`Compaction`].
 pub const COMPACTION: &str = "compaction";
 
+/// The kind of a custom event that says which of several clients did something.
+pub const CLIENT_ACT: &str = "client_act";
+
 /// The state of a compression.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {

@@ -8,6 +8,8 @@ pub use servers::{ForeignTool, McpTools, Server, ServerDown, ServerHealth, Serve
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use serde_json::Value;
+
 use crate::base::{
     agent::FolderAgents,
     check::{Check, CheckFinding, ClientCheck},
@@ -67,6 +69,8 @@ pub enum Input {
         title: Option<String>,
         model: Option<String>,
     },
+    /// Which of several clients did something: an event for the log.
+    ClientAct(Value),
     /// A client gives the session a title or a system prompt.
     ClientSetting(ClientSetting),
     /// The conversation goes back to before this message of the user, as the session's log has it. While a turn runs

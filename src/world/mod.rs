@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod models;
 pub mod process;
 pub mod redaction;
+pub mod remote;
 pub mod secrets;
 pub mod store;
 pub mod telemetry;

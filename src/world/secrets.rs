@@ -220,6 +220,11 @@ impl Env {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
+    /// Everything, for a process that is castor again.
+    pub fn all(&self) -> impl Iterator<Item = (String, String)> {
+        self.vars.iter().map(|(name, value)| (name.clone(), value.clone()))
+    }
+
     /// What tools' children get, sorted by name. In this order: `blocked` names (in any case) are dropped; names the
     /// user allowed exactly pass, secret or not; the rest passes only when listed here and neither its name nor its
     /// value looks like a secret.

@@ -82,6 +82,7 @@ mod run_output;
 mod schema;
 mod schema_files;
 mod schemas;
+mod serve;
 mod signals;
 mod stale;
 mod start;

@@ -24,6 +24,7 @@ use super::{
     render::ansi::Palette,
     run::input_args::RunInputArgs,
     schema::SchemaArgs,
+    serve::{RemoteArgs, ServeArgs},
     sessions::SessionsArgs,
     skills::SkillsArgs,
     stats::StatsArgs,
@@ -63,6 +64,8 @@ pub enum CliVerb {
     Chat(ChatArgs),
     /// Send one prompt to an agent and print the answer
     Run(RunArgs),
+    /// Serve clients over WebSocket and HTTP, here or elsewhere; tokens for them
+    Serve(ServeArgs),
     /// Store, remove or look at the API key
     Auth(AuthArgs),
     /// Ask providers for their models; editors show them from then on
@@ -150,6 +153,8 @@ pub struct AgentArgs {
     pub script: ScriptArgs,
     #[command(flatten)]
     pub gemini: GeminiAgentFlags,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
 }
 
 /// For each prompt, or with `/session` behind the number for the whole session.

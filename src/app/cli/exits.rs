@@ -36,6 +36,9 @@ const OTHERS: &[(&str, u8, &str)] = &[
     ("policy check", 1, "needs an approval"),
     ("policy check", 2, "denied"),
     ("policy check", EXIT_INPUT, "bad input"),
+    ("serve", 0, "a signal ended it"),
+    ("serve", EXIT_FAILED, "it could not serve: the address is taken, or a file cannot be read"),
+    ("serve", EXIT_INPUT, "bad input"),
     ("skills check", EXIT_FAILED, "something of the files does not count"),
     ("trust why", EXIT_FAILED, "the folder is not trusted, or changed since"),
 ];

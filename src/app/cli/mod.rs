@@ -26,6 +26,7 @@ pub mod policy;
 pub mod render;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod sessions;
 pub mod skills;
 pub mod stats;
@@ -51,11 +52,13 @@ use crate::{
             exits::EXIT_INPUT,
             output::{Output, WrappedLines, exit_code},
             run::{ModelReach, RunContext},
+            serve::RemoteArgs,
             sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, numbered, terminal_width},
             terminal_text::CleanText,
         },
         model::{access, providers},
-        server::{event_loop::unix_ms, serve},
+        serve::bridge,
+        server::{event_loop::unix_ms, serve as acp},
         session::place::load_ground,
         settings::options::{Options, Script},
     },
@@ -99,10 +102,20 @@ pub fn main() -> ExitCode {
             let streams = &mut auth::AuthStreams::of_process();
             exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
-        CliVerb::Acp(args) => serve::serve(options(args.agent_args), Env::from_process()),
-        CliVerb::Chat(args) => with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access))),
+        CliVerb::Acp(AcpArgs {
+            agent_args: AgentArgs { remote: RemoteArgs { connect: Some(url), .. }, .. }, ..
+        }) => with_cwd(|cwd| bridge::run(&url, &Env::from_process(), &cwd)),
+        CliVerb::Acp(args) => acp::serve(options(args.agent_args), Env::from_process()),
+        CliVerb::Serve(args) => with_cwd(|cwd| serve::run(args, Env::from_process(), cwd, &mut Output::of_process())),
+        CliVerb::Chat(mut args) => {
+            args.agent = args.agent_args.remote.bridge().or(args.agent);
+            with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access)))
+        }
         CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
-        CliVerb::Run(args) => with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access))),
+        CliVerb::Run(mut args) => {
+            args.agent = args.agent_args.remote.bridge().or(args.agent);
+            with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access)))
+        }
         CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),
         CliVerb::Models(args) => with_cwd(|cwd| {
             exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
@@ -182,7 +195,7 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
         _ => out,
     };
     let store = SessionStore::new(home);
-    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
     let look = CommandLook::of_process(&Env::from_process());
@@ -196,7 +209,7 @@ fn stats(args: &stats::StatsArgs, cwd: &AbsPath) -> ExitCode {
         return ExitCode::from(EXIT_INPUT);
     };
     let store = SessionStore::new(home);
-    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let look = CommandLook::of_process(&env);
     // Lines are cleaned one by one, and what is a document stays what it is.
     let out = &mut Output::of_process();
@@ -211,7 +224,7 @@ fn numbered_sessions(args: &RunArgs, cwd: &AbsPath, out: &mut dyn Write) -> Exit
         return ExitCode::from(EXIT_INPUT);
     };
     let store = SessionStore::new(home);
-    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let look = CommandLook::of_process(&Env::from_process());
     let cwd = folder::folder(cwd, args.cwd.as_ref()).map_err(CommandError::input);
     exit_with(cwd.and_then(|cwd| {
@@ -251,7 +264,7 @@ fn undo(verb: &undo::UndoVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
         return ExitCode::from(EXIT_INPUT);
     };
     let store = SessionStore::new(home);
-    let now = Now { unix_ms: unix_ms(), seed: serve::seed() };
+    let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let mut choose = sessions::read_terminal;
     let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
     let look = CommandLook::of_process(&Env::from_process());
@@ -285,5 +298,6 @@ fn options(args: AgentArgs) -> Options {
         script: strict.or(loose),
         record: args.script.record_responses,
         routing: Default::default(),
+        only: args.remote.rights(),
     }
 }

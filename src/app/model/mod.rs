@@ -6,6 +6,7 @@ pub mod chosen_model;
 pub mod connection;
 pub mod endpoint_checks;
 pub mod model_factory;
+mod only_models;
 pub mod outages;
 pub mod providers;
 pub mod reachability;

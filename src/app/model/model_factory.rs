@@ -8,6 +8,7 @@ use crate::{
         model::{
             access::{self, AccessKind, CredentialOverride, KeySource, ModelAccess},
             connection::ProcessEnvironment,
+            only_models::{OnlyModels, model_refusal},
             outages::Outages,
             providers,
         },
@@ -81,6 +82,22 @@ impl ModelFactory {
     /// # Errors
     /// For the client: a script that cannot be read; -32000 without a usable model.
     pub fn generator(
+        &mut self,
+        context: ModelContext<'_>,
+        model: &str,
+    ) -> Result<Arc<dyn Generator>, ErrorObjectOwned> {
+        let only = &context.settings.models.only;
+        if only.is_empty() {
+            return self.any_generator(context, model);
+        }
+        if let Some(why) = model_refusal(model, only) {
+            return Err(error::failed("config", &why));
+        }
+        // By one generator of a provider all its models can be asked.
+        Ok(Arc::new(OnlyModels { inner: self.any_generator(context, model)?, models: only.clone() }))
+    }
+
+    fn any_generator(
         &mut self,
         ModelContext { options, env, settings }: ModelContext<'_>,
         model: &str,

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing, mcp,
+        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing, mcp,
         mcp_completion,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
@@ -75,6 +75,8 @@ pub const METHODS: &[Method] = &[
     ("_session/unarchive", air::unarchive),
     ("_session/async_task/stop", air::stop_task),
     ("_castor/agents/list", |state, _, params| requests::list_agents(state, params)),
+    ("_castor/session/attach", attach::attach),
+    ("_castor/session/client_act", attach::note_client_act),
     ("_castor/session/events", |state, _, params| event_requests::events(&state.tasks.store, params)),
     ("_castor/session/subscribe", event_requests::subscribe),
     ("_castor/session/unsubscribe", event_requests::unsubscribe),

@@ -3,6 +3,7 @@
 mod agents;
 mod air;
 mod air_reports;
+mod attach;
 mod auth;
 mod auth_status;
 mod children;

@@ -27,7 +27,7 @@ pub fn first_mode(
         Ok(()) => Ok((wanted, None)),
         Err(it) if options.approval_mode.is_some() => Err(it),
         Err(_) => {
-            let mode = Mode::Default;
+            let mode = least_mode(settings);
             let (begun, why) = (mode.flag(), why_not_here(wanted, trust));
             let wanted = wanted.flag();
             let notice =
@@ -50,7 +50,7 @@ fn why_not_here(mode: Mode, trust: &Trust) -> &'static str {
 /// # Errors
 /// For the client, with what would allow it.
 pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), ErrorObjectOwned> {
-    if matches!(mode, Mode::Auto | Mode::Yolo) && settings.disable_yolo {
+    if settings.barred_modes.contains(&mode) {
         return Err(error::invalid_params(&mode_refusal(mode, true)));
     }
     if mode > Mode::Default && !trust.is_trusted() {
@@ -62,11 +62,12 @@ pub fn allow_mode(mode: Mode, trust: &Trust, settings: &Settings) -> Result<(), 
 }
 
 pub fn offered_modes(settings: &Settings) -> Vec<Mode> {
-    Mode::OFFERED
-        .iter()
-        .copied()
-        .filter(|it| !matches!(it, Mode::Auto | Mode::Yolo) || !settings.disable_yolo)
-        .collect()
+    Mode::OFFERED.iter().copied().filter(|it| !settings.barred_modes.contains(it)).collect()
+}
+
+/// The mode where the one that is wanted is not to be had.
+pub fn least_mode(settings: &Settings) -> Mode {
+    if settings.barred_modes.contains(&Mode::Default) { Mode::Plan } else { Mode::Default }
 }
 
 pub fn allowed_modes(trust: &Trust, settings: &Settings) -> Vec<Mode> {

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{confinement, modes::allow_mode, session_resources::SessionResources};
+use super::{
+    confinement,
+    modes::{allow_mode, least_mode},
+    session_resources::SessionResources,
+};
 use crate::{
     app::settings::{Flag, Settings, Sources, options::Options},
-    base::{
-        agent::ClientAgent,
-        host_tools::HostTools,
-        log::{Entry, Mode},
-        path::AbsPath,
-    },
+    base::{agent::ClientAgent, host_tools::HostTools, log::Entry, path::AbsPath},
     engine::record::Record,
     wire::{acp::session::SessionFolders, jsonrpc::error},
     world::{
@@ -58,6 +57,11 @@ pub fn inspect_place(
             roots.push(real);
         }
     }
+    if let Some(it) = options.only.outside(&roots) {
+        let roots: Vec<String> = options.only.roots.iter().map(ToString::to_string).collect();
+        let why = format!("{it} is none of the folders that you may work in; choose one in {}", roots.join(", "));
+        return Err(error::invalid_params(&why));
+    }
     // Before anybody looks at the folder: what a killed castor left there looks like configuration.
     let records = confinement::records_folder(home);
     for it in sandbox::remove_orphans(records.as_path()) {
@@ -92,6 +96,8 @@ pub(super) fn merged_settings(options: &Options, ground: &FolderConfig) -> (Sett
     let flags: Vec<Flag> = flags.collect();
     let (mut settings, warnings) = Settings::merge(Sources { layers: &layers, env: &ground.env, flags: &flags });
     options.routing.apply(&mut settings.models.providers);
+    settings.barred_modes.extend(options.only.barred_modes());
+    settings.models.only.clone_from(&options.only.models);
     (settings, warnings)
 }
 
@@ -107,7 +113,7 @@ pub fn bring_up_to_date(record: &mut Record, place: &SessionPlace) {
     record.cwd.clone_from(&place.cwd);
     record.roots.clone_from(&place.roots);
     if allow_mode(record.mode, &place.ground.trust, &place.settings).is_err() {
-        record.mode = Mode::Default;
+        record.mode = least_mode(&place.settings);
     }
 }
 

@@ -107,7 +107,8 @@ pub struct Settings {
     pub children: ChildSettings,
     pub mcp: McpSettings,
     pub models: ModelSettings,
-    pub disable_yolo: bool,
+    /// They are not on offer.
+    pub barred_modes: Vec<Mode>,
     pub disable_always_allow: bool,
 }
 
@@ -167,6 +168,8 @@ pub struct ModelSettings {
     /// Which of them takes what.
     pub rules: RoutingRules,
     pub connection: Connection,
+    /// The only ones that are asked; empty: any.
+    pub only: Vec<String>,
 }
 
 /// Network connections; times in seconds.
@@ -208,6 +211,7 @@ impl ModelSettings {
                 threshold: get.size("model.routing.threshold"),
             },
             connection,
+            only: Vec::new(),
         }
     }
 }
@@ -315,7 +319,7 @@ impl Settings {
             },
             mcp,
             models: reach,
-            disable_yolo,
+            barred_modes: if disable_yolo { vec![Mode::Auto, Mode::Yolo] } else { Vec::new() },
             disable_always_allow: get.switched_off("security.disableAlwaysAllow"),
         };
         (res, warnings)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     app::settings::{Flag, provider_routing::ProviderRouting},
-    base::log::Mode,
+    base::{log::Mode, path::AbsPath},
 };
 
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,29 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// As the client set it; no option of the command line.
     pub routing: ProviderRouting,
+    /// What an agent is held to that serves somebody else.
+    pub only: SessionRights,
+}
+
+/// The only modes, models and folders that sessions may have; empty: any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRights {
+    pub modes: Vec<Mode>,
+    pub models: Vec<String>,
+    pub roots: Vec<AbsPath>,
+}
+
+impl SessionRights {
+    /// The modes that may not be chosen.
+    pub fn barred_modes(&self) -> impl Iterator<Item = Mode> {
+        Mode::OFFERED.iter().copied().filter(|it| !self.modes.is_empty() && !self.modes.contains(it))
+    }
+
+    /// A folder that lies in none of the roots. `folders` are real paths.
+    pub fn outside<'f>(&self, folders: &'f [AbsPath]) -> Option<&'f AbsPath> {
+        let is_inside = |it: &AbsPath| self.roots.iter().any(|root| it.is_within(root));
+        folders.iter().find(|it| !self.roots.is_empty() && !is_inside(it))
+    }
 }
 
 impl Options {

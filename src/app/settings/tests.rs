@@ -74,7 +74,7 @@ fn defaults_are_quiet() {
     );
     assert_eq!(it.tools, crate::world::tools::ToolSettings::default());
     assert_eq!((it.children.allowed, it.children.blocked, it.models.auth_type), (vec![], vec![], None));
-    assert!(!it.disable_yolo && !it.disable_always_allow);
+    assert!(it.barred_modes.is_empty() && !it.disable_always_allow);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_workspace_can_only_tighten() {
             (vec!["A".to_owned()], vec!["X".to_owned(), "Y".to_owned()])
         );
         assert_eq!(
-            (it.models.auth_type.as_deref(), it.disable_yolo, it.disable_always_allow),
+            (it.models.auth_type.as_deref(), !it.barred_modes.is_empty(), it.disable_always_allow),
             (Some("gateway"), true, true)
         );
         assert_eq!(warnings.len(), 3, "{warnings:?}");
@@ -134,9 +134,9 @@ fn a_workspace_can_only_tighten() {
     assert_eq!(it.approval_mode, Mode::Default);
     assert_eq!(warnings, ["--approval-mode: yolo is switched off by security.disableYoloMode; default is used"]);
     let over = [("castor", allow), ("system", r#"{"security": {"disableYoloMode": false}}"#)];
-    assert!(!files(&over).merge().0.disable_yolo);
+    assert!(files(&over).merge().0.barred_modes.is_empty());
     let odd = files(&[("castor", r#"{"security": {"disableYoloMode": "true", "disableAlwaysAllow": 1}}"#)]).merge().0;
-    assert!(odd.disable_yolo && odd.disable_always_allow, "what cannot be read closes");
+    assert!(!odd.barred_modes.is_empty() && odd.disable_always_allow, "what cannot be read closes");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod activities;
 pub mod agents;
 pub mod air;
 pub mod archive_filter;
+pub mod attach;
 pub mod auth_status;
 mod call_content;
 mod child_view;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use super::{
     agents::AgentsMethod,
     air::session_index::IndexMethods,
+    attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered},
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     host_tools::ToolCallMethod,
     intercept::HostMethods,
@@ -32,6 +33,10 @@ pub struct Methods {
     /// Asks an MCP server what could stand for an argument of its prompts and resources.
     #[serde(rename = "_castor/mcp/complete")]
     complete: Option<CompleteMethod>,
+    #[serde(rename = "_castor/session/attach")]
+    attach: Option<AttachMethod>,
+    #[serde(rename = "_castor/session/client_act")]
+    client_act: Option<ClientActMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<CheckpointsMethod>,
     #[serde(rename = "_castor/session/events")]
@@ -63,6 +68,12 @@ struct SentMethods {
     /// A notification to clients with `_meta.castor.rewind`.
     #[serde(rename = "_castor/session/rewound")]
     rewound: Option<RewoundNotice>,
+    #[serde(rename = "_castor/session/clients")]
+    clients: Option<ClientsNotice<'static>>,
+    #[serde(rename = "_castor/session/question_answered")]
+    question_answered: Option<QuestionAnswered<'static>>,
+    #[serde(rename = "_castor/session/prompt_ended")]
+    prompt_ended: Option<PromptEnded<'static>>,
     #[serde(rename = "_castor/tool/call")]
     tool_call: Option<ToolCallMethod>,
 }

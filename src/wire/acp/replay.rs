@@ -31,6 +31,23 @@ impl SessionView {
     /// Appends what there is of the conversation, for a client that knows nothing of it. `children`: the logs of
     /// sub-agents, oldest first. Of these the client sees all, or only calls that the user was asked about.
     pub fn replay(&mut self, entries: &[Entry], children: &[Vec<Entry>], lines: &mut Vec<u8>) {
+        let mut found = self.replay_live(entries, children, lines);
+        (0..found.len()).for_each(|at| self.finish(&mut found, at, lines));
+        self.interrupt(CASTOR_ENDED, lines);
+    }
+
+    /// The same of a session that is open: what runs goes on.
+    pub fn replay_open(&mut self, entries: &[Entry], children: &[Vec<Entry>], lines: &mut Vec<u8>) {
+        self.replay_live(entries, children, lines);
+    }
+
+    /// Returns sub-agents that have not ended by then.
+    fn replay_live<'e>(
+        &mut self,
+        entries: &'e [Entry],
+        children: &'e [Vec<Entry>],
+        lines: &mut Vec<u8>,
+    ) -> Vec<Child<'e>> {
         let own: Vec<&Entry> = rewind::remaining_entries(entries).collect();
         let mut calls: BTreeSet<&CallId> = own.iter().filter_map(|it| requested_call(it)).collect();
         let mut all: Vec<(Option<usize>, &Entry)> = own.iter().map(|it| (None, *it)).collect();
@@ -56,8 +73,7 @@ impl SessionView {
                 self.replay_next(&mut found, at, lines);
             }
         }
-        (0..found.len()).for_each(|at| self.finish(&mut found, at, lines));
-        self.interrupt(CASTOR_ENDED, lines);
+        found
     }
 
     /// The next entry of a sub-agent, if there is one.

@@ -66,6 +66,11 @@ impl HttpLink {
         self.builder(roots)?.build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
+    /// One whose connections can become WebSockets.
+    pub fn socket_client(&self) -> Result<Client, LinkError> {
+        self.builder()?.http1_only().build().map_err(|it| LinkError::Client(root_cause(&it)))
+    }
+
     /// A proxy of a company's is at a private address itself, and looks names up for us.
     pub(super) fn public_client(&self, roots: Arc<Roots>) -> Result<Client, LinkError> {
         let names = Arc::new(PublicNames { proxies: self.proxies.hosts() });

@@ -8,6 +8,7 @@ pub const READ: &[(&str, &str, &str, &str)] = &[
     ("CASTOR_MODEL", "text", "", "The model that sessions start with; it goes over the setting `model.name`."),
     ("CASTOR_LOG", "filter", "`warn`", "What is logged, such as `debug` or `castor::world=trace`."),
     ("CASTOR_LOG_FILE", "path", "stderr", "Where the log goes. The file is made for its owner alone, and appended to."),
+    ("CASTOR_TOKEN", "text", "the file `~/.castor/token`", "The token for the server of `--connect`. castor never takes it from the command line."),
     ("CASTOR_SYSTEM_SETTINGS_PATH", "path", "`/etc/castor/settings.json`", "An administrator's settings, above all others."),
     ("CASTOR_SYSTEM_DEFAULTS_PATH", "path", "`/etc/castor/system-defaults.json`", "An administrator's settings, below all others."),
     ("CASTOR_SANDBOXED", "`1`", "", "castor sets it for what it confines. A castor that finds it, and is confined indeed, starts no sandbox of its own."),

@@ -1,0 +1,64 @@
+//! What the hub reads and changes in params without reading the rest.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::wire::jsonrpc::message::RequestId;
+
+/// One message, without the end of its line.
+pub fn message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut line = Vec::new();
+    write(&mut line);
+    line.pop();
+    line.into()
+}
+
+/// The fields by which the hub finds its way. Others are not looked at.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Address<'a> {
+    #[serde(borrow, default)]
+    pub session_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub subscription_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub request_id: Option<RequestId>,
+}
+
+impl<'a> Address<'a> {
+    pub fn of(params: Option<&'a RawValue>) -> Self {
+        // A sequence is read as a struct too, and is none.
+        let params = params.map(RawValue::get).filter(|it| it.trim_start().starts_with('{'));
+        params.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
+    }
+
+    pub fn session(&self) -> String {
+        self.session_id.as_deref().unwrap_or_default().to_owned()
+    }
+}
+
+/// All of it, lenient: what is no such thing is its default.
+pub fn read<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> T {
+    params.and_then(|it| serde_json::from_str(it.get()).ok()).unwrap_or_default()
+}
+
+/// The same params with another value at a place.
+pub fn with_field(params: Option<&RawValue>, name: &str, value: &impl Serialize) -> Map<String, Value> {
+    let mut res: Map<String, Value> = read(params);
+    if let Ok(value) = serde_json::to_value(value) {
+        res.insert(name.to_owned(), value);
+    }
+    res
+}
+
+/// The object at a place of an object, which is made if it is not there.
+pub fn object_at<'v>(value: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<String, Value>> {
+    let mut at = value;
+    for name in path {
+        at = at.as_object_mut()?.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+    }
+    at.as_object_mut()
+}

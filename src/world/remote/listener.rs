@@ -1,0 +1,173 @@
+//! The listener of `castor serve`: sockets, TLS, and how many of them there may be at once.
+#![allow(clippy::disallowed_methods)]
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hyper::service::service_fn;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Arrival, StreamNews, http::HttpDoor, tls};
+use crate::base::path::AbsPath;
+
+pub use super::request_checks::AllowedNames;
+
+/// For the handshake, and for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A socket by which nobody with a token has asked anything is closed after that.
+const STRANGER: Duration = Duration::from_secs(30);
+/// Sockets beyond the limit that are told so at the same time; others are closed.
+const REFUSED_AT_ONCE: usize = 32;
+const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Of one socket by HTTP/2.
+const MAX_STREAMS: u32 = 128;
+const MAX_HEADERS: u32 = 16 << 10;
+/// After an error of the system, as of too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 44\r\n\r\ntoo many sockets are open; try it again soon";
+
+/// Where and how it listens.
+pub struct ListenerSettings {
+    pub address: SocketAddr,
+    /// Files of certificate and key.
+    pub tls: Option<(AbsPath, AbsPath)>,
+    pub names: AllowedNames,
+    pub max_sockets: usize,
+}
+
+/// Whom the listener tells of what comes.
+#[derive(Clone)]
+pub struct ListenerQueues {
+    pub arrivals: mpsc::Sender<Arrival>,
+    pub news: mpsc::UnboundedSender<StreamNews>,
+}
+
+/// A bound socket that does not accept yet.
+pub struct Listener {
+    socket: TcpListener,
+    tls: Option<TlsAcceptor>,
+    names: AllowedNames,
+    max_sockets: usize,
+}
+
+impl Listener {
+    /// # Errors
+    /// An address that is taken, or files that hold no certificate.
+    pub async fn bind(settings: ListenerSettings) -> io::Result<Self> {
+        let ListenerSettings { address, tls, names, max_sockets } = settings;
+        let tls = tls.map(|(certificate, key)| tls::acceptor(&certificate, &key)).transpose()?;
+        let socket = TcpListener::bind(address).await;
+        let socket = socket.map_err(|it| io::Error::new(it.kind(), format!("{address}: {it}")))?;
+        Ok(Self { socket, tls, names, max_sockets })
+    }
+
+    /// # Errors
+    /// Of the system.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Accepts for ever.
+    pub async fn run(self, queues: ListenerQueues) {
+        let Self { socket, tls, names, max_sockets } = self;
+        let open = Arc::new(Semaphore::new(max_sockets));
+        let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
+        let door = Arc::new(HttpDoor::new(names, queues));
+        loop {
+            let Ok((stream, _)) = socket.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            _ = stream.set_nodelay(true);
+            let tls = tls.clone();
+            match open.clone().try_acquire_owned() {
+                Ok(place) => {
+                    let door = door.clone();
+                    tokio::spawn(async move {
+                        serve_socket(stream, tls, door).await;
+                        drop(place);
+                    });
+                }
+                Err(_) => {
+                    if let Ok(place) = refused.clone().try_acquire_owned() {
+                        tokio::spawn(async move {
+                            _ = timeout(REFUSE_TIMEOUT, refuse_socket(stream, tls)).await;
+                            drop(place);
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn serve_socket(stream: TcpStream, tls: Option<TlsAcceptor>, door: Arc<HttpDoor>) {
+    match tls {
+        None => serve_http(stream, door).await,
+        Some(it) => {
+            if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, it.accept(stream)).await {
+                serve_http(stream, door).await;
+            }
+        }
+    }
+}
+
+async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, door: Arc<HttpDoor>) {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 << 10);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADERS)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(30));
+    let is_known = Arc::new(AtomicBool::new(false));
+    let known = is_known.clone();
+    let service = service_fn(move |request| {
+        let (door, known) = (door.clone(), known.clone());
+        async move {
+            let answer = door.answer(request).await;
+            known.fetch_or(matches!(answer.status().as_u16(), 101 | 200 | 202), Ordering::Relaxed);
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    // An error is the client's, which is gone.
+    let is_over = timeout(STRANGER, &mut serving).await.is_ok();
+    if !is_over && is_known.load(Ordering::Relaxed) {
+        _ = serving.await;
+    }
+}
+
+async fn refuse_socket(mut stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
+    match tls {
+        None => {
+            stream.write_all(FULL).await?;
+            stream.shutdown().await
+        }
+        Some(it) => {
+            let mut stream = it.accept(stream).await?;
+            stream.write_all(FULL).await?;
+            stream.shutdown().await
+        }
+    }
+}

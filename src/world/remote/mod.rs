@@ -1,0 +1,112 @@
+//! ACP over the network: the listener for WebSocket and streamable HTTP, and the client that dials it.
+
+pub mod client;
+mod handshake;
+mod http;
+pub mod listener;
+mod request_checks;
+mod sse;
+mod tls;
+mod websocket;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+/// The header that names a connection.
+pub const CONNECTION_ID: &str = "acp-connection-id";
+/// The header that names a session.
+pub const SESSION_ID: &str = "acp-session-id";
+/// The header with how many messages of a client arrived, in the answer to one that comes back.
+pub const RECEIVED: &str = "castor-received";
+/// The number of the last message that a client has.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+/// The longest message, in bytes.
+pub const MAX_MESSAGE: usize = 32 << 20;
+
+/// Who asks, and for which connection.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// The bearer token, as it was sent.
+    pub token: Option<String>,
+    pub connection: Option<String>,
+    pub session: Option<String>,
+}
+
+/// Something that came over the network. Those that have a reply wait for it.
+pub enum Arrival {
+    /// May this one send a message? Asked before its body is read.
+    Admit { caller: Caller, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// A message by POST.
+    Post { caller: Caller, body: Bytes, reply: oneshot::Sender<Result<PostAnswer, Refusal>> },
+    /// A client wants to hear: by a WebSocket, which also speaks, or by server-sent events.
+    Listen { caller: Caller, way: StreamWay, after: Option<u64>, reply: oneshot::Sender<Result<OutStream, Refusal>> },
+    /// The connection is to end.
+    Delete { caller: Caller, reply: oneshot::Sender<Result<(), Refusal>> },
+    /// A message by a WebSocket.
+    Message { stream: StreamKey, text: Bytes },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamWay {
+    WebSocket,
+    Events,
+}
+
+/// What became of a stream. These are never waited with.
+#[derive(Debug)]
+pub enum StreamNews {
+    /// So many bytes of messages were written.
+    Written(StreamKey, usize),
+    /// It broke: the client may come back.
+    Broken(StreamKey),
+    /// The client said goodbye.
+    Left(StreamKey),
+}
+
+/// A stream of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    pub connection: u64,
+    pub stream: u64,
+}
+
+#[derive(Debug)]
+pub enum PostAnswer {
+    Accepted,
+    /// The answer to initialize.
+    Initialized {
+        connection: String,
+        body: Bytes,
+    },
+}
+
+/// Messages on their way to a client.
+pub struct OutStream {
+    pub key: StreamKey,
+    /// As the client knows the connection.
+    pub connection: String,
+    /// How many messages of the client arrived so far.
+    pub received: u64,
+    pub messages: mpsc::UnboundedReceiver<(u64, Bytes)>,
+    /// Why it is to end; also when the sender is gone.
+    pub end: oneshot::Receiver<&'static str>,
+}
+
+/// An answer that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: u16,
+    pub why: String,
+    /// In seconds.
+    pub retry_after: Option<u32>,
+}
+
+impl Refusal {
+    pub fn new(status: u16, why: impl Into<String>) -> Self {
+        Self { status, why: why.into(), retry_after: None }
+    }
+
+    pub fn retry(status: u16, why: impl Into<String>, seconds: u32) -> Self {
+        Self { retry_after: Some(seconds), ..Self::new(status, why) }
+    }
+}

@@ -1,0 +1,122 @@
+//! Checks of requests before anybody reads them: host, origin, method, content type, size.
+//!
+//! A page in the user's browser can reach a listener on loopback. By `Host` it is told apart where its own name leads here
+//! (DNS rebinding), by `Origin` everywhere else. A browser sends both, and a page cannot change them.
+
+use std::net::IpAddr;
+
+use hyper::{HeaderMap, Method, Uri, header};
+
+use super::{MAX_MESSAGE, Refusal};
+
+/// Names under which the listener may be asked, and pages that may ask it.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedNames {
+    /// Beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+}
+
+impl AllowedNames {
+    /// # Errors
+    /// 403, with what would be right.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = uri.authority().map(|it| it.as_str().to_owned());
+        let host = host.or_else(|| text(headers, header::HOST.as_str()).map(str::to_owned)).unwrap_or_default();
+        if !self.knows_host(&host) {
+            let why = "the name in Host is not one of this server; --allow-host NAME adds one";
+            return Err(Refusal::new(403, why));
+        }
+        match headers.get(header::ORIGIN) {
+            Some(origin) if !self.origins.iter().any(|it| origin.as_bytes() == it.as_bytes()) => {
+                Err(Refusal::new(403, "pages of that origin may not ask this server; --allow-origin ORIGIN lets them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An address cannot be made to lead elsewhere, as a name can.
+    fn knows_host(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let name = name.trim_end_matches('.');
+        name.eq_ignore_ascii_case("localhost")
+            || name.parse::<IpAddr>().is_ok()
+            || self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name))
+    }
+}
+
+/// # Errors
+/// 404 and 405.
+pub fn check_place(method: &Method, uri: &Uri) -> Result<(), Refusal> {
+    match uri.path() {
+        "/acp" if [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS].contains(method) => Ok(()),
+        "/acp" => Err(Refusal::new(405, "send GET, POST or DELETE")),
+        _ => Err(Refusal::new(404, "castor answers at /acp")),
+    }
+}
+
+/// # Errors
+/// 415 and 413.
+pub fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Err(Refusal::new(415, "send the message as Content-Type: application/json"));
+    }
+    let length = text(headers, header::CONTENT_LENGTH.as_str()).and_then(|it| it.parse::<u64>().ok());
+    match length.is_some_and(|it| it > MAX_MESSAGE as u64) {
+        true => Err(too_large()),
+        false => Ok(()),
+    }
+}
+
+pub fn too_large() -> Refusal {
+    Refusal::new(413, format!("a message has at most {} MiB", MAX_MESSAGE >> 20))
+}
+
+pub fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|it| it.to_str().ok())
+}
+
+/// Whether a list of words in a header has one.
+pub fn has_word(headers: &HeaderMap, name: &str, word: &str) -> bool {
+    let all = headers.get_all(name).iter().filter_map(|it| it.to_str().ok());
+    all.flat_map(|it| it.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::{HeaderMap, Uri};
+
+    use super::AllowedNames;
+
+    #[test]
+    fn names_that_somebody_else_can_lead_here_are_refused() {
+        let names = AllowedNames { hosts: vec!["box.example".into()], origins: vec!["https://app.example".into()] };
+        for (host, origin, is_fine) in [
+            ("localhost:1234", None, true),
+            ("LOCALHOST", None, true),
+            ("127.0.0.1:1", None, true),
+            ("[::1]:1", None, true),
+            ("box.example:443", None, true),
+            ("evil.example:1234", None, false),
+            ("localhost.evil.example", None, false),
+            ("127.0.0.1.evil.example", None, false),
+            ("", None, false),
+            ("localhost", Some("https://app.example"), true),
+            ("localhost", Some("https://evil.example"), false),
+            ("localhost", Some("http://localhost"), false),
+            ("localhost", Some("null"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            if let Some(it) = origin {
+                headers.insert("origin", it.parse().unwrap());
+            }
+            let res = names.check(&Uri::from_static("/acp"), &headers);
+            assert_eq!(res.map_err(|it| it.status), if is_fine { Ok(()) } else { Err(403) }, "{host} {origin:?}");
+        }
+    }
+}

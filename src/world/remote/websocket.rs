@@ -1,0 +1,127 @@
+//! The server's side of a WebSocket: messages out as text frames, messages in, pings, and an end with a reason.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt, stream::SplitSink, stream::SplitStream};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, interval, timeout},
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message, Utf8Bytes,
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+use super::{Arrival, MAX_MESSAGE, OutStream, StreamKey, StreamNews, listener::ListenerQueues};
+
+const PING: Duration = Duration::from_secs(20);
+/// A client that has not said anything for so long, not even a pong, is gone.
+const SILENCE: Duration = Duration::from_secs(70);
+/// For the last word to one that may read it late, or never.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// Messages that are written at once.
+const BATCH: usize = 64;
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// What a frame may have: checked before its bytes are waited for.
+pub fn limits() -> WebSocketConfig {
+    WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE))
+}
+
+pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueues) {
+    let key = stream.key;
+    let mut news = StreamNews::Broken(key);
+    if let Ok(upgraded) = upgraded.await {
+        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(limits())).await;
+        let (to, from) = socket.split();
+        let (to_say, heard) = mpsc::channel(1);
+        let OutStream { messages, end, .. } = stream;
+        // Reading goes on while a write waits: else both sides could wait for each other.
+        tokio::select! {
+            has_left = read(from, (key, &queues), &to_say) => if has_left { news = StreamNews::Left(key) },
+            () = write(to, messages, (end, heard), |n| _ = queues.news.send(StreamNews::Written(key, n))) => (),
+        }
+    }
+    _ = queues.news.send(news);
+}
+
+/// Reads to the end. Whether the client said that it leaves.
+async fn read(
+    mut from: SplitStream<Socket>,
+    (stream, queues): (StreamKey, &ListenerQueues),
+    to_say: &mpsc::Sender<CloseFrame>,
+) -> bool {
+    loop {
+        let Ok(next) = timeout(SILENCE, from.next()).await else { return false };
+        let text = match next {
+            Some(Ok(Message::Text(it))) => Bytes::from(it),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => continue,
+            Some(Err(Error::Capacity(_))) => {
+                let reason = Utf8Bytes::from_static("a message has at most 32 MiB");
+                _ = to_say.send(CloseFrame { code: CloseCode::Size, reason }).await;
+                // The other half says so, and ends.
+                return std::future::pending().await;
+            }
+            Some(Ok(Message::Close(Some(it)))) if it.code == CloseCode::Normal => return true,
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return false,
+        };
+        if queues.arrivals.send(Arrival::Message { stream, text }).await.is_err() {
+            return false;
+        }
+    }
+}
+
+/// Why it is to end: as the loop says, and as the reader found.
+type Endings = (oneshot::Receiver<&'static str>, mpsc::Receiver<CloseFrame>);
+
+async fn write(
+    mut to: SplitSink<Socket, Message>,
+    mut messages: mpsc::UnboundedReceiver<(u64, Bytes)>,
+    (mut end, mut heard): Endings,
+    note_written: impl Fn(usize),
+) {
+    let mut pings = interval(PING);
+    pings.reset_at(Instant::now() + PING);
+    let mut batch = Vec::new();
+    let frame = loop {
+        batch.clear();
+        let writing = async {
+            tokio::select! {
+                n = messages.recv_many(&mut batch, BATCH) => if n == 0 { return Ok(None) },
+                _ = pings.tick() => {
+                    to.send(Message::Ping(Bytes::new())).await?;
+                    return Ok(Some(0));
+                }
+            }
+            let n = batch.iter().map(|it| it.1.len()).sum();
+            for (_, text) in batch.drain(..) {
+                // It was JSON when it came.
+                if let Ok(text) = Utf8Bytes::try_from(text) {
+                    to.feed(Message::Text(text)).await?;
+                }
+            }
+            to.flush().await?;
+            Ok::<_, Error>(Some(n))
+        };
+        tokio::select! {
+            biased;
+            why = &mut end => {
+                let reason = Utf8Bytes::from_static(why.unwrap_or("castor is shutting down"));
+                break CloseFrame { code: CloseCode::Again, reason };
+            }
+            Some(frame) = heard.recv() => break frame,
+            written = writing => match written {
+                Ok(Some(n)) => note_written(n),
+                Ok(None) | Err(_) => return,
+            },
+        }
+    };
+    _ = timeout(FAREWELL, to.send(Message::Close(Some(frame)))).await;
+}

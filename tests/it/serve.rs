@@ -1,0 +1,256 @@
+//! `castor serve` through its sockets: who is let in, what several clients see of one session, and what a broken
+//! connection brings when it comes back.
+
+mod bridge;
+mod principals;
+mod refusals;
+mod sharing;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::fd::AsRawFd,
+    process::{Child, Stdio},
+    thread,
+};
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, protocol::Role};
+
+use crate::client::{Sandbox, WATCHDOG};
+
+/// A server, with a token that is the user's.
+pub struct Server {
+    pub sandbox: Sandbox,
+    child: Child,
+    pub port: u16,
+    pub token: String,
+}
+
+/// What the model says: one list for each request.
+pub fn script(answers: &[Vec<Value>]) -> String {
+    let line = |parts: &Vec<Value>| {
+        let chunk = |part: &Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
+        let mut chunks: Vec<Value> = parts.iter().map(chunk).collect();
+        chunks.push(json!({"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]}));
+        json!({"method": "generateContentStream", "response": chunks}).to_string() + "\n"
+    };
+    answers.iter().map(line).collect()
+}
+
+pub fn say(text: &str) -> Value {
+    json!({"text": text})
+}
+
+pub fn call(name: &str, args: Value) -> Value {
+    json!({"functionCall": {"name": name, "args": args}})
+}
+
+impl Server {
+    pub fn start(script: &str, flags: &[&str]) -> Self {
+        let sandbox = Sandbox::new();
+        let file = sandbox.write("script", script);
+        let flag = format!("--fake-responses={}", file.display());
+        Self::start_in(sandbox, &[&[flag.as_str()], flags].concat())
+    }
+
+    pub fn start_in(mut sandbox: Sandbox, flags: &[&str]) -> Self {
+        let token = verb(&mut sandbox, &["serve", "token", "add", "mine"]);
+        sandbox.args = ["serve", "--listen=127.0.0.1:0"].iter().chain(flags).map(Into::into).collect();
+        let errors = std::fs::File::options().create(true).append(true).open(sandbox.stderr()).unwrap();
+        let mut child = sandbox.command().stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().rsplit_once(':').and_then(|it| it.1.split('/').next()?.parse().ok());
+        let port = port.unwrap_or_else(|| panic!("{line}{}", std::fs::read_to_string(sandbox.stderr()).unwrap()));
+        Self { sandbox, child, port, token }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        stream
+    }
+
+    /// Sends a request; returns status, headers in small letters, and body.
+    pub fn http(&self, head: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
+        let mut stream = self.connect();
+        let host = if headers.iter().any(|it| it.0 == "Host") { "" } else { "Host: localhost\r\n" };
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        write!(stream, "{head} HTTP/1.1\r\n{host}{headers}{length}Connection: close\r\n\r\n{body}").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or_default();
+        (status, head.to_lowercase(), body.to_owned())
+    }
+
+    pub fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    pub fn post(&self, connection: Option<&str>, session: Option<&str>, message: &Value) -> (u16, String, String) {
+        let bearer = self.bearer();
+        let mut headers = vec![("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        headers.extend(connection.map(|it| ("Acp-Connection-Id", it)));
+        headers.extend(session.map(|it| ("Acp-Session-Id", it)));
+        self.http("POST /acp", &headers, &message.to_string())
+    }
+
+    pub fn client(&self) -> Socket {
+        let mut res = Socket::open(self, &self.token, None).unwrap();
+        res.call("initialize", json!({"protocolVersion": 1, "clientInfo": {"name": "it", "version": "1"}}));
+        res
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let status = self.child.wait();
+        if !thread::panicking() {
+            assert!(status.is_ok_and(|it| it.success()), "it ends well on a signal");
+        }
+    }
+}
+
+/// Runs a command of castor; its output.
+pub fn verb(sandbox: &mut Sandbox, args: &[&str]) -> String {
+    sandbox.args = args.iter().map(Into::into).collect();
+    let output = sandbox.command().output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A client on a WebSocket.
+pub struct Socket {
+    socket: WebSocket<TcpStream>,
+    pub connection: String,
+    pub n_received: u64,
+    n_asked: u64,
+    /// What came while something else was waited for.
+    pub before: Vec<Value>,
+}
+
+impl Socket {
+    /// `after`: a connection that was open, and the number of the last message that came.
+    pub fn open(server: &Server, token: &str, after: Option<(&str, u64)>) -> Result<Self, u16> {
+        let mut stream = server.connect();
+        let more = after.map(|(id, n)| format!("Acp-Connection-Id: {id}\r\nLast-Event-ID: {n}\r\n"));
+        write!(
+            stream,
+            "GET /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{}\r\n",
+            more.unwrap_or_default()
+        )
+        .unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+        if status != 101 {
+            return Err(status);
+        }
+        assert!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
+        let connection = head.split("acp-connection-id: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
+        let socket = WebSocket::from_raw_socket(stream, Role::Client, None);
+        let n_received = after.map_or(0, |it| it.1);
+        Ok(Self { socket, connection, n_received, n_asked: 0, before: Vec::new() })
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        self.socket.send(Message::text(message.to_string())).unwrap();
+    }
+
+    pub fn request(&mut self, id: &str, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    /// The next message, or why there is none.
+    pub fn try_next(&mut self) -> Result<Value, String> {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(it)) => {
+                    self.n_received += 1;
+                    return Ok(serde_json::from_str(&it).unwrap());
+                }
+                Ok(Message::Close(Some(it))) => return Err(format!("{} {}", u16::from(it.code), it.reason)),
+                Ok(Message::Ping(_) | Message::Pong(_)) => (),
+                Ok(other) => return Err(format!("{other:?}")),
+                Err(Error::Io(it)) => return Err(it.to_string()),
+                Err(it) => return Err(it.to_string()),
+            }
+        }
+    }
+
+    /// Reads up to a message that fits.
+    pub fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let it = self.try_next().unwrap();
+            if fits(&it) {
+                return it;
+            }
+            self.before.push(it);
+        }
+    }
+
+    pub fn answer_to(&mut self, id: &str) -> Value {
+        self.until(|it| it["id"] == id && it.get("method").is_none())
+    }
+
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.n_asked += 1;
+        let id = format!("call-{}", self.n_asked);
+        self.request(&id, method, params);
+        self.answer_to(&id)
+    }
+
+    pub fn new_session(&mut self, server: &Server) -> String {
+        let answer = self.call("session/new", json!({"cwd": server.sandbox.workspace(), "mcpServers": []}));
+        answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    pub fn load(&mut self, server: &Server, session: &str) -> Value {
+        let cwd = server.sandbox.workspace();
+        self.call("session/load", json!({"sessionId": session, "cwd": cwd, "mcpServers": []}))
+    }
+
+    /// The agent's words among what came.
+    pub fn said(&self) -> String {
+        let is_answer = |it: &&Value| it["params"]["update"]["sessionUpdate"] == "agent_message_chunk";
+        let texts = self.before.iter().filter(is_answer);
+        texts.filter_map(|it| it["params"]["update"]["content"]["text"].as_str()).collect()
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        self.socket.get_ref()
+    }
+
+    /// The system takes little for it that it does not read.
+    pub fn take_little(&self) {
+        let (fd, size) = (self.stream().as_raw_fd(), 64 << 10);
+        let value = std::ptr::from_ref::<libc::c_int>(&size).cast();
+        // SAFETY: the descriptor is open, and the value is one number.
+        let set = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, value, 4) };
+        assert_eq!(set, 0);
+    }
+}
+
+pub fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+pub fn is_question(it: &Value) -> bool {
+    it["method"] == "session/request_permission"
+}
+
+pub fn answer(question: &Value, option: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": option}}})
+}
