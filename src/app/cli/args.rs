@@ -178,6 +178,20 @@ fn limit(what: LimitKind, text: &str) -> Result<String, String> {
     settings::limit_flag(what, text).map(|_| text.to_owned())
 }
 
+/// Which session goes on, and with which agent.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionArgs {
+    /// Continue a session; without an id, choose it from a list
+    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
+    /// Continue the last session of this folder
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub continue_last: bool,
+    /// Drive this ACP agent instead of castor
+    #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
+    pub agent: Option<String>,
+}
+
 /// Scripted models and recordings, in Gemini CLI's format.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptArgs {
@@ -208,20 +222,13 @@ pub struct RunArgs {
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
-    /// Continue a session; without an id, choose it from a list
-    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
-    pub resume: Option<String>,
-    /// Continue the last session of this folder
-    #[arg(short, long = "continue", conflicts_with = "resume")]
-    pub continue_last: bool,
+    #[command(flatten)]
+    pub session: SessionArgs,
     /// text, json, or lines: stream-json, events
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, hide_possible_values = true)]
     pub output_format: OutputFormat,
     #[command(flatten)]
     pub input: RunInputArgs,
-    /// Drive this ACP agent instead of castor
-    #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
-    pub agent: Option<String>,
     /// The folder to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -239,15 +246,8 @@ pub struct ChatArgs {
     pub prompt: Option<String>,
     #[command(flatten)]
     pub agent_args: AgentArgs,
-    /// Continue a session; without an id, choose it from a list
-    #[arg(short, long, value_name = "ID|N|latest", num_args = 0..=1, default_missing_value = "")]
-    pub resume: Option<String>,
-    /// Continue the last session of this folder
-    #[arg(short, long = "continue", conflicts_with = "resume")]
-    pub continue_last: bool,
-    /// Talk to this ACP agent instead of castor
-    #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
-    pub agent: Option<String>,
+    #[command(flatten)]
+    pub session: SessionArgs,
     /// The folder to work in
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -257,9 +257,9 @@ pub struct ChatArgs {
     /// Type with the keys of vi
     #[arg(long)]
     pub vi: bool,
-    /// Colours: terminal, dark, light
-    #[arg(long, value_name = "NAME", value_enum, default_value_t, hide_possible_values = true)]
-    pub theme: Palette,
+    /// Colours: terminal, dark, light; without it as the terminal's background is
+    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
+    pub theme: Option<Palette>,
     /// The first message, as Gemini CLI has it
     #[arg(short = 'i', long, value_name = "TEXT", hide = true, conflicts_with = "prompt")]
     pub prompt_interactive: Option<String>,

@@ -1,4 +1,4 @@
-//! Slash commands: castor answers them itself, and the model never sees them.
+//! Slash commands: castor answers them itself, and the model sees nothing of them but of `/shell`.
 
 use crate::{
     base::{
@@ -8,6 +8,7 @@ use crate::{
         log::{Fact, Grant, Mode},
         saved_memory::MemoryOrder,
         server_order, text,
+        tool::RUN_SHELL_COMMAND,
         trust::mode_refusal,
     },
     engine::{
@@ -137,6 +138,13 @@ pub const COMMANDS: &[SlashCommand] = &[
         "The memory files, read again; keeps facts for later sessions",
         memory,
     ),
+    turn_command(
+        "shell",
+        "command",
+        "Runs a command as a call of the model would; the model sees what it printed",
+        shell,
+    )
+    .offered_when(|spec| spec.toolbox.find(RUN_SHELL_COMMAND).is_some()),
     command("stats", "", "Tokens and calls of this session", |step, _, _| super::stats::stats(&step.record.spent)),
     command(
         "limits",
@@ -351,6 +359,8 @@ fn tools(step: &mut Step<'_>, spec: &Spec, _: &str) -> String {
     toolbox.tools.iter().map(|it| format!("- `{}`: {}\n", it.name, first(&it.description))).collect()
 }
 
+/// Of a line for the shell that is typed, in bytes.
+const MAX_COMMAND: usize = 32 << 10;
 /// Most tools of a server that are described.
 const MAX_TOLD: usize = 100;
 
@@ -380,6 +390,14 @@ fn memory(args: &str) -> Result<CommandTurn, &'static str> {
         "" | "list" | "refresh" | "reload" => Ok(CommandTurn::Memory { whole: false }),
         "show" => Ok(CommandTurn::Memory { whole: true }),
         _ => MemoryOrder::parse(args).map(CommandTurn::SavedMemory).ok_or(MEMORY_USAGE),
+    }
+}
+
+fn shell(args: &str) -> Result<CommandTurn, &'static str> {
+    match args {
+        "" => Err("`/shell COMMAND` runs a command in the session's folder, by the rules that hold for the model's."),
+        it if it.len() > MAX_COMMAND => Err("This command is too long; put it into a script, and run that."),
+        it => Ok(CommandTurn::Shell(it.to_owned())),
     }
 }
 

@@ -1,10 +1,11 @@
-//! Turns of slash commands that need the world first. The model is not asked and sees nothing of them.
+//! Turns of slash commands that need the world first. The model is not asked, and sees nothing of them but of `/shell`.
 
 use super::{
     agents_command, compressing,
     flow::Flow,
     init_command, memory_changing, memory_reading, prompts_command, server_orders,
     server_prompt::{self, ServerPromptOrder},
+    shell_command,
     spec::TurnContext,
     state::TurnState,
     undo::{self, UndoRequest},
@@ -39,9 +40,16 @@ pub enum CommandTurn {
     ServerPrompt(ServerPromptOrder),
     /// An MCP server is switched, or logged in at.
     Server(ServerOrder),
+    /// A line for the shell, which the model learns of.
+    Shell(String),
 }
 
 impl CommandTurn {
+    /// Whether what was typed is part of the conversation, as a prompt is.
+    pub(super) fn joins_history(&self) -> bool {
+        matches!(self, Self::Shell(_))
+    }
+
     pub(super) fn begin(self, turn: &mut TurnState, cx: &mut TurnContext<'_, '_>) -> Flow {
         match self {
             Self::Memory { whole } => memory_reading::show_memory(cx.step, whole),
@@ -54,6 +62,7 @@ impl CommandTurn {
             Self::Undo(wish) => undo::begin_undo(cx, wish),
             Self::Server(order) => server_orders::begin(cx, order),
             Self::ServerPrompt(order) => server_prompt::begin(order, turn, cx),
+            Self::Shell(command) => shell_command::begin(turn, cx, command),
             Self::Compress { keep } => compressing::compress_now(turn, cx, keep),
         }
     }

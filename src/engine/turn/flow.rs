@@ -66,7 +66,7 @@ pub(super) enum Flow {
     /// The input was not for this phase, which still waits.
     Unrelated(Box<dyn Phase>, Input),
     End(Cause),
-    /// A command's turn ends with this; the conversation goes back to before a message, where one is named.
+    /// A command's turn ends with this, if there is something to say; the conversation goes back to before a message, where one is named.
     Report {
         text: String,
         rewind_to: Option<MessageId>,

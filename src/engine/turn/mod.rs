@@ -52,6 +52,7 @@ mod server_questions;
 mod server_sampling;
 mod server_wait;
 pub mod session_agent;
+mod shell_command;
 mod spec;
 mod spent;
 mod state;
@@ -166,7 +167,10 @@ impl Turn {
         command: CommandTurn,
     ) -> Self {
         cx.step.begin_stream(prompt);
-        send_command_message(cx.step, Speaker::User, content);
+        match command.joins_history() {
+            true => send_message(cx.step, Speaker::User, content, &[]),
+            false => send_command_message(cx.step, Speaker::User, content),
+        }
         let model = cx.spec.aliases.model_of(&cx.step.record.model).into();
         let state = TurnState::new(model, Router::default(), cx.spec.toolbox.clone(), String::new());
         let mut res = Self { prompt, state, station: Station::FIRST, phase: None, is_transferred: false };
@@ -344,7 +348,9 @@ impl Turn {
 
     /// The one end of a command.
     fn finish_with_report(&mut self, step: &mut Step<'_>, text: String, rewind_to: Option<MessageId>) {
-        send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
+        if !text.is_empty() {
+            send_command_message(step, Speaker::Agent, vec![Part::text(text)]);
+        }
         let end = EventKind::AgentEnd { reason: EndReason::Completed, data: None };
         self.settle(step, end, PromptOutcome::Stop(StopKind::EndTurn));
         // After all that is to be said: the answer stays, as the user is to read it.

@@ -5,16 +5,17 @@ use std::{mem, time::Duration};
 
 use serde_json::Value;
 
-use super::lower::{Action, Drawn, Key, News, Panel, Theme};
+use super::lower::{Action, Draft, Drawn, Key, News, Panel, ProposedText, Theme};
 use crate::app::cli::{
     render::{
         text::{Line, Style},
         wrap::wrap,
     },
     run::{
-        approval::{QuestionStep, Settled},
+        approval::{QuestionLook, QuestionStep, Settled},
         ask::wrap_indented,
         client_requests::{Answer, Question},
+        question::QuestionKind,
         question_queue::QuestionQueue,
         question_subject::QuestionPlace,
     },
@@ -80,8 +81,39 @@ impl Bottom {
                 self.typed_before(key, out);
                 self.is_answering = self.composer.is_empty();
             }
-            false => self.key_of_question(key, now),
+            false => match self.look(key) {
+                Some(it) => out.push(it),
+                None => self.key_of_question(key, now),
+            },
         }
+    }
+
+    /// What a key opens in a program of the user's.
+    fn look(&self, key: &Key) -> Option<Action> {
+        let first = self.questions.first()?;
+        let QuestionKind::Approval(question) = &first.kind else { return None };
+        Some(match question.look(key)? {
+            QuestionLook::Edit(it) => Action::EditProposal(it),
+            QuestionLook::Page(rest) if rest.is_empty() => Action::Page(first.text.lines.clone()),
+            QuestionLook::Page(rest) => Action::Page(first.text.lines.iter().take(1).cloned().chain(rest).collect()),
+        })
+    }
+
+    /// # Errors
+    /// In words: the question is not there any more, or the changes cannot be told.
+    pub fn answer_with_edit(
+        &mut self,
+        proposed: &ProposedText,
+        edited: &str,
+        now: Duration,
+    ) -> Result<(), &'static str> {
+        let settled = match self.questions.first().map(|it| &it.kind) {
+            Some(QuestionKind::Approval(it)) => it.answer_with_edit(proposed, edited)?,
+            _ => return Err("the question is gone, so the changes are lost"),
+        };
+        self.settle(0, settled);
+        self.show(now);
+        Ok(())
     }
 
     /// A key that was typed before the question came up: it is for the composer.
@@ -125,7 +157,7 @@ impl Bottom {
     /// Takes a question about `call`. Whether it is shown now: others wait for their turn.
     pub fn ask(&mut self, question: Question, call: &Value, cwd: &str, takes_words: bool, now: Duration) -> bool {
         let Some(question) = self.questions.keep_unless_withdrawn(question) else { return false };
-        let place = QuestionPlace { cwd, width: self.width };
+        let place = QuestionPlace { cwd, width: self.width, runs_programs: true };
         if !self.questions.push(question, call, &place, takes_words) || self.questions.len() > 1 {
             return false;
         }
@@ -187,6 +219,10 @@ impl Bottom {
 
     pub fn has_draft(&self) -> bool {
         !self.composer.is_empty()
+    }
+
+    pub fn take_draft(&mut self) -> Option<Draft> {
+        self.composer.take_draft()
     }
 
     pub fn tell(&mut self, news: &News, out: &mut Vec<Action>) {

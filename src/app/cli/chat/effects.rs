@@ -1,6 +1,7 @@
 //! Orders of the chat's state to the world, such as a prompt, a mode or an external editor.
 
-use super::lower::{Draft, RewindWhat};
+use super::lower::{Draft, ProposedText, RewindWhat};
+use crate::app::cli::render::text::Line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -26,6 +27,13 @@ pub enum Effect {
         what: RewindWhat,
     },
     FindFiles(String),
+    SearchSessions {
+        query: String,
+        ids: Vec<String>,
+    },
+    ReadClipboard,
+    Page(Vec<Line>),
+    EditProposal(ProposedText),
     EditText(String),
     Remember(String),
     Copy(String),

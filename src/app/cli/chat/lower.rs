@@ -5,7 +5,7 @@
 //! Ctrl-T, Shift-Tab while no panel is on top), and draws it again after each key.
 
 use crate::app::cli::render::text::{Color, Line, Style};
-pub use crate::app::cli::run::keys::KeyPress as Key;
+pub use crate::app::cli::run::{keys::KeyPress as Key, question_subject::ProposedText};
 
 /// What is drawn in the last lines of the screen: a composer, a picker or a question.
 pub trait Panel {
@@ -18,6 +18,11 @@ pub trait Panel {
     /// Whether nothing is typed: a question that comes up gets the keys at once then.
     fn is_empty(&self) -> bool {
         true
+    }
+
+    /// What is typed and was not sent; it is gone from here then.
+    fn take_draft(&mut self) -> Option<Draft> {
+        None
     }
 
     /// Lines of at most `width` columns, at most `height` of them, and where the cursor stands in them.
@@ -74,6 +79,17 @@ pub enum Action {
     OpenSession {
         id: String,
     },
+    /// What was said in these sessions is searched; the answer is [`News::Found`].
+    SearchSessions {
+        query: String,
+        ids: Vec<String>,
+    },
+    /// The image of the clipboard is wanted; the answer is [`News::Image`].
+    ReadClipboard,
+    /// A long text in the user's pager.
+    Page(Vec<Line>),
+    /// What an edit would write, in the user's editor.
+    EditProposal(ProposedText),
     /// Back to before this message of the user's.
     Rewind {
         prompt: String,
@@ -108,16 +124,42 @@ pub enum News {
     Commands(Vec<SlashCommand>),
     /// Earlier messages, the oldest first.
     History(Vec<String>),
+    /// Sessions by their ids, each with a line that has the words.
+    Found {
+        query: String,
+        lines: Vec<(String, String)>,
+    },
+    /// The path of an image that was in the clipboard.
+    Image(String),
     /// The text as the editor left it; `None`: the editor failed, and the text stays.
     Edited(Option<String>),
-    /// Whether a turn is under way.
-    Working(bool),
+    Agent(AgentPhase),
     /// A foreign agent has no `/shell` and no `/memory`: `!` and `#` are plain text then.
     Castor(bool),
     /// The keys of vi are wanted.
     ViKeys,
     /// Text that the user gets back: a message that was not sent, or the one that was rewound.
     Draft(Draft),
+}
+
+/// What the agent does, and so what becomes of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgentPhase {
+    /// It waits for a message.
+    #[default]
+    Idle,
+    /// It works, and reads what is sent meanwhile.
+    Steerable,
+    /// It works, and messages wait.
+    Busy,
+    /// Nothing can be sent any more.
+    Gone,
+}
+
+impl AgentPhase {
+    pub fn is_working(self) -> bool {
+        matches!(self, Self::Steerable | Self::Busy)
+    }
 }
 
 /// A command that the agent offers.

@@ -4,6 +4,7 @@
 //! pure: keys and messages in, lines and effects out. [`session_loop`] joins it with the agent and the terminal.
 
 mod bottom;
+mod clipboard;
 pub mod composer;
 pub mod effects;
 pub mod file_list;
@@ -13,8 +14,10 @@ pub mod pickers;
 mod replay;
 mod screen;
 mod session_loop;
+mod session_search;
 pub mod state;
 mod status;
+mod terminal_traits;
 #[cfg(test)]
 pub mod testing;
 #[cfg(test)]
@@ -36,6 +39,7 @@ use self::{
     screen::ChatScreen,
     session_loop::{AgentLink, ChatKeys, ChatSources, SessionLoop, listen_resizes, shown_folder},
     state::Chat,
+    terminal_traits::TerminalTraits,
 };
 use super::{
     args::{ChatArgs, RunArgs},
@@ -77,9 +81,7 @@ impl ChatArgs {
         RunArgs {
             prompt: Some(String::new()),
             agent_args: self.agent_args.clone(),
-            resume: self.resume.clone(),
-            continue_last: self.continue_last,
-            agent: self.agent.clone(),
+            session: self.session.clone(),
             cwd: self.cwd.clone(),
             gemini: self.gemini.clone(),
             ..RunArgs::default()
@@ -101,12 +103,9 @@ pub fn run(args: ChatArgs, context: RunContext) -> ExitCode {
         }
     };
     let exit = runtime.block_on(async {
-        match prepare(&args, context) {
-            Ok(it) => converse(&args, it).await,
-            Err(failure) => {
-                eprintln!("castor: {}", failure.message);
-                failure.exit
-            }
+        match StartArgs::prepare(&args, &context) {
+            Ok(it) => converse(&args, context, it).await,
+            Err(failure) => tell(&failure),
         }
     });
     // A thread may still wait for the terminal; nothing is owed to it.
@@ -114,58 +113,82 @@ pub fn run(args: ChatArgs, context: RunContext) -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// What is known before anything is drawn.
-struct PreparedChat {
+fn tell(failure: &Failure) -> Exit {
+    eprintln!("castor: {}", failure.message);
+    failure.exit
+}
+
+/// What is settled before anything is drawn: all that may ask, and nothing that takes time.
+struct StartArgs {
     cwd: AbsPath,
+    cwd_text: String,
+    run_args: RunArgs,
+}
+
+impl StartArgs {
+    fn prepare(args: &ChatArgs, context: &RunContext) -> Result<Self, Failure> {
+        let folder = args.cwd.as_ref().map_or_else(|| context.cwd.clone(), |it| context.cwd.join(it));
+        let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
+        let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
+        let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
+            let why = "its name is not UTF-8, which the protocol needs";
+            return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
+        };
+        let mut run_args = args.to_run();
+        earlier_session::settle(&mut run_args, &cwd)?;
+        run::check_sandbox(&run_args)?;
+        if let Some(mode) = args.agent_args.mode().filter(|_| args.session.agent.is_none() && !args.gemini.skip_trust) {
+            let asked = trust_question::ask_for_mode(
+                mode.mode(),
+                &Env::from_process(),
+                &cwd,
+                &mut trust_question::ask_on_terminal,
+            );
+            asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
+        }
+        Ok(Self { cwd, cwd_text, run_args })
+    }
+}
+
+/// What the agent is started with, and what it is told.
+struct Opening {
     launch: AgentCommand,
     request: SessionRequest,
     /// The demo answers; of these variables and providers there are keys.
     demo: Option<Vec<(String, String)>>,
     /// The end of a session that goes on.
     replay: Option<Replay>,
-    color: bool,
 }
 
-fn prepare(args: &ChatArgs, context: RunContext) -> Result<PreparedChat, Failure> {
-    let folder = args.cwd.as_ref().map_or_else(|| context.cwd.clone(), |it| context.cwd.join(it));
-    let cwd = AbsPath::new(&folder).filter(|it| it.as_path().is_dir());
-    let Some(cwd) = cwd else { return Err(Failure::input(format!("{} is no folder", folder.display()))) };
-    let Some(cwd_text) = cwd.as_path().to_str().map(str::to_owned) else {
-        let why = "its name is not UTF-8, which the protocol needs";
-        return Err(Failure::input(format!("cannot work in {}: {why}", folder.display())));
-    };
-    let mut run_args = args.to_run();
-    earlier_session::settle(&mut run_args, &cwd)?;
-    let replay = read_log(&mut run_args, &cwd)?;
-    run::check_sandbox(&run_args)?;
-    if let Some(mode) = args.agent_args.mode().filter(|_| args.agent.is_none() && !args.gemini.skip_trust) {
-        let asked =
-            trust_question::ask_for_mode(mode.mode(), &Env::from_process(), &cwd, &mut trust_question::ask_on_terminal);
-        asked.map_err(|it| Failure::new(Exit::Failed, format!("your answer was not saved: {it}")))?;
+impl Opening {
+    fn prepare(args: &ChatArgs, context: RunContext, settled: StartArgs) -> Result<Self, Failure> {
+        let StartArgs { cwd, cwd_text, mut run_args } = settled;
+        let replay = read_log(&mut run_args, &cwd)?;
+        let demo = run::needs_demo(&run_args, || (context.model_access)(&cwd));
+        if demo.is_some() {
+            run_args.agent_args.model = Some("demo".to_owned());
+        }
+        let is_told = args.session.agent.is_some();
+        let mode = run_args.agent_args.mode().filter(|_| is_told || run_args.session.resume.is_some());
+        let request = SessionRequest {
+            cwd: cwd_text,
+            additional: run::more_folders(&run_args, &cwd)?,
+            id: run_args.gemini.session_id.clone(),
+            resume: run_args.session.resume.clone(),
+            interactive: true,
+            replays: replay.is_none(),
+            model: run_args.agent_args.model.clone().filter(|_| is_told),
+            mode: mode.map(|it| it.mode().as_str()),
+            ..SessionRequest::default()
+        };
+        Ok(Self { launch: run::launch(&run_args)?, request, demo, replay })
     }
-    let demo = run::needs_demo(&run_args, || (context.model_access)(&cwd));
-    if demo.is_some() {
-        run_args.agent_args.model = Some("demo".to_owned());
-    }
-    let is_told = args.agent.is_some();
-    let request = SessionRequest {
-        cwd: cwd_text,
-        additional: run::more_folders(&run_args, &cwd)?,
-        id: run_args.gemini.session_id.clone(),
-        resume: run_args.resume.clone(),
-        interactive: true,
-        replays: replay.is_none(),
-        model: run_args.agent_args.model.clone().filter(|_| is_told),
-        mode: run_args.agent_args.mode().filter(|_| is_told || run_args.resume.is_some()).map(|it| it.mode().as_str()),
-        ..SessionRequest::default()
-    };
-    Ok(PreparedChat { launch: run::launch(&run_args)?, cwd, request, demo, replay, color: context.stdout_color })
 }
 
 /// The end of one of castor's own sessions, which is shown before the agent has read it. A session that is named by its
 /// place gets its id.
 fn read_log(args: &mut RunArgs, cwd: &AbsPath) -> Result<Option<Replay>, Failure> {
-    let Some(word) = args.resume.clone().filter(|_| args.agent.is_none()) else { return Ok(None) };
+    let Some(word) = args.session.resume.clone().filter(|_| args.session.agent.is_none()) else { return Ok(None) };
     let env = Env::from_process();
     let Some(home) = workspace::castor_home(&env) else { return Ok(None) };
     let store = SessionStore::new(home);
@@ -174,35 +197,42 @@ fn read_log(args: &mut RunArgs, cwd: &AbsPath) -> Result<Option<Replay>, Failure
     let look = CommandLook::of_process(&env);
     let context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
     let id = sessions::find(&context, &word).map_err(|it| Failure::input(it.why))?;
-    args.resume = Some(id.to_string());
+    args.session.resume = Some(id.to_string());
     Ok(Replay::of_log(&store, &id))
 }
 
-async fn converse(args: &ChatArgs, prepared: PreparedChat) -> Exit {
-    let PreparedChat { cwd, launch, request, demo, replay, color } = prepared;
+async fn converse(args: &ChatArgs, context: RunContext, settled: StartArgs) -> Exit {
     // A terminal without single keys, or a reader that wants lines.
     let keys = if args.plain { None } else { KeyInput::open(KeyModes::CHAT) };
     let is_live = keys.is_some();
-    let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &request.cwd, is_live);
-    let mut screen = ChatScreen::new(is_live, (color && !args.plain).then_some(args.theme));
+    let cwd = settled.cwd.clone();
+    let mut chat = Chat::new(Box::new(Composer::new(args.vi)), &settled.cwd_text, is_live);
+    let traits = TerminalTraits::of_env(&Env::from_process());
+    let mut screen = ChatScreen::new(is_live, context.stdout_color && !args.plain, args.theme, traits);
     chat.set_width(screen.size.0);
     chat.view.add_lines(vec![heading(&cwd)]);
-    if let Some(it) = replay {
-        it.show(&mut chat, Duration::ZERO, screen.size);
-    }
-    // The first frame, before there is an agent.
+    // The first frame, before anything is read and before there is an agent.
     screen.draw(&mut chat, Duration::ZERO);
+    let opening = match Opening::prepare(args, context, settled) {
+        Ok(it) => it,
+        Err(failure) => {
+            screen.finish(&mut chat, Duration::ZERO, &[]).await;
+            drop(keys);
+            return tell(&failure);
+        }
+    };
+    let Opening { launch, request, demo, replay } = opening;
     let keys = match keys {
         Some(it) => ChatKeys::Keys(Box::new(it)),
         None => ChatKeys::Lines(terminal::lines()),
     };
     let (agent, mut session) = match start(&launch, chat, screen, keys, cwd) {
         Ok(it) => it,
-        Err((message, exit)) => {
-            eprintln!("castor: {message}");
-            return exit;
-        }
+        Err(failure) => return tell(&failure),
     };
+    if let Some(it) = replay {
+        it.show(&mut session.chat, Duration::ZERO, session.screen.size);
+    }
     session.load_habits();
     session.tell_demo(demo.as_deref());
     if let Some(text) = args.typed() {
@@ -210,6 +240,7 @@ async fn converse(args: &ChatArgs, prepared: PreparedChat) -> Exit {
         session.chat.submit_first(Draft { text: text.to_owned(), files: Vec::new() }, now);
     }
     session.open(request);
+    session.ask_background().await;
     let exit = session.run().await;
     conclude(session, agent, exit).await
 }
@@ -220,14 +251,13 @@ fn start(
     screen: ChatScreen,
     keys: ChatKeys,
     cwd: AbsPath,
-) -> Result<(Agent, SessionLoop), (String, Exit)> {
-    let (agent, pipes) = run::start(launch).map_err(|it| (it.message, it.exit))?;
+) -> Result<(Agent, SessionLoop), Failure> {
+    let (agent, pipes) = run::start(launch)?;
     let Pipes { stdin, stdout, stderr } = pipes;
     let (peer, incoming) = Peer::connect(stdout, stdin);
     let (to, questions) = mpsc::channel(QUEUE);
-    let failed = |it: String| (it, Exit::Failed);
-    let handlers = RequestHandlers::new(to).map_err(|it| failed(it.to_string()))?;
-    let heard = |it: io::Error| failed(format!("signals cannot be heard: {it}"));
+    let handlers = RequestHandlers::new(to).map_err(|it| Failure::new(Exit::Failed, it.to_string()))?;
+    let heard = |it: io::Error| Failure::new(Exit::Failed, format!("signals cannot be heard: {it}"));
     let signals = run::listen_signals().map_err(heard)?;
     let resizes = listen_resizes().map_err(heard)?;
     let sources = ChatSources { incoming, questions, signals, stderr, resizes };
@@ -245,6 +275,7 @@ async fn conclude(mut session: SessionLoop, mut agent: Agent, exit: Exit) -> Exi
         let hint = session.tail.hint().map(|it| format!("; it last said: {it}")).unwrap_or_default();
         session.chat.end(&format!("the agent {how}{hint}"), now);
     }
+    session.keep_unsent();
     let id = session.close();
     let last = session.chat.farewell(id.as_deref(), now);
     session.finish(&last).await;

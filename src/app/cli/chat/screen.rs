@@ -8,7 +8,10 @@ use std::{
 
 use tokio::{sync::mpsc, task::JoinHandle, time};
 
-use super::state::{Chat, frame::ChatFrame};
+use super::{
+    state::{Chat, frame::ChatFrame},
+    terminal_traits::TerminalTraits,
+};
 use crate::app::cli::render::{
     ansi::{Palette, paint_with},
     painter::Painter,
@@ -25,6 +28,7 @@ const HURRY: Duration = Duration::from_millis(500);
 const QUEUE: usize = 1;
 /// Where the terminal does not tell.
 const USUAL_SIZE: (usize, usize) = (80, 24);
+const ASK_BACKGROUND: &str = "\u{1b}]11;?\u{7}";
 
 pub struct ChatScreen {
     painter: Painter,
@@ -34,6 +38,8 @@ pub struct ChatScreen {
     is_live: bool,
     /// `None`: no colours.
     palette: Option<Palette>,
+    /// The terminal's background decides about the colours, if it tells.
+    asks_background: bool,
     pub size: (usize, usize),
     last_draw: Option<Duration>,
     /// A key was pressed: its draw does not wait.
@@ -43,7 +49,10 @@ pub struct ChatScreen {
 }
 
 impl ChatScreen {
-    pub fn new(is_live: bool, palette: Option<Palette>) -> Self {
+    /// `theme`: the colours that the user chose; without one the terminal's background decides.
+    pub fn new(is_live: bool, color: bool, theme: Option<Palette>, traits: TerminalTraits) -> Self {
+        let palette = color.then(|| theme.unwrap_or_default());
+        let painter = Painter::with_palette(palette);
         let (writer, mut texts) = mpsc::channel::<String>(QUEUE);
         let (done, written) = tokio::sync::oneshot::channel();
         thread::spawn(move || {
@@ -57,11 +66,12 @@ impl ChatScreen {
         });
         let written = tokio::spawn(async move { _ = written.await });
         Self {
-            painter: Painter::with_palette(palette),
+            painter: if traits.reflows { painter } else { painter.for_cut_lines() },
             writer,
             written: Some(written),
             is_live,
             palette,
+            asks_background: is_live && color && theme.is_none() && traits.tells_background,
             size: terminal_size(),
             last_draw: None,
             is_urgent: true,
@@ -76,6 +86,23 @@ impl ChatScreen {
 
     pub fn set_urgent(&mut self) {
         self.is_urgent = true;
+    }
+
+    /// Asks the terminal for its background; whether it did. Nothing waits for the answer.
+    pub async fn ask_background(&mut self) -> bool {
+        if self.asks_background {
+            self.write(ASK_BACKGROUND.to_owned()).await;
+        }
+        self.asks_background
+    }
+
+    /// The terminal's answer.
+    pub fn set_background(&mut self, is_light: bool) {
+        if std::mem::take(&mut self.asks_background) {
+            let palette = if is_light { Palette::Light } else { Palette::Dark };
+            self.palette = Some(palette);
+            self.painter.set_palette(palette);
+        }
     }
 
     /// The screen is another one: what was drawn there is not touched again.
@@ -144,6 +171,11 @@ impl ChatScreen {
     pub async fn take_line(&mut self, chat: &Chat, more: String) {
         self.prompt = if more.is_empty() { String::new() } else { chat.plain_prompt() };
         self.write(more).await;
+    }
+
+    /// Lines as bytes, with their colours.
+    pub fn painted(&self, lines: &[Line]) -> String {
+        plain(lines, self.palette)
     }
 
     /// Bytes for the terminal as they are, such as a bell.

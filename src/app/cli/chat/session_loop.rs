@@ -8,15 +8,22 @@ use std::{
     io,
     path::Path,
     pin::Pin,
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use jsonrpsee::core::client::Error;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{pickers::rewind::RewindRow, replay::Replay, screen::ChatScreen, state::Chat};
+use super::{
+    pickers::{rewind::RewindRow, sessions::SessionRow},
+    replay::Replay,
+    screen::ChatScreen,
+    state::Chat,
+};
 use crate::{
     app::cli::{
         render::text::Line,
@@ -27,7 +34,7 @@ use crate::{
             key_input::{KeyInput, Typed},
             prompt::PromptCapabilities,
             session_start::OpenedSession,
-            steering::{READ, Steering},
+            steering::{Steering, SteeringOutcome},
             turn::UserSignal,
         },
     },
@@ -78,7 +85,13 @@ enum Reply {
     Known(Value),
     Servers(Value),
     Rewound(Result<Value, Error>),
-    Sessions(Result<Value, Error>),
+    Sessions(Result<Vec<SessionRow>, Error>),
+    Found {
+        query: String,
+        lines: Vec<(String, String)>,
+    },
+    /// The bytes of an image, or why there is none.
+    Clipboard(Result<Vec<u8>, String>),
     /// The user's messages, as events, and what their turns changed.
     Messages(Result<(Value, Value), Error>),
     Files(Vec<String>),
@@ -95,7 +108,7 @@ enum ChatEvent {
     Resized,
     Question(Question),
     Handled,
-    Steered(String),
+    Steered(SteeringOutcome),
     Log(String),
     Incoming(Option<Incoming>),
     Reply(Reply),
@@ -115,6 +128,8 @@ pub struct SessionLoop {
     /// What is replayed while a session opens.
     replay: Option<Replay>,
     pub tail: StderrTail,
+    /// Images of the clipboard.
+    images: Option<TempDir>,
     /// Why the loop ends.
     end: Option<Exit>,
 }
@@ -127,6 +142,8 @@ pub struct AgentLink {
     replies: FuturesUnordered<ReplyFuture>,
     steering: Steering,
     capabilities: PromptCapabilities,
+    /// Counts the searches: the last one is wanted.
+    searches: Arc<AtomicU64>,
     pub session: Option<String>,
     cwd: AbsPath,
 }
@@ -140,6 +157,7 @@ impl AgentLink {
             replies: FuturesUnordered::new(),
             steering: Steering::default(),
             capabilities: PromptCapabilities::default(),
+            searches: Arc::default(),
             session: None,
             cwd,
         }
@@ -171,6 +189,7 @@ impl SessionLoop {
             messages: Vec::new(),
             replay: None,
             tail: StderrTail::default(),
+            images: None,
             end: None,
         }
     }
@@ -200,6 +219,9 @@ impl SessionLoop {
     pub async fn finish(mut self, last: &[Line]) {
         let now = self.now();
         self.screen.finish(&mut self.chat, now, last).await;
+        if let ChatKeys::Keys(it) = &mut self.keys {
+            it.drop_answer();
+        }
         drop(self.keys);
     }
 
@@ -238,14 +260,18 @@ impl SessionLoop {
             }
             ChatEvent::Question(it) => self.chat.ask(it, now),
             // The message itself is on the screen.
-            ChatEvent::Steered(it) if it == READ => (),
-            ChatEvent::Steered(it) => self.chat.note(&it),
+            ChatEvent::Steered(SteeringOutcome::Read) => (),
+            ChatEvent::Steered(SteeringOutcome::Late { typed, .. }) => self.chat.send_after_turn(typed, now),
+            ChatEvent::Steered(it) => self.chat.note(&it.in_words()),
             ChatEvent::Log(line) => {
                 self.tail.push(&line);
                 self.chat.log(&line);
             }
             ChatEvent::Incoming(Some(it)) => self.take_incoming(it),
-            ChatEvent::Incoming(None) => self.end = Some(Exit::Failed),
+            ChatEvent::Incoming(None) => {
+                self.chat.lose_agent(now);
+                self.end = Some(Exit::Failed);
+            }
             ChatEvent::Reply(it) => {
                 // These were written before the answer.
                 while let Ok(it) = self.sources.incoming.try_recv() {

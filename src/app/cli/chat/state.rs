@@ -10,7 +10,7 @@ use self::frame::prompt_lines;
 use super::{
     bottom::Bottom,
     effects::Effect,
-    lower::{Action, Draft, Key, News, Panel, SlashCommand, Theme},
+    lower::{Action, AgentPhase, Draft, Key, News, Panel, ProposedText, SlashCommand, Theme},
     pickers::options::OptionPicker,
     status::Status,
 };
@@ -58,6 +58,8 @@ pub struct Chat {
     queue: VecDeque<Draft>,
     agent: AgentTraits,
     effects: Vec<Effect>,
+    /// What stood in the composer when the agent was gone.
+    unsent: Option<String>,
     theme: Theme,
     /// The next Ctrl-C quits.
     is_leaving: bool,
@@ -85,6 +87,7 @@ impl Chat {
             queue: VecDeque::new(),
             agent: AgentTraits::default(),
             effects: Vec::new(),
+            unsent: None,
             theme: Theme::default(),
             is_leaving: false,
             is_stale: true,
@@ -93,6 +96,11 @@ impl Chat {
 
     pub fn take_effects(&mut self) -> Vec<Effect> {
         mem::take(&mut self.effects)
+    }
+
+    /// What the user had typed when the agent was gone.
+    pub fn take_unsent(&mut self) -> Option<String> {
+        self.unsent.take()
     }
 
     pub fn phase(&self) -> ChatPhase {
@@ -231,6 +239,10 @@ impl Chat {
             Action::Remember(line) => Effect::Remember(line),
             Action::SetOption { id, value } => Effect::SetOption { id, value },
             Action::OpenSession { id } => Effect::OpenSession(id),
+            Action::SearchSessions { query, ids } => Effect::SearchSessions { query, ids },
+            Action::ReadClipboard => Effect::ReadClipboard,
+            Action::Page(lines) => Effect::Page(lines),
+            Action::EditProposal(it) => Effect::EditProposal(it),
             Action::Copy(text) => Effect::Copy(text),
             Action::Quit => Effect::Quit,
         };
@@ -255,6 +267,15 @@ impl Chat {
     /// The message that the chat was started with.
     pub fn submit_first(&mut self, draft: Draft, now: Duration) {
         self.submit(draft, now);
+    }
+
+    /// The user edited what a call would write: the answer is no, with the changes.
+    pub fn answer_with_edit(&mut self, proposed: &ProposedText, edited: &str, now: Duration) {
+        if let Err(why) = self.bottom.answer_with_edit(proposed, edited, now) {
+            self.note(why);
+        }
+        self.is_stale = true;
+        self.settle(now);
     }
 
     pub fn open_picker(&mut self, picker: Box<dyn Panel>) {
@@ -301,6 +322,17 @@ impl Chat {
         None
     }
 
+    /// Words came too late for the turn: they are the next message.
+    pub fn send_after_turn(&mut self, text: String, now: Duration) {
+        let draft = Draft { text, files: Vec::new() };
+        self.is_stale = true;
+        match self.phase {
+            ChatPhase::Idle => self.begin(draft, now),
+            ChatPhase::Over => self.note(&format!("not sent: {}", draft.text)),
+            _ => self.enqueue(draft),
+        }
+    }
+
     fn enqueue(&mut self, draft: Draft) {
         if self.queue.len() == MAX_QUEUE {
             return self.note(&format!("{MAX_QUEUE} messages wait already; this one is dropped: {}", draft.text));
@@ -317,7 +349,8 @@ impl Chat {
         self.status.turns += 1;
         self.view.start(now);
         self.effects.push(Effect::Prompt(draft));
-        self.tell(&News::Working(true), now);
+        let phase = if self.agent.takes_steering { AgentPhase::Steerable } else { AgentPhase::Busy };
+        self.tell(&News::Agent(phase), now);
     }
 
     fn next_mode(&mut self) {

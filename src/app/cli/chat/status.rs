@@ -1,5 +1,7 @@
 //! The status line: mode, model, context, tokens, cost, servers, turns. From answers and updates of the agent.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::pickers::options::OptionRow;
@@ -46,6 +48,8 @@ pub struct ContextMeter {
 /// Of all turns of this chat.
 #[derive(Debug, Default)]
 pub struct TokenSums {
+    /// What they took of time.
+    pub worked: Duration,
     input: u64,
     cached: u64,
     output: u64,
@@ -94,12 +98,7 @@ impl TokenSums {
     }
 
     pub fn in_words(&self) -> Option<String> {
-        if self.input + self.output == 0 {
-            return None;
-        }
-        let share = (self.cached * 100).checked_div(self.input).filter(|it| *it > 0);
-        let share = share.map(|it| format!(" ({it} % cached)")).unwrap_or_default();
-        Some(format!("{} in{share} {} out", words::tokens(self.input), words::tokens(self.output)))
+        words::spent_tokens(self.input, self.cached, self.output)
     }
 }
 
@@ -211,7 +210,10 @@ impl Status {
         res.extend(self.servers.part());
         res.extend(self.limits.as_ref().map(|it| dim(format!("limits {it}"))));
         if self.turns > 0 {
-            res.push(dim(format!("turn {}", self.turns)));
+            // Seconds would be news at each turn, and what they say stands in its end line.
+            let minutes = self.tokens.worked.as_secs() / 60;
+            let worked = (minutes > 0).then(|| format!(" in {minutes} min")).unwrap_or_default();
+            res.push(dim(format!("turn {}{worked}", self.turns)));
         }
         res
     }
@@ -219,6 +221,8 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::{ServerHealth, Status};
@@ -236,8 +240,8 @@ mod tests {
         status.tokens.add(&json!({"inputTokens": 42_000, "cachedReadTokens": 34_020, "outputTokens": 3_100}));
         status.servers =
             ServerHealth::read(&json!({"servers": [{"status": "ready"}, {"status": "failed"}, {"status": "off"}]}));
-        status.turns = 4;
-        let whole = " default ⇧⇥ · gemini-2.5-flash · 17 % of 1.0 M · $0.021 · 42 k in (81 % cached) 3.1 k out · MCP 1/2 · turn 4";
+        (status.turns, status.tokens.worked) = (4, Duration::from_secs(185));
+        let whole = " default ⇧⇥ · gemini-2.5-flash · 17 % of 1.0 M · $0.021 · 42 k tokens in (81 % cached), 3.1 k out · MCP 1/2 · turn 4 in 3 min";
         assert_eq!(status.line(200).text(), whole);
         assert_eq!(status.line(40).text(), " default ⇧⇥ · gemini-2.5-flash · $0.021");
         assert!((1..120).all(|width| status.line(width).width() <= width.max(1)));

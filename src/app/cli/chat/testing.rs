@@ -4,7 +4,7 @@
 
 use expect_test::expect_file;
 
-use super::lower::{Action, Draft, Drawn, Key, News, Panel, Theme};
+use super::lower::{Action, AgentPhase, Draft, Drawn, Key, News, Panel, Theme};
 
 /// Columns and rows of a screen, unless a scenario says otherwise.
 const SIZE: (u16, u16) = (60, 12);
@@ -29,7 +29,7 @@ pub fn check(file: &str, make: impl Fn(&str) -> Box<dyn Panel>, tell: impl Fn(&A
             }
             "> " => {
                 let actions = play(panel.as_mut(), rest, &tell);
-                let seen = shown(&panel.draw(size.0, size.1, &Theme::default())) + &actions;
+                let seen = screen_text(&panel.draw(size.0, size.1, &Theme::default())) + &actions;
                 let seen = seen.lines().map(|it| format!("  {it}").trim_end().to_owned() + "\n");
                 after.push_str(&format!("{line}\n{}", seen.collect::<String>()));
             }
@@ -73,7 +73,7 @@ pub fn read_keys(text: &str) -> Vec<Typed> {
     while let Some(it) = rest.chars().next() {
         match rest.strip_prefix('<').and_then(|it| it.split_once('>')) {
             Some((name, behind)) => {
-                res.push(named(name));
+                res.push(typed_by_name(name));
                 rest = behind;
             }
             None => {
@@ -85,7 +85,7 @@ pub fn read_keys(text: &str) -> Vec<Typed> {
     res
 }
 
-fn named(name: &str) -> Typed {
+fn typed_by_name(name: &str) -> Typed {
     Typed::Key(match name {
         "lt" => Key::Char('<'),
         "Enter" => Key::Enter,
@@ -104,7 +104,8 @@ fn named(name: &str) -> Typed {
         "PageUp" => Key::PageUp,
         "PageDown" => Key::PageDown,
         "Draw" => return Typed::Draw,
-        "Working" => return Typed::News(News::Working(true)),
+        "Working" => return Typed::News(News::Agent(AgentPhase::Steerable)),
+        "Busy" => return Typed::News(News::Agent(AgentPhase::Busy)),
         "Foreign" => return Typed::News(News::Castor(false)),
         _ => {
             if let Some(it) = name.strip_prefix("C-") {
@@ -124,7 +125,7 @@ fn named(name: &str) -> Typed {
 }
 
 /// The lines, with `▮` where the cursor stands.
-fn shown(drawn: &Drawn) -> String {
+fn screen_text(drawn: &Drawn) -> String {
     let mut res = String::new();
     for (row, line) in drawn.lines.iter().enumerate() {
         let text = line.text();

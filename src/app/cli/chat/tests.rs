@@ -8,6 +8,9 @@
 //! open               the session is there; `open foreign`: of another agent, without steering
 //! text … | {…}       a piece of the answer; another session/update
 //! ask ID COMMAND     the agent wants to run that
+//! propose ID TEXT    the agent wants to write that into notes.md, where `one` stands
+//! edited TEXT        the editor left that of the proposal
+//! late TEXT          words that came too late for the turn
 //! withdraw ID        and does not any more
 //! end {…}            the answer to the prompt; `end failed …`: an error
 //! gone …             the agent is gone
@@ -21,9 +24,14 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{composer::Composer, lower::Draft, state::Chat};
+use super::{
+    composer::Composer,
+    effects::Effect,
+    lower::{Draft, ProposedText},
+    state::Chat,
+};
 use crate::app::cli::{
-    render::painter::Painter,
+    render::{painter::Painter, text::Line},
     run::{
         client_requests::{Answer, Question, QuestionSubject},
         failure::Failure,
@@ -43,6 +51,7 @@ struct Stage {
     size: (usize, usize),
     now: Duration,
     open: Vec<(String, oneshot::Receiver<Answer>)>,
+    proposed: Option<ProposedText>,
     kept: String,
 }
 
@@ -55,6 +64,7 @@ impl Stage {
             size: (columns, rows),
             now: Duration::ZERO,
             open: Vec::new(),
+            proposed: None,
             kept: String::new(),
         }
     }
@@ -75,6 +85,12 @@ impl Stage {
                 );
             }
             "ask" => self.ask(rest),
+            "propose" => self.propose(rest),
+            "edited" => {
+                let proposed = self.proposed.take().unwrap();
+                self.chat.answer_with_edit(&proposed, &rest.replace("\\n", "\n"), self.now);
+            }
+            "late" => self.chat.send_after_turn(rest.to_owned(), self.now),
             "withdraw" => self.chat.withdraw(rest, self.now),
             "end" => self.end(rest),
             "gone" => self.chat.end(rest, self.now),
@@ -89,7 +105,17 @@ impl Stage {
 
     fn note_effects(&mut self) {
         for it in self.chat.take_effects() {
-            writeln!(self.kept, "→ {it:?}").unwrap();
+            match it {
+                Effect::Page(lines) => {
+                    let text: Vec<String> = lines.iter().map(Line::text).collect();
+                    writeln!(self.kept, "→ Page\n{}", text.join("\n")).unwrap();
+                }
+                Effect::EditProposal(it) => {
+                    writeln!(self.kept, "→ {it:?}").unwrap();
+                    self.proposed = Some(it);
+                }
+                it => writeln!(self.kept, "→ {it:?}").unwrap(),
+            }
         }
         self.open.retain_mut(|(id, answer)| match answer.try_recv() {
             Ok(it) => {
@@ -115,10 +141,23 @@ impl Stage {
 
     fn ask(&mut self, rest: &str) {
         let (id, command) = rest.split_once(' ').unwrap();
+        let call = json!({"toolCallId": id, "title": command, "kind": "execute", "rawInput": {"command": command}});
+        self.ask_about(id, call);
+    }
+
+    fn propose(&mut self, rest: &str) {
+        let (id, text) = rest.split_once(' ').unwrap();
+        let text = text.replace("\\n", "\n");
+        let diff = json!({"type": "diff", "path": "/w/notes.md", "oldText": "one\n", "newText": text});
+        let call = json!({"toolCallId": id, "title": "Writing to notes.md", "kind": "edit", "content": [diff],
+            "rawInput": {"file_path": "notes.md", "content": text}});
+        self.ask_about(id, call);
+    }
+
+    fn ask_about(&mut self, id: &str, call: Value) {
         let (answer, settled) = oneshot::channel();
         let options = json!([{"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
             {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"}]);
-        let call = json!({"toolCallId": id, "title": command, "kind": "execute", "rawInput": {"command": command}});
         let about = QuestionSubject::Permission(json!({"toolCall": call, "options": options}));
         let question =
             Question { request: id.to_owned(), session: None, agent: None, call: Some(id.to_owned()), about, answer };

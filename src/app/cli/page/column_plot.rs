@@ -3,6 +3,7 @@
 use super::{
     axis::{N_COLORS, WIDTH, place, round_end},
     escape::{Text, put},
+    figure::write_figure,
 };
 
 const HEIGHT: f64 = 150.0;
@@ -42,12 +43,14 @@ impl ColumnPlot<'_> {
             return;
         }
         let end = round_end(most);
-        put(out, format_args!("<figure>\n<figcaption>{}", Text(self.title)));
+        let mut legend = String::new();
         for (name, color) in self.series.iter().filter(|_| self.series.len() > 1) {
-            put(out, format_args!("<i class=\"c{}\"></i>{}", color % N_COLORS, Text(name)));
+            put(&mut legend, format_args!("<i class=\"c{}\"></i>{}", color % N_COLORS, Text(name)));
         }
-        put(out, format_args!("</figcaption>\n<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "));
-        put(out, format_args!("aria-label=\"{}\">\n", Text(self.title)));
+        write_figure(self.title, &legend, HEIGHT, out, |out| self.write_drawing(&columns, end, out));
+    }
+
+    fn write_drawing(&self, columns: &[PlotColumn], end: f64, out: &mut String) {
         self.write_scale(end, out);
         let step = (WIDTH - LEFT) / columns.len() as f64;
         let every = columns.len().div_ceil(MAX_LABELS);
@@ -60,7 +63,6 @@ impl ColumnPlot<'_> {
                 put(out, format_args!("<text class=\"mid\" x=\"{x}\" y=\"{y}\">{}</text>\n", Text(label)));
             }
         }
-        out.push_str("</svg>\n</figure>\n");
     }
 
     fn write_scale(&self, end: f64, out: &mut String) {

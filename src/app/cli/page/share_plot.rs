@@ -3,6 +3,7 @@
 use super::{
     axis::{N_COLORS, WIDTH, place},
     escape::{Text, put},
+    figure::write_figure,
 };
 
 const HEIGHT: f64 = 22.0;
@@ -32,21 +33,20 @@ impl SharePlot<'_> {
         }
         parts.retain(|it| it.1 > 0.0);
         let words = |value: f64| format!("{}, {:.0} %", (self.in_words)(value), value / sum * 100.0);
-        put(out, format_args!("<figure>\n<figcaption>{}:", Text(self.title)));
+        let mut legend = ":".to_owned();
         for (nth, (name, value)) in parts.iter().enumerate() {
-            put(out, format_args!(" <i class=\"c{nth}\"></i>{} ({})", Text(name), Text(&words(*value))));
+            put(&mut legend, format_args!(" <i class=\"c{nth}\"></i>{} ({})", Text(name), Text(&words(*value))));
         }
-        put(out, format_args!("</figcaption>\n<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" "));
-        put(out, format_args!("aria-label=\"{}\">\n", Text(self.title)));
-        let mut left = 0.0;
-        for (nth, (name, value)) in parts.iter().enumerate() {
-            let width = value / sum * WIDTH;
-            put(out, format_args!("<rect class=\"c{nth}\" x=\"{}\" y=\"0\" ", place(left)));
-            put(out, format_args!("width=\"{}\" height=\"{HEIGHT}\">", place(width)));
-            put(out, format_args!("<title>{}: {}</title></rect>\n", Text(name), Text(&words(*value))));
-            left += width;
-        }
-        out.push_str("</svg>\n</figure>\n");
+        write_figure(self.title, &legend, HEIGHT, out, |out| {
+            let mut left = 0.0;
+            for (nth, (name, value)) in parts.iter().enumerate() {
+                let width = value / sum * WIDTH;
+                put(out, format_args!("<rect class=\"c{nth}\" x=\"{}\" y=\"0\" ", place(left)));
+                put(out, format_args!("width=\"{}\" height=\"{HEIGHT}\">", place(width)));
+                put(out, format_args!("<title>{}: {}</title></rect>\n", Text(name), Text(&words(*value))));
+                left += width;
+            }
+        });
     }
 }
 

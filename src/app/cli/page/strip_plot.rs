@@ -3,6 +3,7 @@
 use super::{
     axis::{N_COLORS, TimeAxis, WIDTH, place},
     escape::{Text, put},
+    figure::write_figure,
 };
 
 const LEFT: f64 = 64.0;
@@ -61,10 +62,13 @@ impl StripPlot<'_> {
         let axis = TimeAxis::new(busy);
         let x = |at: u64| LEFT + axis.place_of(at) * (WIDTH - LEFT);
         let height = TOP + LANE * self.lanes.len() as f64;
-        put(out, format_args!("<figure>\n<figcaption>{}</figcaption>\n", Text(self.title)));
-        put(out, format_args!("<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" "));
-        put(out, format_args!("aria-label=\"{}\">\n", Text(self.title)));
-        self.write_marks(x, height, out);
+        write_figure(self.title, "", height, out, |out| {
+            self.write_marks(x, height, out);
+            self.write_lanes(x, out);
+        });
+    }
+
+    fn write_lanes(&self, x: impl Fn(u64) -> f64 + Copy, out: &mut String) {
         for (lane, (name, color)) in self.lanes.iter().enumerate() {
             let y = TOP + LANE * lane as f64;
             put(out, format_args!("<text x=\"0\" y=\"{}\">{}</text>\n", place(y + BAR - 2.0), Text(name)));
@@ -79,7 +83,6 @@ impl StripPlot<'_> {
                 out.push_str("</title></rect>\n");
             }
         }
-        out.push_str("</svg>\n</figure>\n");
     }
 
     fn write_marks(&self, x: impl Fn(u64) -> f64, height: f64, out: &mut String) {

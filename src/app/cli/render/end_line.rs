@@ -41,15 +41,9 @@ impl TurnEnd {
     fn tokens(&self) -> Option<String> {
         let usage = self.usage.as_ref()?;
         let number = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let (input, cached) = (number("inputTokens"), number("cachedReadTokens"));
         // Thoughts are paid for as output.
         let output = number("outputTokens") + number("thoughtTokens");
-        if input + output == 0 {
-            return None;
-        }
-        let share = (cached * 100).checked_div(input).filter(|it| *it > 0);
-        let share = share.map(|it| format!(" ({it} % cached)")).unwrap_or_default();
-        Some(format!("{} in{share} {} out", words::tokens(input), words::tokens(output)))
+        words::spent_tokens(number("inputTokens"), number("cachedReadTokens"), output)
     }
 
     fn cost_in_words(&self) -> Option<String> {
@@ -86,7 +80,7 @@ mod tests {
         };
         let text = |end: &TurnEnd| end.line().map(|it| it.text());
         let rest = "14 s · castor run -r 1f3a \"…\"";
-        let start = "3 files +12 −4 · 42 k in (81 % cached) 3.1 k out";
+        let start = "3 files +12 −4 · 42 k tokens in (81 % cached), 3.1 k out";
         assert_eq!(text(&end).unwrap(), format!("{start} · $0.021 · {rest}"));
         end.is_free = true;
         assert_eq!(text(&end).unwrap(), format!("{start} · {rest}"), "a script has the price of no model");

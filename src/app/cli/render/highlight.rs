@@ -1,6 +1,9 @@
 //! Syntax highlighting of source code: tokens of a language, as styled lines for terminals and as CSS classes for pages.
 
-use std::sync::OnceLock;
+use std::{
+    cell::RefCell,
+    sync::{Arc, OnceLock},
+};
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
@@ -10,6 +13,10 @@ use crate::app::cli::terminal_text::clean;
 /// Longer lines are generated code, and regular expressions take long on them.
 const MAX_LINE: usize = 2_000;
 const MAX_CODE: usize = 500_000;
+/// Languages of which the expressions are kept; with one more all are compiled anew as they are used.
+const MAX_USED: usize = 2;
+/// Fences and extensions of TypeScript.
+const TYPESCRIPT: &[&str] = &["ts", "tsx", "mts", "cts", "typescript"];
 
 /// Names of fences that no syntax has.
 const ALIASES: &[(&str, &str)] = &[
@@ -115,42 +122,90 @@ impl Token {
     }
 }
 
-/// syntect's own set lacks TypeScript, TOML, Kotlin, Swift and Dockerfiles. Loading this one takes 2 ms and 3 MB; each
-/// syntax compiles its expressions as they are used.
-fn syntaxes() -> &'static SyntaxSet {
-    static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
-    SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
+/// A set of syntaxes. Each compiles its expressions as they are used, and keeps them: 3 to 15 MB for most languages.
+struct LoadedSyntaxes {
+    set: Arc<SyntaxSet>,
+    /// Names of those that were used.
+    used: Vec<String>,
+}
+
+impl LoadedSyntaxes {
+    /// syntect's own set lacks TypeScript, TOML, Kotlin, Swift and Dockerfiles. Loading this one takes 2 ms and 3 MB.
+    fn load() -> Self {
+        Self { set: Arc::new(two_face::syntax::extra_newlines()), used: Vec::new() }
+    }
+
+    /// A conversation in many languages would keep the expressions of all of them.
+    fn begin(&mut self, language: &str) -> Option<SyntaxState> {
+        let name = find_syntax(&self.set, language)?.name.clone();
+        if !self.used.contains(&name) {
+            if self.used.len() == MAX_USED {
+                *self = Self::load();
+            }
+            self.used.push(name);
+        }
+        let state = ParseState::new(find_syntax(&self.set, language)?);
+        Some(SyntaxState { set: self.set.clone(), state, scopes: ScopeStack::new() })
+    }
+}
+
+thread_local! {
+    static LOADED: RefCell<Option<LoadedSyntaxes>> = const { RefCell::new(None) };
+}
+
+/// Where a text of some language is read.
+#[derive(Clone, Debug)]
+struct SyntaxState {
+    set: Arc<SyntaxSet>,
+    state: ParseState,
+    scopes: ScopeStack,
 }
 
 /// `language` is a fence's name of a language, a file name or an extension.
-fn find_syntax(language: &str) -> Option<&'static SyntaxReference> {
-    let file = language.rsplit(['/', '\\']).next().unwrap_or(language);
+fn begin(language: &str) -> Option<SyntaxState> {
+    let name = file_name(language).to_lowercase();
+    let is_plain = |it: &str| PLAIN.contains(&it);
+    if is_plain(&name) || name.rsplit_once('.').is_some_and(|it| is_plain(it.1)) {
+        return None;
+    }
+    LOADED.with_borrow_mut(|it| it.get_or_insert_with(LoadedSyntaxes::load).begin(language))
+}
+
+fn file_name(language: &str) -> &str {
+    language.rsplit(['/', '\\']).next().unwrap_or(language)
+}
+
+fn find_syntax<'a>(set: &'a SyntaxSet, language: &str) -> Option<&'a SyntaxReference> {
+    let file = file_name(language);
     let name = file.to_lowercase();
-    if PLAIN.contains(&name.as_str()) {
-        return None;
-    }
-    let extension = name.rsplit('.').next().unwrap_or(&name);
-    if name.contains('.') && PLAIN.contains(&extension) {
-        return None;
-    }
     let alias = |name: &str| ALIASES.iter().find(|it| it.0 == name).map(|it| it.1.to_owned());
+    let extension = name.rsplit('.').next().unwrap_or(&name);
     let extension = alias(extension).unwrap_or_else(|| extension.to_owned());
     let name = alias(&name).unwrap_or(name);
-    [file, &name, &extension].into_iter().find_map(|it| syntaxes().find_syntax_by_token(it))
+    [file, &name, &extension].into_iter().find_map(|it| set.find_syntax_by_token(it))
+}
+
+/// What a terminal shows a language as: TypeScript's own expressions take 40 MB and a third of a second to compile.
+fn light_language(language: &str) -> &str {
+    let name = file_name(language);
+    let extension = name.rsplit('.').next().unwrap_or(name);
+    match TYPESCRIPT.iter().any(|it| it.eq_ignore_ascii_case(extension)) {
+        true => "js",
+        false => language,
+    }
 }
 
 /// The code in lines, or nothing if no syntax has this name. `language` may also be a file name or an extension.
 pub fn highlight(code: &str, language: &str) -> Option<Vec<Line>> {
-    find_syntax(language)?;
     let mut highlighter = Highlighter::new(language);
+    highlighter.state.as_ref()?;
     Some(code.lines().map(|it| highlighter.line(it)).collect())
 }
 
 /// The code as HTML: text with its special characters escaped, tokens as `<span class="hl-keyword">`. Nothing if no
 /// syntax has this name.
 pub fn highlight_classes(code: &str, language: &str) -> Option<String> {
-    find_syntax(language)?;
-    let mut highlighter = Highlighter::new(language);
+    let mut highlighter = Highlighter { state: Some(begin(language)?), bytes: 0 };
     let mut res = String::with_capacity(code.len() * 2);
     for line in code.lines() {
         for (text, token) in highlighter.tokens(&clean(line)) {
@@ -184,15 +239,14 @@ fn push_escaped(text: &str, out: &mut String) {
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     /// None where no colour is due: a language without a syntax, or too much code.
-    state: Option<(ParseState, ScopeStack)>,
+    state: Option<SyntaxState>,
     bytes: usize,
 }
 
 impl Highlighter {
     /// `language` may also be a file name or an extension. Code of another language stays plain.
     pub fn new(language: &str) -> Self {
-        let state = find_syntax(language).map(|it| (ParseState::new(it), ScopeStack::new()));
-        Self { state, bytes: 0 }
+        Self { state: begin(light_language(language)), bytes: 0 }
     }
 
     /// The next line, without its line end.
@@ -213,7 +267,7 @@ impl Highlighter {
         if line.len() > MAX_LINE {
             return vec![(line, Token::Plain)];
         }
-        let Some(tokens) = self.state.as_mut().and_then(|it| parse(line, &mut it.0, &mut it.1)) else {
+        let Some(tokens) = self.state.as_mut().and_then(|it| parse(line, it)) else {
             self.state = None;
             return vec![(line, Token::Plain)];
         };
@@ -222,8 +276,9 @@ impl Highlighter {
 }
 
 /// Nothing if the syntax has a fault.
-fn parse<'a>(line: &'a str, state: &mut ParseState, scopes: &mut ScopeStack) -> Option<Vec<(&'a str, Token)>> {
-    let operations = state.parse_line(&format!("{line}\n"), syntaxes()).ok()?;
+fn parse<'a>(line: &'a str, syntax: &mut SyntaxState) -> Option<Vec<(&'a str, Token)>> {
+    let SyntaxState { set, state, scopes } = syntax;
+    let operations = state.parse_line(&format!("{line}\n"), set).ok()?;
     // Tokens, each with its end.
     let mut ends: Vec<(usize, Token)> = Vec::new();
     let mut add = |end: usize, scopes: &ScopeStack| match (ends.last_mut(), token(scopes)) {
@@ -260,7 +315,7 @@ mod tests {
 
     use expect_test::expect_file;
 
-    use super::{Highlighter, MAX_CODE, MAX_LINE, highlight, highlight_classes};
+    use super::{Highlighter, LOADED, MAX_CODE, MAX_LINE, MAX_USED, highlight, highlight_classes};
     use crate::app::cli::render::text::{Line, Style};
 
     const SAMPLES: &[(&str, &str)] = &[
@@ -293,6 +348,20 @@ mod tests {
             let text: Vec<String> = highlight(code, language).unwrap().iter().map(Line::text).collect();
             assert_eq!(text.join("\n"), *code);
         }
+    }
+
+    /// Also while a text of an earlier language is still being read.
+    #[test]
+    fn the_expressions_of_few_languages_are_kept() {
+        let mut first = Highlighter::new("rs");
+        let colors = first.line("/* one");
+        for (language, code) in SAMPLES {
+            highlight(code, language).unwrap();
+            let used = LOADED.with_borrow(|it| it.as_ref().unwrap().used.clone());
+            assert!((1..=MAX_USED).contains(&used.len()), "{used:?}");
+        }
+        assert_eq!(colors.spans[0].style, Style::DIM);
+        assert_eq!(first.line("two */").spans[0].style, Style::DIM);
     }
 
     #[test]

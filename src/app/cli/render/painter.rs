@@ -24,6 +24,8 @@ pub struct Painter {
     width: usize,
     /// Row and column in the live region where the cursor stands; `None`: at its end.
     cursor: Option<(usize, usize)>,
+    /// The terminal cuts lines when it becomes narrower, and does not wrap them.
+    cuts_lines: bool,
 }
 
 impl Painter {
@@ -33,6 +35,17 @@ impl Painter {
 
     pub fn with_palette(palette: Option<Palette>) -> Self {
         Self { palette, ..Self::default() }
+    }
+
+    /// For a terminal that cuts lines when it becomes narrower, and does not wrap them again.
+    pub fn for_cut_lines(self) -> Self {
+        Self { cuts_lines: true, ..self }
+    }
+
+    /// What is drawn next has other colours, and is drawn in whole.
+    pub fn set_palette(&mut self, palette: Palette) {
+        self.palette = Some(palette);
+        self.width = 0;
     }
 
     /// Bytes that put `finished` above the live region and `live` into it; empty if nothing would change.
@@ -99,7 +112,7 @@ impl Painter {
     fn erase(&self, width: usize, out: &mut String) {
         // A terminal that became narrower has wrapped the lines again.
         let rows = |it: &Line| it.width().saturating_sub(1) / width.max(1) + 1;
-        let is_wrapped = width < self.width;
+        let is_wrapped = width < self.width && !self.cuts_lines;
         let above = |count: usize| match is_wrapped {
             true => self.drawn.iter().take(count).map(rows).sum(),
             false => self.drawn.len().min(count),

@@ -26,6 +26,16 @@ pub fn tokens(n: u64) -> String {
     }
 }
 
+/// Such as `42 k tokens in (81 % cached), 3.1 k out`; `None`: there were none.
+pub fn spent_tokens(input: u64, cached: u64, output: u64) -> Option<String> {
+    if input + output == 0 {
+        return None;
+    }
+    let share = (cached * 100).checked_div(input).filter(|it| *it > 0);
+    let share = share.map(|it| format!(" ({it} % cached)")).unwrap_or_default();
+    Some(format!("{} tokens in{share}, {} out", tokens(input), tokens(output)))
+}
+
 /// Such as `$0.021`.
 pub fn dollars(amount: f64) -> String {
     format!("${}", money(amount))
@@ -50,7 +60,7 @@ pub fn count(n: u64, one: &str, more: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{count, duration, tokens};
+    use super::{count, duration, spent_tokens, tokens};
 
     #[test]
     fn figures_are_short() {
@@ -61,6 +71,9 @@ mod tests {
         assert_eq!(seconds(7_322).as_deref(), Some("2 h 2 min"));
         let all = [0, 999, 1_000, 3_199, 42_900, 999_999, 1_250_000].map(tokens);
         assert_eq!(all, ["0", "999", "1.0 k", "3.1 k", "42 k", "999 k", "1.2 M"]);
+        assert_eq!(spent_tokens(0, 0, 0), None);
+        assert_eq!(spent_tokens(1_500, 0, 25).as_deref(), Some("1.5 k tokens in, 25 out"));
+        assert_eq!(spent_tokens(42_100, 34_200, 3_100).as_deref(), Some("42 k tokens in (81 % cached), 3.1 k out"));
         assert_eq!([count(1, "line", "lines"), count(0, "line", "lines")], ["1 line", "0 lines"]);
     }
 }

@@ -7,7 +7,7 @@ use super::{
     keys::KeyPress,
     line_editor::LineEditor,
     menu::{Menu, MenuOption},
-    question_subject::{QuestionText, heading},
+    question_subject::{ProposedText, QuestionText, heading},
 };
 use crate::app::cli::render::{
     text::{Color, Line, Style},
@@ -25,6 +25,9 @@ const HELP_FOR_LINES: &[&str] = &[
     "What was typed before a question appears never answers it.",
 ];
 
+/// Bytes of the changes that the agent is told.
+const MAX_CHANGES: usize = 16 << 10;
+
 /// What a key or a line comes to.
 #[derive(Debug, PartialEq)]
 pub enum QuestionStep {
@@ -32,6 +35,14 @@ pub enum QuestionStep {
     /// Lines for the scrollback; the question stays.
     Show(Vec<Line>),
     Settled(Settled),
+}
+
+/// What the user wants to see of a question in a program of theirs.
+#[derive(Debug, PartialEq)]
+pub enum QuestionLook {
+    /// The rest of a text that was cut; empty: the question shows all of it.
+    Page(Vec<Line>),
+    Edit(ProposedText),
 }
 
 #[derive(Debug, PartialEq)]
@@ -81,9 +92,9 @@ impl ApprovalQuestion {
         match key {
             KeyPress::Char('?') => self.shows_help = !self.shows_help,
             KeyPress::Char('w' | 'W') if self.offers_reason() => self.why = Some(LineEditor::default()),
-            KeyPress::Char('d' | 'D') if !self.text.cut.is_empty() => {
+            KeyPress::Char('d' | 'D') if !self.text.cut.is_empty() && !self.is_far => {
                 self.is_far = true;
-                return QuestionStep::Show(std::mem::take(&mut self.text.cut));
+                return QuestionStep::Show(self.text.cut.clone());
             }
             _ => (),
         }
@@ -163,12 +174,59 @@ impl ApprovalQuestion {
         why + &self.prompt()
     }
 
-    pub fn hint(&self) -> String {
-        match (&self.why, self.text.cut.is_empty()) {
-            (Some(_), _) => String::new(),
-            (None, true) => "esc no · ? keys".to_owned(),
-            (None, false) => "esc no · d shows all · ? keys".to_owned(),
+    /// What a key asks to look at, where programs can be run: all of a text, or what an edit would write.
+    pub fn look(&self, key: &KeyPress) -> Option<QuestionLook> {
+        match key {
+            _ if self.why.is_some() => None,
+            KeyPress::Char('p' | 'P') if self.offers_pager() => Some(QuestionLook::Page(self.text.cut.clone())),
+            KeyPress::Char('e' | 'E') => self.editable().cloned().map(QuestionLook::Edit),
+            _ => None,
         }
+    }
+
+    fn offers_pager(&self) -> bool {
+        self.text.has_pager && self.menu.option_for_line("p").is_none()
+    }
+
+    /// What can be edited, where the agent hears of the changes.
+    fn editable(&self) -> Option<&ProposedText> {
+        self.text.proposed.as_ref().filter(|_| self.offers_reason() && self.menu.option_for_line("e").is_none())
+    }
+
+    /// No, with the changes that the user made to what the call would write.
+    ///
+    /// # Errors
+    /// In words: this is no such question, or the changes are too many.
+    pub fn answer_with_edit(&self, proposed: &ProposedText, edited: &str) -> Result<Settled, &'static str> {
+        if self.editable() != Some(proposed) {
+            return Err("the question is another one now, so the changes are lost");
+        }
+        let changes = similar::TextDiff::from_lines(&proposed.text, edited);
+        let changes = changes.unified_diff().context_radius(3).to_string();
+        if changes.len() > MAX_CHANGES {
+            return Err("the changes are too many to tell the agent: answer no, and change the file yourself");
+        }
+        let path = &proposed.path;
+        let words = format!(
+            "The user said no to this text of {path} as it is, and edited it. Propose the same call again with these \
+             changes to its text, and no others:\n```diff\n{changes}```"
+        );
+        let answer = reject_once(self.menu.options());
+        Ok(Settled { answer, record: "rejected, with your changes".to_owned(), words: Some(words) })
+    }
+
+    pub fn hint(&self) -> String {
+        if self.why.is_some() {
+            return String::new();
+        }
+        let parts = [
+            ("esc no", true),
+            ("d shows all", !self.text.cut.is_empty() && !self.is_far),
+            ("p pager", self.offers_pager()),
+            ("e edit", self.editable().is_some()),
+            ("? keys", true),
+        ];
+        parts.iter().filter(|it| it.1).map(|it| it.0).collect::<Vec<_>>().join(" · ")
     }
 }
 

@@ -143,7 +143,7 @@ impl TerminalAsker {
             return refuse(question, call);
         }
         self.open();
-        let place = QuestionPlace { cwd: &self.cwd, width: self.width };
+        let place = QuestionPlace { cwd: &self.cwd, width: self.width, runs_programs: false };
         match self.waiting.push(question, call, &place, self.listens) && self.waiting.len() == 1 {
             true => self.show(true),
             false => String::new(),

@@ -29,17 +29,17 @@ pub type AskLine<'a> = dyn FnMut(&str) -> Option<String> + 'a;
 
 /// Sets `resume` to the id of a session, or to `latest`. castor's own sessions are looked up here, before an agent runs.
 pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
-    if args.continue_last {
-        args.resume = Some(LATEST.to_owned());
+    if args.session.continue_last {
+        args.session.resume = Some(LATEST.to_owned());
     }
     if let Some(id) = args.gemini.session_id.clone() {
         return check_new_id(&id);
     }
-    let Some(word) = args.resume.clone().filter(|it| it != LATEST) else { return Ok(()) };
+    let Some(word) = args.session.resume.clone().filter(|it| it != LATEST) else { return Ok(()) };
     if word.contains(char::is_whitespace) {
         return Err(Failure::input(taken_for_id(&word)));
     }
-    if args.agent.is_some() {
+    if args.session.agent.is_some() {
         return match word.is_empty() {
             true => Err(Failure::input("-r needs the id of a session, or latest, where --agent names another agent")),
             false => Ok(()),
@@ -54,7 +54,7 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     let mut context = CommandContext { store: &store, cwd, now, out: &mut out, ask: None, look };
     let chosen = match word.is_empty() {
         true => choose_on_terminal(&mut context, args),
-        false => named(&context, &word),
+        false => find_named_session(&context, &word),
     };
     let chosen = chosen.map_err(|it| match word.is_empty() || has_prompt {
         true => Failure::input(it.why),
@@ -63,7 +63,7 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     if chosen.is_none() {
         return Err(Failure::new(Exit::Quit, "no session was chosen"));
     }
-    args.resume = chosen;
+    args.session.resume = chosen;
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn check_new_id(id: &str) -> Result<(), Failure> {
     }
 }
 
-fn named(context: &CommandContext<'_>, word: &str) -> Result<Option<String>, CommandError> {
+fn find_named_session(context: &CommandContext<'_>, word: &str) -> Result<Option<String>, CommandError> {
     match numbered::find(context, word)? {
         Some(id) => Ok(Some(id)),
         None => sessions::find(context, word).map(|it| Some(it.to_string())),
@@ -175,13 +175,17 @@ mod tests {
 
     use super::{RunArgs, choose, settle};
     use crate::{
-        app::cli::sessions::{CommandContext, CommandLook},
+        app::cli::{
+            args::SessionArgs,
+            sessions::{CommandContext, CommandLook},
+        },
         base::{clock::Now, ids::SessionId, path::AbsPath},
         world::store::SessionStore,
     };
 
     fn args(resume: &str) -> RunArgs {
-        RunArgs { resume: Some(resume.to_owned()), ..RunArgs::default() }
+        let session = SessionArgs { resume: Some(resume.to_owned()), ..SessionArgs::default() };
+        RunArgs { session, ..RunArgs::default() }
     }
 
     #[test]
@@ -190,10 +194,12 @@ mod tests {
         let why = settle(&mut args("and now?"), &cwd).unwrap_err();
         assert_eq!(why.exit.code(), 42);
         assert!(why.message.contains("castor run -c \"and now?\""), "{}", why.message);
-        let mut last = RunArgs { continue_last: true, ..RunArgs::default() };
+        let session = SessionArgs { continue_last: true, ..SessionArgs::default() };
+        let mut last = RunArgs { session, ..RunArgs::default() };
         settle(&mut last, &cwd).unwrap();
-        assert_eq!(last.resume.as_deref(), Some("latest"));
-        let mut other = RunArgs { agent: Some("cat".to_owned()), ..args("") };
+        assert_eq!(last.session.resume.as_deref(), Some("latest"));
+        let mut other = args("");
+        other.session.agent = Some("cat".to_owned());
         assert_eq!(settle(&mut other, &cwd).unwrap_err().exit.code(), 42);
     }
 

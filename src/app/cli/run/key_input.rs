@@ -39,6 +39,20 @@ impl KeyInput {
         self.terminal.iter().for_each(KeyTerminal::take_again);
     }
 
+    /// The terminal was asked for its background, or its answer does not come any more.
+    pub fn await_background(&mut self, awaits: bool) {
+        self.decoder.await_background(awaits);
+    }
+
+    /// An answer that is still to come is no text for the next program.
+    pub fn drop_answer(&mut self) {
+        if self.decoder.awaits_background()
+            && let Some(it) = &self.terminal
+        {
+            it.discard();
+        }
+    }
+
     /// The keys in what was typed.
     pub fn decode(&mut self, typed: &TypedBytes) -> Vec<KeyPress> {
         let mut keys = self.decoder.decode(&typed.bytes);
@@ -71,8 +85,8 @@ impl KeyInput {
         while let Ok(it) = self.typed.try_recv() {
             keys.extend(self.decoder.decode(&it.bytes));
         }
-        // The rest of a paste comes with its end, which must not be lost.
-        if self.decoder.is_in_paste() {
+        // The rest of a paste or an answer comes with its end.
+        if self.decoder.is_open() {
             return keys;
         }
         self.decoder.reset();

@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use super::background_answer::{self, MAX_ANSWER};
+
 /// A longer control sequence is none that a keyboard sends.
 const MAX_SEQUENCE: usize = 32;
 /// The most that one paste gives.
@@ -36,6 +38,10 @@ pub enum KeyPress {
     PageDown,
     /// Pasted text: never a command.
     Paste(String),
+    /// No key: the terminal says what its background is.
+    Background {
+        is_light: bool,
+    },
 }
 
 /// What a terminal sent so far. A key may come in pieces.
@@ -44,6 +50,8 @@ pub struct KeyDecoder {
     state: DecoderState,
     /// A line feed is Ctrl-J then, and Enter a carriage return.
     is_raw: bool,
+    /// The terminal was asked for its background. Else `ESC ]` is a key.
+    awaits_background: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,12 +68,23 @@ enum DecoderState {
     Character(Vec<u8>),
     /// Between the marks of a bracketed paste.
     Paste(Vec<u8>),
+    /// `ESC ]` and what followed it, and whether its end has begun.
+    Answer(Vec<u8>, bool),
 }
 
 impl KeyDecoder {
     /// `is_raw`: the system leaves carriage returns as they are.
     pub fn new(is_raw: bool) -> Self {
         Self { is_raw, ..Self::default() }
+    }
+
+    /// The terminal was asked, or its answer does not come any more.
+    pub fn await_background(&mut self, awaits: bool) {
+        self.awaits_background = awaits;
+    }
+
+    pub fn awaits_background(&self) -> bool {
+        self.awaits_background
     }
 
     /// Forgets what came in part.
@@ -81,14 +100,14 @@ impl KeyDecoder {
         keys
     }
 
-    /// Nothing more came for a while: an escape that stands alone is the key. A paste stays open.
+    /// Nothing more came for a while: an escape that stands alone is the key. A paste and an answer stay open.
     pub fn pause(&mut self) -> Option<KeyPress> {
         match self.state {
             DecoderState::Escape => {
                 self.state = DecoderState::Ground;
                 Some(KeyPress::Esc)
             }
-            DecoderState::Paste(_) => None,
+            DecoderState::Paste(_) | DecoderState::Answer(..) => None,
             _ => {
                 self.state = DecoderState::Ground;
                 None
@@ -96,8 +115,9 @@ impl KeyDecoder {
         }
     }
 
-    pub fn is_in_paste(&self) -> bool {
-        matches!(self.state, DecoderState::Paste(_))
+    /// What has begun has its end still to come, which must not be lost.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, DecoderState::Paste(_) | DecoderState::Answer(..))
     }
 
     fn push(&mut self, byte: u8, keys: &mut Vec<KeyPress>) {
@@ -110,6 +130,7 @@ impl KeyDecoder {
             DecoderState::Escape => match byte {
                 b'[' => DecoderState::Sequence(Vec::new()),
                 b'O' => DecoderState::Single,
+                b']' if self.awaits_background => DecoderState::Answer(Vec::new(), false),
                 0x1b => {
                     keys.push(KeyPress::Esc);
                     DecoderState::Escape
@@ -136,7 +157,29 @@ impl KeyDecoder {
             DecoderState::Sequence(parameters) => sequence(parameters, byte, keys),
             DecoderState::Character(bytes) => character(bytes, byte, keys),
             DecoderState::Paste(text) => paste(text, byte, keys),
+            DecoderState::Answer(bytes, is_ending) => self.answer(bytes, is_ending, byte, keys),
         };
+    }
+
+    /// It ends with BEL or `ESC \`.
+    fn answer(&mut self, mut bytes: Vec<u8>, is_ending: bool, byte: u8, keys: &mut Vec<KeyPress>) -> DecoderState {
+        match byte {
+            0x1b => DecoderState::Answer(bytes, true),
+            0x07 | b'\\' if is_ending || byte == 0x07 => {
+                self.awaits_background = false;
+                keys.extend(background_answer::is_light(&bytes).map(|is_light| KeyPress::Background { is_light }));
+                DecoderState::Ground
+            }
+            // Nothing that was asked for is so long.
+            _ if is_ending || bytes.len() == MAX_ANSWER => {
+                self.awaits_background = false;
+                DecoderState::Ground
+            }
+            it => {
+                bytes.push(it);
+                DecoderState::Answer(bytes, false)
+            }
+        }
     }
 }
 
@@ -316,6 +359,34 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_of_the_terminal_is_no_text() {
+        let light = |is_light| KeyPress::Background { is_light };
+        for (bytes, expected) in [
+            (&b"a\x1b]11;rgb:ffff/ffff/ffff\x07b"[..], vec![KeyPress::Char('a'), light(true), KeyPress::Char('b')]),
+            (b"\x1b]11;rgb:00/00/00\x1b\\\x1b]", vec![light(false), KeyPress::Alt(']')]),
+            (b"\x1b]52;c;x\x07y", vec![KeyPress::Char('y')]),
+        ] {
+            for cut in 0..=bytes.len() {
+                let mut decoder = KeyDecoder::default();
+                decoder.await_background(true);
+                let mut keys = decoder.decode(&bytes[..cut]);
+                // In the midst of it nothing is taken for a key.
+                keys.extend(decoder.is_open().then(|| decoder.pause()).flatten());
+                keys.extend(decoder.decode(&bytes[cut..]));
+                assert_eq!(keys, expected, "{} at {cut}", bytes.escape_ascii());
+            }
+        }
+        let mut decoder = KeyDecoder::default();
+        decoder.await_background(true);
+        assert_eq!(
+            decoder.decode(&[b"\x1b]".as_slice(), &[b'x'; 100]].concat()).len(),
+            35,
+            "what has no end is dropped"
+        );
+        assert_eq!(decode(b"\x1b]1"), [KeyPress::Alt(']'), KeyPress::Char('1')], "nobody asked");
+    }
+
+    #[test]
     fn bytes_give_keys_wherever_they_are_cut() {
         for (bytes, expected) in table() {
             assert_eq!(decode(bytes), expected, "{}", bytes.escape_ascii());
@@ -333,7 +404,7 @@ mod tests {
     fn an_open_paste_gives_no_keys() {
         let mut decoder = KeyDecoder::default();
         assert_eq!(decoder.decode(b"\x1b[200~yyy"), []);
-        assert!(decoder.is_in_paste() && decoder.pause().is_none() && decoder.is_in_paste());
+        assert!(decoder.is_open() && decoder.pause().is_none() && decoder.is_open());
         assert_eq!(decoder.decode(b"y\x1b[201~"), [paste("yyyy")]);
         let long = [b"\x1b[200~".as_slice(), &vec![b'a'; 3 * MAX_PASTE], PASTE_END, b"n"].concat();
         assert_eq!(decoder.decode(&long), [paste(&"a".repeat(MAX_PASTE)), KeyPress::Char('n')]);

@@ -3,6 +3,7 @@
 pub mod approval;
 pub mod ask;
 pub mod attachments;
+mod background_answer;
 pub mod calls;
 pub mod change_summary;
 mod changed_files;
@@ -22,7 +23,7 @@ mod media;
 mod menu;
 pub mod prompt;
 mod prompts;
-mod question;
+pub mod question;
 pub mod question_queue;
 pub mod question_subject;
 mod raw_answer;
@@ -160,8 +161,8 @@ pub fn run(args: RunArgs, context: RunContext) -> ExitCode {
 /// Whether the child is told to use the demo model: nothing says which model to use, and none can be reached. Then there
 /// may be keys all the same. A session that goes on has a model of its own.
 pub fn needs_demo(args: &RunArgs, model_access: impl FnOnce() -> ModelReach) -> Option<Vec<(String, String)>> {
-    let is_told = args.agent_args.model.is_some() || args.agent.is_some() || args.agent_args.script.is_fake();
-    if is_told || args.resume.is_some() {
+    let is_told = args.agent_args.model.is_some() || args.session.agent.is_some() || args.agent_args.script.is_fake();
+    if is_told || args.session.resume.is_some() {
         return None;
     }
     if let ModelReach::Keys(keys) = model_access() { Some(keys) } else { None }
@@ -252,7 +253,7 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
     let is_piped = !context.stdin_is_terminal && !args.no_stdin;
     let prompts = read_prompts(args, is_piped, &cwd, screen).await?;
     check_sandbox(args)?;
-    let asks_trust = can_ask && args.agent.is_none() && !args.gemini.skip_trust;
+    let asks_trust = can_ask && args.session.agent.is_none() && !args.gemini.skip_trust;
     if let Some(mode) = args.agent_args.mode().filter(|_| asks_trust) {
         let (mode, ask) = (mode.mode(), &mut trust_question::ask_on_terminal);
         let asked = trust_question::ask_for_mode(mode, &Env::from_process(), &cwd, ask);
@@ -269,16 +270,16 @@ async fn prepare(args: &mut RunArgs, context: RunContext, screen: &mut Screen) -
         cwd: cwd_text,
         additional: more_folders(args, &cwd)?,
         id: args.gemini.session_id.clone(),
-        resume: args.resume.clone(),
+        resume: args.session.resume.clone(),
         events: args.output_format == OutputFormat::Events,
         instructions: args.input.instructions(&cwd)?,
         ..SessionRequest::default()
     };
-    if args.agent.is_some() {
+    if args.session.agent.is_some() {
         request.model = args.agent_args.model.clone();
     }
     // castor takes the flag for new sessions; one that goes on has a mode of its own.
-    if args.agent.is_some() || args.resume.is_some() {
+    if args.session.agent.is_some() || args.session.resume.is_some() {
         request.mode = args.agent_args.mode().map(|it| it.mode().as_str());
     }
     let launch = launch(args)?;
@@ -337,7 +338,7 @@ pub fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
     let debug = args.gemini.debug.then_some((LOG_VAR, "debug"));
     let trust = args.gemini.skip_trust.then_some((TRUST_VAR, "true"));
     let env = debug.into_iter().chain(trust).collect();
-    let Some(line) = &args.agent else {
+    let Some(line) = &args.session.agent else {
         let program = std::env::current_exe()
             .map_err(|it| Failure::new(Exit::Failed, format!("cannot find castor's own program: {it}")))?;
         let args = std::iter::once("acp".into()).chain(args.agent_args.to_flags()).collect();
@@ -352,7 +353,7 @@ pub fn launch(args: &RunArgs) -> Result<AgentCommand, Failure> {
 /// Who asks for a sandbox by name must not go without.
 pub fn check_sandbox(args: &RunArgs) -> Result<(), Failure> {
     let level = args.agent_args.sandbox.as_deref().and_then(SandboxLevel::parse);
-    let is_asked = level.is_some_and(|it| it != SandboxLevel::Off) && args.agent.is_none();
+    let is_asked = level.is_some_and(|it| it != SandboxLevel::Off) && args.session.agent.is_none();
     // A castor within castor's sandbox has that one.
     match is_asked && !sandbox::is_available() && !surroundings::is_inside() {
         true => Err(Failure::new(Exit::Sandbox, "no sandbox works on this system; `castor doctor` says why")),

@@ -25,6 +25,15 @@ pub struct QuestionPlace<'a> {
     /// Paths are seen from here.
     pub cwd: &'a str,
     pub width: usize,
+    /// A pager and an editor can be run from there.
+    pub runs_programs: bool,
+}
+
+/// What an edit would write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProposedText {
+    pub path: String,
+    pub text: String,
 }
 
 /// What a question says before it is answered.
@@ -38,6 +47,10 @@ pub struct QuestionText {
     pub cut: Vec<Line>,
     /// Why it is asked.
     pub reasons: Vec<String>,
+    /// What it would write, where that can be edited.
+    pub proposed: Option<ProposedText>,
+    /// It can be looked at in a pager.
+    pub has_pager: bool,
     /// Of a tool call, which has a line of its own when it is allowed.
     pub is_call: bool,
 }
@@ -100,6 +113,11 @@ impl QuestionText {
             res.push_text(it);
         }
         res.is_call = true;
+        res.has_pager = place.runs_programs && !(diffs.is_empty() && res.cut.is_empty());
+        res.proposed = match &diffs[..] {
+            [one] if is_edit && place.runs_programs => proposed_text(one),
+            _ => None,
+        };
         res
     }
 
@@ -197,6 +215,11 @@ impl QuestionText {
             self.lines.push(Line::new(&format!("  … {more} more lines"), Style::DIM));
         }
     }
+}
+
+fn proposed_text(diff: &Value) -> Option<ProposedText> {
+    let text = |key: &str| diff.get(key)?.as_str().map(str::to_owned);
+    Some(ProposedText { path: text("path")?, text: text("newText")? })
 }
 
 /// A question's first line.

@@ -15,8 +15,31 @@ const MAX_TYPED: usize = 10_000;
 /// An agent that ends the turn and says nothing of these words is not waited for.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// All is well.
-pub const READ: &str = "the agent has read it";
+/// What became of words.
+pub enum SteeringOutcome {
+    Read,
+    /// The agent takes them as its next prompt.
+    NextPrompt,
+    /// The turn was over.
+    Late {
+        typed: String,
+        why: String,
+    },
+    Lost {
+        typed: String,
+        why: String,
+    },
+}
+
+impl SteeringOutcome {
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Read => "the agent has read it".to_owned(),
+            Self::NextPrompt => "the agent takes it as its next prompt".to_owned(),
+            Self::Late { typed, why } | Self::Lost { typed, why } => not_delivered(why, typed),
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Steering {
@@ -35,32 +58,35 @@ impl Steering {
         self.open.spawn(async move { (text, answer.await) });
     }
 
-    /// What became of the next ones, in words; `None`: nothing is open.
-    pub async fn next(&mut self) -> Option<String> {
+    /// What became of the next ones; `None`: nothing is open.
+    pub async fn next(&mut self) -> Option<SteeringOutcome> {
         let answer = self.open.join_next().await?;
-        Some(answer.map_or_else(|it| not_delivered(&it.to_string(), ""), |(text, it)| in_words(&it, &text)))
+        let lost = |why: String| SteeringOutcome::Lost { typed: String::new(), why };
+        Some(answer.map_or_else(|it| lost(it.to_string()), |(text, it)| outcome(&it, text)))
     }
 
     /// The turn is over: what became of those that it left.
     pub async fn remaining_outcomes(&mut self) -> Vec<String> {
         let mut res = Vec::new();
         while let Ok(Some(it)) = time::timeout(GRACE, self.next()).await {
-            res.push(it);
+            res.push(it.in_words());
         }
         res
     }
 }
 
-fn in_words(answer: &Result<Value, Error>, typed: &str) -> String {
+fn outcome(answer: &Result<Value, Error>, typed: String) -> SteeringOutcome {
     let answer = match answer {
         Ok(it) => it,
-        Err(it) => return not_delivered(&it.to_string(), typed),
+        Err(it) => return SteeringOutcome::Lost { typed, why: it.to_string() },
     };
     let text = |key: &str| answer.get(key).and_then(Value::as_str);
+    let why = text("message").or(text("outcome")).unwrap_or("no reason is given").to_owned();
     match text("outcome") {
-        Some("injected") => READ.to_owned(),
-        Some("startedNewTurn") => "the agent takes it as its next prompt".to_owned(),
-        outcome => not_delivered(text("message").or(outcome).unwrap_or("no reason is given"), typed),
+        Some("injected") => SteeringOutcome::Read,
+        Some("startedNewTurn") => SteeringOutcome::NextPrompt,
+        Some("promptRequired") => SteeringOutcome::Late { typed, why },
+        _ => SteeringOutcome::Lost { typed, why },
     }
 }
 

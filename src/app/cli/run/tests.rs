@@ -40,7 +40,7 @@ use super::{
     turn::{Driver, EventSources, UserSignal},
 };
 use crate::{
-    app::cli::args::{OutputFormat, RunArgs},
+    app::cli::args::{OutputFormat, RunArgs, SessionArgs},
     base::event::{AgentEvent, EventKind},
     world::acp_agent::connection::Peer,
 };
@@ -279,7 +279,7 @@ shown Do
     let mut terminal = vt100::Parser::new(24, 80, 0);
     terminal.process(seen.err.as_bytes());
     let screen = terminal.screen().contents();
-    assert_eq!(screen.trim_end(), "✓ make\n\nDone now.\n\n1.0 k in 20 out · cost unknown");
+    assert_eq!(screen.trim_end(), "✓ make\n\nDone now.\n\n1.0 k tokens in, 20 out · cost unknown");
     assert_eq!((seen.out.as_str(), seen.exit), ("", 0));
     assert!(seen.err.matches("\u{1b}[?2026h").count() >= 3, "{:?}", seen.err);
 }
@@ -477,9 +477,10 @@ fn demo_runs_only_without_other_models() {
     let none = || ModelReach::Keys(Vec::new());
     assert_eq!(needs_demo(&args, none), Some(Vec::new()));
     assert_eq!(needs_demo(&args, || ModelReach::Some), None);
-    assert_eq!(needs_demo(&RunArgs { agent: Some("x".into()), ..args.clone() }, none), None);
+    let of = |session| RunArgs { session, ..RunArgs::default() };
+    assert_eq!(needs_demo(&of(SessionArgs { agent: Some("x".into()), ..SessionArgs::default() }), none), None);
     // Whoever goes on with a session does not tell it to another model.
-    assert_eq!(needs_demo(&RunArgs { resume: Some("latest".into()), ..args.clone() }, none), None);
+    assert_eq!(needs_demo(&of(SessionArgs { resume: Some("latest".into()), ..SessionArgs::default() }), none), None);
     let mut told = args;
     told.agent_args.model = Some("m".into());
     assert_eq!(needs_demo(&told, none), None);

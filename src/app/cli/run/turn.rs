@@ -335,7 +335,7 @@ impl Driver {
                 Some(it) = sources.questions.recv() => TurnEvent::Question(it),
                 it = self.asker.typed() => TurnEvent::Typed(it),
                 Some(_) = self.handlers.join_next() => TurnEvent::Handled,
-                Some(it) = self.steering.next() => TurnEvent::Steered(it),
+                Some(it) = self.steering.next() => TurnEvent::Steered(it.in_words()),
                 Some(it) = self.screen.before(&mut sources.stderr) => TurnEvent::Log(it),
                 Some(it) = self.screen.before(&mut sources.incoming), if self.handlers.len() < MAX_HANDLERS => {
                     TurnEvent::Incoming(it)

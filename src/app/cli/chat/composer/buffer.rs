@@ -353,7 +353,7 @@ mod tests {
         it
     }
 
-    fn shown(it: &EditBuffer) -> String {
+    fn text_with_cursor(it: &EditBuffer) -> String {
         format!("{}|{}", it.before(), it.after())
     }
 
@@ -379,7 +379,7 @@ mod tests {
         ] {
             let mut it = buffer(from);
             it.go(motion);
-            assert_eq!(shown(&it), to, "{motion:?} from {from}");
+            assert_eq!(text_with_cursor(&it), to, "{motion:?} from {from}");
         }
     }
 
@@ -387,17 +387,17 @@ mod tests {
     fn removal_takes_whole_graphemes() {
         let mut it = buffer("a👩\u{200d}🚀|b");
         it.remove_to(Motion::Left);
-        assert_eq!(shown(&it), "a|b");
+        assert_eq!(text_with_cursor(&it), "a|b");
         let mut it = buffer("one| two\nthree");
         it.kill_to(Motion::LineEnd);
-        assert_eq!((shown(&it).as_str(), it.killed()), ("one|\nthree", " two"));
+        assert_eq!((text_with_cursor(&it).as_str(), it.killed()), ("one|\nthree", " two"));
         it.kill_to(Motion::LineEnd);
-        assert_eq!(shown(&it), "one|three");
+        assert_eq!(text_with_cursor(&it), "one|three");
         it.yank();
-        assert_eq!(shown(&it), "one\n|three");
+        assert_eq!(text_with_cursor(&it), "one\n|three");
         let mut it = buffer("ab|");
         it.transpose();
-        assert_eq!(shown(&it), "ba|");
+        assert_eq!(text_with_cursor(&it), "ba|");
     }
 
     #[test]
@@ -407,19 +407,19 @@ mod tests {
             it.insert(&letter.to_string());
         }
         it.undo();
-        assert_eq!(shown(&it), "one |");
+        assert_eq!(text_with_cursor(&it), "one |");
         it.undo();
-        assert_eq!(shown(&it), "|");
+        assert_eq!(text_with_cursor(&it), "|");
         it.redo();
         it.redo();
-        assert_eq!(shown(&it), "one two|");
+        assert_eq!(text_with_cursor(&it), "one two|");
         it.undo();
         it.insert("x");
         it.redo();
-        assert_eq!(shown(&it), "one x|");
+        assert_eq!(text_with_cursor(&it), "one x|");
         it.set_text("other");
         it.undo();
-        assert_eq!(shown(&it), "one x|");
+        assert_eq!(text_with_cursor(&it), "one x|");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     vi::{ViKeys, ViMode},
 };
 use crate::app::cli::{
-    chat::lower::{Drawn, Theme},
+    chat::lower::{AgentPhase, Drawn, Theme},
     render::{
         clip::clip,
         text::{Line, Style},
@@ -81,18 +81,20 @@ impl Composer {
         for it in row.graphemes(true) {
             if self.folds.is_fold(it) {
                 line.push(&std::mem::take(&mut plain), Style::PLAIN);
-                line.push(self.folds.shown(it), Theme::ACCENT);
+                line.push(self.folds.grapheme_text(it), Theme::ACCENT);
             } else {
-                plain.push_str(self.folds.shown(it));
+                plain.push_str(self.folds.grapheme_text(it));
             }
         }
         line.push(&plain, Style::PLAIN);
     }
 
     fn placeholder(&self) -> &'static str {
-        match self.state.is_working {
-            true => "Enter steers the turn · Tab sends after it · Esc stops it",
-            false => "Ask anything · @ files · / commands · ? keys",
+        match self.state.agent {
+            AgentPhase::Idle => "Ask anything · @ files · / commands · ? keys",
+            AgentPhase::Steerable => "Enter steers the turn · Tab sends after it · Esc stops it",
+            AgentPhase::Busy => "Enter sends after the turn · Esc stops it",
+            AgentPhase::Gone => "",
         }
     }
 
@@ -118,12 +120,12 @@ impl Composer {
     /// What the next key or the text will do.
     fn hint(&self) -> Option<String> {
         let text = self.buffer.text();
-        if self.state.is_armed && !self.state.is_working {
+        if self.state.is_armed && !self.state.agent.is_working() {
             let what = if text.is_empty() { "goes back to an earlier message" } else { "clears the text" };
             return Some(format!("Esc again {what}"));
         }
         if self.state.is_prefixed {
-            return Some("Ctrl-E editor · Ctrl-U undo · Ctrl-R redo · Ctrl-S sessions · Ctrl-O options".to_owned());
+            return Some("Ctrl-E editor · Ctrl-U undo · Ctrl-R redo".to_owned());
         }
         match text.chars().next()? {
             '!' if !self.state.is_foreign => Some("castor runs this line in a shell, by its rules".to_owned()),

@@ -14,12 +14,13 @@ impl Composer {
             Key::Down | Key::Ctrl('n') => self.vertical(true, goal),
             Key::Enter => self.enter(out),
             Key::Esc => self.escape(out),
-            Key::Tab if self.state.is_working => self.queue(out),
+            Key::Tab if self.state.agent.is_working() => self.queue(out),
             Key::BackTab => out.push(Action::NextMode),
             Key::Ctrl('d') if self.buffer.is_empty() => out.push(Action::Quit),
             Key::Ctrl('c') => _ = self.clear(),
             Key::Ctrl('r') => self.open_search(),
             Key::Ctrl('x') => self.state.is_prefixed = true,
+            Key::Ctrl('v') => out.push(Action::ReadClipboard),
             Key::Ctrl('g') => out.push(self.open_editor()),
             Key::Ctrl('h') => self.state.is_help = true,
             Key::Char('?') if self.buffer.is_empty() => self.state.is_help = true,
@@ -35,8 +36,6 @@ impl Composer {
             Key::Ctrl('e') => out.push(self.open_editor()),
             Key::Ctrl('u') => self.buffer.undo(),
             Key::Ctrl('r') => self.buffer.redo(),
-            Key::Ctrl('s') => out.push(Action::OpenSessions),
-            Key::Ctrl('o') => out.push(Action::OpenOptions),
             _ => (),
         }
     }

@@ -58,7 +58,7 @@ impl Folds {
         self.fold(Fold::Text { text, label })
     }
 
-    fn fold_image(&mut self, path: &str) -> String {
+    pub fn fold_image(&mut self, path: &str) -> String {
         let images = self.all.iter().filter(|it| matches!(it, Fold::Image { .. })).count();
         let name: String = path.rsplit('/').next().unwrap_or(path).chars().take(MAX_NAME).collect();
         let label = format!("[image {}: {name}]", images + 1);
@@ -81,7 +81,7 @@ impl Folds {
     }
 
     /// What a grapheme looks like on the screen: a fold is its label, a tab four blanks.
-    pub fn shown<'a>(&'a self, grapheme: &'a str) -> &'a str {
+    pub fn grapheme_text<'a>(&'a self, grapheme: &'a str) -> &'a str {
         match grapheme.chars().next() {
             Some('\t') => "    ",
             Some('\n') | None => "",
@@ -93,7 +93,7 @@ impl Folds {
     }
 
     pub fn width(&self, grapheme: &str) -> usize {
-        self.shown(grapheme).width()
+        self.grapheme_text(grapheme).width()
     }
 
     pub fn is_fold(&self, grapheme: &str) -> bool {
@@ -188,9 +188,9 @@ mod tests {
         let long = "line\n".repeat(212);
         assert_eq!(folds.paste("a\r\nb\u{1b}[2J\u{f0000}"), "a\nb");
         let folded = folds.paste(&long);
-        assert_eq!((folds.shown(&folded), folded.chars().count()), ("[paste 212 lines]", 1));
+        assert_eq!((folds.grapheme_text(&folded), folded.chars().count()), ("[paste 212 lines]", 1));
         let wide = folds.paste(&"x".repeat(900));
-        assert_eq!(folds.shown(&wide), "[paste 900 characters]");
+        assert_eq!(folds.grapheme_text(&wide), "[paste 900 characters]");
         let draft = folds.unfold(&format!("see {folded}!"));
         assert_eq!(draft.text, format!("see {long}!"));
         assert_eq!(folds.refold(&draft.text), format!("see {folded}!"));

@@ -24,7 +24,7 @@ use self::{
     local_commands::LocalCommand,
     vi::{ViAnswer, ViKeys},
 };
-use super::lower::{Action, Draft, Drawn, Key, News, Panel, SlashCommand, Theme};
+use super::lower::{Action, AgentPhase, Draft, Drawn, Key, News, Panel, SlashCommand, Theme};
 
 /// A longer message is not remembered.
 const MAX_REMEMBERED: usize = 10_000;
@@ -58,7 +58,7 @@ struct Offers {
 
 #[derive(Debug, Default)]
 struct ComposerState {
-    is_working: bool,
+    agent: AgentPhase,
     is_foreign: bool,
     /// The table of keys is shown.
     is_help: bool,
@@ -151,7 +151,7 @@ impl Composer {
 
     fn escape(&mut self, out: &mut Vec<Action>) {
         let was_armed = std::mem::take(&mut self.state.is_armed);
-        if self.state.is_working {
+        if self.state.agent.is_working() {
             return out.push(Action::Cancel);
         }
         match (was_armed, self.buffer.is_empty()) {
@@ -294,7 +294,12 @@ impl Panel for Composer {
                 self.buffer.set_text(&text);
             }
             News::Edited(None) => (),
-            News::Working(it) => self.state.is_working = *it,
+            News::Agent(it) => self.state.agent = *it,
+            News::Image(path) => {
+                let image = self.folds.fold_image(path);
+                self.buffer.insert(&image);
+            }
+            News::Found { .. } => (),
             News::Castor(it) => self.state.is_foreign = !it,
             News::ViKeys => self.vi = self.vi.take().or_else(|| Some(ViKeys::default())),
             News::Draft(draft) => self.take_back(draft),
@@ -304,6 +309,11 @@ impl Panel for Composer {
 
     fn is_empty(&self) -> bool {
         self.buffer.is_empty()
+    }
+
+    fn take_draft(&mut self) -> Option<Draft> {
+        let draft = self.draft();
+        self.clear().then_some(draft).filter(|it| !it.text.trim().is_empty())
     }
 
     fn draw(&self, width: u16, height: u16, theme: &Theme) -> Drawn {

@@ -32,6 +32,8 @@ pub struct PickRow {
     /// What a search looks through besides the label.
     pub words: String,
     pub preview: Vec<String>,
+    /// Of what the row stands for: the line that has the words.
+    pub found_line: Option<String>,
 }
 
 /// What a key did.
@@ -102,8 +104,29 @@ impl PickList {
         PickAnswer::Open
     }
 
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Rows whose contents have the words, each with the line that has them. What is highlighted stays so.
+    pub fn add_found(&mut self, query: &str, lines: Vec<(usize, String)>) {
+        if query != self.query {
+            return;
+        }
+        let highlighted = self.highlighted();
+        for (at, line) in lines {
+            let Some(row) = self.rows.get_mut(at) else { continue };
+            row.found_line = Some(line);
+            self.found.push(at);
+        }
+        self.found.sort_unstable();
+        self.found.dedup();
+        self.at = highlighted.and_then(|row| self.found.iter().position(|it| *it == row)).unwrap_or_default();
+    }
+
     /// Rows that have all the words, in any case and order.
     fn search(&mut self, query: String) {
+        self.rows.iter_mut().for_each(|it| it.found_line = None);
         self.query = query.chars().take(MAX_QUERY).collect();
         let words: Vec<String> = self.query.split_whitespace().map(str::to_lowercase).collect();
         let has_all = |it: &PickRow| {
@@ -144,7 +167,8 @@ impl PickList {
 
     fn preview(&self) -> Vec<String> {
         let row = self.highlighted().and_then(|it| self.rows.get(it));
-        row.map(|it| it.preview.iter().map(|it| clean_line(it, MAX_LABEL)).collect()).unwrap_or_default()
+        let lines = row.into_iter().flat_map(|it| it.found_line.iter().chain(&it.preview));
+        lines.map(|it| clean_line(it, MAX_LABEL)).collect()
     }
 
     fn beside(&self, preview: &[String], width: usize, room: usize) -> Vec<Line> {

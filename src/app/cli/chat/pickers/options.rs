@@ -119,6 +119,7 @@ impl OptionPicker {
             detail: if it.value == option.current { "now".to_owned() } else { String::new() },
             words: it.value.clone(),
             preview: Some(it.description.clone()).filter(|it| !it.is_empty()).into_iter().collect(),
+            ..PickRow::default()
         });
         let current = option.values.iter().position(|it| it.value == option.current);
         self.list = PickList::new(&option.name, rows.collect()).with_search().highlighting(current.unwrap_or_default());

@@ -6,9 +6,12 @@ use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 
 use super::list::{PickAnswer, PickList, PickRow};
-use crate::app::cli::chat::lower::{Action, Drawn, Key, Panel, Theme};
+use crate::app::cli::chat::lower::{Action, Drawn, Key, News, Panel, Theme};
 
-const KEYS: &str = "Enter opens · type to search · Tab this folder or all · Esc closes";
+const KEYS: &str = "Enter opens · type to search titles and texts · Tab this folder or all · Esc closes";
+
+/// Characters that are looked for in texts: with fewer nearly each would have them.
+const MIN_QUERY: usize = 3;
 
 /// A session, as the agent lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,12 +65,12 @@ impl SessionPicker {
         res
     }
 
-    fn shown(&self) -> impl Iterator<Item = &SessionRow> {
+    fn listed_sessions(&self) -> impl Iterator<Item = &SessionRow> {
         self.sessions.iter().filter(|it| self.is_all || it.folder == self.folder)
     }
 
     fn fill(&mut self) {
-        let rows = self.shown().map(|it| self.row(it)).collect();
+        let rows = self.listed_sessions().map(|it| self.row(it)).collect();
         let title = if self.is_all { "all sessions" } else { "sessions of this folder" };
         self.list = PickList::new(title, rows).with_search();
     }
@@ -84,6 +87,7 @@ impl SessionPicker {
             detail: changed.map(|it| it.strftime("%H:%M").to_string()).unwrap_or_default(),
             words: format!("{} {}", it.id, it.preview.join(" ")),
             preview,
+            found_line: None,
         }
     }
 }
@@ -99,9 +103,10 @@ fn day(then: &Zoned, now: &Zoned) -> String {
 
 impl Panel for SessionPicker {
     fn key(&mut self, key: &Key, out: &mut Vec<Action>) {
+        let before = self.list.query().to_owned();
         match self.list.key(key, self.page.get()) {
             PickAnswer::Chosen(at) => {
-                let id = self.shown().nth(at).map(|it| it.id.clone());
+                let id = self.listed_sessions().nth(at).map(|it| it.id.clone());
                 out.extend(id.map(|id| Action::OpenSession { id }));
                 out.push(Action::Close);
             }
@@ -112,6 +117,19 @@ impl Panel for SessionPicker {
             }
             PickAnswer::Open | PickAnswer::Other => (),
         }
+        let query = self.list.query();
+        if query != before && query.trim().chars().count() >= MIN_QUERY {
+            let ids = self.listed_sessions().map(|it| it.id.clone()).collect();
+            out.push(Action::SearchSessions { query: query.to_owned(), ids });
+        }
+    }
+
+    fn tell(&mut self, news: &News, _out: &mut Vec<Action>) {
+        let News::Found { query, lines } = news else { return };
+        let row =
+            |(id, line): &(String, String)| Some((self.listed_sessions().position(|it| it.id == *id)?, line.clone()));
+        let rows = lines.iter().filter_map(row).collect();
+        self.list.add_found(query, rows);
     }
 
     fn draw(&self, width: u16, height: u16, _theme: &Theme) -> Drawn {

@@ -7,7 +7,10 @@ use super::{
     rewind::{RewindPicker, RewindRow},
     sessions::{SessionPicker, SessionRow},
 };
-use crate::app::cli::chat::{lower::Panel, testing::check};
+use crate::app::cli::chat::{
+    lower::{Action, News, Panel},
+    testing::check,
+};
 
 fn sessions() -> Box<dyn Panel> {
     let listing = json!({"sessions": [
@@ -55,6 +58,15 @@ fn options() -> Box<dyn Panel> {
     Box::new(OptionPicker::new(OptionRow::read_all(&options)))
 }
 
+/// What a search in texts finds: one session has the word, and one that is in another folder.
+fn found(action: &Action) -> Option<News> {
+    let Action::SearchSessions { query, ids } = action else { return None };
+    let says = |(id, line): (&str, &str)| (id.to_owned(), line.to_owned());
+    let lines = [("01a2", "and a borrow checker error"), ("01a3", "the borrow checker")].map(says);
+    let lines = lines.into_iter().filter(|it| query == "borrow" && ids.contains(&it.0)).collect();
+    Some(News::Found { query: query.clone(), lines })
+}
+
 #[test]
 fn keys_give_screens_and_actions() {
     let make = |scenario: &str| match scenario.split(' ').next() {
@@ -62,5 +74,5 @@ fn keys_give_screens_and_actions() {
         Some("rewind") => rewind(),
         _ => options(),
     };
-    check("src/app/cli/chat/pickers/scenarios.txt", make, |_| None);
+    check("src/app/cli/chat/pickers/scenarios.txt", make, found);
 }

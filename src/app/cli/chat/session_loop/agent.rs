@@ -121,6 +121,8 @@ impl SessionLoop {
             Reply::Rewound(answer) => self.rewound(answer),
             Reply::Sessions(answer) => self.show_sessions(answer),
             Reply::Messages(answer) => self.show_messages(answer),
+            Reply::Found { query, lines } => self.chat.tell(&News::Found { query, lines }, now),
+            Reply::Clipboard(image) => self.take_image(image),
             Reply::Files(paths) => self.chat.tell(&News::Files { query: String::new(), paths }, now),
         }
         self.chat.set_stale();

@@ -27,6 +27,8 @@ use crate::{
 
 /// Whoever pressed no key for so long may look elsewhere.
 const AWAY: Duration = Duration::from_secs(5);
+/// A terminal that was asked answers within this, or never.
+const ANSWER_TIME: Duration = Duration::from_secs(2);
 
 impl SessionLoop {
     pub async fn typed(&mut self, typed: Typed) {
@@ -49,8 +51,16 @@ impl SessionLoop {
     }
 
     fn keys(&mut self, bytes: &TypedBytes) {
+        let is_late = self.now() > ANSWER_TIME;
         let ChatKeys::Keys(input) = &mut self.keys else { return };
+        if is_late {
+            input.await_background(false);
+        }
         for key in input.decode(bytes) {
+            if let KeyPress::Background { is_light } = key {
+                self.screen.set_background(is_light);
+                continue;
+            }
             if key == KeyPress::Ctrl('z') {
                 // Terminals that tell all keys apart send no signal for it.
                 _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP);
@@ -122,6 +132,10 @@ impl SessionLoop {
                 self.link.request("_castor/session/rewind", params, Reply::Rewound);
             }
             Effect::FindFiles(_) => self.find_files(),
+            Effect::SearchSessions { query, ids } => self.search_sessions(query, ids),
+            Effect::ReadClipboard => self.read_clipboard(),
+            Effect::Page(lines) => self.page(&lines).await,
+            Effect::EditProposal(it) => self.edit_proposal(it).await,
             Effect::EditText(text) => self.edit_text(text).await,
             Effect::Remember(text) => self.remember(text),
             Effect::Quit => self.end = Some(Exit::Done),

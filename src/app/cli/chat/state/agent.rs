@@ -4,11 +4,11 @@ use std::{mem, time::Duration};
 
 use serde_json::Value;
 
-use super::{Chat, ChatPhase};
+use super::{Chat, ChatPhase, frame::prompt_lines};
 use crate::app::cli::{
     chat::{
         effects::Effect,
-        lower::{News, SlashCommand},
+        lower::{AgentPhase, News, SlashCommand},
     },
     render::{
         end_line::TurnEnd,
@@ -149,6 +149,7 @@ impl Chat {
                 // What is not known is not said after each turn.
                 let is_free = cost.is_none();
                 let took = now.saturating_sub(since);
+                self.status.tokens.worked += took;
                 let end = TurnEnd { usage, cost, is_free, took, ..TurnEnd::default() };
                 self.view.add_lines(end.line().into_iter().collect());
             }
@@ -156,7 +157,7 @@ impl Chat {
             Err(it) => self.fail(&it.message),
         }
         self.settle(now);
-        self.tell(&News::Working(false), now);
+        self.tell(&News::Agent(AgentPhase::Idle), now);
         self.go_on(now);
         if self.phase == ChatPhase::Idle {
             self.effects.push(Effect::CallUser("castor is done"));
@@ -184,8 +185,14 @@ impl Chat {
         }
     }
 
+    /// The agent is gone, and nobody knows yet why.
+    pub fn lose_agent(&mut self, now: Duration) {
+        self.tell(&News::Agent(AgentPhase::Gone), now);
+    }
+
     /// The agent is gone, or there is no session: what was not sent is shown, so that it is not lost.
     pub fn end(&mut self, why: &str, now: Duration) {
+        self.lose_agent(now);
         self.view.end(now);
         self.bottom.cancel_questions();
         self.settle(now);
@@ -193,6 +200,11 @@ impl Chat {
         self.fail(why);
         for it in mem::take(&mut self.queue) {
             self.note(&format!("not sent: {}", it.text));
+        }
+        if let Some(it) = self.bottom.take_draft() {
+            self.note("not sent, and kept in the history:");
+            self.view.add_lines(prompt_lines(&it.text, self.bottom.width, "  "));
+            self.unsent = Some(it.text);
         }
     }
 

@@ -21,6 +21,8 @@ const MAX_ECHO: usize = 40;
 const CONVERSATION_ROWS: usize = 3;
 /// Messages that wait and are shown.
 const SHOWN_QUEUE: usize = 3;
+/// Columns of the names in the last summary.
+const SUMMARY_COLUMN: usize = 8;
 
 /// What is on the screen.
 #[derive(Debug, Default)]
@@ -86,19 +88,28 @@ impl Chat {
 
     /// The last words: what the chat came to, and how to continue.
     pub fn farewell(&mut self, session: Option<&str>, took: Duration) -> Vec<Line> {
-        let changed = self.calls.changed.counted.take().map(|it| it.words).or_else(|| self.calls.edits.in_words());
-        let is_changed = changed.is_some();
-        let parts = [changed, self.status.tokens.in_words(), self.status.cost_in_words(), words::duration(took)];
-        let spent = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
         let mut res = Vec::new();
         if self.status.turns == 0 {
             return res;
         }
+        let files = self.calls.changed.counted.take().map(|it| it.words).or_else(|| self.calls.edits.in_words());
         // One turn has said the same at its end.
-        if self.status.turns > 1 || is_changed {
+        if self.status.turns > 1 || files.is_some() {
             let all = words::count(self.status.turns, "message", "messages");
-            res.extend(wrap(&Line::new(&format!("{all} · {spent}"), Style::DIM), self.bottom.width, "  "));
+            let parts = [Some(all), words::duration(took)];
+            let title = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+            res.push(Line::default());
+            res.push(Line::new(&title, Style::BOLD));
+            let rows =
+                [("files", files), ("tokens", self.status.tokens.in_words()), ("cost", self.status.cost_in_words())];
+            for (name, what) in rows {
+                let Some(what) = what else { continue };
+                let mut row = Line::new(&format!("  {name:SUMMARY_COLUMN$}"), Style::DIM);
+                row.push(&what, Style::PLAIN);
+                res.extend(wrap(&row, self.bottom.width, &" ".repeat(2 + SUMMARY_COLUMN)));
+            }
         }
+        // On a line of its own, as it is copied.
         if let Some(it) = session.filter(|_| self.agent.is_castor) {
             res.push(Line::new(&format!("castor chat -r {}", short_id(it)), Style::DIM));
         }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::super::{
     composer::Composer,
-    lower::{Draft, Key, News, Panel, SlashCommand},
+    lower::{AgentPhase, Draft, Key, News, Panel, SlashCommand},
     pickers::{
         options::{OptionPicker, OptionRow},
         rewind::{RewindPicker, RewindRow},
@@ -187,7 +187,8 @@ impl Life {
 
     fn news(&mut self) {
         let texts: Vec<String> = (0..self.dice.below(30)).map(|_| self.dice.text()).collect();
-        let news = match self.dice.below(6) {
+        let news = match self.dice.below(7) {
+            5 => News::Agent([AgentPhase::Idle, AgentPhase::Busy, AgentPhase::Gone][self.dice.below(3)]),
             0 => News::Files { query: String::new(), paths: texts },
             1 => News::History(texts),
             2 => News::Edited(texts.first().cloned()),
