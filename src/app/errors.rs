@@ -27,6 +27,7 @@ pub fn store_error(id: &SessionId, it: &StoreError) -> ErrorObjectOwned {
             error::failed("log", &format!("{it}. {fix}"))
         }
         StoreError::NotAFolder { .. } => error::failed("log", &format!("{it}. {}", workspace::NO_FOLDER)),
+        StoreError::Shared(_) => error::failed("log", &format!("{it}. Try again when it answers.")),
         StoreError::Io { .. } | StoreError::Folder { .. } => {
             let fix = "Make room on the disk, or make the folder of castor's sessions writable.";
             error::failed("log", &format!("{it}. {fix}"))

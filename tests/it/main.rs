@@ -62,6 +62,8 @@ mod oauth_server;
 mod outgrown;
 mod pages;
 mod peers;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod providers;
 mod questions;
 #[cfg(target_os = "linux")]

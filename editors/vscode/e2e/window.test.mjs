@@ -321,7 +321,7 @@ step("castor reads what is not saved, asks by a form, and shows its plan", async
 step("commands run in the editor's terminals, if castor's settings say so", async () => {
   folder("home/.castor", { "settings.json": JSON.stringify({ tools: { shell: { terminal: "client" } } }) });
   await window.startWith(["-m", "demo"]);
-  const chat = await window.ask("Please run `echo in the editor; sleep 2`");
+  const chat = await window.ask("Please run `echo in the editor; sleep 10`");
   await window.answer("allow_once");
   await chat.click('.call button:has-text("Show terminal")');
   await window.page.waitForSelector(".terminal.xterm");

@@ -1,12 +1,12 @@
 //! Command line arguments: the clap definition of the whole binary. Parsing touches nothing but argv.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
+    agent_args::AgentArgs,
     agents::AgentsArgs,
-    approval_mode::ApprovalMode,
     auth::AuthArgs,
     clean_verb::CleanArgs,
     config::ConfigArgs,
@@ -14,7 +14,7 @@ use super::{
     exits,
     extensions::ExtensionsArgs,
     file_commands::CommandsArgs,
-    gemini_flags::{GeminiAgentFlags, GeminiRunFlags},
+    gemini_flags::GeminiRunFlags,
     hooks::HooksArgs,
     install::InstallVerb,
     mcp::McpArgs,
@@ -24,18 +24,13 @@ use super::{
     render::ansi::Palette,
     run::input_args::RunInputArgs,
     schema::SchemaArgs,
-    serve::{RemoteArgs, ServeArgs},
+    serve::ServeArgs,
     sessions::SessionsArgs,
     skills::SkillsArgs,
     stats::StatsArgs,
     trust::TrustArgs,
     undo::{DiffArgs, RedoArgs, RewindArgs, UndoArgs},
 };
-use crate::{
-    app::settings::{self, Flag},
-    base::{limits::LimitKind, sandbox::SandboxLevel},
-};
-
 const ABOUT: &str = "A coding agent for your editor, your scripts and your terminal";
 const GEMINI: &str = "\nGemini CLI's flags work too, also without a command: castor -y -p \"…\"";
 const EXAMPLES: &str = "\
@@ -44,7 +39,6 @@ Examples:
   castor run \"what does this crate do?\"     send one prompt, print the answer
   castor run -c \"and now?\"                 continue the last session of this folder
   castor undo                              take back what that session changed
-  castor sessions export latest -o it.html write that session as a page
   castor acp                               the agent, for an editor to start";
 
 #[derive(Debug, Parser)]
@@ -125,6 +119,9 @@ pub enum CliVerb {
 pub struct AcpArgs {
     #[command(flatten)]
     pub agent_args: AgentArgs,
+    /// Where sessions are kept: files, or postgres://…; CASTOR_STORE hides a password [default: files]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
     #[command(subcommand)]
     pub instead: Option<AcpVerb>,
 }
@@ -133,49 +130,6 @@ pub struct AcpArgs {
 pub enum AcpVerb {
     /// Store, remove or look at the API key, and do not serve
     Auth(AuthArgs),
-}
-
-/// What the agent itself takes; `run` passes it through.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentArgs {
-    /// The model to use; `demo` needs no key
-    #[arg(short, long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// plan, default, auto_edit, auto, yolo
-    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
-    pub approval_mode: Option<ApprovalMode>,
-    /// What commands may write: workspace-write, read-only, off
-    #[arg(short, long, value_name = "LEVEL", value_parser = clap::builder::PossibleValuesParser::new(SandboxLevel::NAMES), hide_possible_values = true)]
-    pub sandbox: Option<String>,
-    #[command(flatten)]
-    pub limits: LimitArgs,
-    #[command(flatten)]
-    pub script: ScriptArgs,
-    #[command(flatten)]
-    pub gemini: GeminiAgentFlags,
-    #[command(flatten)]
-    pub remote: RemoteArgs,
-}
-
-/// For each prompt, or with `/session` behind the number for the whole session.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct LimitArgs {
-    /// Model calls at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Requests, it))]
-    pub max_turns: Vec<String>,
-    /// Tokens at most, in and out
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Tokens, it))]
-    pub max_tokens: Vec<String>,
-    /// US dollars at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Cost, it))]
-    pub max_cost: Vec<String>,
-    /// Seconds of work at most
-    #[arg(long, value_name = "N[/session]", value_parser = |it: &str| limit(LimitKind::Time, it))]
-    pub timeout: Vec<String>,
-}
-
-fn limit(what: LimitKind, text: &str) -> Result<String, String> {
-    settings::limit_flag(what, text).map(|_| text.to_owned())
 }
 
 /// Which session goes on, and with which agent.
@@ -190,21 +144,6 @@ pub struct SessionArgs {
     /// Drive this ACP agent instead of castor
     #[arg(long, value_name = "CMD ARGS", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
     pub agent: Option<String>,
-}
-
-/// Scripted models and recordings, in Gemini CLI's format.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScriptArgs {
-    /// Answer from this file instead of a model
-    #[arg(long, value_name = "FILE", conflicts_with = "fake_responses_non_strict")]
-    pub fake_responses: Option<PathBuf>,
-    /// The same, by kind and not in strict order
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub fake_responses_non_strict: Option<PathBuf>,
-    /// Write the model's answers to this file
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    #[arg(conflicts_with_all = ["fake_responses", "fake_responses_non_strict"])]
-    pub record_responses: Option<PathBuf>,
 }
 
 /// Writes the reference.
@@ -287,73 +226,12 @@ impl RunArgs {
     }
 }
 
-impl AgentArgs {
-    /// The mode, in either way to write it.
-    pub fn mode(&self) -> Option<ApprovalMode> {
-        if self.gemini.yolo { Some(ApprovalMode::Yolo) } else { self.approval_mode }
-    }
-
-    /// The flags that make `castor acp` parse to these arguments again.
-    pub fn to_flags(&self) -> Vec<OsString> {
-        let mut res = Vec::new();
-        let mut push = |flag: &str, value: Option<OsString>| {
-            if let Some(value) = value {
-                // One word: a value may start with a dash.
-                let mut word = OsString::from(flag);
-                word.push("=");
-                word.push(value);
-                res.push(word);
-            }
-        };
-        let script = &self.script;
-        push("--model", self.model.as_deref().map(OsString::from));
-        push("--approval-mode", self.mode().map(|it| it.mode().flag().into()));
-        push("--sandbox", self.sandbox.as_deref().map(OsString::from));
-        for (what, text) in self.limits.all() {
-            push(what.flag(), Some(text.into()));
-        }
-        for (flag, text) in self.gemini.pairs() {
-            push(flag, Some(text.into()));
-        }
-        push("--fake-responses", script.fake_responses.clone().map(OsString::from));
-        push("--fake-responses-non-strict", script.fake_responses_non_strict.clone().map(OsString::from));
-        push("--record-responses", script.record_responses.clone().map(OsString::from));
-        res
-    }
-}
-
-impl LimitArgs {
-    fn all(&self) -> impl Iterator<Item = (LimitKind, &String)> {
-        LimitKind::ALL.into_iter().flat_map(|what| {
-            let given = match what {
-                LimitKind::Requests => &self.max_turns,
-                LimitKind::Tokens => &self.max_tokens,
-                LimitKind::Time => &self.timeout,
-                LimitKind::Cost => &self.max_cost,
-            };
-            given.iter().map(move |it| (what, it))
-        })
-    }
-
-    /// As settings.
-    pub fn flags(&self) -> Vec<Flag> {
-        self.all().filter_map(|(what, text)| settings::limit_flag(what, text).ok()).collect()
-    }
-}
-
-impl ScriptArgs {
-    /// Whether a file answers instead of a model.
-    pub fn is_fake(&self) -> bool {
-        self.fake_responses.is_some() || self.fake_responses_non_strict.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{ApprovalMode, Cli, CliVerb, OutputFormat};
-    use crate::app::cli::auth::AuthVerb;
+    use super::{Cli, CliVerb, OutputFormat};
+    use crate::app::cli::{approval_mode::ApprovalMode, auth::AuthVerb};
 
     fn run(line: &str) -> Result<super::RunArgs, clap::Error> {
         match Cli::try_parse_from(["castor", "run"].into_iter().chain(line.split_whitespace()))?.verb {

@@ -1,5 +1,6 @@
 //! The command line: one table of commands for the agent and its companion.
 
+pub mod agent_args;
 pub mod agents;
 pub mod approval_mode;
 pub mod args;
@@ -23,6 +24,7 @@ pub mod page;
 pub mod parse;
 pub mod permissions;
 pub mod policy;
+pub mod remote_args;
 pub mod render;
 pub mod run;
 pub mod schema;
@@ -47,12 +49,12 @@ use clap::CommandFactory;
 use crate::{
     app::{
         cli::{
+            agent_args::AgentArgs,
             approval_mode::ApprovalMode,
-            args::{AcpArgs, AcpVerb, AgentArgs, CliVerb, RunArgs},
+            args::{AcpArgs, AcpVerb, CliVerb, RunArgs},
             exits::EXIT_INPUT,
             output::{Output, WrappedLines, exit_code},
             run::{ModelReach, RunContext},
-            serve::RemoteArgs,
             sessions::{CommandContext, CommandError, CommandLook, SessionsVerb, numbered, terminal_width},
             terminal_text::CleanText,
         },
@@ -102,20 +104,7 @@ pub fn main() -> ExitCode {
             let streams = &mut auth::AuthStreams::of_process();
             exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
         }),
-        CliVerb::Acp(AcpArgs {
-            agent_args: AgentArgs { remote: RemoteArgs { connect: Some(url), .. }, .. }, ..
-        }) => with_cwd(|cwd| bridge::run(&url, &Env::from_process(), &cwd)),
-        CliVerb::Acp(args) => acp::serve(options(args.agent_args), Env::from_process()),
-        CliVerb::Serve(args) => with_cwd(|cwd| serve::run(args, Env::from_process(), cwd, &mut Output::of_process())),
-        CliVerb::Chat(mut args) => {
-            args.agent = args.agent_args.remote.bridge().or(args.agent);
-            with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access)))
-        }
-        CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
-        CliVerb::Run(mut args) => {
-            args.agent = args.agent_args.remote.bridge().or(args.agent);
-            with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access)))
-        }
+        verb @ (CliVerb::Acp(_) | CliVerb::Serve(_) | CliVerb::Chat(_) | CliVerb::Run(_)) => run_agent(verb, out),
         CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),
         CliVerb::Models(args) => with_cwd(|cwd| {
             exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
@@ -157,6 +146,27 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The commands that are an agent, or talk with one.
+fn run_agent(verb: CliVerb, out: &mut dyn Write) -> ExitCode {
+    match verb {
+        CliVerb::Acp(args) => match args.agent_args.remote.connect {
+            Some(url) => with_cwd(|cwd| bridge::run(&url, &Env::from_process(), &cwd)),
+            None => acp::serve(acp_options(args), Env::from_process()),
+        },
+        CliVerb::Serve(args) => with_cwd(|cwd| serve::run(args, Env::from_process(), cwd, &mut Output::of_process())),
+        CliVerb::Chat(mut args) => {
+            args.session.agent = args.agent_args.remote.bridge().or(args.session.agent);
+            with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access)))
+        }
+        CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
+        CliVerb::Run(mut args) => {
+            args.session.agent = args.agent_args.remote.bridge().or(args.session.agent);
+            with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access)))
+        }
+        _ => ExitCode::from(EXIT_INPUT),
+    }
+}
+
 /// Why a command cannot use castor's own folder. Commands with a client, and the doctor, report this themselves.
 fn missing_home(verb: &CliVerb) -> Option<StoreError> {
     let asks = matches!(
@@ -182,9 +192,9 @@ fn model_access(folder: &AbsPath) -> ModelReach {
 }
 
 fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
-    let Some(home) = workspace::castor_home(&Env::from_process()) else {
-        eprintln!("castor: {}", workspace::NO_HOME);
-        return ExitCode::from(EXIT_INPUT);
+    let store = match open_store(&Env::from_process()) {
+        Ok(it) => it,
+        Err(code) => return code,
     };
     // An export is the user's document: it is for a file or another program as it is.
     let mut document = Output::of_process();
@@ -194,7 +204,6 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
         (SessionsVerb::List { json: false, .. }, _) => &mut document,
         _ => out,
     };
-    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
@@ -204,11 +213,10 @@ fn sessions(verb: &SessionsVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode
 
 fn stats(args: &stats::StatsArgs, cwd: &AbsPath) -> ExitCode {
     let env = Env::from_process();
-    let Some(home) = workspace::castor_home(&env) else {
-        eprintln!("castor: {}", workspace::NO_HOME);
-        return ExitCode::from(EXIT_INPUT);
+    let store = match open_store(&env) {
+        Ok(it) => it,
+        Err(code) => return code,
     };
-    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let look = CommandLook::of_process(&env);
     // Lines are cleaned one by one, and what is a document stays what it is.
@@ -219,11 +227,10 @@ fn stats(args: &stats::StatsArgs, cwd: &AbsPath) -> ExitCode {
 
 /// `--list-sessions` and `--delete-session`.
 fn numbered_sessions(args: &RunArgs, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
-    let Some(home) = workspace::castor_home(&Env::from_process()) else {
-        eprintln!("castor: {}", workspace::NO_HOME);
-        return ExitCode::from(EXIT_INPUT);
+    let store = match open_store(&Env::from_process()) {
+        Ok(it) => it,
+        Err(code) => return code,
     };
-    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let look = CommandLook::of_process(&Env::from_process());
     let cwd = folder::folder(cwd, args.cwd.as_ref()).map_err(CommandError::input);
@@ -237,13 +244,22 @@ fn numbered_sessions(args: &RunArgs, cwd: &AbsPath, out: &mut dyn Write) -> Exit
 }
 
 fn clean(args: &clean_verb::CleanArgs, out: &mut dyn Write) -> ExitCode {
-    let Some(home) = workspace::castor_home(&Env::from_process()) else {
-        eprintln!("castor: {}", workspace::NO_HOME);
-        return ExitCode::from(EXIT_INPUT);
+    let store = match open_store(&Env::from_process()) {
+        Ok(it) => it,
+        Err(code) => return code,
     };
     let mut ask = sessions::ask_terminal;
     let ask = sessions::has_terminal().then_some(&mut ask as &mut dyn FnMut(&str) -> bool);
-    exit_with(clean_verb::run(args, &SessionStore::new(home), unix_ms(), out, ask))
+    exit_with(clean_verb::run(args, &store, unix_ms(), out, ask))
+}
+
+/// The sessions' store, or the exit code once it was said why there is none.
+fn open_store(env: &Env) -> Result<SessionStore, ExitCode> {
+    let home = workspace::castor_home(env).ok_or_else(|| workspace::NO_HOME.to_owned());
+    home.and_then(|it| acp::open_store(it, None, env)).map_err(|why| {
+        eprintln!("castor: {why}");
+        ExitCode::from(EXIT_INPUT)
+    })
 }
 
 fn exit_with(result: Result<(), CommandError>) -> ExitCode {
@@ -259,11 +275,10 @@ fn exit_with(result: Result<(), CommandError>) -> ExitCode {
 }
 
 fn undo(verb: &undo::UndoVerb, cwd: &AbsPath, out: &mut dyn Write) -> ExitCode {
-    let Some(home) = workspace::castor_home(&Env::from_process()) else {
-        eprintln!("castor: {}", workspace::NO_HOME);
-        return ExitCode::from(EXIT_INPUT);
+    let store = match open_store(&Env::from_process()) {
+        Ok(it) => it,
+        Err(code) => return code,
     };
-    let store = SessionStore::new(home);
     let now = Now { unix_ms: unix_ms(), seed: acp::seed() };
     let mut choose = sessions::read_terminal;
     let choose = sessions::has_terminal().then_some(&mut choose as &mut dyn FnMut(&str) -> String);
@@ -282,6 +297,10 @@ fn with_cwd(then: impl FnOnce(AbsPath) -> ExitCode) -> ExitCode {
     }
 }
 
+fn acp_options(args: AcpArgs) -> Options {
+    Options { store: args.store, ..options(args.agent_args) }
+}
+
 fn options(args: AgentArgs) -> Options {
     let approval_mode = args.mode().map(ApprovalMode::mode);
     let strict = args.script.fake_responses.map(|file| Script { file, strict: true });
@@ -297,6 +316,7 @@ fn options(args: AgentArgs) -> Options {
         extensions,
         script: strict.or(loose),
         record: args.script.record_responses,
+        store: None,
         routing: Default::default(),
         only: args.remote.rights(),
     }

@@ -11,8 +11,8 @@ use std::{
 use clap::{Args, Subcommand};
 
 use super::{
+    agent_args::{AgentArgs, LimitArgs},
     approval_mode::ApprovalMode,
-    args::{AgentArgs, LimitArgs},
     exits::{self, EXIT_FAILED, EXIT_INPUT},
 };
 use crate::{
@@ -23,45 +23,26 @@ use crate::{
             server::{self, ServeOptions},
             tokens::{PrincipalRights, TokenFile},
         },
-        settings::options::SessionRights,
     },
     base::path::AbsPath,
     world::{disk, remote::listener::AllowedNames, secrets::Env, workspace},
 };
 
-/// Another castor in this one's place, and what an agent is held to that serves somebody else.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct RemoteArgs {
-    /// Use the `castor serve` there; its token is in CASTOR_TOKEN
-    #[arg(long, value_name = "URL", conflicts_with_all = ["fake_responses", "fake_responses_non_strict", "record_responses"])]
-    pub connect: Option<String>,
-    /// Sessions have no other modes than these
-    #[arg(long, value_name = "MODE", value_enum, hide = true)]
-    pub only_mode: Vec<ApprovalMode>,
-    /// Nor other models
-    #[arg(long, value_name = "MODEL", hide = true)]
-    pub only_model: Vec<String>,
-    /// Nor do they work elsewhere
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub only_root: Vec<PathBuf>,
-}
-
-impl RemoteArgs {
-    /// The command line of an agent that is a bridge to the server.
-    pub fn bridge(&self) -> Option<String> {
-        let program = std::env::current_exe().ok()?;
-        let quoted = |it: &str| format!("\"{}\"", it.replace('\\', "\\\\").replace('"', "\\\""));
-        let url = self.connect.as_ref()?;
-        Some(format!("{} acp {}", quoted(program.to_str()?), quoted(&format!("--connect={url}"))))
-    }
-
-    pub fn rights(&self) -> SessionRights {
-        SessionRights {
-            modes: self.only_mode.iter().map(|it| it.mode()).collect(),
-            models: self.only_model.clone(),
-            roots: self.only_root.iter().filter_map(AbsPath::new).collect(),
-        }
-    }
+/// How much the server takes on.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ServeLimitArgs {
+    /// Sockets that are open at once
+    #[arg(long, value_name = "N", default_value_t = ServeLimits::default().sockets)]
+    pub max_sockets: usize,
+    /// Connections of one principal
+    #[arg(long, value_name = "N", default_value_t = ServeLimits::default().connections)]
+    pub max_connections: usize,
+    /// Open sessions of one principal
+    #[arg(long, value_name = "N", default_value_t = HubLimits::default().sessions)]
+    pub max_sessions: usize,
+    /// Requests of one connection without an answer
+    #[arg(long, value_name = "N", default_value_t = HubLimits::default().requests)]
+    pub max_requests: usize,
 }
 
 /// Serves the agent to clients over WebSocket and HTTP.
@@ -86,18 +67,8 @@ pub struct ServeArgs {
     /// Pages of this origin may ask the server
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
-    /// Sockets that are open at once
-    #[arg(long, value_name = "N", default_value_t = ServeLimits::default().sockets)]
-    pub max_sockets: usize,
-    /// Connections of one principal
-    #[arg(long, value_name = "N", default_value_t = ServeLimits::default().connections)]
-    pub max_connections: usize,
-    /// Open sessions of one principal
-    #[arg(long, value_name = "N", default_value_t = HubLimits::default().sessions)]
-    pub max_sessions: usize,
-    /// Requests of one connection without an answer
-    #[arg(long, value_name = "N", default_value_t = HubLimits::default().requests)]
-    pub max_requests: usize,
+    #[command(flatten)]
+    pub limits: ServeLimitArgs,
     /// Seconds that a connection waits for its client to come back
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub grace: u64,
@@ -171,10 +142,11 @@ fn serve(args: ServeArgs, env: Env, cwd: AbsPath) -> ExitCode {
         eprintln!("castor: --connect is for clients: acp, run and chat");
         return ExitCode::from(EXIT_INPUT);
     }
-    let hub = HubLimits { sessions: args.max_sessions, requests: args.max_requests, ..HubLimits::default() };
+    let hub =
+        HubLimits { sessions: args.limits.max_sessions, requests: args.limits.max_requests, ..HubLimits::default() };
     let limits = ServeLimits {
-        sockets: args.max_sockets,
-        connections: args.max_connections,
+        sockets: args.limits.max_sockets,
+        connections: args.limits.max_connections,
         hub,
         grace_ms: args.grace.saturating_mul(1000),
     };

@@ -19,7 +19,6 @@ const VERBS: &[(&str, &str)] = &[
     ("model", "use `castor models`, or `castor run --model NAME PROMPT`"),
     ("prompt", "use `castor run PROMPT`"),
     ("resume", RESUME),
-    ("serve", "use `castor acp`"),
     ("session", "use `castor sessions`"),
     ("settings", "use `castor config`"),
     ("skill", "use `castor skills`"),

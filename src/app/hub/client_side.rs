@@ -1,4 +1,4 @@
-//! Messages of connections: requests go to the agent under other numbers, answers to whoever asked.
+//! Messages of connections: requests go to the agent under other numbers, and answers come back.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};

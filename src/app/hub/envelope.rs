@@ -1,4 +1,4 @@
-//! What the hub reads and changes in params without reading the rest.
+//! The parts of params that the hub reads and changes.
 
 use std::borrow::Cow;
 

@@ -4,6 +4,7 @@
 //! `> agent - why`: the agent ends; `> tick MS`: time passes.
 
 use bytes::Bytes;
+use expect_test::expect_file;
 
 use super::{Hub, HubInput, HubLimits, HubOutput};
 
@@ -65,13 +66,5 @@ fn run(scenario: &str) -> String {
 #[test]
 fn scenarios_are_as_written() {
     let runs: Vec<String> = SCENARIOS.split("\n\n").map(run).collect();
-    let now = runs.join("\n");
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/app/hub/scenarios.txt");
-        std::fs::write(file, &now).unwrap();
-        return;
-    }
-    for (written, now) in SCENARIOS.split("\n\n").zip(&runs) {
-        assert_eq!(now.trim(), written.trim());
-    }
+    expect_file!["scenarios.txt"].assert_eq(&runs.join("\n"));
 }

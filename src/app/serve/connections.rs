@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     app::hub::{Delivery, DeliveryState, LostMessages},
-    world::remote::{OutStream, PostAnswer, Refusal, StreamKey},
+    world::remote::{HttpRefusal, OutStream, PostAnswer, StreamKey},
 };
 
 /// Streams of one connection that bring nothing: some clients open one for each session.
@@ -16,7 +16,7 @@ const REPLACED: &str = "another stream of this connection took over";
 const TOO_SLOW: &str = "you do not keep up: connect again with Last-Event-ID";
 
 /// Where the answer to initialize goes, where it came by POST.
-pub type FirstAnswer = oneshot::Sender<Result<PostAnswer, Refusal>>;
+pub type FirstAnswer = oneshot::Sender<Result<PostAnswer, HttpRefusal>>;
 
 pub struct OpenConnection {
     /// As the client knows it.
@@ -179,7 +179,7 @@ impl ConnectionTable {
         let streams = connection.stream.take().into_iter().chain(connection.side.drain(..));
         streams.for_each(|it| it.close(why));
         if let Some(reply) = connection.first_answer.take() {
-            _ = reply.send(Err(Refusal::retry(503, why, 5)));
+            _ = reply.send(Err(HttpRefusal::retry(503, why, 5)));
         }
         Some(connection)
     }

@@ -6,7 +6,7 @@ use super::{connections::FirstAnswer, serve_loop::ServeLoop};
 use crate::{
     app::hub::HubInput,
     wire::jsonrpc::message::{self, InvalidMessage, Message},
-    world::remote::{Arrival, Caller, OutStream, PostAnswer, Refusal, StreamKey, StreamWay},
+    world::remote::{Arrival, HttpRefusal, OutStream, PostAnswer, StreamKey, StreamWay, TokenBearer},
 };
 
 const NO_TOKEN: &str = "send Authorization: Bearer TOKEN; `castor serve token add` makes one";
@@ -34,26 +34,26 @@ impl ServeLoop {
         }
     }
 
-    fn admit(&mut self, caller: &Caller) -> Result<Admission, Refusal> {
-        let Some(token) = caller.token.as_deref() else { return Err(Refusal::new(401, NO_TOKEN)) };
+    fn admit(&mut self, caller: &TokenBearer) -> Result<Admission, HttpRefusal> {
+        let Some(token) = caller.token.as_deref() else { return Err(HttpRefusal::new(401, NO_TOKEN)) };
         if self.tokens.find(token).is_none() {
             // It may have been made since.
             self.reload_tokens();
         }
-        let entry = self.tokens.find(token).ok_or_else(|| Refusal::new(401, UNKNOWN_TOKEN))?;
+        let entry = self.tokens.find(token).ok_or_else(|| HttpRefusal::new(401, UNKNOWN_TOKEN))?;
         Ok(Admission { principal: entry.principal.clone().unwrap_or_default(), token: entry.name.clone() })
     }
 
-    fn known_connection(&self, caller: &Caller, who: &Admission) -> Result<u64, Refusal> {
-        let id = caller.connection.as_deref().ok_or_else(|| Refusal::new(400, "Acp-Connection-Id is missing"))?;
+    fn known_connection(&self, caller: &TokenBearer, who: &Admission) -> Result<u64, HttpRefusal> {
+        let id = caller.connection.as_deref().ok_or_else(|| HttpRefusal::new(400, "Acp-Connection-Id is missing"))?;
         let found = self.connections.find(id, &who.principal);
-        found.ok_or_else(|| Refusal::new(404, "there is no such connection; begin another one with initialize"))
+        found.ok_or_else(|| HttpRefusal::new(404, "there is no such connection; begin another one with initialize"))
     }
 
-    fn open(&mut self, who: &Admission, first_answer: Option<FirstAnswer>) -> Result<u64, Refusal> {
+    fn open(&mut self, who: &Admission, first_answer: Option<FirstAnswer>) -> Result<u64, HttpRefusal> {
         let n = self.connections.len_of(&who.principal);
         if n >= self.limits.connections {
-            let refusal = Refusal::retry(503, format!("{n} connections are open, and no more may be"), SOON);
+            let refusal = HttpRefusal::retry(503, format!("{n} connections are open, and no more may be"), SOON);
             if let Some(reply) = first_answer {
                 _ = reply.send(Err(refusal.clone()));
             }
@@ -65,7 +65,7 @@ impl ServeLoop {
         Ok(number)
     }
 
-    fn take_post(&mut self, caller: &Caller, body: &Bytes, reply: FirstAnswer) {
+    fn take_post(&mut self, caller: &TokenBearer, body: &Bytes, reply: FirstAnswer) {
         let checked = self.admit(caller).and_then(|who| Ok((who, check_body(caller, body)?)));
         let (who, is_initialize) = match checked {
             Ok(it) => it,
@@ -83,7 +83,7 @@ impl ServeLoop {
         match self.known_connection(caller, &who) {
             Err(it) => _ = reply.send(Err(it)),
             Ok(_) if !self.agent_keeps_up(&who.principal) => {
-                _ = reply.send(Err(Refusal::retry(503, "the agent does not keep up", SOON)));
+                _ = reply.send(Err(HttpRefusal::retry(503, "the agent does not keep up", SOON)));
             }
             Ok(number) => {
                 _ = reply.send(Ok(PostAnswer::Accepted));
@@ -92,7 +92,7 @@ impl ServeLoop {
         }
     }
 
-    fn listen(&mut self, caller: &Caller, way: StreamWay, after: Option<u64>) -> Result<OutStream, Refusal> {
+    fn listen(&mut self, caller: &TokenBearer, way: StreamWay, after: Option<u64>) -> Result<OutStream, HttpRefusal> {
         let who = self.admit(caller)?;
         let number = match (&caller.connection, way) {
             (None, StreamWay::WebSocket) => self.open(&who, None)?,
@@ -100,11 +100,11 @@ impl ServeLoop {
         };
         if caller.session.is_some() && way == StreamWay::Events {
             let stream = self.connections.begin_side_stream(number);
-            return stream.ok_or_else(|| Refusal::retry(503, "too many streams of this connection are open", SOON));
+            return stream.ok_or_else(|| HttpRefusal::retry(503, "too many streams of this connection are open", SOON));
         }
         let now = self.now_ms;
         let lost = "messages behind that Last-Event-ID are gone: begin another connection, and load the session";
-        self.connections.begin_stream(number, after, now).map_err(|_| Refusal::new(409, lost))
+        self.connections.begin_stream(number, after, now).map_err(|_| HttpRefusal::new(409, lost))
     }
 
     fn take_message(&mut self, stream: StreamKey, text: &Bytes) {
@@ -127,28 +127,30 @@ impl ServeLoop {
 }
 
 /// Whether it is initialize.
-fn check_body(caller: &Caller, body: &[u8]) -> Result<bool, Refusal> {
+fn check_body(caller: &TokenBearer, body: &[u8]) -> Result<bool, HttpRefusal> {
     if body.trim_ascii_start().starts_with(b"[") {
-        return Err(Refusal::new(501, "send one message a request: batches are not supported"));
+        return Err(HttpRefusal::new(501, "send one message a request: batches are not supported"));
     }
     let (method, params) = match message::parse(body) {
         Ok(Message::Request { method, params, .. } | Message::Notification { method, params }) => (method, params),
         Ok(Message::Response { .. }) => return Ok(false),
-        Err(InvalidMessage::Answer { error, .. }) => return Err(Refusal::new(400, error.message())),
-        Err(InvalidMessage::Ignore(why)) => return Err(Refusal::new(400, why)),
+        Err(InvalidMessage::Answer { error, .. }) => return Err(HttpRefusal::new(400, error.message())),
+        Err(InvalidMessage::Ignore(why)) => return Err(HttpRefusal::new(400, why)),
     };
     match (method.as_str(), &caller.connection) {
         ("initialize", None) => return Ok(true),
-        ("initialize", Some(_)) => return Err(Refusal::new(400, "this connection was initialized; begin another one")),
-        (_, None) => return Err(Refusal::new(400, "Acp-Connection-Id is missing; begin with initialize")),
+        ("initialize", Some(_)) => {
+            return Err(HttpRefusal::new(400, "this connection was initialized; begin another one"));
+        }
+        (_, None) => return Err(HttpRefusal::new(400, "Acp-Connection-Id is missing; begin with initialize")),
         _ => (),
     }
     let named = params.as_ref().and_then(|it| serde_json::from_str::<SessionName>(it.get()).ok()?.session_id);
     match (named, &caller.session) {
         (Some(named), Some(header)) if named != *header => {
-            Err(Refusal::new(400, "Acp-Session-Id names another session than the message"))
+            Err(HttpRefusal::new(400, "Acp-Session-Id names another session than the message"))
         }
-        (Some(_), None) if method.starts_with("session/") => Err(Refusal::new(400, "Acp-Session-Id is missing")),
+        (Some(_), None) if method.starts_with("session/") => Err(HttpRefusal::new(400, "Acp-Session-Id is missing")),
         _ => Ok(false),
     }
 }

@@ -65,11 +65,11 @@ impl AgentGround {
         }
         let cwd = roots.first().cloned().ok_or_else(|| format!("{name} has no root"))?;
         let home = self.home.join("serve").join("principals").join(name);
-        let castor = home.join(".castor");
+        let castor = home.join("castor");
         disk::create_private_dir(&castor).map_err(|it| format!("{castor}: {it}"))?;
         let home = disk::real_path(&home).map_err(|it| format!("{home}: {it}"))?;
         let mut env = self.env.child_env(&rights.env, &[]);
-        for (name, value) in [("HOME", home.to_string()), ("CASTOR_HOME", home.join(".castor").to_string())] {
+        for (name, value) in [("HOME", home.to_string()), ("CASTOR_HOME", home.join("castor").to_string())] {
             env.retain(|it| it.0 != name);
             env.push((name.to_owned(), value));
         }
@@ -96,13 +96,12 @@ impl AgentGround {
         let beside = roots.iter().filter_map(AbsPath::parent).filter(|it| it.parent().is_some());
         let places = PLACES.iter().chain(guarded_names::SYSTEM_SECRETS).filter_map(|it| AbsPath::new(*it));
         let masked = secrets.chain(of_user.clone()).chain(beside).chain(places).chain([self.home.clone()]);
-        let mut all = roots.to_vec();
-        all.push(home.clone());
         Confinement {
             read_only: false,
             untrusted: false,
-            roots: all,
-            writable: Vec::new(),
+            roots: roots.to_vec(),
+            // No root: castor's own folder is in it, and what has that name in a root is nobody's to write.
+            writable: vec![home.clone()],
             git_dirs: Vec::new(),
             never_written: Vec::new(),
             read_only_paths: Vec::new(),

@@ -17,7 +17,10 @@ use crate::{
     app::settings,
     base::path::AbsPath,
     world::{
-        remote::listener::{AllowedNames, Listener, ListenerQueues, ListenerSettings},
+        remote::{
+            ListenerQueues,
+            listener::{AllowedNames, HttpListener, ListenerSettings},
+        },
         secrets::Env,
         telemetry, workspace,
     },
@@ -69,7 +72,7 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|it| it.to_string())?;
     runtime.block_on(async move {
-        let listener = Listener::bind(settings).await.map_err(|it| it.to_string())?;
+        let listener = HttpListener::bind(settings).await.map_err(|it| it.to_string())?;
         let address = listener.address().map_err(|it| it.to_string())?;
         let end = listen_signals().map_err(|it| format!("signals cannot be heard: {it}"))?;
         let (arrivals_tx, arrivals) = mpsc::channel(ARRIVALS);

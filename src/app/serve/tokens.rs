@@ -140,7 +140,7 @@ fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::{PrincipalRights, TokenFile};
-    use crate::base::path::AbsPath;
+    use crate::{base::path::AbsPath, world::disk};
 
     #[test]
     fn a_token_is_known_by_its_hash_and_gone_when_it_is_removed() {
@@ -151,7 +151,7 @@ mod tests {
         let mine = all.add("laptop", None, PrincipalRights::default()).unwrap();
         let ci = all.add("ci", Some("bots"), rights.clone()).unwrap();
         all.save(&home).unwrap();
-        let text = std::fs::read_to_string(super::file(&home).as_path()).unwrap();
+        let text = String::from_utf8(disk::read(&super::file(&home)).unwrap()).unwrap();
         assert!(!text.contains(&mine) && !text.contains(&ci));
         let mut read = TokenFile::load(&home).unwrap();
         assert_eq!(read, all);

@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     app::server::{
-        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing, mcp,
-        mcp_completion,
+        air, attach, auth, auth_status, draft_rewind, event_feed, event_requests, foreground, index_watch, listing,
+        mcp, mcp_completion,
         outbox::OutboxItem,
         pending_requests::{ClientRequest, RequestOwner},
         providers, questions, quota,

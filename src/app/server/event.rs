@@ -43,6 +43,8 @@ pub enum Event {
     Editor(EditorRequest),
     /// A chore ended, well or not.
     ChoreDone,
+    /// A shared store has answered.
+    Stored,
     /// A permanent grant is saved, or could not be.
     GrantSaved,
     /// What an MCP server suggests, for the client's request.
@@ -65,6 +67,7 @@ impl Event {
             Self::Mcp { .. } => "MCP server",
             Self::Editor(_) => "editor request",
             Self::ChoreDone => "chore done",
+            Self::Stored => "stored",
             Self::GrantSaved => "saved",
             Self::Completed { .. } => "completed",
             Self::SessionsListed(_) => "listed",

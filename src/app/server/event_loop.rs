@@ -1,10 +1,13 @@
 //! The event loop of a process: waits for an event, steps the machine, sends its output.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc::Receiver,
+    sync::{Notify, mpsc::Receiver},
 };
 
 use crate::app::server::{
@@ -27,6 +30,8 @@ pub struct Inbox {
     pub control: Receiver<Event>,
     /// Answers of the world: taken while the client reads.
     pub answers: Receiver<Event>,
+    /// Woken by a shared store.
+    pub stored: Arc<Notify>,
 }
 
 /// Which queues are listened to beside `control`.
@@ -34,13 +39,19 @@ pub struct Inbox {
 struct OpenQueues {
     stdin: bool,
     answers: bool,
+    stored: bool,
     /// When a timer is due, in Unix milliseconds.
     due_ms: Option<u64>,
 }
 
 impl OpenQueues {
     fn of(machine: &Machine) -> Self {
-        Self { stdin: machine.takes_stdin(), answers: machine.takes_answers(), due_ms: machine.next_timer_ms() }
+        Self {
+            stdin: machine.takes_stdin(),
+            answers: machine.takes_answers(),
+            stored: machine.is_storing(),
+            due_ms: machine.next_timer_ms(),
+        }
     }
 }
 
@@ -103,6 +114,7 @@ async fn next_event(inbox: &mut Inbox, open: OpenQueues, [term, int, hup]: &mut 
         _ = term.recv() => Event::Terminate,
         _ = int.recv() => Event::Terminate,
         _ = hup.recv() => Event::Terminate,
+        () = inbox.stored.notified(), if open.stored => Event::Stored,
         Some(event) = inbox.control.recv() => event,
         () = tokio::time::sleep(wait), if open.due_ms.is_some() => Event::Timer,
         event = inbox.stdin.next(), if open.stdin => event,
@@ -131,7 +143,7 @@ async fn drain(machine: &mut Machine, mut inbox: Inbox, stdout: &Stdout, hooks_l
     // Who sends a script and closes wants its answers too: a listing is always near its end.
     let listed = drain_while(machine, &mut inbox, Machine::is_listing);
     _ = tokio::time::timeout(Duration::from_millis(250), listed).await;
-    let lines = machine.flush();
+    let lines = machine.flush_last();
     send(stdout, machine, lines);
     machine.end_sessions();
     _ = tokio::time::timeout(hooks_limit, drain_while(machine, &mut inbox, Machine::has_chores)).await;
@@ -176,10 +188,10 @@ mod tests {
     async fn a_flood_of_requests_does_not_keep_a_signal_away() {
         let (requests, stdin) = channel(16);
         let ((_control, control), (_answers, answers)) = (channel(1), channel(1));
-        let mut inbox = Inbox { stdin: Stdin::Thread(stdin), control, answers };
+        let mut inbox = Inbox { stdin: Stdin::Thread(stdin), control, answers, stored: Default::default() };
         let (first, second) = (SignalKind::user_defined1(), SignalKind::user_defined2());
         let mut ends = [first, second, second].map(|it| signal(it).unwrap());
-        let open = OpenQueues { stdin: true, answers: true, due_ms: None };
+        let open = OpenQueues { stdin: true, answers: true, stored: false, due_ms: None };
         raise(Signal::SIGUSR1).unwrap();
         for _ in 0..10 {
             while requests.try_send(Event::Stdin(Vec::new())).is_ok() {}

@@ -1,9 +1,6 @@
 //! The end of a loop turn: logs facts, shows them, then starts effects. If the log cannot be written, the turn ends.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
@@ -18,7 +15,7 @@ use crate::{
             event_feed,
             foreground::{self, PromptEnd},
             index_watch, offered_commands,
-            outbox::{Outbox, OutboxItem},
+            outbox::{OutboxItem, Round},
             pending_requests::{self, ClientRequest, RequestOwner},
             questions, quota, reconnect, renewals, reply, rewind_results, server_orders, session_state,
             state::State,
@@ -32,7 +29,7 @@ use crate::{
         fallback::Outage,
         hook::HookRun,
         ids::{EffectId, PromptId, SessionId},
-        log::{Entry, Fact},
+        log::Fact,
         model::Usage,
         path::AbsPath,
         prompt_stats::PromptStats,
@@ -53,32 +50,22 @@ use crate::{
             write,
         },
     },
+    world::store::AppendError,
 };
 
-/// Items of which the facts are logged, in order.
-struct Round {
-    items: VecDeque<OutboxItem>,
-    /// Sessions whose log could not be written, and why.
-    broken: BTreeMap<SessionId, String>,
-}
+/// A shared store gives up before.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 impl Round {
-    /// Logs what the outbox has.
-    fn begin(outbox: &mut Outbox, sessions: &mut BTreeMap<SessionId, LiveSession>) -> Self {
-        let items = std::mem::take(&mut outbox.items);
-        let broken = write_logs(sessions, &items);
-        Self { items: items.into(), broken }
-    }
-
     /// Sub-agents of a session were cancelled: the client sees their end before `rest`, which the session has still to
     /// say.
     fn end_children_first(
         &mut self,
         (id, sessions): (&SessionId, &BTreeMap<SessionId, LiveSession>),
-        cancelled: Self,
+        mut cancelled: Self,
         rest: Vec<Act>,
     ) {
-        self.broken.extend(cancelled.broken);
+        self.broken.extend(std::mem::take(&mut cancelled.broken));
         let is_of_child = |it: &OutboxItem| match it {
             OutboxItem::Acts(of, _) | OutboxItem::Announcement(of, _) => children::is_below(sessions, of, id),
             OutboxItem::Lines(_)
@@ -88,39 +75,76 @@ impl Round {
         };
         let (children, others): (Vec<_>, Vec<_>) = self.items.drain(..).partition(is_of_child);
         let rest = OutboxItem::Acts(id.clone(), rest);
-        self.items = children.into_iter().chain(cancelled.items).chain([rest]).chain(others).collect();
+        let mut later = cancelled.items;
+        let of_cancel = later.split_off(self.n_later.min(later.len()));
+        self.n_later = 0;
+        let now = children.into_iter().chain(of_cancel).chain([rest]).chain(others);
+        self.items = now.chain(later).collect();
+    }
+
+    fn perform(mut self, state: &mut State, lines: &mut Vec<u8>) {
+        self.n_later = state.outbox.items.len();
+        if self.n_later > 0 {
+            // Nothing is added to what is later.
+            state.outbox.items.push(OutboxItem::Lines(Vec::new()));
+        }
+        while let Some(it) = self.items.pop_front() {
+            match it {
+                OutboxItem::Lines(more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
+                OutboxItem::QuestionAnswered(id) => children::note_waiting(state, &id, lines),
+                OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, lines),
+                OutboxItem::Answer { session, request, lines: answer } => match self.broken.get(&session) {
+                    None => lines.extend_from_slice(&answer),
+                    Some(why) => write::error(lines, &request, &log_error(why, "")),
+                },
+                // Nothing more is shown of it; what it started is stopped by the refold.
+                OutboxItem::Acts(id, _) if self.broken.contains_key(&id) => (),
+                OutboxItem::Acts(id, acts) => perform_acts(state, &mut self, &id, acts, lines),
+            }
+        }
+        for (id, why) in self.broken {
+            state.refold(&id, &log_error(&why, ", so the turn was stopped"));
+        }
     }
 }
 
-/// Logs and says everything that the turn collected; returns the bytes for the client.
+/// Logs everything that the turn collected, says what is logged, and returns the bytes for the client. What a shared store
+/// has still to take is said by a later flush, and all that comes after it.
 pub fn flush(state: &mut State) -> Vec<u8> {
     let mut lines = Vec::new();
+    flush_rounds(state, Duration::ZERO, &mut lines);
+    lines
+}
+
+/// As [`flush`], and waits for the store, so long for each round.
+pub fn flush_within(state: &mut State, limit: Duration) -> Vec<u8> {
+    let mut lines = Vec::new();
+    flush_rounds(state, limit, &mut lines);
+    lines
+}
+
+/// Logs what the outbox has.
+fn begin_round(state: &mut State) -> Round {
+    let items = std::mem::take(&mut state.outbox.items);
+    Round::begin(items, &mut state.sessions, &state.tasks.store)
+}
+
+fn flush_rounds(state: &mut State, limit: Duration, lines: &mut Vec<u8>) {
     // A failed log write makes a session say more: that is said in another round.
-    while !state.outbox.items.is_empty() {
-        if state.outbox.items.iter().any(OutboxItem::has_facts) {
-            index_watch::note_change(state);
-        }
-        let mut round = Round::begin(&mut state.outbox, &mut state.sessions);
-        while let Some(it) = round.items.pop_front() {
-            match it {
-                OutboxItem::Lines(more) | OutboxItem::Announcement(_, more) => lines.extend_from_slice(&more),
-                OutboxItem::QuestionAnswered(id) => children::note_waiting(state, &id, &mut lines),
-                OutboxItem::Editor(request) => ask_editor(&state.tasks, &mut state.outgoing, request, &mut lines),
-                OutboxItem::Answer { session, request, lines: answer } => match round.broken.get(&session) {
-                    None => lines.extend_from_slice(&answer),
-                    Some(why) => write::error(&mut lines, &request, &log_error(why)),
-                },
-                // Nothing more is shown of it; what it started is stopped by the refold.
-                OutboxItem::Acts(id, _) if round.broken.contains_key(&id) => (),
-                OutboxItem::Acts(id, acts) => perform_acts(state, &mut round, &id, acts, &mut lines),
+    while state.outbox.storing.is_some() || !state.outbox.items.is_empty() {
+        let mut round = state.outbox.storing.take().unwrap_or_else(|| {
+            if state.outbox.items.iter().any(OutboxItem::has_facts) {
+                index_watch::note_change(state);
             }
+            begin_round(state)
+        });
+        if !round.settle(&mut state.sessions, limit) {
+            state.outbox.storing = Some(round);
+            break;
         }
-        for (id, why) in round.broken {
-            state.refold(&id, &log_error(&format!("{why}, so the turn was stopped")));
-        }
+        round.perform(state, lines);
     }
     state.tasks.start_requests();
-    lines
 }
 
 fn perform_acts(state: &mut State, round: &mut Round, id: &SessionId, acts: Vec<Act>, lines: &mut Vec<u8>) {
@@ -129,43 +153,32 @@ fn perform_acts(state: &mut State, round: &mut Round, id: &SessionId, acts: Vec<
         let aborted = if let Act::Do(_, Effect::Abort { effect }) = &act { Some(*effect) } else { None };
         perform_act(state, id, act, lines);
         if aborted.is_some_and(|it| children::abort(state, id, it)) {
-            let cancelled = Round::begin(&mut state.outbox, &mut state.sessions);
+            let mut cancelled = begin_round(state);
+            cancelled.settle(&mut state.sessions, MAX_WAIT);
             return round.end_children_first((id, &state.sessions), cancelled, acts.collect());
         }
     }
 }
 
+/// For a session that is built from its log: what a shared store has still to take is taken and said before all that
+/// came later.
+pub fn settle(state: &mut State) {
+    let Some(mut round) = state.outbox.storing.take() else { return };
+    round.settle(&mut state.sessions, MAX_WAIT);
+    let mut lines = Vec::new();
+    round.perform(state, &mut lines);
+    state.outbox.items.insert(0, OutboxItem::Lines(lines));
+}
+
 /// For a handler that needs a session's log as it is: what was said so far is logged and started now. Its lines leave with
 /// the turn's.
 pub fn flush_early(state: &mut State) {
-    let lines = flush(state);
+    let lines = flush_within(state, MAX_WAIT);
     state.outbox.queue_lines(|it| it.extend_from_slice(&lines));
 }
 
-fn log_error(why: &str) -> ErrorObjectOwned {
-    let cause = format!("the session log could not be written: {why}");
-    error::failed("log", &format!("{cause}. Make room on the disk or make the log writable, then try again."))
-}
-
-/// One write for each touched log. Returns the sessions whose log could not be written, and why.
-fn write_logs(sessions: &mut BTreeMap<SessionId, LiveSession>, items: &[OutboxItem]) -> BTreeMap<SessionId, String> {
-    let mut facts: BTreeMap<&SessionId, Vec<&Entry>> = BTreeMap::new();
-    for it in items {
-        let OutboxItem::Acts(id, acts) = it else { continue };
-        let entries = acts.iter().filter_map(|it| match it {
-            Act::Log(entry) => Some(entry),
-            Act::Do(..) | Act::BeginStream { .. } => None,
-        });
-        facts.entry(id).or_default().extend(entries);
-    }
-    let mut broken = BTreeMap::new();
-    for (id, entries) in facts {
-        let Some(live) = sessions.get_mut(id) else { continue };
-        if let Err(why) = live.log.append(entries) {
-            broken.insert(id.clone(), why.to_string());
-        }
-    }
-    broken
+fn log_error(why: &AppendError, so: &str) -> ErrorObjectOwned {
+    error::failed("log", &format!("the session log could not be written: {why}{so}. {}", why.fix()))
 }
 
 fn perform_act(state: &mut State, id: &SessionId, act: Act, lines: &mut Vec<u8>) {

@@ -1,6 +1,8 @@
 //! The loop without its waiting: events in, lines for the client and jobs out. It has no thread, pipe or clock, so that
 //! the simulator can turn it.
 
+use std::time::Duration;
+
 use super::{
     air_reports, dispatch, flush, index_watch, listing, mcp, mcp_completion, outbox::OutboxItem, pending_requests,
     server_orders, session_state, state::State, sweep, watching,
@@ -10,7 +12,7 @@ use crate::{
     base::ids::SessionId,
     engine::{record::Record, step::Input},
     wire::jsonrpc::frame::Framer,
-    world::{process::Groups, secrets::Env},
+    world::{process::Groups, secrets::Env, store::SessionStore},
 };
 
 /// The machine's queues, for the loop that turns it.
@@ -30,6 +32,11 @@ pub use crate::app::{
 const SOFT_LIMIT: usize = 1024 * 1024;
 /// Unwritten bytes above which the client is not listened to either: it must read first.
 const HARD_LIMIT: usize = 64 * 1024 * 1024;
+/// The same for acts of sessions that wait for a shared store.
+const SOFT_WAITING: usize = 1024;
+const HARD_WAITING: usize = 64 * 1024;
+/// How long the end of castor waits for it, each time.
+const LAST_WAIT: Duration = Duration::from_millis(250);
 
 pub struct Machine {
     state: State,
@@ -69,12 +76,12 @@ impl Machine {
 
     /// Whether answers of models and tools are taken now. Else the client has to read first.
     pub fn takes_answers(&self) -> bool {
-        self.unsent < SOFT_LIMIT
+        self.unsent < SOFT_LIMIT && self.state.outbox.n_waiting() < SOFT_WAITING
     }
 
     /// Whether the client is listened to now.
     pub fn takes_stdin(&self) -> bool {
-        self.unsent < HARD_LIMIT
+        self.unsent < HARD_LIMIT && self.state.outbox.n_waiting() < HARD_WAITING
     }
 
     /// When `Event::Timer` is due, in Unix milliseconds.
@@ -112,6 +119,8 @@ impl Machine {
             Event::Mcp { server, event } => mcp::handle_event(state, server, event),
             Event::Editor(request) => state.outbox.items.push(OutboxItem::Editor(request)),
             Event::ChoreDone => state.tasks.chores.finish_chore(),
+            // The end of the turn looks what it was.
+            Event::Stored => (),
             Event::GrantSaved => dispatch::resume_waiting(state),
             Event::Completed { ticket, result } => mcp_completion::finish(state, ticket, result),
             Event::SessionsListed(listing) => listing::answer(state, *listing),
@@ -126,11 +135,29 @@ impl Machine {
         false
     }
 
-    /// Ends a turn: what came of its events is logged, then returned for the client, then started.
+    /// Ends a turn: what came of its events is logged, then returned for the client, then started. A shared store takes
+    /// its time: what it has not taken comes with a later turn.
     pub fn flush(&mut self) -> Vec<u8> {
         let lines = flush::flush(&mut self.state);
         self.unsent += lines.len();
         lines
+    }
+
+    /// As [`Self::flush`] at the end, when there is no later turn: waits a moment for the store.
+    pub fn flush_last(&mut self) -> Vec<u8> {
+        let lines = flush::flush_within(&mut self.state, LAST_WAIT);
+        self.unsent += lines.len();
+        lines
+    }
+
+    /// Whether a shared store has still to take something; it says so by `Event::Stored`.
+    pub fn is_storing(&self) -> bool {
+        self.state.outbox.storing.is_some()
+    }
+
+    /// The sessions' store.
+    pub fn store(&self) -> &SessionStore {
+        &self.state.tasks.store
     }
 
     /// Logs of turns that are over become durable, once the client was told of it: it does not wait for that.
@@ -176,14 +203,14 @@ impl Machine {
 
     /// The end: answers all requests and stops all tasks.
     pub fn finish(&mut self) -> Vec<u8> {
-        let mut lines = self.flush();
+        let mut lines = self.flush_last();
         flush::answer_all(&mut self.state);
         self.state.tasks.abort_all();
         self.state.tasks.mcp.stop_all();
         // Who waits for the editor waits in vain from now on.
         let asked: Vec<i64> = self.state.outgoing.iter().map(|(id, _)| id).collect();
         asked.into_iter().for_each(|id| _ = self.state.outgoing.cancel(id));
-        lines.extend(self.flush());
+        lines.extend(self.flush_last());
         lines
     }
 

@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     app::settings::{self, options::Options},
+    base::path::AbsPath,
     world::{
         process::Groups,
         secrets::Env,
-        store::SessionStore,
+        store::{SessionStore, StoreAddress},
         telemetry::{self, Exporter},
         workspace,
     },
@@ -30,6 +31,8 @@ const ANSWER_QUEUE: usize = 32;
 const END_HOOKS_LIMIT: Duration = Duration::from_millis(1500);
 /// Debug builds take the limit from here, in milliseconds: a loaded machine needs longer to start a hook.
 const END_HOOKS_VARIABLE: &str = "CASTOR_DEBUG_END_HOOKS_MS";
+/// Where sessions are kept; an address with a password is better here than on a command line, which all can read.
+const STORE_VARIABLE: &str = "CASTOR_STORE";
 /// What the whole end may take, from the moment that the client is gone.
 const END: Duration = Duration::from_millis(950);
 
@@ -56,19 +59,33 @@ fn try_serve(options: Options, env: Env, exporter: Option<Exporter>) -> std::io:
     let tools = builtins(&groups);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let threads = Threads::new(tools.clone(), groups.clone(), (answers_tx, control_tx), runtime.handle().clone());
-    let tasks = Tasks::new(SessionStore::new(home), groups, tools, Box::new(threads));
+    let store = open_store(home, options.store.as_deref(), &env).map_err(std::io::Error::other)?;
+    let stored = store.stored().unwrap_or_default();
+    let tasks = Tasks::new(store.clone(), groups, tools, Box::new(threads));
     let mut machine = Machine::new(options, env, tasks, seed());
     let stdin = runtime.block_on(async { Stdin::open() })?;
-    let inbox = Inbox { stdin, control, answers };
+    let inbox = Inbox { stdin, control, answers, stored };
     let end = runtime.block_on(event_loop::run(&mut machine, inbox, &stdout, hooks_limit))?;
     // What says who holds a session goes with the holder.
     drop(machine);
+    store.leave();
     if let Some(it) = exporter {
         it.flush(END.saturating_sub(end.elapsed()));
     }
     stdout.finish()?;
     // Threads that read or write for ever must not hold the exit.
     std::process::exit(0)
+}
+
+/// Where sessions are kept: as the command line says, else as the environment says.
+///
+/// # Errors
+/// An address that is none; a database that cannot be reached or used.
+pub fn open_store(home: AbsPath, wanted: Option<&str>, env: &Env) -> Result<SessionStore, String> {
+    let of_env = env.get(STORE_VARIABLE).map(|it| (STORE_VARIABLE, it));
+    let Some((name, text)) = wanted.map(|it| ("--store", it)).or(of_env) else { return Ok(SessionStore::new(home)) };
+    let address = StoreAddress::parse(text, env.get("PGPASSWORD")).map_err(|it| format!("{name}: {it}"))?;
+    SessionStore::at(home, &address).map_err(|it| it.to_string())
 }
 
 fn end_hooks_limit(env: &Env) -> Duration {

@@ -21,10 +21,7 @@ use crate::{
         },
         jsonrpc::{error, open_requests::Ticket},
     },
-    world::{
-        disk,
-        store::{SessionStore, StoreError},
-    },
+    world::store::{SessionStore, StoreError},
 };
 
 /// `session/set_title`: for good, as castor makes no other title after it.
@@ -82,7 +79,7 @@ pub fn status(store: &SessionStore, open: &BTreeMap<SessionId, LiveSession>, par
     let id = read_status(params).map_err(|it| error::invalid_params(&it))?;
     check_id(&id)?;
     let is_open = open.contains_key(&id);
-    let is_saved = || store.log_file(&id).is_some_and(|it| disk::metadata(&it).is_ok());
+    let is_saved = || store.has(&id);
     match is_open || is_saved() {
         true => reply_now(&status_response(is_open)),
         false => Err(error::session_not_found(id.as_str())),

@@ -184,6 +184,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         return Err(it);
     }
     let servers = server_request(&place, folders, &resources);
+    let moved = log.as_ref().and_then(SessionLog::moved_from).map(moved_notice);
     match log {
         Some(log) => {
             let mut session = Session::resume(record, spec);
@@ -196,7 +197,7 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
         }
         None => replace_session(state, record, spec, resources),
     }
-    leftovers.into_iter().for_each(|it| state.step(id, Input::Notice(it)));
+    leftovers.into_iter().chain(moved).for_each(|it| state.step(id, Input::Notice(it)));
     if let Some(it) = &folders.system_prompt {
         state.step(id, Input::ClientSetting(ClientSetting::Prompt(it.clone())));
     }
@@ -205,6 +206,14 @@ pub fn load(state: &mut State, id: &SessionId, folders: &SessionFolders) -> Resu
     let trust = PendingTrust { ground: place.ground, folders: folders.clone(), is_resumed: true };
     begin_work(state, id, (trust, place.settings), servers);
     Ok(entries)
+}
+
+/// What of a session stays where it was.
+fn moved_notice(from: &str) -> String {
+    format!(
+        "This session was open in {from}. Its conversation is here; checkpoints for undo, long outputs and background \
+         processes are not. The files of its folders are those of this machine."
+    )
 }
 
 /// A session that begins as a copy of another, live at once. The other is only read, whoever has it: what a turn of it did

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jsonrpsee::types::ErrorObjectOwned;
 
-use super::{children, event_feed, foreground, outbox::OutboxItem, pending_requests, reconnect, state::State};
+use super::{children, event_feed, flush, foreground, outbox::OutboxItem, pending_requests, reconnect, state::State};
 use crate::{
     app::{panics, session::place},
     base::{ids::SessionId, log::Fact},
@@ -35,6 +35,7 @@ impl State {
 
     /// The session as its log has it. Whatever of it the client still waits for ends with the error.
     pub fn refold(&mut self, id: &SessionId, error: &ErrorObjectOwned) {
+        flush::settle(self);
         if id.is_child() {
             return children::fail(self, id, error.message());
         }
@@ -58,7 +59,8 @@ impl State {
         }
         let Some(resources) = self.sessions.get(id).map(|it| it.resources.clone()) else { return };
         let entries = self.tasks.store.read(id).unwrap_or_default();
-        let record = place::reload_record(&entries, &self.options, &self.env, &resources);
+        let is_lost = self.sessions.get(id).is_some_and(|it| it.log.is_lost());
+        let record = place::reload_record(&entries, &self.options, &self.env, &resources).filter(|_| !is_lost);
         let Some(live) = self.sessions.get_mut(id) else { return };
         live.followers.end_all_prompts();
         match record {

@@ -15,7 +15,7 @@ use crate::{
         ids::{EffectId, SessionId},
     },
     wire::jsonrpc::error,
-    world::store::StoreError,
+    world::store::{NewsMark, StoreError},
 };
 
 /// Most sessions that are watched at a time.
@@ -61,13 +61,9 @@ pub fn watch(state: &mut State, id: &SessionId) {
 /// It is time to look at the logs of a session. `takes_more`: the client reads what it was told. Whether the session is
 /// one of these.
 pub fn look(state: &mut State, id: &SessionId, takes_more: bool) -> bool {
-    if !state.tasks.watched.contains_key(id) {
-        return false;
-    }
-    if takes_more && read_on(state, id, MAX_READ).is_err() {
-        // Its log is gone.
-        event_feed::close(state, id);
-        state.tasks.watched.remove(id);
+    let Some(watched) = state.tasks.watched.get_mut(id) else { return false };
+    if takes_more && state.tasks.store.has_news(id, &mut watched.mark, state.now.unix_ms) {
+        read_some(state, id);
     }
     let is_followed = state.tasks.watched.get(id).is_some_and(|it| !it.followers.is_empty());
     if is_followed {
@@ -76,6 +72,20 @@ pub fn look(state: &mut State, id: &SessionId, takes_more: bool) -> bool {
         state.tasks.watched.remove(id);
     }
     true
+}
+
+fn read_some(state: &mut State, id: &SessionId) {
+    match read_on(state, id, MAX_READ) {
+        // There may be more than was taken.
+        Ok(true) => _ = state.tasks.watched.get_mut(id).map(|it| it.mark = NewsMark::default()),
+        // A store on another machine may answer the next time.
+        Ok(false) | Err(StoreError::Shared(_)) => (),
+        Err(_) => {
+            // Its log is gone.
+            event_feed::close(state, id);
+            state.tasks.watched.remove(id);
+        }
+    }
 }
 
 /// The session is open here from now on, and nobody else writes its log. Its followers know all that there is.

@@ -13,7 +13,7 @@ use crate::{
         ids::{SessionId, ThreadId},
         log::Entry,
     },
-    world::store::{SessionStore, StoreError},
+    world::store::{NewsMark, SessionStore, StoreError},
 };
 
 /// A session that is only read, and its followers.
@@ -26,6 +26,8 @@ pub struct WatchedSession {
     ends: BTreeSet<(Option<ThreadId>, String)>,
     /// Nobody is at work, and all is told.
     pub is_quiet: bool,
+    /// Until where a shared store was looked at.
+    pub mark: NewsMark,
 }
 
 impl WatchedSession {

@@ -23,6 +23,8 @@ pub struct Options {
     pub script: Option<Script>,
     /// Where answers of the model are recorded, in the script's format.
     pub record: Option<PathBuf>,
+    /// `--store`; `None`: as the environment says.
+    pub store: Option<String>,
     /// As the client set it; no option of the command line.
     pub routing: ProviderRouting,
     /// What an agent is held to that serves somebody else.

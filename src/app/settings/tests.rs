@@ -216,7 +216,7 @@ fn tells_what_has_no_effect() {
         (r#"{"ui": {"zzz": {"a": 1}}}"#, "ui.zzz: is not a setting that castor knows"),
         (
             r#"{"general": {"preferredEditor": "x", "zzz": 1}}"#,
-            "general.preferredEditor: castor has no screen, general.zzz: is not a setting",
+            "general.preferredEditor: `castor chat` opens, general.zzz: is not a setting",
         ),
         (
             r#"{"security": {"enforcedType": 1, "enableConseca": true}}"#,

@@ -275,10 +275,7 @@ impl Session {
         non_turn_work.handle_input(&input, cx, turn.is_some());
         match input {
             Input::Prompt { prompt, content } if waiting.len() < MAX_WAITING => waiting.push_back((prompt, content)),
-            Input::Prompt { prompt, .. } => {
-                let why = format!("{MAX_WAITING} prompts are waiting in this session already");
-                settle_prompt(cx.step, prompt, PromptOutcome::Failed { kind: "session", why });
-            }
+            Input::Prompt { prompt, .. } => refuse_prompt(cx.step, prompt),
             Input::Steer { prompt, content, starts_turn } => match turn {
                 Some(turn) => turn.steer(cx.step, prompt, content),
                 None => steer_idle(cx.step, waiting, (prompt, content), starts_turn),
@@ -474,6 +471,11 @@ fn end_hooks(spec: &Spec, reason: &str, record: &Record) -> Vec<HookRun> {
     let plan = spec.toolbox.hooks.plan(HookEvent::SessionEnd, reason, &record.switches);
     let input = serde_json::Map::from_iter([("reason".to_owned(), reason.into())]);
     plan.hooks.into_iter().chain(plan.observers).map(|hook| HookRun::new(hook, input.clone())).collect()
+}
+
+fn refuse_prompt(step: &mut Step<'_>, prompt: PromptId) {
+    let why = format!("{MAX_WAITING} prompts are waiting in this session already");
+    settle_prompt(step, prompt, PromptOutcome::Failed { kind: "session", why });
 }
 
 /// A prompt that no model was asked for ends.

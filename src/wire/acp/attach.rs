@@ -9,7 +9,7 @@ use crate::{
     wire::jsonrpc::message::RequestId,
 };
 
-/// Reads a session that is open, for one more client. Nothing of it changes, and a turn goes on.
+/// Reads a session that is open, for one more client. Nothing of it changes, and a turn continues.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 pub(super) struct AttachMethod {

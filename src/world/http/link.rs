@@ -8,6 +8,8 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use super::{public::PublicNames, root_cause, roots::Roots};
 use crate::{base::path::AbsPath, world::disk};
 
+/// What a server may choose from.
+const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Larger files hold no certificates.
 const MAX_CA_BYTES: u64 = 4 << 20;
@@ -63,22 +65,25 @@ impl HttpLink {
     }
 
     pub(super) fn client(&self, roots: Arc<Roots>) -> Result<Client, LinkError> {
-        self.builder(roots)?.build().map_err(|it| LinkError::Client(root_cause(&it)))
+        self.builder(roots, PROTOCOLS)?.build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
     /// One whose connections can become WebSockets.
     pub fn socket_client(&self) -> Result<Client, LinkError> {
-        self.builder()?.http1_only().build().map_err(|it| LinkError::Client(root_cause(&it)))
+        self.builder(self.roots()?, &["http/1.1"])?
+            .http1_only()
+            .build()
+            .map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
     /// A proxy of a company's is at a private address itself, and looks names up for us.
     pub(super) fn public_client(&self, roots: Arc<Roots>) -> Result<Client, LinkError> {
         let names = Arc::new(PublicNames { proxies: self.proxies.hosts() });
-        self.builder(roots)?.dns_resolver(names).build().map_err(|it| LinkError::Client(root_cause(&it)))
+        self.builder(roots, PROTOCOLS)?.dns_resolver(names).build().map_err(|it| LinkError::Client(root_cause(&it)))
     }
 
-    fn builder(&self, roots: Arc<Roots>) -> Result<ClientBuilder, LinkError> {
-        let tls = roots.tls().map_err(|it| LinkError::Client(it.to_string()))?;
+    fn builder(&self, roots: Arc<Roots>, protocols: &[&str]) -> Result<ClientBuilder, LinkError> {
+        let tls = roots.tls(protocols).map_err(|it| LinkError::Client(it.to_string()))?;
         let mut builder = Client::builder()
             .tls_backend_preconfigured(tls)
             .user_agent(concat!("castor/", env!("CARGO_PKG_VERSION")))

@@ -34,11 +34,11 @@ impl Roots {
 
     /// # Errors
     /// When no version of TLS is to be had.
-    pub fn tls(self: Arc<Self>) -> Result<ClientConfig, Error> {
+    pub fn tls(self: Arc<Self>, protocols: &[&str]) -> Result<ClientConfig, Error> {
         let config =
             ClientConfig::builder_with_provider(self.provider.clone()).with_safe_default_protocol_versions()?;
         let mut config = config.dangerous().with_custom_certificate_verifier(self).with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|it| it.as_bytes().to_vec()).collect();
         Ok(config)
     }
 

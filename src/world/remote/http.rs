@@ -15,9 +15,8 @@ use tokio::{
 };
 
 use super::{
-    Arrival, CONNECTION_ID, Caller, LAST_EVENT_ID, MAX_MESSAGE, OutStream, PostAnswer, RECEIVED, Refusal, SESSION_ID,
-    StreamWay, handshake,
-    listener::ListenerQueues,
+    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PostAnswer, RECEIVED,
+    SESSION_ID, StreamWay, TokenBearer, handshake,
     request_checks::{AllowedNames, check_place, check_post, has_word, text, too_large},
     sse::{self, EventBody},
     websocket,
@@ -62,7 +61,7 @@ impl HttpDoor {
         response
     }
 
-    async fn try_answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn try_answer(&self, request: Request<Incoming>) -> Result<Response<Body>, HttpRefusal> {
         self.names.check(request.uri(), request.headers())?;
         check_place(request.method(), request.uri())?;
         match *request.method() {
@@ -74,7 +73,7 @@ impl HttpDoor {
         }
     }
 
-    async fn post(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn post(&self, request: Request<Incoming>) -> Result<Response<Body>, HttpRefusal> {
         check_post(request.headers())?;
         let caller = caller(request.headers());
         // Whoever has no token that counts sends nothing more.
@@ -93,10 +92,10 @@ impl HttpDoor {
     }
 
     /// Large ones are read a few at a time: they lie in memory.
-    async fn read_body(&self, request: Request<Incoming>) -> Result<Bytes, Refusal> {
+    async fn read_body(&self, request: Request<Incoming>) -> Result<Bytes, HttpRefusal> {
         let length = text(request.headers(), "content-length").and_then(|it| it.parse::<usize>().ok());
         let is_small = length.is_some_and(|it| it <= SMALL_BODY);
-        let late = || Refusal::new(408, "the message did not come in time");
+        let late = || HttpRefusal::new(408, "the message did not come in time");
         let read = async {
             let _place = if is_small { None } else { self.large_bodies.acquire().await.ok() };
             Limited::new(request.into_body(), MAX_MESSAGE).collect().await
@@ -105,16 +104,16 @@ impl HttpDoor {
         Ok(body.map_err(|_| too_large())?.to_bytes())
     }
 
-    async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+    async fn delete(&self, headers: &HeaderMap) -> Result<Response<Body>, HttpRefusal> {
         let caller = caller(headers);
         self.ask(|reply| Arrival::Delete { caller, reply }).await?;
         Ok(empty(StatusCode::ACCEPTED))
     }
 
-    async fn events(&self, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+    async fn events(&self, headers: &HeaderMap) -> Result<Response<Body>, HttpRefusal> {
         let accept = text(headers, "accept").unwrap_or_default().to_ascii_lowercase();
         if !accept.contains("text/event-stream") {
-            return Err(Refusal::new(406, "a GET is answered by text/event-stream, or upgrades to a WebSocket"));
+            return Err(HttpRefusal::new(406, "a GET is answered by text/event-stream, or upgrades to a WebSocket"));
         }
         let stream = self.listen(headers, StreamWay::Events).await?;
         let (connection, received) = (stream.connection.clone(), stream.received);
@@ -127,11 +126,11 @@ impl HttpDoor {
         Ok(res)
     }
 
-    async fn upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+    async fn upgrade(&self, mut request: Request<Incoming>) -> Result<Response<Body>, HttpRefusal> {
         let headers = request.headers();
         let key = text(headers, "sec-websocket-key").map(str::to_owned);
         let Some(key) = key.filter(|_| text(headers, "sec-websocket-version") == Some("13")) else {
-            return Err(Refusal::new(400, "a WebSocket begins with Sec-WebSocket-Key, and is of version 13"));
+            return Err(HttpRefusal::new(400, "a WebSocket begins with Sec-WebSocket-Key, and is of version 13"));
         };
         let stream = self.listen(headers, StreamWay::WebSocket).await?;
         let mut res = empty(StatusCode::SWITCHING_PROTOCOLS);
@@ -145,30 +144,34 @@ impl HttpDoor {
         Ok(res)
     }
 
-    async fn listen(&self, headers: &HeaderMap, way: StreamWay) -> Result<OutStream, Refusal> {
+    async fn listen(&self, headers: &HeaderMap, way: StreamWay) -> Result<OutStream, HttpRefusal> {
         let after = text(headers, LAST_EVENT_ID).map(|it| {
-            it.parse().map_err(|_| Refusal::new(400, "Last-Event-ID is the number of the last message that you have"))
+            it.parse()
+                .map_err(|_| HttpRefusal::new(400, "Last-Event-ID is the number of the last message that you have"))
         });
         let (caller, after) = (caller(headers), after.transpose()?);
         self.ask(|reply| Arrival::Listen { caller, way, after, reply }).await
     }
 
-    async fn ask<T>(&self, arrival: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Arrival) -> Result<T, Refusal> {
+    async fn ask<T>(
+        &self,
+        arrival: impl FnOnce(oneshot::Sender<Result<T, HttpRefusal>>) -> Arrival,
+    ) -> Result<T, HttpRefusal> {
         let (reply, answer) = oneshot::channel();
-        let ending = || Refusal::retry(503, "castor is shutting down", 5);
+        let ending = || HttpRefusal::retry(503, "castor is shutting down", 5);
         self.queues.arrivals.send(arrival(reply)).await.map_err(|_| ending())?;
         answer.await.unwrap_or_else(|_| Err(ending()))
     }
 }
 
-fn caller(headers: &HeaderMap) -> Caller {
+fn caller(headers: &HeaderMap) -> TokenBearer {
     let token = text(headers, "authorization").and_then(|it| it.split_once(' '));
     let token = token.filter(|it| it.0.eq_ignore_ascii_case("bearer")).map(|it| it.1.trim().to_owned());
     let named = |name: &str| text(headers, name).map(str::to_owned);
-    Caller { token, connection: named(CONNECTION_ID), session: named(SESSION_ID) }
+    TokenBearer { token, connection: named(CONNECTION_ID), session: named(SESSION_ID) }
 }
 
-fn refused(it: &Refusal) -> Response<Body> {
+fn refused(it: &HttpRefusal) -> Response<Body> {
     let mut res = Response::new(Either::Left(Full::new(Bytes::from(format!("{}\n", it.why)))));
     *res.status_mut() = StatusCode::from_u16(it.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     set(&mut res, "content-type", "text/plain; charset=utf-8");

@@ -19,12 +19,12 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
+    sync::Semaphore,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Arrival, StreamNews, http::HttpDoor, tls};
+use super::{ListenerQueues, http::HttpDoor, tls};
 use crate::base::path::AbsPath;
 
 pub use super::request_checks::AllowedNames;
@@ -52,22 +52,15 @@ pub struct ListenerSettings {
     pub max_sockets: usize,
 }
 
-/// Whom the listener tells of what comes.
-#[derive(Clone)]
-pub struct ListenerQueues {
-    pub arrivals: mpsc::Sender<Arrival>,
-    pub news: mpsc::UnboundedSender<StreamNews>,
-}
-
 /// A bound socket that does not accept yet.
-pub struct Listener {
+pub struct HttpListener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     names: AllowedNames,
     max_sockets: usize,
 }
 
-impl Listener {
+impl HttpListener {
     /// # Errors
     /// An address that is taken, or files that hold no certificate.
     pub async fn bind(settings: ListenerSettings) -> io::Result<Self> {

@@ -25,7 +25,7 @@ pub const MAX_MESSAGE: usize = 32 << 20;
 
 /// Who asks, and for which connection.
 #[derive(Clone, Debug, Default)]
-pub struct Caller {
+pub struct TokenBearer {
     /// The bearer token, as it was sent.
     pub token: Option<String>,
     pub connection: Option<String>,
@@ -35,13 +35,18 @@ pub struct Caller {
 /// Something that came over the network. Those that have a reply wait for it.
 pub enum Arrival {
     /// May this one send a message? Asked before its body is read.
-    Admit { caller: Caller, reply: oneshot::Sender<Result<(), Refusal>> },
+    Admit { caller: TokenBearer, reply: oneshot::Sender<Result<(), HttpRefusal>> },
     /// A message by POST.
-    Post { caller: Caller, body: Bytes, reply: oneshot::Sender<Result<PostAnswer, Refusal>> },
+    Post { caller: TokenBearer, body: Bytes, reply: oneshot::Sender<Result<PostAnswer, HttpRefusal>> },
     /// A client wants to hear: by a WebSocket, which also speaks, or by server-sent events.
-    Listen { caller: Caller, way: StreamWay, after: Option<u64>, reply: oneshot::Sender<Result<OutStream, Refusal>> },
+    Listen {
+        caller: TokenBearer,
+        way: StreamWay,
+        after: Option<u64>,
+        reply: oneshot::Sender<Result<OutStream, HttpRefusal>>,
+    },
     /// The connection is to end.
-    Delete { caller: Caller, reply: oneshot::Sender<Result<(), Refusal>> },
+    Delete { caller: TokenBearer, reply: oneshot::Sender<Result<(), HttpRefusal>> },
     /// A message by a WebSocket.
     Message { stream: StreamKey, text: Bytes },
 }
@@ -61,6 +66,13 @@ pub enum StreamNews {
     Broken(StreamKey),
     /// The client said goodbye.
     Left(StreamKey),
+}
+
+/// Whom the listener tells of what comes.
+#[derive(Clone)]
+pub struct ListenerQueues {
+    pub arrivals: mpsc::Sender<Arrival>,
+    pub news: mpsc::UnboundedSender<StreamNews>,
 }
 
 /// A stream of a connection.
@@ -94,14 +106,14 @@ pub struct OutStream {
 
 /// An answer that is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HttpRefusal {
     pub status: u16,
     pub why: String,
     /// In seconds.
     pub retry_after: Option<u32>,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub fn new(status: u16, why: impl Into<String>) -> Self {
         Self { status, why: why.into(), retry_after: None }
     }

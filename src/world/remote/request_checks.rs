@@ -1,4 +1,4 @@
-//! Checks of requests before anybody reads them: host, origin, method, content type, size.
+//! Checks of requests before they are read: host, origin, method, content type, size.
 //!
 //! A page in the user's browser can reach a listener on loopback. By `Host` it is told apart where its own name leads here
 //! (DNS rebinding), by `Origin` everywhere else. A browser sends both, and a page cannot change them.
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use hyper::{HeaderMap, Method, Uri, header};
 
-use super::{MAX_MESSAGE, Refusal};
+use super::{HttpRefusal, MAX_MESSAGE};
 
 /// Names under which the listener may be asked, and pages that may ask it.
 #[derive(Clone, Debug, Default)]
@@ -20,17 +20,18 @@ pub struct AllowedNames {
 impl AllowedNames {
     /// # Errors
     /// 403, with what would be right.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpRefusal> {
         let host = uri.authority().map(|it| it.as_str().to_owned());
         let host = host.or_else(|| text(headers, header::HOST.as_str()).map(str::to_owned)).unwrap_or_default();
         if !self.knows_host(&host) {
             let why = "the name in Host is not one of this server; --allow-host NAME adds one";
-            return Err(Refusal::new(403, why));
+            return Err(HttpRefusal::new(403, why));
         }
         match headers.get(header::ORIGIN) {
-            Some(origin) if !self.origins.iter().any(|it| origin.as_bytes() == it.as_bytes()) => {
-                Err(Refusal::new(403, "pages of that origin may not ask this server; --allow-origin ORIGIN lets them"))
-            }
+            Some(origin) if !self.origins.iter().any(|it| origin.as_bytes() == it.as_bytes()) => Err(HttpRefusal::new(
+                403,
+                "pages of that origin may not ask this server; --allow-origin ORIGIN lets them",
+            )),
             _ => Ok(()),
         }
     }
@@ -50,20 +51,20 @@ impl AllowedNames {
 
 /// # Errors
 /// 404 and 405.
-pub fn check_place(method: &Method, uri: &Uri) -> Result<(), Refusal> {
+pub fn check_place(method: &Method, uri: &Uri) -> Result<(), HttpRefusal> {
     match uri.path() {
         "/acp" if [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS].contains(method) => Ok(()),
-        "/acp" => Err(Refusal::new(405, "send GET, POST or DELETE")),
-        _ => Err(Refusal::new(404, "castor answers at /acp")),
+        "/acp" => Err(HttpRefusal::new(405, "send GET, POST or DELETE")),
+        _ => Err(HttpRefusal::new(404, "castor answers at /acp")),
     }
 }
 
 /// # Errors
 /// 415 and 413.
-pub fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
+pub fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(415, "send the message as Content-Type: application/json"));
+        return Err(HttpRefusal::new(415, "send the message as Content-Type: application/json"));
     }
     let length = text(headers, header::CONTENT_LENGTH.as_str()).and_then(|it| it.parse::<u64>().ok());
     match length.is_some_and(|it| it > MAX_MESSAGE as u64) {
@@ -72,8 +73,8 @@ pub fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-pub fn too_large() -> Refusal {
-    Refusal::new(413, format!("a message has at most {} MiB", MAX_MESSAGE >> 20))
+pub fn too_large() -> HttpRefusal {
+    HttpRefusal::new(413, format!("a message has at most {} MiB", MAX_MESSAGE >> 20))
 }
 
 pub fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -18,7 +18,7 @@ use tokio_tungstenite::{
     },
 };
 
-use super::{Arrival, MAX_MESSAGE, OutStream, StreamKey, StreamNews, listener::ListenerQueues};
+use super::{Arrival, ListenerQueues, MAX_MESSAGE, OutStream, StreamKey, StreamNews};
 
 const PING: Duration = Duration::from_secs(20);
 /// A client that has not said anything for so long, not even a pong, is gone.

@@ -8,13 +8,17 @@ use crate::{
     base::{
         content::joined_text,
         event::EventKind,
+        ids::SessionId,
         log::{Entry, Fact},
         model::Purpose,
         money::Money,
         path::AbsPath,
         rewind,
     },
-    world::disk,
+    world::{
+        disk,
+        store::{StoreError, postgres::SharedStore},
+    },
 };
 
 /// Of a log that is larger, only the head and the end are read: a list must not wait for the largest session.
@@ -57,6 +61,17 @@ pub fn read_details(path: &AbsPath, extent: LogExtent) -> io::Result<SessionDeta
         file.seek(SeekFrom::Start(len - EDGE))?;
     }
     file.read_to_end(&mut bytes)?;
+    Ok(SessionDetails { is_partial, ..read_lines(&bytes) })
+}
+
+/// As [`read_details`], from a shared store.
+pub fn read_shared(store: &SharedStore, id: &SessionId, extent: LogExtent) -> Result<SessionDetails, StoreError> {
+    let len = store.row(id)?.len;
+    let is_partial = extent == LogExtent::Bounded && len > MAX_WHOLE;
+    let bytes = match is_partial {
+        true => [store.read(id, 0..EDGE)?, store.read(id, len - EDGE..len)?].concat(),
+        false => store.read(id, 0..len)?,
+    };
     Ok(SessionDetails { is_partial, ..read_lines(&bytes) })
 }
 

@@ -11,10 +11,7 @@ use crate::{
         log::{self, Entry, Fact, VERSION},
         path::AbsPath,
     },
-    world::{
-        disk,
-        store::{SessionStore, StoreError, io_error, read},
-    },
+    world::store::{SessionStore, StoreError, io_error, read},
 };
 
 /// The word by which an export of castor's own is known.
@@ -116,12 +113,12 @@ impl SessionStore {
             Err(StoreError::NotFound { .. }) => (),
             Err(other) => return Err(other),
         }
-        let path = self.log_path(&it.id)?;
         let mut log = self.create(&it.id)?;
-        let written = log.append(&it.entries).and_then(|()| disk::sync_data(&log.file));
+        let written = log.append(&it.entries).and_then(|()| log.sync());
         if let Err(why) = written {
+            drop(log);
             // Half of a conversation would pass for all of it.
-            _ = disk::remove_file(&path);
+            _ = self.delete(&it.id);
             return Err(io_error(&it.id, why));
         }
         Ok(ImportOutcome::New)

@@ -7,7 +7,11 @@ use std::{
 
 use memchr::memmem;
 
-use super::metadata::{HEAD, ListedAgent, METADATA_SUFFIX, SessionMetadata, read_metadata};
+use super::{
+    metadata::{HEAD, ListedAgent, METADATA_SUFFIX, SessionMetadata, parse_metadata, read_metadata},
+    postgres::SharedStore,
+    shared_row::SharedRow,
+};
 use crate::{
     base::{
         event::EventKind,
@@ -64,18 +68,58 @@ pub fn list_logs(
         let Some((key, found)) = known_or_read(folder, &id, cache) else { continue };
         let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
         if let Some(it) = listed.as_mut().filter(|it| has_metadata.contains(it.id.as_str())) {
-            let it_says = read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}")));
-            let SessionMetadata { title, archived, agent } = it_says;
-            (it.title, it.archived) = (title.or(it.title.take()), archived);
-            it.agent = agent.map_or(it.agent.take(), |ListedAgent { name }| name);
+            apply_metadata(it, read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}"))));
         }
         res.extend(listed);
         fresh.insert(id, (key.0, key.1, found));
     }
     // Deleted ones go with the old table.
     cache.0 = fresh;
-    res.sort_by(|a: &SessionSummary, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
+    sort_newest_first(&mut res);
     Ok(res)
+}
+
+/// As [`list_logs`], from a shared store.
+pub fn list_shared(
+    store: &SharedStore,
+    cwd: Option<&AbsPath>,
+    cache: &mut ListCache,
+) -> Result<Vec<SessionSummary>, StoreError> {
+    let rows = store.rows()?;
+    let is_known = |it: &SharedRow| cache.0.get(&it.id).is_some_and(|known| (known.0, known.1) == it.key());
+    let unknown: Vec<SessionId> = rows.iter().filter(|it| !is_known(it)).map(|it| it.id.clone()).collect();
+    let mut heads = store.heads(&unknown, HEAD)?;
+    let mut fresh = HashMap::new();
+    let mut res = Vec::new();
+    for row in rows {
+        let (key, id) = (row.key(), row.id);
+        let found = match heads.remove(&id) {
+            Some(mut head) => {
+                head.truncate(HEAD as usize);
+                summary(&head, id.clone(), row.changed_ms)
+            }
+            None => cache.0.remove(&id).and_then(|it| it.2),
+        };
+        let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
+        if let (Some(it), Some(says)) = (&mut listed, &row.metadata) {
+            apply_metadata(it, parse_metadata(says.as_bytes()).unwrap_or_default());
+        }
+        res.extend(listed);
+        fresh.insert(id, (key.0, key.1, found));
+    }
+    cache.0 = fresh;
+    sort_newest_first(&mut res);
+    Ok(res)
+}
+
+fn sort_newest_first(res: &mut [SessionSummary]) {
+    res.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
+}
+
+fn apply_metadata(it: &mut SessionSummary, says: SessionMetadata) {
+    let SessionMetadata { title, archived, agent } = says;
+    (it.title, it.archived) = (title.or(it.title.take()), archived);
+    it.agent = agent.map_or(it.agent.take(), |ListedAgent { name }| name);
 }
 
 fn known_or_read(
@@ -88,12 +132,14 @@ fn known_or_read(
     let key = (meta.modified_ms, meta.len);
     match cache.0.remove(id) {
         Some((ms, len, found)) if (ms, len) == key => Some((key, found)),
-        _ => Some((key, summary(&path, id.clone(), meta.modified_ms))),
+        _ => {
+            let head = disk::read_head(&path, HEAD).ok();
+            Some((key, head.and_then(|it| summary(&it, id.clone(), meta.modified_ms))))
+        }
     }
 }
 
-fn summary(path: &AbsPath, id: SessionId, updated_ms: u64) -> Option<SessionSummary> {
-    let head = disk::read_head(path, HEAD).ok()?;
+fn summary(head: &[u8], id: SessionId, updated_ms: u64) -> Option<SessionSummary> {
     // Without its newline a line is torn, or the head ends within it.
     let mut lines = head.split_inclusive(|it| *it == b'\n').filter_map(|it| it.strip_suffix(b"\n"));
     let Entry { at: created_ms, fact: Fact::Created { cwd, model, parent, .. } } = lines.find_map(entry)? else {

@@ -47,7 +47,12 @@ impl SessionStore {
     /// # Errors
     /// When there is no such session, any process has it open, this one included, or the disk does not take it.
     pub fn set_archived(&self, id: &SessionId, archived: bool) -> Result<(), StoreError> {
-        let log = disk::open_append(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let path = self.log_path(id)?;
+        if self.shared.is_some() {
+            let _log = self.hold(id)?;
+            return self.set_held_archived(id, archived);
+        }
+        let log = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         session_lock::lock_file(id, &log, &self.note_path(id))?;
         self.set_held_archived(id, archived)
     }
@@ -66,7 +71,10 @@ impl SessionStore {
     /// # Errors
     /// When the disk does not take it.
     pub fn note_agent(&self, id: &SessionId, agent: Option<&str>) -> Result<(), StoreError> {
-        let len = disk::metadata(&self.log_path(id)?).map_err(|it| io_error(id, it))?.len;
+        let len = match &self.shared {
+            Some(it) => it.row(id)?.len,
+            None => disk::metadata(&self.log_path(id)?).map_err(|it| io_error(id, it))?.len,
+        };
         if len < HEAD {
             return Ok(());
         }
@@ -75,14 +83,30 @@ impl SessionStore {
 
     fn change_metadata(&self, id: &SessionId, change: impl FnOnce(&mut SessionMetadata)) -> Result<(), StoreError> {
         let path = self.metadata_path(id);
-        let before = read_metadata(&path);
+        let before = self.metadata(id)?;
         let mut after = before.clone();
         change(&mut after);
         if after == before {
             return Ok(());
         }
         let text = serde_json::to_vec(&after).unwrap_or_default();
+        if let Some(it) = &self.shared {
+            return it.set_metadata(id, &text);
+        }
         disk::write_private(&path, &text).map_err(|source| StoreError::Io { id: id.clone(), source })
+    }
+
+    fn metadata(&self, id: &SessionId) -> Result<SessionMetadata, StoreError> {
+        Ok(match &self.shared {
+            Some(it) => it.row(id)?.metadata.and_then(|it| parse_metadata(it.as_bytes()).ok()).unwrap_or_default(),
+            None => read_metadata(&self.metadata_path(id)),
+        })
+    }
+
+    /// Another store's session gets what this one says of it.
+    pub(super) fn copy_metadata(&self, target: &Self, id: &SessionId) -> Result<(), StoreError> {
+        let says = self.metadata(id)?;
+        target.change_metadata(id, |it| *it = says)
     }
 
     pub(super) fn metadata_path(&self, id: &SessionId) -> AbsPath {
@@ -93,7 +117,7 @@ impl SessionStore {
 /// A file that cannot be understood costs only what it says.
 pub(super) fn read_metadata(path: &AbsPath) -> SessionMetadata {
     let parsed = match disk::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|it| it.to_string()),
+        Ok(bytes) => parse_metadata(&bytes).map_err(|it| it.to_string()),
         Err(it) if it.kind() == ErrorKind::NotFound => return SessionMetadata::default(),
         Err(it) => Err(it.to_string()),
     };
@@ -101,4 +125,8 @@ pub(super) fn read_metadata(path: &AbsPath) -> SessionMetadata {
         tracing::warn!("{path}: {why}");
         SessionMetadata::default()
     })
+}
+
+pub(super) fn parse_metadata(text: &[u8]) -> serde_json::Result<SessionMetadata> {
+    serde_json::from_slice(text)
 }

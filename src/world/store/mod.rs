@@ -1,28 +1,42 @@
 //! The session store: one JSON Lines log for each session, appended by one process at a time.
 
+mod append_error;
 mod details;
 pub mod import;
 mod list;
 mod metadata;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_postgres.rs"]
+mod postgres;
 mod read;
 mod remove;
 mod repair;
 mod scan;
 mod session_lock;
+mod session_log;
+mod shared;
+mod shared_row;
 mod state;
 
+pub use append_error::AppendError;
 pub use details::{LogExtent, SessionDetails};
 pub use list::{ListCache, SessionSummary};
+pub use postgres::{AppendOrder, PendingAppend};
 pub use remove::{SessionRetention, SessionSweep};
 pub use repair::{DroppedLine, RepairReport};
 pub use scan::LogHead;
 pub use session_lock::LockHolder;
+pub use session_log::SessionLog;
+pub use shared::{CopyOutcome, NewsMark, StoreAddress};
 pub use state::{StateError, read_state, save_state};
 
 use std::{
-    fs::{File, TryLockError},
-    io::{self, Read, Seek, SeekFrom, Write},
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
     ops::Range,
+    sync::Arc,
 };
 
 use crate::{
@@ -34,7 +48,10 @@ use crate::{
     },
     world::disk,
 };
+use postgres::SharedStore;
+use read::LogFacts;
 use session_lock::LockNote;
+use session_log::{FileLog, LogPlace};
 
 /// The folder of all sessions. Making one touches nothing.
 #[derive(Clone, Debug)]
@@ -43,6 +60,8 @@ pub struct SessionStore {
     /// Whom this process serves, for others that want one of its sessions.
     client: Option<String>,
     write: Append,
+    /// Where the logs are; `None`: in files.
+    shared: Option<Arc<SharedStore>>,
 }
 
 /// How bytes get into a log. A disk that fails is another way.
@@ -64,23 +83,8 @@ pub enum StoreError {
     Io { id: SessionId, source: io::Error },
     #[error("the sessions in {folder}: {source}")]
     Folder { folder: AbsPath, source: io::Error },
-}
-
-/// An open log. Only its holder appends.
-#[derive(Debug)]
-pub struct SessionLog {
-    path: AbsPath,
-    file: File,
-    /// Whole lines so far, in bytes; what lies beyond is a torn line, and is cut off before the next write.
-    len: u64,
-    has_torn_line: bool,
-    /// Its lines are of an older version so far.
-    is_older: bool,
-    /// What a crash left out, for the next write.
-    endings: Vec<Entry>,
-    buffer: Vec<u8>,
-    write: Append,
-    note: LockNote,
+    #[error("the session store {0}")]
+    Shared(String),
 }
 
 impl SessionStore {
@@ -91,12 +95,15 @@ impl SessionStore {
 
     /// As [`Store::new`], on another disk.
     pub fn with_append(home: AbsPath, write: Append) -> Self {
-        Self { home, client: None, write }
+        Self { home, client: None, write, shared: None }
     }
 
     /// Says whom this process serves; for the sessions that it opens from now on.
     pub fn set_client(&mut self, client: &str) {
         self.client = Some(client.to_owned()).filter(|it| !it.is_empty());
+        if let Some(it) = &self.shared {
+            it.set_client(self.client.clone());
+        }
     }
 
     pub fn home(&self) -> &AbsPath {
@@ -109,6 +116,9 @@ impl SessionStore {
     /// When the file cannot be made.
     pub fn create(&self, id: &SessionId) -> Result<SessionLog, StoreError> {
         let path = self.log_path(id)?;
+        if let Some(it) = &self.shared {
+            return Ok(SessionLog::new(LogPlace::Shared(it.create(id)?)));
+        }
         // Here "not found" speaks of castor's own folder, not of the session.
         let file = disk::create_append_private(&path).map_err(|source| match disk::blocking_file(&path) {
             Some(place) => StoreError::NotAFolder { place },
@@ -136,23 +146,53 @@ impl SessionStore {
     /// # Errors
     /// When there is no such session, another process holds it, or a newer castor wrote it.
     pub fn open(&self, id: &SessionId) -> Result<(Vec<Entry>, SessionLog), StoreError> {
-        let path = self.log_path(id)?;
-        let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
-        disk::make_private(&self.folder());
-        disk::make_private(&path);
-        session_lock::lock_file(id, &file, &self.note_path(id))?;
-        let mut log = self.log(path, file, self.write_note(id, 0));
-        let mut read = read::read_log(&mut log.file).map_err(|it| io_error(id, it))?;
+        let mut log = self.hold(id)?;
+        let mut read = self.read_held(id, &mut log)?;
         if read.entries.is_empty() {
             return Err(StoreError::NotFound { id: id.clone() });
         }
         let version = check_version(id, &read.entries)?;
         log.is_older = version < VERSION;
-        (log.len, log.has_torn_line) = (read.whole_len, read.has_torn_line);
+        log.len = read.whole_len;
+        if let LogPlace::File(it) = &mut log.place {
+            it.has_torn_line = read.has_torn_line;
+        }
         log.endings = self.endings(id, &read.entries);
-        log.note.set_quiet(log.len);
+        log.set_quiet(log.len);
         read.entries.extend_from_slice(&log.endings);
         Ok((read.entries, log))
+    }
+
+    /// The log, held by us.
+    fn hold(&self, id: &SessionId) -> Result<SessionLog, StoreError> {
+        let path = self.log_path(id)?;
+        if let Some(it) = &self.shared {
+            return Ok(SessionLog::new(LogPlace::Shared(it.hold(id)?)));
+        }
+        let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
+        disk::make_private(&self.folder());
+        disk::make_private(&path);
+        session_lock::lock_file(id, &file, &self.note_path(id))?;
+        Ok(self.log(path, file, self.write_note(id, 0)))
+    }
+
+    fn read_held(&self, id: &SessionId, log: &mut SessionLog) -> Result<LogFacts, StoreError> {
+        match &mut log.place {
+            LogPlace::File(it) => read::read_log(&mut it.file).map_err(|it| io_error(id, it)),
+            LogPlace::Shared(_) => self.read_facts(id),
+        }
+    }
+
+    /// What is in a log, whoever holds it.
+    fn read_facts(&self, id: &SessionId) -> Result<LogFacts, StoreError> {
+        let path = self.log_path(id)?;
+        match &self.shared {
+            Some(it) => Ok(LogFacts::of_lines(&it.read(id, 0..u64::MAX)?)),
+            None => {
+                let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
+                read::read_log(&mut file).map_err(|it| io_error(id, it))
+            }
+        }
     }
 
     /// The facts of a log, whoever holds it. Where nobody is at work in it, what a crash cut off has its end. Needs no
@@ -162,12 +202,22 @@ impl SessionStore {
     /// When there is no such session.
     pub fn read(&self, id: &SessionId) -> Result<Vec<Entry>, StoreError> {
         let path = self.log_path(id)?;
-        let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
-        let mut read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
-        if !session_lock::is_at_work(&file, &self.note_path(id), read.whole_len) {
-            read.entries.extend(self.endings(id, &read.entries));
+        let (mut entries, is_at_work) = match &self.shared {
+            // Asked first: who is at work now may have written by the time of the other question.
+            Some(it) => {
+                let is_at_work = it.row(id)?.is_at_work;
+                (self.read_facts(id)?.entries, is_at_work)
+            }
+            None => {
+                let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
+                let read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
+                (read.entries, session_lock::is_at_work(&file, &self.note_path(id), read.whole_len))
+            }
+        };
+        if !is_at_work {
+            entries.extend(self.endings(id, &entries));
         }
-        Ok(read.entries)
+        Ok(entries)
     }
 
     /// The facts in these bytes of a log, as far as its lines are whole, and where the next ones begin.
@@ -175,7 +225,12 @@ impl SessionStore {
     /// # Errors
     /// When there is no such session.
     pub fn read_part(&self, id: &SessionId, part: Range<u64>) -> Result<(Vec<Entry>, u64), StoreError> {
-        let mut file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let path = self.log_path(id)?;
+        if let Some(it) = &self.shared {
+            let lines = it.read(id, part.clone())?;
+            return Ok((read::parse_lines(&lines), part.start + lines.len() as u64));
+        }
+        let mut file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
         let (entries, len) = read::read_part(&mut file, &part).map_err(|it| io_error(id, it))?;
         Ok((entries, part.start + len))
     }
@@ -185,7 +240,11 @@ impl SessionStore {
     /// # Errors
     /// When there is no such session.
     pub fn is_at_work(&self, id: &SessionId) -> Result<bool, StoreError> {
-        let file = disk::open_read(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let path = self.log_path(id)?;
+        if let Some(it) = &self.shared {
+            return Ok(it.row(id)?.is_at_work);
+        }
+        let file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
         let len = file.metadata().map_err(|it| io_error(id, it))?.len();
         Ok(session_lock::is_at_work(&file, &self.note_path(id), len))
     }
@@ -196,10 +255,13 @@ impl SessionStore {
     /// # Errors
     /// When the log cannot be read.
     pub fn end_open(&self, id: &SessionId, log: &mut SessionLog) -> Result<Vec<Entry>, StoreError> {
-        let mut file = disk::open_read(&log.path).map_err(|it| io_error(id, it))?;
-        let read = read::read_log(&mut file).map_err(|it| io_error(id, it))?;
+        // Its new holder says what became of it.
+        if log.is_lost() {
+            return Ok(Vec::new());
+        }
+        let read = self.read_facts(id)?;
         let endings = self.endings(id, &read.entries);
-        log.note.set_quiet(read.whole_len);
+        log.set_quiet(read.whole_len);
         let is_known = endings == log.endings;
         log.endings.clone_from(&endings);
         Ok(if is_known { Vec::new() } else { endings })
@@ -212,10 +274,7 @@ impl SessionStore {
             return res;
         }
         let last = |entries: &[Entry]| entries.iter().map(|it| it.at).max().unwrap_or_default();
-        let last_below = |it: &SessionId| {
-            let mut file = disk::open_read(&self.log_path(it).ok()?).ok()?;
-            Some(last(&read::read_log(&mut file).ok()?.entries))
-        };
+        let last_below = |it: &SessionId| Some(last(&self.read_facts(it).ok()?.entries));
         let below = if id.is_child() { Vec::new() } else { self.children(id) };
         let at = below.iter().filter_map(last_below).max().unwrap_or_default().max(last(entries));
         for entry in &mut res {
@@ -229,6 +288,9 @@ impl SessionStore {
 
     /// The sessions of the sub-agents below a session, by name.
     pub fn children(&self, id: &SessionId) -> Vec<SessionId> {
+        if let Some(it) = &self.shared {
+            return it.children(id);
+        }
         let files = disk::read_dir(&self.folder().join(id.as_str())).unwrap_or_default();
         let child = |name: &str| Some(id.child(name.strip_suffix(".jsonl")?)).filter(SessionId::is_log_name);
         let mut res: Vec<SessionId> = files.iter().filter_map(|it| child(&it.name)).collect();
@@ -241,7 +303,7 @@ impl SessionStore {
     /// # Errors
     /// When their folder cannot be read.
     pub fn list(&self, cwd: Option<&AbsPath>) -> Result<Vec<SessionSummary>, StoreError> {
-        list::list_logs(&self.folder(), cwd, &mut ListCache::default())
+        self.list_cached(cwd, &mut ListCache::default())
     }
 
     /// As [`Store::list`]; logs that did not change since `cache` was filled are not read again.
@@ -249,7 +311,10 @@ impl SessionStore {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Result<Vec<SessionSummary>, StoreError> {
-        list::list_logs(&self.folder(), cwd, cache)
+        match &self.shared {
+            Some(it) => list::list_shared(it, cwd, cache),
+            None => list::list_logs(&self.folder(), cwd, cache),
+        }
     }
 
     /// Model, cost and prompts of a session, without a replay of its log.
@@ -257,36 +322,43 @@ impl SessionStore {
     /// # Errors
     /// When its log cannot be read.
     pub fn details(&self, id: &SessionId, extent: LogExtent) -> Result<SessionDetails, StoreError> {
-        details::read_details(&self.log_path(id)?, extent).map_err(|it| io_error(id, it))
-    }
-
-    /// Whether there is a session with this id.
-    pub fn has(&self, id: &SessionId) -> bool {
-        self.log_file(id).is_some_and(|it| disk::metadata(&it).is_ok())
-    }
-
-    /// Where the log of a session lies; `None` for what can be no session's id.
-    pub fn log_file(&self, id: &SessionId) -> Option<AbsPath> {
-        self.log_path(id).ok()
-    }
-
-    fn log(&self, path: AbsPath, file: File, note: LockNote) -> SessionLog {
-        let (buffer, write) = (Vec::new(), self.write);
-        SessionLog {
-            path,
-            file,
-            len: 0,
-            has_torn_line: false,
-            is_older: false,
-            endings: Vec::new(),
-            buffer,
-            write,
-            note,
+        let path = self.log_path(id)?;
+        match &self.shared {
+            Some(it) => details::read_shared(it, id, extent),
+            None => details::read_details(&path, extent).map_err(|it| io_error(id, it)),
         }
     }
 
+    /// Whether there is a session with this id. Where a shared store does not answer there may be one.
+    pub fn has(&self, id: &SessionId) -> bool {
+        let Ok(path) = self.log_path(id) else { return false };
+        match &self.shared {
+            Some(it) => !matches!(it.row(id), Err(StoreError::NotFound { .. })),
+            None => disk::metadata(&path).is_ok(),
+        }
+    }
+
+    /// How long the log of a session is, in bytes; `None`: there is none.
+    pub fn log_len(&self, id: &SessionId) -> Option<u64> {
+        let path = self.log_path(id).ok()?;
+        match &self.shared {
+            Some(it) => it.row(id).ok().map(|it| it.len),
+            None => disk::metadata(&path).ok().map(|it| it.len),
+        }
+    }
+
+    /// The file of a session's log; `None` for what can be no session's id, and in a shared store.
+    pub fn log_file(&self, id: &SessionId) -> Option<AbsPath> {
+        self.log_path(id).ok().filter(|_| self.shared.is_none())
+    }
+
+    fn log(&self, path: AbsPath, file: File, note: LockNote) -> SessionLog {
+        let write = self.write;
+        SessionLog::new(LogPlace::File(FileLog { path, file, has_torn_line: false, write, note }))
+    }
+
     fn write_note(&self, id: &SessionId, quiet_len: u64) -> LockNote {
-        let holder = LockHolder { pid: std::process::id(), client: self.client.clone(), quiet_len };
+        let holder = LockHolder { pid: std::process::id(), host: None, client: self.client.clone(), quiet_len };
         LockNote::write(self.note_path(id), holder)
     }
 
@@ -304,99 +376,6 @@ impl SessionStore {
             true => Ok(self.folder().join(format!("{id}.jsonl"))),
             false => Err(StoreError::NotFound { id: id.clone() }),
         }
-    }
-}
-
-impl SessionLog {
-    /// Appends facts with one write; first, to an older log, the version that it has from here on, and what a crash left
-    /// out. On an error nothing of them stays in the file.
-    ///
-    /// # Errors
-    /// When the disk does not take them: full, gone, read-only.
-    pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> io::Result<()> {
-        self.buffer.clear();
-        for entry in entries {
-            if self.buffer.is_empty() {
-                self.push_head(entry.at)?;
-            }
-            self.push_line(entry)?;
-        }
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        if !disk::is_linked(&self.file) {
-            self.restore_file()?;
-        }
-        if self.has_torn_line {
-            self.file.set_len(self.len)?;
-            self.has_torn_line = false;
-        }
-        if let Err(it) = (self.write)(&mut self.file, &self.buffer) {
-            // Half a line must not be followed by a whole one; if even this fails, the next write tries again.
-            self.has_torn_line = self.file.set_len(self.len).is_err();
-            return Err(it);
-        }
-        self.len += self.buffer.len() as u64;
-        self.is_older = false;
-        self.endings.clear();
-        Ok(())
-    }
-
-    /// What the next write has first.
-    fn push_head(&mut self, at: u64) -> io::Result<()> {
-        if self.is_older {
-            let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
-            self.push_line(&Entry { at, fact })?;
-        }
-        let endings = std::mem::take(&mut self.endings);
-        let done = endings.iter().try_for_each(|it| self.push_line(it));
-        // They stay until they are written.
-        self.endings = endings;
-        done
-    }
-
-    fn push_line(&mut self, entry: &Entry) -> io::Result<()> {
-        serde_json::to_writer(&mut self.buffer, entry)?;
-        self.buffer.push(b'\n');
-        Ok(())
-    }
-
-    /// Somebody removed the file while we hold it: what was shown comes back under its name. castor's own delete asks
-    /// for the lock first.
-    fn restore_file(&mut self) -> io::Result<()> {
-        let mut file = disk::create_append_private(&self.path)?;
-        let copied = rewind(&mut self.file).and_then(|()| io::copy(&mut (&self.file).take(self.len), &mut file));
-        let locked = copied.and_then(|_| match file.try_lock() {
-            Err(TryLockError::Error(it)) if it.kind() != io::ErrorKind::Unsupported => Err(it),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            _ => Ok(()),
-        });
-        // Half a log under this name would stand in the way of the next try.
-        locked.inspect_err(|_| _ = disk::remove_file(&self.path))?;
-        tracing::warn!("{} had been removed and was written again", self.path);
-        (self.file, self.has_torn_line) = (file, false);
-        Ok(())
-    }
-
-    /// Whether nothing was ever written to it.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// For fdatasync on another thread.
-    ///
-    /// # Errors
-    /// When the descriptor cannot be duplicated.
-    pub fn sync_handle(&self) -> io::Result<File> {
-        self.file.try_clone()
-    }
-}
-
-impl Drop for SessionLog {
-    fn drop(&mut self) {
-        self.note.remove();
-        // Handles for syncing share the lock and may live longer.
-        _ = self.file.unlock();
     }
 }
 

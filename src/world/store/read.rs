@@ -22,9 +22,15 @@ pub fn read_log(file: &mut File) -> io::Result<LogFacts> {
     super::rewind(file)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
-    let entries = parse_facts(bytes.get(..whole).unwrap_or_default());
-    Ok(LogFacts { entries, whole_len: whole as u64, has_torn_line: whole < bytes.len() })
+    Ok(LogFacts::of_lines(&bytes))
+}
+
+impl LogFacts {
+    pub fn of_lines(bytes: &[u8]) -> Self {
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |it| it + 1);
+        let entries = parse_facts(bytes.get(..whole).unwrap_or_default());
+        Self { entries, whole_len: whole as u64, has_torn_line: whole < bytes.len() }
+    }
 }
 
 /// The facts of whole lines in these bytes, and how long those lines are. A line that is longer than the part is read whole.
@@ -51,7 +57,7 @@ pub fn parse_facts(lines: &[u8]) -> Vec<Entry> {
     }
 }
 
-fn parse_lines(lines: &[u8]) -> Vec<Entry> {
+pub fn parse_lines(lines: &[u8]) -> Vec<Entry> {
     let mut res: Vec<Entry> = Vec::new();
     let mut n_bad = 0;
     for line in lines.split(|it| *it == b'\n').map(without_nul).filter(|it| !it.is_empty()) {

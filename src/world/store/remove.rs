@@ -36,6 +36,11 @@ impl SessionStore {
     /// When there is none, when a process has it open, this one included, or when the disk refuses.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let path = self.log_path(id)?;
+        if let Some(it) = &self.shared {
+            it.delete(id)?;
+            self.remove_rest(id);
+            return Ok(());
+        }
         let file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         session_lock::lock_file(id, &file, &self.note_path(id))?;
         disk::remove_file(&path).map_err(|it| io_error(id, it))?;
@@ -49,8 +54,12 @@ impl SessionStore {
         self.scratch_root().join(id.as_str())
     }
 
-    /// Removes what is older or more than `keep` says. Logs that any process has open stay, whatever their age.
+    /// Removes what is older or more than `keep` says. Logs that any process has open stay, whatever their age. What a
+    /// shared store has is not one machine's to sweep.
     pub fn sweep(&self, keep: &SessionRetention, now_ms: u64) -> SessionSweep {
+        if self.shared.is_some() {
+            return SessionSweep::default();
+        }
         let mut logs: Vec<(u64, SessionId)> = self.logs();
         logs.sort_by(|a, b| b.cmp(a));
         let mut res = SessionSweep::default();

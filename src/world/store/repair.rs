@@ -47,6 +47,10 @@ impl SessionStore {
     /// is, or the disk fails: then the log is as it was.
     pub fn repair(&self, id: &SessionId) -> Result<RepairReport, StoreError> {
         let path = self.log_path(id)?;
+        // No crash tears a line there, and a disk that lies is the database's business.
+        if let Some(it) = &self.shared {
+            return sort_lines(id, &it.read(id, 0..u64::MAX)?).map(|it| it.0);
+        }
         let mut file = disk::open_append(&path).map_err(|it| io_error(id, it))?;
         session_lock::lock_file(id, &file, &self.note_path(id))?;
         let mut bytes = Vec::new();
@@ -68,7 +72,10 @@ impl SessionStore {
     /// When there is no such log.
     pub fn count_damage(&self, id: &SessionId) -> Result<usize, StoreError> {
         let path = self.log_path(id)?;
-        let bytes = disk::read(&path).map_err(|it| io_error(id, it))?;
+        let bytes = match &self.shared {
+            Some(it) => it.read(id, 0..u64::MAX)?,
+            None => disk::read(&path).map_err(|it| io_error(id, it))?,
+        };
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |it| it + 1);
         let (report, _) = sort_lines(id, bytes.get(..whole).unwrap_or_default())?;
         Ok(report.dropped.len())

@@ -1,9 +1,6 @@
 //! Log scan: the facts of a log one line at a time, and the lines that are a copy of another log's.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader, ErrorKind, Read},
-};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -41,6 +38,9 @@ impl SessionStore {
     /// # Errors
     /// A folder that is there and cannot be read.
     pub fn session_ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        if let Some(it) = &self.shared {
+            return Ok(it.rows()?.into_iter().map(|it| it.id).collect());
+        }
         let folder = self.folder();
         let files = match disk::read_dir(&folder) {
             Err(it) if it.kind() == ErrorKind::NotFound => Vec::new(),
@@ -56,7 +56,7 @@ impl SessionStore {
     /// # Errors
     /// When it cannot be read, or does not begin as a log does.
     pub fn log_head(&self, id: &SessionId) -> Result<Option<LogHead>, StoreError> {
-        let mut lines = LogLines::open(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let mut lines = self.log_lines(id, 1)?;
         if !lines.advance().map_err(|it| io_error(id, it))? {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ impl SessionStore {
     /// # Errors
     /// When the log cannot be read.
     pub fn scan(&self, id: &SessionId, words: &[&[u8]], mut act: impl FnMut(u64, Entry)) -> Result<(), StoreError> {
-        let mut lines = LogLines::open(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
+        let mut lines = self.log_lines(id, u64::MAX)?;
         while lines.advance().map_err(|it| io_error(id, it))? {
             if words.iter().any(|it| memmem::find(lines.line(), it).is_some())
                 && let Ok(entry) = serde_json::from_slice(lines.line())
@@ -90,8 +90,8 @@ impl SessionStore {
     /// # Errors
     /// When one of the two cannot be read.
     pub fn copied_lines(&self, id: &SessionId, origin: &SessionId) -> Result<u64, StoreError> {
-        let mut copy = LogLines::open(&self.log_path(id)?).map_err(|it| io_error(id, it))?;
-        let mut origin_lines = LogLines::open(&self.log_path(origin)?).map_err(|it| io_error(origin, it))?;
+        let mut copy = self.log_lines(id, u64::MAX)?;
+        let mut origin_lines = self.log_lines(origin, u64::MAX)?;
         let mut n = 0;
         while copy.advance().map_err(|it| io_error(id, it))? {
             let Some(own) = LineKey::of(copy.line()) else { break };
@@ -105,7 +105,24 @@ impl SessionStore {
 
     /// When a log was written to, in Unix milliseconds; `None`: there is none.
     pub fn modified_ms(&self, id: &SessionId) -> Option<u64> {
-        disk::metadata(&self.log_path(id).ok()?).ok().map(|it| it.modified_ms)
+        let path = self.log_path(id).ok()?;
+        match &self.shared {
+            Some(it) => it.row(id).ok().map(|it| it.changed_ms),
+            None => disk::metadata(&path).ok().map(|it| it.modified_ms),
+        }
+    }
+
+    /// The lines of a log; of a shared one those that begin before `end`.
+    fn log_lines(&self, id: &SessionId, end: u64) -> Result<LogLines, StoreError> {
+        let path = self.log_path(id)?;
+        let reader: Box<dyn BufRead> = match &self.shared {
+            Some(it) => Box::new(Cursor::new(it.read(id, 0..end)?)),
+            None => {
+                let file = disk::open_read(&path).map_err(|it| io_error(id, it))?;
+                Box::new(BufReader::with_capacity(1 << 16, file))
+            }
+        };
+        Ok(LogLines { reader, line: Vec::new(), n: 0 })
     }
 }
 
@@ -130,16 +147,12 @@ impl LineKey {
 
 /// The whole lines of a log, one in memory at a time.
 struct LogLines {
-    reader: BufReader<File>,
+    reader: Box<dyn BufRead>,
     line: Vec<u8>,
     n: u64,
 }
 
 impl LogLines {
-    fn open(path: &AbsPath) -> io::Result<Self> {
-        Ok(Self { reader: BufReader::with_capacity(1 << 16, disk::open_read(path)?), line: Vec::new(), n: 0 })
-    }
-
     /// Whether there is another line. Half a line at the end is none.
     fn advance(&mut self) -> io::Result<bool> {
         loop {

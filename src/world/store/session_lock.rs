@@ -17,6 +17,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockHolder {
     pub pid: u32,
+    /// The machine that it runs on, where that may be another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The client that it serves, as that calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
@@ -27,9 +30,13 @@ pub struct LockHolder {
 
 impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        if let Some(host) = &self.host {
+            write!(f, " on {host}")?;
+        }
         match &self.client {
-            Some(client) => write!(f, "process {} for {client}", self.pid),
-            None => write!(f, "process {}", self.pid),
+            Some(client) => write!(f, " for {client}"),
+            None => Ok(()),
         }
     }
 }

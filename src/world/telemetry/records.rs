@@ -1,4 +1,4 @@
-//! What one span says in Gemini CLI's names: an event, and what it counts and measures.
+//! Records of telemetry in Gemini CLI's names: an event, its counts and its measures.
 
 use serde_json::{Value as Json, json};
 

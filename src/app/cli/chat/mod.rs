@@ -58,9 +58,12 @@ use super::{
     terminal_text::clean_line,
 };
 use crate::{
-    app::{server::event_loop::unix_ms, session::confinement},
+    app::{
+        server::{event_loop::unix_ms, serve},
+        session::confinement,
+    },
     base::{clock::Now, path::AbsPath},
-    world::{acp_agent::connection::Peer, process::cbreak::KeyModes, secrets::Env, store::SessionStore, workspace},
+    world::{acp_agent::connection::Peer, process::cbreak::KeyModes, secrets::Env, workspace},
 };
 
 /// Questions that may wait.
@@ -191,7 +194,7 @@ fn read_log(args: &mut RunArgs, cwd: &AbsPath) -> Result<Option<Replay>, Failure
     let Some(word) = args.session.resume.clone().filter(|_| args.session.agent.is_none()) else { return Ok(None) };
     let env = Env::from_process();
     let Some(home) = workspace::castor_home(&env) else { return Ok(None) };
-    let store = SessionStore::new(home);
+    let store = serve::open_store(home, None, &env).map_err(Failure::input)?;
     let now = Now { unix_ms: unix_ms(), seed: 0 };
     let mut out = io::sink();
     let look = CommandLook::of_process(&env);

@@ -13,7 +13,7 @@ use crate::{
         options::ChosenOptions,
         updates::{ClientProfile, SessionView},
     },
-    world::{disk, store::SessionStore},
+    world::store::SessionStore,
 };
 
 /// Updates that are kept: more than any terminal shows.
@@ -39,7 +39,7 @@ impl Replay {
     /// The end of the log of one of castor's own sessions: a long one takes the agent seconds to read.
     /// `None`: there is none, or nothing that could be shown.
     pub fn of_log(store: &SessionStore, id: &SessionId) -> Option<Self> {
-        let size = disk::metadata(&store.log_file(id)?).ok()?.len;
+        let size = store.log_len(id)?;
         let start = size.saturating_sub(MAX_LOG);
         // The first line is in part, and passed over.
         let (entries, _) = store.read_part(id, start..size).ok()?;

@@ -212,7 +212,7 @@ impl Status {
         if self.turns > 0 {
             // Seconds would be news at each turn, and what they say stands in its end line.
             let minutes = self.tokens.worked.as_secs() / 60;
-            let worked = (minutes > 0).then(|| format!(" in {minutes} min")).unwrap_or_default();
+            let worked = if minutes > 0 { format!(" in {minutes} min") } else { String::new() };
             res.push(dim(format!("turn {}{worked}", self.turns)));
         }
         res

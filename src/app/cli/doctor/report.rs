@@ -13,6 +13,7 @@ use super::{
 use crate::{
     app::{
         cli::auth::{self, AuthOutput},
+        server::serve,
         session::{
             confinement, policies, prompts,
             settings_notices::{SettingsFindings, groups},
@@ -169,7 +170,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let of_prompts: Vec<String> = prompts::find(&ground).warnings().map(ToString::to_string).collect();
     let warnings = warnings.chain(left_out).chain(holding_hooks(sources)).chain(of_prompts);
     let home = workspace::castor_home(env);
-    let past = home.as_ref().map(|it| session_history(&SessionStore::new(it.clone()))).unwrap_or_default();
+    let past = home.clone().and_then(|it| serve::open_store(it, None, env).ok());
+    let past = past.as_ref().map(session_history).unwrap_or_default();
     let mode = |it: &AbsPath| disk::permissions(it).ok();
     let keys = auth::sources(env, cwd).map_or_else(|error| KeysReport::Error { error }, KeysReport::Sources);
     let missing = model_probe::missing_access(&ground.env, &merged);

@@ -13,10 +13,10 @@ use crate::{
             sessions::{self, CommandContext, CommandError, CommandLook, ids::MIN_ID, list, numbered},
             terminal_text::clean_line,
         },
-        server::event_loop::unix_ms,
+        server::{event_loop::unix_ms, serve},
     },
     base::{clock::Now, ids::SessionId, path::AbsPath},
-    world::{secrets::Env, store::SessionStore, workspace},
+    world::{secrets::Env, workspace},
 };
 
 /// Sessions to choose from.
@@ -47,7 +47,8 @@ pub fn settle(args: &mut RunArgs, cwd: &AbsPath) -> Result<(), Failure> {
     }
     let env = Env::from_process();
     let look = CommandLook::of_process(&env);
-    let store = SessionStore::new(workspace::castor_home(&env).ok_or_else(|| Failure::input(workspace::NO_HOME))?);
+    let home = workspace::castor_home(&env).ok_or_else(|| Failure::input(workspace::NO_HOME))?;
+    let store = serve::open_store(home, None, &env).map_err(Failure::input)?;
     let mut out = Vec::new();
     let has_prompt = args.typed().is_some() || look.is_piped;
     let now = Now { unix_ms: unix_ms(), seed: 0 };
@@ -75,8 +76,9 @@ fn check_new_id(id: &str) -> Result<(), Failure> {
         let why = format!("it needs {MIN_ID} characters at least, all of them letters, digits, `-` or `_`");
         return Err(Failure::input(format!("--session-id {:?}: {why}", clean_line(id.as_str(), MAX_WORDS))));
     }
-    let home = workspace::castor_home(&Env::from_process()).ok_or_else(|| Failure::input(workspace::NO_HOME))?;
-    match SessionStore::new(home).has(&id) {
+    let env = Env::from_process();
+    let home = workspace::castor_home(&env).ok_or_else(|| Failure::input(workspace::NO_HOME))?;
+    match serve::open_store(home, None, &env).map_err(Failure::input)?.has(&id) {
         true => Err(Failure::input(format!("there is a session {id} already: -r {id} continues it"))),
         false => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! `castor sessions`: lists, shows, exports, imports, repairs and deletes sessions.
 
+mod copy;
 pub mod export;
 pub mod ids;
 pub mod list;
@@ -106,6 +107,18 @@ pub enum SessionsVerb {
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
     },
+    /// Copies sessions between files and the database that CASTOR_STORE names
+    Copy {
+        /// Their ids; the short ids of `list` are enough
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        ids: Vec<String>,
+        /// All sessions
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// files, postgres
+        #[arg(long, value_name = "STORE", value_enum, hide_possible_values = true)]
+        to: CopyTarget,
+    },
     /// Mends a damaged log: keeps a copy, then drops the lines that cannot be read
     Repair {
         /// Its id; the short id of `list` is enough
@@ -129,6 +142,14 @@ pub enum SessionsVerb {
         #[arg(short, long)]
         yes: bool,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CopyTarget {
+    /// Below castor's own folder
+    Files,
+    /// The database that CASTOR_STORE names
+    Postgres,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -256,6 +277,7 @@ pub fn run(verb: &SessionsVerb, context: &mut CommandContext<'_>) -> Result<(), 
             export(context, id, *format, to.as_ref())
         }
         SessionsVerb::Import { file, cwd } => import(context, file, cwd.as_ref()),
+        SessionsVerb::Copy { ids, all, to } => copy::copy(context, (ids, *all), *to),
         SessionsVerb::Repair { id } => repair(context, id),
         SessionsVerb::Fork { id, at } => fork(context, id, at.as_deref()),
         SessionsVerb::Delete { ids, yes } => delete(context, ids, *yes),

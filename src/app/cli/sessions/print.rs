@@ -10,7 +10,7 @@ use crate::{
         text,
     },
     wire::acp::session::iso_time,
-    world::{disk, store::SessionStore},
+    world::store::SessionStore,
 };
 
 /// Characters of a line.
@@ -36,7 +36,7 @@ pub fn outline(story: &Story<'_>, store: &SessionStore, n_damaged: usize) -> Str
         rows.push(("fork of", parent.to_string()));
     }
     if let Some(path) = store.log_file(it.id) {
-        let len = disk::metadata(&path).map_or(0, |it| it.len);
+        let len = store.log_len(it.id).unwrap_or_default();
         rows.push(("log", format!("{path} ({len} bytes)")));
     }
     if n_damaged > 0 {

@@ -156,7 +156,7 @@ pub fn sweep(store: &SessionStore, now_ms: u64) -> Result<Sweep, Failure> {
     let now = UNIX_EPOCH + Duration::from_millis(now_ms);
     let used_since = now.checked_sub(IDLE).unwrap_or(UNIX_EPOCH);
     let retention = Retention { store: Limits::default().store, used_since };
-    let is_there = |it: &SessionId| store.log_file(it).is_some_and(|it| disk::metadata(&it).is_ok());
+    let is_there = |it: &SessionId| store.has(it);
     checkpoints::sweep(store.home(), &retention, &is_there)
 }
 

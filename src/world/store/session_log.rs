@@ -1,0 +1,229 @@
+//! An open session log, in a file or in a shared store. Only its holder appends.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Read},
+};
+
+use super::{
+    Append, AppendError,
+    postgres::{AppendOrder, SharedLog},
+    rewind,
+    session_lock::LockNote,
+};
+use crate::{
+    base::{
+        log::{Entry, Fact, VERSION},
+        path::AbsPath,
+    },
+    world::disk,
+};
+
+/// An open log. Only its holder appends.
+#[derive(Debug)]
+pub struct SessionLog {
+    pub(super) place: LogPlace,
+    /// Whole lines so far, in bytes.
+    pub(super) len: u64,
+    /// Its lines are of an older version so far.
+    pub(super) is_older: bool,
+    /// What a crash left out, for the next write.
+    pub(super) endings: Vec<Entry>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) enum LogPlace {
+    File(FileLog),
+    Shared(SharedLog),
+}
+
+/// What lies beyond its whole lines is a torn line, and is cut off before the next write.
+#[derive(Debug)]
+pub(super) struct FileLog {
+    pub path: AbsPath,
+    pub file: File,
+    pub has_torn_line: bool,
+    pub write: Append,
+    pub note: LockNote,
+}
+
+impl SessionLog {
+    pub(super) fn new(place: LogPlace) -> Self {
+        Self { place, len: 0, is_older: false, endings: Vec::new(), buffer: Vec::new() }
+    }
+
+    /// Appends facts with one write; first, to an older log, the version that it has from here on, and what a crash left
+    /// out. On an error nothing of them stays in a file.
+    ///
+    /// # Errors
+    /// When the disk does not take them: full, gone, read-only; when the shared store does not.
+    pub fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> io::Result<()> {
+        let mut orders = Vec::new();
+        self.begin_append(entries, &mut orders)?;
+        match (&self.place, orders.is_empty()) {
+            (LogPlace::Shared(log), false) => match log.start(orders).wait().pop() {
+                Some((_, why)) => Err(why.into()),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Self::append`], without waiting for a shared store: what that is to take is added to `orders`. After a failure
+    /// there the log takes nothing more.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn begin_append<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+        orders: &mut Vec<AppendOrder>,
+    ) -> Result<(), AppendError> {
+        self.buffer.clear();
+        for entry in entries {
+            if self.buffer.is_empty() {
+                self.push_head(entry.at)?;
+            }
+            self.push_line(entry)?;
+        }
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let added = self.buffer.len() as u64;
+        match &mut self.place {
+            LogPlace::File(log) => log.write(self.len, &self.buffer)?,
+            LogPlace::Shared(log) => orders.push(log.order(self.len, std::mem::take(&mut self.buffer))?),
+        }
+        self.len += added;
+        self.is_older = false;
+        self.endings.clear();
+        Ok(())
+    }
+
+    /// What the next write has first.
+    fn push_head(&mut self, at: u64) -> io::Result<()> {
+        if self.is_older {
+            let fact = Fact::Version { version: VERSION, castor: env!("CARGO_PKG_VERSION").to_owned() };
+            self.push_line(&Entry { at, fact })?;
+        }
+        let endings = std::mem::take(&mut self.endings);
+        let done = endings.iter().try_for_each(|it| self.push_line(it));
+        // They stay until they are written.
+        self.endings = endings;
+        done
+    }
+
+    fn push_line(&mut self, entry: &Entry) -> io::Result<()> {
+        serde_json::to_writer(&mut self.buffer, entry)?;
+        self.buffer.push(b'\n');
+        Ok(())
+    }
+
+    /// Lines as they are, to an empty log.
+    pub(super) fn append_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        match &mut self.place {
+            LogPlace::File(log) => log.write(self.len, lines)?,
+            LogPlace::Shared(log) => {
+                let order = log.order(self.len, lines.to_vec())?;
+                if let Some((_, why)) = log.start(vec![order]).wait().pop() {
+                    return Err(why.into());
+                }
+            }
+        }
+        self.len += lines.len() as u64;
+        Ok(())
+    }
+
+    /// Makes it durable, and waits for that.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        match &self.place {
+            LogPlace::File(log) => disk::sync_data(&log.file),
+            LogPlace::Shared(_) => Ok(()),
+        }
+    }
+
+    /// Nothing is under way in it.
+    pub(super) fn set_quiet(&mut self, len: u64) {
+        match &mut self.place {
+            LogPlace::File(log) => log.note.set_quiet(len),
+            LogPlace::Shared(log) => log.set_quiet(len),
+        }
+    }
+
+    /// Whether nothing was ever written to it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it takes nothing more: another castor has it, or the shared store did not answer.
+    pub fn is_lost(&self) -> bool {
+        matches!(&self.place, LogPlace::Shared(log) if log.is_lost())
+    }
+
+    /// Who had it last, if that is another machine or a castor that died: a process, or a machine's name.
+    pub fn moved_from(&self) -> Option<&str> {
+        if let LogPlace::Shared(log) = &self.place { log.moved_from() } else { None }
+    }
+
+    /// It takes nothing more.
+    pub fn set_lost(&mut self) {
+        if let LogPlace::Shared(log) = &mut self.place {
+            log.set_lost();
+        }
+    }
+
+    /// For fdatasync on another thread; a shared store has made durable what it took.
+    ///
+    /// # Errors
+    /// When there is no descriptor, or it cannot be duplicated.
+    pub fn sync_handle(&self) -> io::Result<File> {
+        match &self.place {
+            LogPlace::File(log) => log.file.try_clone(),
+            LogPlace::Shared(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
+
+impl FileLog {
+    fn write(&mut self, len: u64, lines: &[u8]) -> io::Result<()> {
+        if !disk::is_linked(&self.file) {
+            self.restore_file(len)?;
+        }
+        if self.has_torn_line {
+            self.file.set_len(len)?;
+            self.has_torn_line = false;
+        }
+        if let Err(it) = (self.write)(&mut self.file, lines) {
+            // Half a line must not be followed by a whole one; if even this fails, the next write tries again.
+            self.has_torn_line = self.file.set_len(len).is_err();
+            return Err(it);
+        }
+        Ok(())
+    }
+
+    /// Somebody removed the file while we hold it: what was shown comes back under its name. castor's own delete asks
+    /// for the lock first.
+    fn restore_file(&mut self, len: u64) -> io::Result<()> {
+        let mut file = disk::create_append_private(&self.path)?;
+        let copied = rewind(&mut self.file).and_then(|()| io::copy(&mut (&self.file).take(len), &mut file));
+        let locked = copied.and_then(|_| match file.try_lock() {
+            Err(TryLockError::Error(it)) if it.kind() != io::ErrorKind::Unsupported => Err(it),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(()),
+        });
+        // Half a log under this name would stand in the way of the next try.
+        locked.inspect_err(|_| _ = disk::remove_file(&self.path))?;
+        tracing::warn!("{} had been removed and was written again", self.path);
+        (self.file, self.has_torn_line) = (file, false);
+        Ok(())
+    }
+}
+
+impl Drop for FileLog {
+    fn drop(&mut self) {
+        self.note.remove();
+        // Handles for syncing share the lock and may live longer.
+        _ = self.file.unlock();
+    }
+}
