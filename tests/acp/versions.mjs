@@ -1,6 +1,7 @@
 // Drives one scripted session with the TypeScript SDK's clients of version 1 and version 2, and compares the end states.
 // Usage: node versions.mjs CASTOR SDK_FOLDER
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,6 +34,12 @@ const SCRIPT = [
 const PROMPTS = [["write", "allow_once"], ["again", "reject_once"], ["fail", "allow_once"]];
 
 // What a user sees at the end, in one form for both versions.
+/** The session is free for the next castor once this one is gone. */
+async function ended(child) {
+  child.stdin.end();
+  if (child.exitCode === null) await once(child, "exit");
+}
+
 class Screen {
   constructor() {
     Object.assign(this, { messages: [], calls: new Map(), terminals: new Map(), plan: [], options: {}, stops: [] });
@@ -152,7 +159,7 @@ async function driveV1(work) {
     const option = { sessionId, configId: "mode", value: "plan" };
     screen.setOptions((await agent.request(M.session.setConfigOption, option)).configOptions, "id");
   });
-  child.stdin.end();
+  await ended(child);
   return screen.end();
 }
 
@@ -191,7 +198,7 @@ async function driveV2(work) {
     screen.setOptions((await agent.request(M.session.setConfigOption, option)).configOptions, "configId");
     return sessionId;
   });
-  child.stdin.end();
+  await ended(child);
   const expected = ["running", "requires_action", "running", "requires_action", "running", "idle",
     "running", "requires_action", "running", "idle", "running", "idle"];
   if (!isDeepStrictEqual(states, expected)) throw new Error(`states: ${states.join(" ")}`);
@@ -213,7 +220,7 @@ async function replayV2(work, sessionId) {
     const { configOptions } = await agent.request(acp.methods.agent.session.resume, resumed);
     screen.setOptions(configOptions, "configId");
   });
-  child.stdin.end();
+  await ended(child);
   return screen.end();
 }
 
