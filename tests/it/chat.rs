@@ -8,6 +8,7 @@
 //! model …            an answer of the model, as in conversations
 //! type TEXT          keys; \n is Enter, \e Escape, \t Tab, \x03 and the like a byte
 //! wait TEXT          until the screen has this
+//! times N TEXT       until it has it so often
 //! gone TEXT          until it has it no more
 //! resize 40x20       the user does that
 //! kill               the agent's process dies
@@ -154,6 +155,10 @@ impl Stage {
             "bare" | "shell" | "columns" | "rows" | "env" | "args" | "ws" | "model" => (),
             "type" => self.master.write_all(&bytes(rest)).unwrap(),
             "wait" => self.wait(step, |it| it.contains(rest)),
+            "times" => {
+                let (n, text) = rest.split_once(' ').unwrap();
+                self.wait(step, |it| it.matches(text).count() >= n.parse().unwrap());
+            }
             "gone" => self.wait(step, |it| !it.contains(rest)),
             "resize" => {
                 let (columns, rows) = rest.split_once('x').unwrap();
