@@ -188,7 +188,8 @@ fn output_in_the_background_is_for_its_session_alone() {
                 _ => calls("list_background_processes", &json!({})),
             },
             _ if asked.body.matches("it began\\n</untrusted_context>").count() > 1 => says("It began."),
-            _ if n < MAX => read(n as u64 % 7),
+            // Each another number: the same call again and again would be a loop.
+            _ if n < MAX => read(100 + n as u64 % 7),
             _ => return None,
         })
     });
