@@ -30,6 +30,8 @@ const REQUESTS: &[(usize, &str)] = &[
     (2, "_castor/session/subscribe"),
     (1, "_castor/session/unsubscribe"),
     (1, "_castor/session/stream"),
+    (1, "_castor/session/attach"),
+    (1, "_castor/session/client_act"),
     (2, "_castor/session/update"),
     (2, "_castor/policy/evaluate"),
     (1, "_castor/mcp/complete"),
@@ -245,6 +247,11 @@ impl Client {
             }
             // Whose stream does not end would be waited for in vain.
             "_castor/session/stream" => json!({"eventId": dice.word(&["s-0", "unknown"])}),
+            "_castor/session/attach" => json!({"history": dice.one_in(2)}),
+            "_castor/session/client_act" => {
+                let kind = dice.word(&["prompt", "answer", "cancel", "nope"]);
+                json!({"act": {"kind": kind, "by": {"principal": "user", "connection": 1, "client": "a client"}}})
+            }
             "_castor/policy/evaluate" => {
                 json!({"tool": dice.word(&["read_file", "run_shell_command", "write_todos", "nope"]), "args": {"command": "ls"}})
             }
