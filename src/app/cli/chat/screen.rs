@@ -115,7 +115,8 @@ impl ChatScreen {
     pub async fn erase(&mut self) {
         let text = self.painter.draw(&[], Vec::new(), self.size.0);
         self.write(text).await;
-        // Only when the writer has taken this one there is room for another.
+        // The writer takes the next text when it has written the one before: the program's own output comes after both.
+        _ = self.writer.send(String::new()).await;
         _ = self.writer.reserve().await;
     }
 
