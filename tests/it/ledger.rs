@@ -226,7 +226,8 @@ impl Ledger {
         match kind {
             "state_update" => {
                 self.busy.retain(|it| *it != session);
-                if update["state"] != "idle" {
+                // What castor knows no more of ended with the castor before it.
+                if update["state"] != "idle" && update["state"] != "unknown" {
                     self.busy.push(session);
                 }
             }

@@ -1,8 +1,9 @@
 //! The simulated client: says everything that the protocol knows, well or badly, and much that it does not know.
 
+use castor::app::server::machine::{METHODS, METHODS_V2};
 use serde_json::{Value, json};
 
-use super::{dice::Dice, watch::Watch, world::CWD};
+use super::{dice::Dice, version2, watch::Watch, world::CWD};
 
 /// Sessions that it keeps open.
 const SESSIONS: usize = 3;
@@ -100,10 +101,12 @@ pub struct Client {
     /// Bytes that are still to be sent.
     pending: Vec<u8>,
     capabilities: Value,
+    /// It says the same in the shapes of version 2.
+    speaks_version2: bool,
 }
 
 impl Client {
-    pub fn new(dice: &mut Dice) -> Self {
+    pub fn new(dice: &mut Dice, speaks_version2: bool) -> Self {
         let mut flag = || dice.one_in(2);
         let mut capabilities = json!({
             "fs": {"readTextFile": flag(), "writeTextFile": flag()},
@@ -121,7 +124,7 @@ impl Client {
             capabilities["subagents"] = json!({});
         }
         capabilities["_meta"]["castor"]["interactive"] = json!(!dice.one_in(6));
-        Self { n_ids: 0, pending: Vec::new(), capabilities }
+        Self { n_ids: 0, pending: Vec::new(), capabilities, speaks_version2 }
     }
 
     /// The next bytes: a message, or a piece of one.
@@ -170,8 +173,12 @@ impl Client {
             }
             1 => notification("$/cancel_request", &json!({"requestId": self.some_id(dice)})),
             _ => {
-                let method = method(dice, watch);
-                let mut params = self.params(dice, watch, method);
+                let name = method(dice, watch);
+                let params = self.params(dice, watch, name);
+                let (method, mut params) = match self.speaks_version2 {
+                    true => (version2::method(name), version2::params(name, params)),
+                    false => (name, params),
+                };
                 if dice.one_in(10) {
                     spoil(dice, &mut params);
                 }
@@ -195,6 +202,9 @@ impl Client {
     }
 
     fn initialize(&self) -> Value {
+        if self.speaks_version2 {
+            return version2::initialize(&self.capabilities);
+        }
         let info = json!({"name": "sim", "version": "1"});
         json!({"protocolVersion": 1, "clientCapabilities": self.capabilities, "clientInfo": info})
     }
@@ -341,7 +351,7 @@ fn session(dice: &mut Dice, watch: &Watch) -> String {
 
 /// An open session that no prompt keeps busy and whose messages the client was told: one that can be rewound.
 fn idle(dice: &mut Dice, watch: &Watch) -> String {
-    let busy = |id: &String| watch.open.iter().any(|it| it.session == *id);
+    let busy = |id: &String| watch.is_busy(id) || watch.open.iter().any(|it| it.session == *id);
     let all: Vec<_> = watch.sessions.iter().filter(|id| watch.said.contains_key(*id) && !busy(id)).collect();
     dice.pick(&all).map_or_else(|| session(dice, watch), |it| (*it).clone())
 }
@@ -456,7 +466,10 @@ fn line(message: &Value) -> Vec<u8> {
 #[test]
 fn simulator_calls_every_method() {
     let said = |name: &str| REQUESTS.iter().any(|(_, it)| *it == name);
-    for (name, _) in castor::app::server::machine::METHODS {
+    for (name, _) in METHODS {
         assert!(said(name), "{name} is never said");
+    }
+    for (name, _) in METHODS_V2 {
+        assert!(REQUESTS.iter().any(|(_, it)| version2::method(it) == *name), "{name} is never said in version 2");
     }
 }

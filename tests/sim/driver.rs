@@ -6,6 +6,7 @@ use super::{
     life::Life,
     moves::{Disk, End, Line, Move},
     sabotage::Sabotage,
+    version2,
     watch::{EVALUATE, Open},
     world::{EDITOR, Kind, Task, World},
 };
@@ -43,7 +44,7 @@ struct Driver {
 /// A whole life.
 pub fn live(seed: u64, moves: usize, sabotage: Option<Sabotage>) -> Life {
     let mut dice = Dice::new(seed);
-    let client = Client::new(&mut dice);
+    let client = Client::new(&mut dice, version2::is_spoken(seed));
     let mut driver = Driver { dice, client, life: Life::new(seed, sabotage), mute_until: 0 };
     for n in 1..=moves {
         driver.go_on();
@@ -170,6 +171,10 @@ impl Driver {
     }
 
     fn editor(&mut self) -> Option<Move> {
+        // Version 2 has none of its requests.
+        if self.life.watch.version == 2 {
+            return None;
+        }
         // Of all tasks only a tool's use the editor's hands: a hook that is told beside a turn has none, the end of a
         // sub-agent only looks at files, and so does who asks what policy would say.
         let watch = &self.life.watch;
@@ -223,7 +228,8 @@ impl Driver {
             return Some(Move::Chore);
         }
         let waits = |it: &Open| it.due_ms.is_none() && it.method != EVALUATE;
-        let busy = |it: &&str| life.watch.open.iter().any(|open| open.session == **it && waits(open));
+        let asked = |it: &str| life.watch.open.iter().any(|open| open.session == it && waits(open));
+        let busy = |it: &&str| asked(it) || life.watch.has_turn(it);
         if let Some(session) = life.watch.sessions.iter().map(String::as_str).find(busy) {
             return Some(Move::Bytes(cancel(session)));
         }

@@ -20,6 +20,7 @@ mod schema;
 #[path = "../it/schemas.rs"]
 mod schemas;
 mod timing;
+mod version2;
 mod watch;
 mod words;
 mod world;
@@ -36,7 +37,7 @@ use std::{
     time::Instant,
 };
 
-use castor::app::server::machine::METHODS;
+use castor::app::server::machine::{METHODS, METHODS_V2};
 
 use self::{
     driver::{MOVES, live},
@@ -70,9 +71,15 @@ fn lives_keep_every_promise() {
     for (method, _) in METHODS {
         assert!(sum.answers.contains_key(*method), "{method} was never answered");
     }
+    for (method, _) in METHODS_V2.iter().filter(|_| turns >= ENOUGH) {
+        let name = version2::count_name(method);
+        assert!(sum.answers.contains_key(&name), "{name} was never answered");
+    }
     // Of a few lives, none may ever load a session and find it idle.
     for method in ["session/fork", "_castor/session/rewind"].into_iter().filter(|_| turns >= ENOUGH) {
-        assert!(sum.answers[method].0 > 0, "{method} never did anything");
+        for name in [method.to_owned(), version2::count_name(method)] {
+            assert!(sum.answers[&name].0 > 0, "{name} never did anything");
+        }
     }
     assert!(sum.agents.0 > 0 && sum.agents.1 > 0, "no trees of agents: {:?}", sum.agents);
     assert!(sum.fallbacks > 0, "nobody was asked about another model");
@@ -143,16 +150,19 @@ fn many(turns: usize) -> Sum {
 /// The same seed is the same life, and its conversation can be played: that makes a failure worth reporting.
 #[test]
 fn a_conversation_plays_again() {
-    let life = live(7, SHORT, None);
-    assert_eq!(life.problems(), Vec::<String>::new());
-    let again = replay(life.text()).unwrap();
-    assert!(
-        again.text() == life.text(),
-        "seed 7 played again differs:\n{}",
-        first_difference(life.text(), again.text())
-    );
-    assert!(live(7, SHORT, None).text() == life.text());
-    assert!(live(8, SHORT, None).text() != life.text());
+    // The client of the second speaks version 2.
+    for seed in [7, 9] {
+        let life = live(seed, SHORT, None);
+        assert_eq!(life.problems(), Vec::<String>::new());
+        let again = replay(life.text()).unwrap();
+        assert!(
+            again.text() == life.text(),
+            "seed {seed} played again differs:\n{}",
+            first_difference(life.text(), again.text())
+        );
+        assert!(live(seed, SHORT, None).text() == life.text());
+        assert!(live(seed + 1, SHORT, None).text() != life.text());
+    }
 }
 
 /// Each promise is broken once, by the way from the machine to who holds it against them.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::version2;
+
 /// After a cancel everything it is about is answered within this, in milliseconds of simulated time.
 const CANCEL_MS: u64 = 200;
 /// Questions that were taken back and may still be answered late.
@@ -43,7 +45,20 @@ pub struct Watch {
     pub stops: BTreeMap<String, usize>,
     /// A line of ours that has not ended.
     pub partial: Vec<u8>,
+    /// Of the protocol; 0 before initialize is answered.
+    pub version: u64,
+    /// Of version 2: sessions that are at work. No answer says when they stop.
+    turns: BTreeMap<String, Turn>,
     problems: Vec<String>,
+}
+
+/// What the updates of a session say of its turn.
+#[derive(Default)]
+struct Turn {
+    /// For the user.
+    waits: bool,
+    /// It was cancelled, and must have ended by then.
+    due_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +110,7 @@ impl Watch {
             (Some(id), Some(method)) if id.is_string() || id.is_i64() => {
                 if ["session/close", "session/delete", "session/archive"].contains(&method) {
                     self.cancelled(due_ms, |it| it.session == session);
+                    self.cancel_turn(&session, due_ms);
                 }
                 self.open.push(Open {
                     id,
@@ -107,6 +123,7 @@ impl Watch {
             (Some(id), None) => self.questions.retain(|it| it["id"] != id),
             (None, Some("session/cancel")) => {
                 self.cancelled(due_ms, |it| it.session == session);
+                self.cancel_turn(&session, due_ms);
                 if let Some(it) = self.children.get_mut(&session).filter(|it| !it.ended) {
                     it.due_ms = it.due_ms.or(due_ms);
                 }
@@ -125,6 +142,12 @@ impl Watch {
         prompts.filter(|it| about(it)).for_each(|it| it.due_ms = it.due_ms.or(due_ms));
     }
 
+    fn cancel_turn(&mut self, session: &str, due_ms: Option<u64>) {
+        if let Some(it) = self.turns.get_mut(session) {
+            it.due_ms = it.due_ms.or(due_ms);
+        }
+    }
+
     pub fn received(&mut self, message: &Value) {
         match (message.get("id"), message["method"].as_str()) {
             (Some(_), Some(_)) => self.questions.push(message.clone()),
@@ -138,17 +161,48 @@ impl Watch {
             }
             (Some(id), None) => self.answered(id, message),
             (None, Some("session/update")) => {
-                let update = &message["params"]["update"];
-                self.of_child(&text(&message["params"]["sessionId"]), update);
-                if update["sessionUpdate"] == "user_message_chunk" {
-                    let said = self.said.entry(text(&message["params"]["sessionId"])).or_default();
-                    said.push(text(&update["messageId"]));
-                }
-                if update["sessionUpdate"] == "current_mode_update" {
-                    self.is_in_mode(&text(&message["params"]["sessionId"]), &update["currentModeId"]);
-                }
+                self.updated(text(&message["params"]["sessionId"]), &message["params"]["update"]);
             }
             _ => (),
+        }
+    }
+
+    fn updated(&mut self, session: String, update: &Value) {
+        self.of_child(&session, update);
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
+            "user_message_chunk" | "user_message" => {
+                self.said.entry(session).or_default().push(text(&update["messageId"]));
+            }
+            "current_mode_update" => self.is_in_mode(&session, &update["currentModeId"]),
+            "config_option_update" if self.version == 2 => self.is_in_mode(&session, mode_of(update)),
+            // Those of sub-agents are told of in the session above, too.
+            "state_update" if !session.contains('/') => self.state_changed(session, update),
+            _ => (),
+        }
+    }
+
+    /// A turn begins once and ends once, and the user is asked while it lasts.
+    fn state_changed(&mut self, session: String, update: &Value) {
+        let turn = self.turns.get_mut(&session);
+        let wrong = match (update["state"].as_str().unwrap_or_default(), turn) {
+            ("running", None) => {
+                self.turns.insert(session, Turn::default());
+                return;
+            }
+            ("running", Some(turn)) => !std::mem::take(&mut turn.waits),
+            ("requires_action", Some(turn)) => std::mem::replace(&mut turn.waits, true),
+            ("idle", turn) => {
+                // Who resumes a session is told that it is idle, and not why it stopped.
+                let stop = update["stopReason"].as_str();
+                let fits = stop.is_some() == turn.is_some();
+                *self.stops.entry(stop.unwrap_or("resumed").to_owned()).or_default() += 1;
+                self.turns.remove(&session);
+                !fits
+            }
+            _ => true,
+        };
+        if wrong {
+            self.problems.push(format!("no turn does so: {update}"));
         }
     }
 
@@ -185,9 +239,10 @@ impl Watch {
     fn answered(&mut self, id: &Value, message: &Value) {
         let Some(at) = self.open.iter().position(|it| it.id == *id) else { return };
         let Open { method, session, params, .. } = self.open.remove(at);
-        let count = self.answers.entry(method.clone()).or_default();
+        let name = if self.version == 2 { version2::count_name(&method) } else { method.clone() };
+        let count = self.answers.entry(name).or_default();
         let stop = message["result"]["stopReason"].as_str().unwrap_or("error");
-        if method == "session/prompt" {
+        if method == "session/prompt" && self.version != 2 {
             *self.stops.entry(stop.to_owned()).or_default() += 1;
         }
         let Some(result) = message.get("result") else {
@@ -196,7 +251,10 @@ impl Watch {
         };
         count.0 += 1;
         match method.as_str() {
-            "initialize" => self.is_initialized = true,
+            "initialize" => {
+                self.is_initialized = true;
+                self.version = result["protocolVersion"].as_u64().unwrap_or_default();
+            }
             "session/new" | "session/fork" => {
                 self.made.push(text(&result["sessionId"]));
                 self.opened(text(&result["sessionId"]), &params, result);
@@ -211,16 +269,21 @@ impl Watch {
                 self.subscriptions.retain(|it| *it != ended);
             }
             "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
+            "session/set_config_option" if self.version == 2 => self.is_in_mode(&session, mode_of(result)),
             "session/close" | "session/archive" | "_session/archive" => {
-                self.sessions.retain(|it| *it != session);
-                self.gone.retain(|it| *it != session);
+                self.closed(&session);
                 self.gone.push(session);
             }
-            "session/delete" => {
-                self.sessions.retain(|it| *it != session);
-                self.gone.retain(|it| *it != session);
-            }
+            "session/delete" => self.closed(&session),
             _ => (),
+        }
+    }
+
+    fn closed(&mut self, session: &str) {
+        self.sessions.retain(|it| it != session);
+        self.gone.retain(|it| it != session);
+        if self.turns.remove(session).is_some() {
+            self.problems.push(format!("a turn outlives its session: {session}"));
         }
     }
 
@@ -233,7 +296,7 @@ impl Watch {
         if !self.sessions.contains(&session) {
             self.sessions.push(session.clone());
         }
-        self.is_in_mode(&session, &result["modes"]["currentModeId"]);
+        self.is_in_mode(&session, mode_of(result));
     }
 
     fn is_in_mode(&mut self, session: &str, mode: &Value) {
@@ -248,6 +311,10 @@ impl Watch {
         for it in late {
             it.due_ms = None;
             self.problems.push(format!("the prompt {} was cancelled more than {CANCEL_MS} ms ago", it.id));
+        }
+        for (session, it) in self.turns.iter_mut().filter(|(_, it)| it.due_ms.is_some_and(|due| due < now_ms)) {
+            it.due_ms = None;
+            self.problems.push(format!("the turn of {session} was cancelled more than {CANCEL_MS} ms ago"));
         }
         for it in &self.questions {
             let method = it["method"].as_str().unwrap_or_default();
@@ -271,10 +338,15 @@ impl Watch {
         self.open.iter().any(|it| it.method == EVALUATE && it.session == session)
     }
 
+    /// Whether a turn goes on that nobody cancelled.
+    pub fn has_turn(&self, session: &str) -> bool {
+        self.turns.get(session).is_some_and(|it| it.due_ms.is_none())
+    }
+
     /// Whether a prompt is under way. Sub-agents work in turns of the session above them.
     pub fn is_busy(&self, session: &str) -> bool {
         let root = session.split('/').next().unwrap_or_default();
-        self.open.iter().any(|it| it.method == "session/prompt" && it.session == root)
+        self.turns.contains_key(root) || self.open.iter().any(|it| it.method == "session/prompt" && it.session == root)
     }
 
     pub fn problems(&self) -> &[String] {
@@ -283,8 +355,17 @@ impl Watch {
 
     /// Prompts that were answered.
     pub fn n_turns(&self) -> usize {
-        self.answers.get("session/prompt").map_or(0, |(results, errors)| results + errors)
+        let name = "session/prompt";
+        let counts = [name, &version2::count_name(name)].map(|it| self.answers.get(it).copied().unwrap_or_default());
+        counts.iter().map(|(results, errors)| results + errors).sum()
     }
+}
+
+/// The mode that a session is in. Version 2 has it among the options alone.
+fn mode_of(told: &Value) -> &Value {
+    let mut options = told["configOptions"].as_array().into_iter().flatten();
+    let option = options.find(|it| it["configId"] == "mode");
+    option.map_or(&told["modes"]["currentModeId"], |it| &it["currentValue"])
 }
 
 fn text(value: &Value) -> String {

@@ -18,7 +18,7 @@ use crate::{
 /// The machine's queues, for the loop that turns it.
 pub use crate::app::{
     server::{
-        dispatch::METHODS,
+        dispatch::{METHODS, METHODS_V2},
         event::{EditorRequest, Event, Listing},
         tasks::{
             Tasks, builtins,
