@@ -1,6 +1,7 @@
 //! A small ACP agent. This binary starts itself as one, and does what the lines of its prompt say.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead, Lines, StdinLock, Write, stdin},
     net::TcpStream,
@@ -8,6 +9,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
+
+use crate::schema;
 
 /// Not a test: does nothing unless it is asked to be an agent.
 ///
@@ -27,13 +30,15 @@ fn serve_acp() {
         eprintln!("error: no configuration");
         exit(3);
     }
-    Agent { kind, n_asked: 0, n_tools: 0, lines: stdin().lock().lines() }.run();
+    Agent { kind, n_asked: 0, asked: BTreeMap::new(), n_tools: 0, lines: stdin().lock().lines() }.run();
     exit(0);
 }
 
 struct Agent {
     kind: String,
     n_asked: u64,
+    /// Its requests, by method.
+    asked: BTreeMap<u64, String>,
     n_tools: u64,
     lines: Lines<StdinLock<'static>>,
 }
@@ -90,7 +95,14 @@ impl Agent {
 
     fn next(&mut self) -> Option<Value> {
         let line = self.lines.next()?.ok()?;
-        Some(serde_json::from_str(&line).unwrap())
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let asked = message["id"].as_u64().and_then(|it| self.asked.get(&it)).map(String::as_str);
+        // castor is the client here, and held to the protocol: no test expects this end.
+        if let Err(why) = schema::check_as_client(&message, asked) {
+            eprintln!("{why} in {message}");
+            exit(9);
+        }
+        Some(message)
     }
 
     /// Does what one line says; the reason with which the turn ends, if it does.
@@ -220,6 +232,7 @@ impl Agent {
 
     fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.n_asked += 1;
+        self.asked.insert(self.n_asked, method.to_owned());
         send(&json!({"jsonrpc": "2.0", "id": self.n_asked, "method": method, "params": params}));
         self.n_asked
     }

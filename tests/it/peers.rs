@@ -1,6 +1,6 @@
 //! Other agents that are killed, or are castor itself, or lose castor.
 
-use std::{fs, path::Path, time::Instant};
+use std::{fs, path::Path, process::Stdio, time::Instant};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -73,6 +73,20 @@ fn castor_is_an_agent_of_castor() {
     assert!(ended.contains("I made it.") && ended.contains("\"status\":\"completed\""), "{ended}");
     assert_eq!(fs::read_to_string(sandbox.workspace().join("made.txt")).unwrap(), "x");
     client.end().unwrap();
+}
+
+/// The agent holds its client to the protocol, and `castor run` is one.
+#[test]
+fn castor_run_drives_another_agent() {
+    let mut sandbox = Sandbox::new();
+    let program = std::env::current_exe().unwrap();
+    let agent = format!("{} --exact acp_agent::serve_acp --nocapture --quiet", program.display());
+    sandbox.env.push(("ACP_AGENT".into(), "x".into()));
+    sandbox.args = ["run", "--agent", &agent, "plan One step\nmay make\nsay It is done."].map(Into::into).to_vec();
+    let output = sandbox.command().stdin(Stdio::null()).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+    // Nobody is there to be asked.
+    assert!(said.contains("may: {\"outcome\":{") && said.contains("It is done."), "{said}");
 }
 
 /// What it wrote by itself until then is undone, as soon as its process is gone.

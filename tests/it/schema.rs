@@ -43,6 +43,13 @@ static V2: LazyLock<[Schema; 2]> = LazyLock::new(|| {
 /// Drafts and AIR, whose shapes stand in no schema of the protocol.
 const DRAFTS: &[&str] = &["session/rewind", "trust/apply", "quota/read", "_session/async_task/stop"];
 
+/// What castor says where it is the client: its own messages to other agents.
+static CLIENT: LazyLock<(Value, Names)> = LazyLock::new(|| {
+    let document: Value = serde_json::from_str(include_str!("../../schema/v1.json")).unwrap();
+    let names = names(&document);
+    (document, names)
+});
+
 const UPDATES_V2: &[&str] = &[
     "user_message",
     "agent_message",
@@ -106,6 +113,42 @@ pub fn check_sent(version: u64, method: &str, kind: &str, params: &Value) -> Res
         }
         _ => SCHEMA.check(method, "client", kind, params),
     }
+}
+
+/// What is wrong with a message of the agent; `asked`: the method that it answers.
+#[allow(dead_code, reason = "the simulator has a ledger for it")]
+pub fn check_message(version: u64, message: &Value, asked: Option<&str>) -> Result<(), String> {
+    match (message["method"].as_str(), message.get("error")) {
+        (Some(method), _) => {
+            let kind = if message.get("id").is_some() { "Request" } else { "Notification" };
+            check_sent(version, method, kind, &message["params"])
+        }
+        (None, Some(error)) => check_error(version, error),
+        (None, None) => asked.map_or(Ok(()), |it| check_result(version, it, &message["result"])),
+    }
+}
+
+/// What is wrong with a message of castor's to another agent; `asked`: the method that it answers.
+#[allow(dead_code, reason = "the simulator has no other agents")]
+pub fn check_as_client(message: &Value, asked: Option<&str>) -> Result<(), String> {
+    let (document, names) = &*CLIENT;
+    let check = |name: &str, value: &Value| {
+        let validator = compile(document, name);
+        let errors: Vec<String> = validator.iter_errors(value).map(|it| it.to_string()).collect();
+        if errors.is_empty() { Ok(()) } else { Err(format!("{name}: {}", errors.join("; "))) }
+    };
+    if let Some(error) = message.get("error") {
+        return check("Error", error);
+    }
+    let (method, side, kind, value) = match (message["method"].as_str(), message.get("id")) {
+        (Some(method), Some(_)) => (method, "agent", "Request", &message["params"]),
+        (Some(method), None) if method.starts_with('$') => (method, "protocol", "Notification", &message["params"]),
+        (Some(method), None) => (method, "agent", "Notification", &message["params"]),
+        (None, _) => (asked.ok_or("an answer to nothing")?, "client", "Response", &message["result"]),
+    };
+    let key = (method.to_owned(), side.to_owned(), kind.to_owned());
+    let name = names.get(&key).ok_or_else(|| format!("the schema has no {kind} {method} of a client"))?;
+    check(name, value)
 }
 
 fn check_sent_v2(method: &str, kind: &str, params: &Value) -> Result<(), String> {
@@ -184,8 +227,7 @@ impl Schema {
     /// `is_wanted`: of which methods.
     fn read(text: &str, is_wanted: fn(&str) -> bool) -> Self {
         let document: Value = serde_json::from_str(text).unwrap();
-        let mut names: Names =
-            document["$defs"].as_object().unwrap().iter().filter_map(|(n, it)| named(n, it)).collect();
+        let mut names = names(&document);
         names.retain(|(method, ..), _| is_wanted(method));
         let written = names.iter().filter(|((_, side, kind), _)| match kind.as_str() {
             "Request" => side == "client",
@@ -221,6 +263,10 @@ impl Schema {
             .collect();
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
+}
+
+fn names(document: &Value) -> Names {
+    document["$defs"].as_object().unwrap().iter().filter_map(|(name, it)| named(name, it)).collect()
 }
 
 fn named(name: &str, definition: &Value) -> Option<((String, String, String), String)> {
@@ -259,4 +305,13 @@ fn the_schema_tells_good_from_bad() {
     let chunk = json!({"sessionId": "s", "update": {"sessionUpdate": "user_message_chunk", "messageId": "m",
         "content": {"type": "text", "text": "hi"}}});
     check_sent(2, "session/update", "Notification", &chunk).unwrap_err();
+    let prompt = json!({"id": 1, "method": "session/prompt", "params": {"sessionId": "s", "prompt": []}});
+    check_as_client(&prompt, None).unwrap();
+    check_as_client(&json!({"id": 1, "method": "session/prompt", "params": {"prompt": []}}), None).unwrap_err();
+    check_as_client(&json!({"method": "session/cancel", "params": {}}), None).unwrap_err();
+    check_as_client(&json!({"id": 1, "result": {"content": "x"}}), Some("fs/read_text_file")).unwrap();
+    check_as_client(&json!({"id": 1, "result": {"text": "x"}}), Some("fs/read_text_file")).unwrap_err();
+    check_as_client(&json!({"id": 1, "error": {"code": "x"}}), Some("fs/read_text_file")).unwrap_err();
+    check_message(1, &json!({"id": 1, "method": "session/update", "params": {}}), None).unwrap_err();
+    check_message(1, &json!({"id": 1, "result": {"stopped": 1}}), Some("session/prompt")).unwrap_err();
 }

@@ -7,6 +7,7 @@ mod refusals;
 mod sharing;
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::fd::AsRawFd,
@@ -17,7 +18,10 @@ use std::{
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, protocol::Role};
 
-use crate::client::{Sandbox, WATCHDOG};
+use crate::{
+    client::{Sandbox, WATCHDOG},
+    schema,
+};
 
 /// A server, with a token that is the user's.
 pub struct Server {
@@ -131,6 +135,8 @@ pub struct Socket {
     pub connection: String,
     pub n_received: u64,
     n_asked: u64,
+    /// Methods of its requests, by id.
+    asked: BTreeMap<String, String>,
     /// What came while something else was waited for.
     pub before: Vec<Value>,
 }
@@ -162,10 +168,13 @@ impl Socket {
         let connection = head.split("acp-connection-id: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
         let socket = WebSocket::from_raw_socket(stream, Role::Client, None);
         let n_received = after.map_or(0, |it| it.1);
-        Ok(Self { socket, connection, n_received, n_asked: 0, before: Vec::new() })
+        Ok(Self { socket, connection, n_received, n_asked: 0, asked: BTreeMap::new(), before: Vec::new() })
     }
 
     pub fn send(&mut self, message: &Value) {
+        if let Some(method) = message["method"].as_str() {
+            self.asked.insert(message["id"].to_string(), method.to_owned());
+        }
         self.socket.send(Message::text(message.to_string())).unwrap();
     }
 
@@ -179,7 +188,10 @@ impl Socket {
             match self.socket.read() {
                 Ok(Message::Text(it)) => {
                     self.n_received += 1;
-                    return Ok(serde_json::from_str(&it).unwrap());
+                    let message: Value = serde_json::from_str(&it).unwrap();
+                    let asked = self.asked.get(&message["id"].to_string()).map(String::as_str);
+                    schema::check_message(1, &message, asked).unwrap_or_else(|why| panic!("{why} in {message}"));
+                    return Ok(message);
                 }
                 Ok(Message::Close(Some(it))) => return Err(format!("{} {}", u16::from(it.code), it.reason)),
                 Ok(Message::Ping(_) | Message::Pong(_)) => (),
