@@ -177,11 +177,16 @@ fn a_transfer_ends_one_stream_and_begins_another() {
     let streams: Vec<String> = events(&mut client, session)
         .iter()
         .filter(|it| it["type"] == "agent_start" || it["type"] == "agent_end")
-        .map(|it| format!("{} {} {}", it["type"].as_str().unwrap(), it["reason"], it["data"]))
+        .map(|it| {
+            let [kind, agent] = ["type", "agentId"].map(|key| it[key].as_str().unwrap());
+            format!("{agent}: {kind} {} {}", it["reason"], it["data"])
+        })
         .collect();
-    let handed_over = "agent_end \"completed\" {\"transferToAgent\":\"billing\"}";
-    assert_eq!(
-        streams,
-        ["agent_start null null", handed_over, "agent_start null null", "agent_end \"completed\" null"]
-    );
+    let expected = [
+        "desk: agent_start null null",
+        "desk: agent_end \"completed\" {\"transferToAgent\":\"billing\"}",
+        "billing: agent_start null null",
+        "billing: agent_end \"completed\" null",
+    ];
+    assert_eq!(streams, expected);
 }

@@ -41,8 +41,12 @@ impl EventStream {
         Self { id: StreamId::from("s"), thread, n_events: 0, agent, name, above }
     }
 
-    pub(super) fn begin(&mut self, id: StreamId) {
+    /// A session that clients open can be another agent's with each prompt.
+    pub(super) fn begin(&mut self, id: StreamId, agent: AgentId) {
         (self.id, self.n_events) = (id, 0);
+        if self.thread.is_none() {
+            self.agent = agent;
+        }
     }
 
     /// Takes in an event, which may begin another stream.
@@ -52,7 +56,7 @@ impl EventStream {
             if is_ending(event) {
                 return;
             }
-            self.begin(event.stream_id.clone());
+            self.begin(event.stream_id.clone(), event.agent_id.clone());
         }
         self.n_events += 1;
     }
@@ -86,6 +90,12 @@ impl Record {
     pub fn principal_path(&self) -> Vec<String> {
         let own = self.principal.agent().map_or_else(|| AgentId::main().to_string(), str::to_owned);
         self.past.stream.above.iter().cloned().chain([own]).collect()
+    }
+
+    /// Who acts in the stream that begins now.
+    pub(super) fn acting_agent(&self) -> AgentId {
+        let principal = self.past.choices.next_agent.as_ref().unwrap_or(&self.principal);
+        principal.agent().map_or_else(AgentId::main, AgentId::from)
     }
 
     /// Where the current turn is.

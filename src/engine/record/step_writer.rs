@@ -161,7 +161,8 @@ impl<'a> Step<'a> {
 
     fn open_stream(&mut self, prompt: PromptId) {
         let stream = StreamId::from(self.fresh_id("s"));
-        self.record.past.stream.begin(stream.clone());
+        let agent = self.record.acting_agent();
+        self.record.past.stream.begin(stream.clone(), agent);
         self.out.acts.push(Act::BeginStream { prompt, stream });
     }
 
