@@ -151,7 +151,7 @@ impl Shapes {
     /// A value that fits: with what must be there, and what is wanted besides.
     fn sample(&self, name: &str, schema: &Value, wants: &dyn Fn(&str) -> bool, depth: usize) -> Value {
         let shape = self.resolve(schema);
-        if let Some(it) = samples::of(name).filter(|it| self.fits(it, shape)) {
+        if let Some(it) = samples::of(name).find(|it| self.fits(it, shape)) {
             return it;
         }
         if let Some(word) = words(shape).first() {
@@ -185,7 +185,7 @@ impl Shapes {
         let (tables, messages) = if is_request(shape) {
             let (sent, result) = (member(shape, "params"), member(shape, "result"));
             let ask = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": params(sent) });
-            let result_shown = self.sample("", result, &|it| samples::of(it).is_some(), 0);
+            let result_shown = self.sample("", result, &|it| samples::of(it).next().is_some(), 0);
             let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": result_shown });
             let tables = [("member of params", sent, Side::Params), ("member of the result", result, Side::Written)];
             let tables = tables.map(|(head, schema, side)| part(head, schema, side));
