@@ -50,7 +50,8 @@ static CLIENT: LazyLock<(Value, Names)> = LazyLock::new(|| {
     (document, names)
 });
 
-const UPDATES_V2: &[&str] = &[
+/// Of version 2: what castor writes.
+pub const UPDATES_V2: &[&str] = &[
     "user_message",
     "agent_message",
     "agent_message_chunk",

@@ -7,13 +7,17 @@ use std::{
 };
 
 use castor::{
-    app::{cli::schema::SCHEMAS, server::method_names},
+    app::{
+        cli::schema::SCHEMAS,
+        server::{machine::METHODS_V2, method_names},
+    },
     base::log::Entry,
 };
 use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Sandbox},
+    schema::UPDATES_V2,
     schemas::{check, files},
 };
 
@@ -73,6 +77,35 @@ fn examples_of_own_methods_are_understood() {
     let missing: Vec<&str> =
         method_names().filter(|it| it.starts_with("_castor/") && !shown.iter().any(|other| other == it)).collect();
     assert!(missing.is_empty(), "docs/reference/methods.md has no example of {missing:?}");
+}
+
+/// What castor leaves out of version 2, its page names.
+#[test]
+fn version_2_is_there_or_named_in_its_page() {
+    fn updates(it: &Value) -> Vec<String> {
+        let members: Vec<&Value> = match it {
+            Value::Object(all) => all.values().collect(),
+            Value::Array(all) => all.iter().collect(),
+            _ => Vec::new(),
+        };
+        let own = it["properties"]["sessionUpdate"]["const"].as_str().map(str::to_owned);
+        own.into_iter().chain(members.into_iter().flat_map(updates)).collect()
+    }
+    let page = fs::read_to_string(root().join("docs/reference/protocol-v2.md")).unwrap();
+    let (_, left_out) = page.split_once("## Not there").unwrap();
+    let text = fs::read_to_string(root().join("schema/v2-unstable.json")).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    let shapes = schema["$defs"].as_object().unwrap();
+    let updates = updates(&shapes["SessionUpdate"]);
+    let methods = shapes.values().filter(|it| it["x-side"] == "agent").filter_map(|it| it["x-method"].as_str());
+    // Notifications have tables of their own.
+    let methods = methods.filter(|it| !["session/cancel", "mcp/message"].contains(it));
+    assert!(updates.len() > UPDATES_V2.len(), "{updates:?}");
+    let is_there = |it: &str| UPDATES_V2.contains(&it) || METHODS_V2.iter().any(|(name, _)| *name == it);
+    let missing: Vec<&str> = updates.iter().map(String::as_str).chain(methods).filter(|it| !is_there(it)).collect();
+    for it in missing {
+        assert!(left_out.contains(&format!("`{it}`")), "{it} is neither sent nor named in the page");
+    }
 }
 
 /// What the verbs print, before a session and after one. No model but the demo can be reached.
