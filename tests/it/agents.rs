@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox, WATCHDOG},
     model_server::{self, Asked, ModelServer, answers, calls, says},
+    schemas,
 };
 
 /// Types a command: what castor says, and the agents that can be chosen then, if it told them.
@@ -81,6 +82,29 @@ fn session_goes_on_without_an_agent_that_is_gone() {
     let said: String = messages.iter().map(Value::to_string).collect();
     assert!(said.contains("Castor's.") && said.contains("continues without its agent a"), "{said}");
     assert!(said.contains("\"currentValue\":\"default\""), "{said}");
+}
+
+/// They lie in a folder with the name of their session, are in no list, and go with it.
+#[test]
+fn logs_of_sub_agents_go_with_their_session() {
+    let mut sandbox = Sandbox::new();
+    sandbox.write("home/.castor/agents/helper.md", &file("helper", "You are the helper."));
+    let line = |it| crate::conversation::model::response(it).unwrap().to_string() + "\n";
+    let start = "call invoke_agent {\"agent_name\":\"helper\",\"prompt\":\"Go.\"}";
+    let hand_in = "for \"You are the helper\" call complete_task {\"result\":\"R\"}";
+    let script = sandbox.write("script.jsonl", &[start, hand_in, "text \"Done.\""].map(line).concat());
+    sandbox.args.extend(["--fake-responses".into(), script.into()]);
+    let mut client = Client::start(&sandbox);
+    client.initialize(&json!({})).unwrap();
+    let session = client.new_session(&sandbox.workspace()).unwrap();
+    assert_eq!(command(&mut client, &session, "go").0, "Done.");
+    let folder = sandbox.home().join(".castor/sessions").join(&session);
+    assert_eq!(schemas::files(&folder, "jsonl").len(), 1, "{}", folder.display());
+    let listed = client.result("session/list", json!({})).unwrap();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    client.result("session/delete", json!({ "sessionId": session })).unwrap();
+    assert!(!folder.exists());
+    client.end().unwrap();
 }
 
 /// A session with an agent `helper`, whose models are behind this address.
