@@ -175,9 +175,10 @@ impl Client {
             _ => {
                 let name = method(dice, watch);
                 let params = self.params(dice, watch, name);
-                let (method, mut params) = match self.speaks_version2 {
-                    true => (version2::method(name), version2::params(name, params)),
-                    false => (name, params),
+                let (method, mut params) = if self.speaks_version2 {
+                    (version2::method(name), version2::params(name, params))
+                } else {
+                    (name, params)
                 };
                 if dice.one_in(10) {
                     spoil(dice, &mut params);
