@@ -44,8 +44,14 @@ struct Agent {
 }
 
 fn send(message: &Value) {
+    send_all(std::slice::from_ref(message));
+}
+
+/// In one write.
+fn send_all(messages: &[Value]) {
+    let lines: String = messages.iter().map(|it| format!("{it}\n")).collect();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{message}").unwrap();
+    out.write_all(lines.as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
@@ -159,7 +165,9 @@ impl Agent {
 
     /// All requests of a line go out before an answer is read.
     fn ask(&mut self, line: &str) {
-        let asked: Vec<u64> = line.split(" & ").map(|it| self.request(it)).collect();
+        let messages: Vec<Value> = line.split(" & ").map(|it| self.request(it)).collect();
+        let asked: Vec<u64> = messages.iter().map(|it| it["id"].as_u64().unwrap()).collect();
+        send_all(&messages);
         let mut answers: Vec<Option<Value>> = vec![None; asked.len()];
         while answers.iter().any(Option::is_none) {
             let Some(message) = self.next() else { exit(0) };
@@ -183,10 +191,11 @@ impl Agent {
 
     fn terminal(&mut self, id: &str) {
         let mut call = |method: &str| {
-            let id = self.send(method, &json!({"sessionId": "a1", "terminalId": id}));
+            let asked = self.message(method, &json!({"sessionId": "a1", "terminalId": id}));
+            send(&asked);
             loop {
                 let message = self.next().unwrap();
-                if message["id"] == id {
+                if message["id"] == asked["id"] {
                     return message["result"].clone();
                 }
             }
@@ -196,17 +205,19 @@ impl Agent {
         call("terminal/release");
     }
 
-    fn request(&mut self, line: &str) -> u64 {
+    fn request(&mut self, line: &str) -> Value {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"}]);
         match word {
-            "fs-write" => self.send("fs/write_text_file", &json!({"sessionId": "a1", "path": path, "content": text})),
-            "fs-read" => self.send("fs/read_text_file", &json!({"sessionId": "a1", "path": path})),
-            "run" => self.send("terminal/create", &json!({"sessionId": "a1", "command": rest})),
+            "fs-write" => {
+                self.message("fs/write_text_file", &json!({"sessionId": "a1", "path": path, "content": text}))
+            }
+            "fs-read" => self.message("fs/read_text_file", &json!({"sessionId": "a1", "path": path})),
+            "run" => self.message("terminal/create", &json!({"sessionId": "a1", "command": rest})),
             "may" => {
                 let call = json!({"toolCallId": format!("own-{rest}"), "title": "Run it", "kind": "execute", "rawInput": {"command": rest}});
-                self.send(
+                self.message(
                     "session/request_permission",
                     &json!({"sessionId": "a1", "toolCall": call, "options": options}),
                 )
@@ -214,26 +225,26 @@ impl Agent {
             "may-edit" => {
                 let content = json!([{"type": "diff", "path": path, "newText": text}]);
                 let call = json!({"toolCallId": format!("own-{path}"), "title": "Edit it", "kind": "edit", "content": content});
-                self.send(
+                self.message(
                     "session/request_permission",
                     &json!({"sessionId": "a1", "toolCall": call, "options": options}),
                 )
             }
             "may-fetch" => {
                 let call = json!({"toolCallId": "own-f", "title": "Fetch a page", "kind": "fetch"});
-                self.send(
+                self.message(
                     "session/request_permission",
                     &json!({"sessionId": "a1", "toolCall": call, "options": options}),
                 )
             }
-            _ => self.send(rest, &json!({"sessionId": "a1"})),
+            _ => self.message(rest, &json!({"sessionId": "a1"})),
         }
     }
 
-    fn send(&mut self, method: &str, params: &Value) -> u64 {
+    /// The next request.
+    fn message(&mut self, method: &str, params: &Value) -> Value {
         self.n_asked += 1;
         self.asked.insert(self.n_asked, method.to_owned());
-        send(&json!({"jsonrpc": "2.0", "id": self.n_asked, "method": method, "params": params}));
-        self.n_asked
+        json!({"jsonrpc": "2.0", "id": self.n_asked, "method": method, "params": params})
     }
 }
