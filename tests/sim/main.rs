@@ -178,6 +178,7 @@ fn a_broken_promise_is_found() {
         (How::SaySomethingElse, "is not valid under any of the schemas"),
         (How::EndChildTwice, "announced twice, or not at all"),
         (How::LoseChildEnd, "never ended"),
+        (How::BeginTurnTwice, "no turn does so"),
         (How::Overspend, "tokens are used up"),
     ] {
         let problems = |seed| live(seed, SHORT, Some(Sabotage::new(how))).problems();

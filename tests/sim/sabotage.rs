@@ -27,6 +27,8 @@ pub enum How {
     EndChildTwice,
     /// The end of a sub-agent is never told.
     LoseChildEnd,
+    /// The beginning of a turn is told twice, which version 1 does not tell at all.
+    BeginTurnTwice,
     /// Models are asked whatever was used up.
     Overspend,
 }
@@ -54,6 +56,7 @@ impl Sabotage {
             How::EndCallTwice => b"\"status\":\"completed\"",
             How::SaySomethingElse => b"\"agent_message_chunk\"",
             How::EndChildTwice | How::LoseChildEnd => b"\"state\":\"idle\"",
+            How::BeginTurnTwice => b"\"sessionUpdate\":\"state_update\",\"state\":\"running\"",
             How::CancelLate | How::LeakTask | How::ForgetFact | How::Overspend => return,
         };
         let found = lines.iter().position(|it| it.windows(wanted.len()).any(|it| it == wanted));
