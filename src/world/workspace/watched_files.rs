@@ -3,7 +3,7 @@
 use super::{
     castor_home,
     extension_files::{self, AGENTS, COMMANDS, POLICIES, SKILLS},
-    files_below::files_below,
+    files_below::SharedLook,
     gemini_home, integrity,
     memory::MemorySearch,
     memory::memory_places,
@@ -41,14 +41,19 @@ pub struct WatchedFile {
 /// All that are there for a session in this folder. Only names, sizes and times are read.
 pub fn watched_files(env: &Env, folder: &AbsPath, memory: &MemorySearch) -> Vec<WatchedFile> {
     let mut res: Vec<WatchedFile> = Vec::new();
+    let mut look = SharedLook::default();
+    let definitions = definition_files(env, folder, &mut look);
+    let policies = policy_files(env, folder, &mut look);
     let mut add = |kind, path: AbsPath| {
-        if let Ok(it) = disk::metadata(&path) {
+        if look.may_have(&path)
+            && let Ok(it) = disk::metadata(&path)
+        {
             res.push(WatchedFile { kind, path, len: it.len, modified_ms: it.modified_ms });
         }
     };
-    definition_files(env, folder).into_iter().for_each(|it| add(WatchedKind::Definition, it));
+    definitions.into_iter().for_each(|it| add(WatchedKind::Definition, it));
     settings_files(env, Some(folder)).into_iter().for_each(|(_, it)| add(WatchedKind::Settings, it));
-    policy_files(env, folder).into_iter().for_each(|it| add(WatchedKind::Policy, it));
+    policies.into_iter().for_each(|it| add(WatchedKind::Policy, it));
     let of_extensions = [
         (COMMANDS, ".toml", MAX_DEPTH, WatchedKind::Definition),
         (SKILLS, SKILL_FILE, 1, WatchedKind::Definition),
@@ -67,12 +72,12 @@ pub fn watched_files(env: &Env, folder: &AbsPath, memory: &MemorySearch) -> Vec<
 }
 
 /// castor's own lasting yeses change with the answers that give them, which hold at once.
-fn policy_files(env: &Env, folder: &AbsPath) -> Vec<AbsPath> {
+fn policy_files(env: &Env, folder: &AbsPath, look: &mut SharedLook) -> Vec<AbsPath> {
     let system = SYSTEM_FOLDERS.iter().filter_map(|it| AbsPath::new(*it));
     let homes = [gemini_home(env), castor_home(env)].into_iter().flatten();
     let own = [".gemini", ".castor"].into_iter().map(|it| folder.join(it));
     let folders = system.chain(homes.chain(own).map(|it| it.join("policies")));
-    let files = folders.flat_map(|it| files_below(&it, ".toml", 0)).flatten();
+    let files = folders.flat_map(|it| look.files_below(&it, ".toml", 0));
     files.filter(|it| !it.as_path().ends_with(GRANTS_FILE)).collect()
 }
 

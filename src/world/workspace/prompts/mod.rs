@@ -21,7 +21,7 @@ use crate::{
         workspace::{
             FolderOwner, Warning, castor_home,
             extension_files::{ExtensionFiles, ExtensionTier},
-            files_below::files_below,
+            files_below::{SharedLook, files_below},
             gemini_home,
         },
     },
@@ -309,14 +309,14 @@ fn plain_line(of: &str, max: usize) -> String {
 }
 
 /// The files of agents, commands and skills, whether they count or not.
-pub fn definition_files(env: &Env, folder: &AbsPath) -> Vec<AbsPath> {
+pub fn definition_files(env: &Env, folder: &AbsPath, look: &mut SharedLook) -> Vec<AbsPath> {
     let commands = COMMAND_FOLDERS.iter().map(|(name, format)| (*name, extension(*format), MAX_DEPTH));
     let skills = SKILL_FOLDERS.iter().map(|it| (*it, SKILL_FILE, 1));
     let agents = super::agents::FOLDERS.iter().map(|it| (it.0, ".md", 0));
     let folders = commands.chain(skills).chain(agents).flat_map(|(name, end, depth)| {
         [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten().map(move |it| (it, end, depth))
     });
-    folders.flat_map(|(at, end, depth)| files_below(&at, end, depth)).flatten().collect()
+    folders.flat_map(|(at, end, depth)| look.files_below(&at, end, depth)).collect()
 }
 
 #[cfg(test)]
