@@ -18,16 +18,15 @@ impl AbsPath {
     /// `None` unless the path is absolute.
     pub fn new(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
-        path.is_absolute().then(|| Self(normalize(path).into()))
+        path.is_absolute().then(|| Self(normalize(path)))
     }
 
     /// `path` as seen from here: absolute ones stay, relative ones are joined. NUL bytes are dropped.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        let clean = path.to_string_lossy();
-        match clean.contains('\0') {
-            true => Self(normalize(&self.0.join(clean.replace('\0', ""))).into()),
-            false => Self(normalize(&self.0.join(path)).into()),
+        match path.as_os_str().as_encoded_bytes().contains(&0) {
+            true => Self(normalize(&self.0.join(path.to_string_lossy().replace('\0', "")))),
+            false => Self(normalize(&self.0.join(path))),
         }
     }
 
@@ -86,7 +85,10 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-fn normalize(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> Arc<Path> {
+    if is_normal(path) {
+        return path.into();
+    }
     let mut res = PathBuf::new();
     for part in path.components() {
         match part {
@@ -95,7 +97,14 @@ fn normalize(path: &Path) -> PathBuf {
             _ => res.push(part),
         }
     }
-    res
+    res.into()
+}
+
+/// Whether it is surely as `normalize` would make it. Nearly all are, and each prompt joins some dozens.
+fn is_normal(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let is_plain = |it: &[u8]| !matches!(it, b"" | b"." | b"..");
+    cfg!(unix) && bytes.strip_prefix(b"/").is_some_and(|it| it.split(|it| *it == b'/').all(is_plain))
 }
 
 #[cfg(test)]
@@ -109,6 +118,11 @@ mod tests {
         assert_eq!(root.join("x/../y\0z").to_string(), "/w/yz");
         assert_eq!(root.join("/etc/passwd").to_string(), "/etc/passwd");
         assert_eq!(root.join("../../..").to_string(), "/");
+        for (path, normal) in
+            [("/", "/"), ("//a//b/", "/a/b"), ("/a/./b/.", "/a/b"), ("/.a/..b", "/.a/..b"), ("/..", "/")]
+        {
+            assert_eq!(AbsPath::new(path).unwrap().to_string(), normal);
+        }
         assert!(AbsPath::new("relative").is_none());
         assert!(!AbsPath::new("/work").unwrap().is_within(&root));
         assert_eq!(root.join("a/b").relative_to(&root), "a/b");
