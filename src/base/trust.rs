@@ -146,6 +146,8 @@ pub enum TrustedFileKind {
     Agent,
     Command,
     Skill,
+    /// What lies beside a skill: the model reads it, or runs it.
+    SkillFile,
     Memory,
 }
 
@@ -159,9 +161,14 @@ impl TrustedFileKind {
             Self::Env => "environment files",
             Self::Agent => "agents",
             Self::Command => "commands",
-            Self::Skill => "skills",
+            Self::Skill | Self::SkillFile => "skills",
             Self::Memory => "memory files",
         }
+    }
+
+    /// Whether castor goes by what was hashed. Programs and the model read the others.
+    pub fn is_read(self) -> bool {
+        !matches!(self, Self::Program | Self::SkillFile)
     }
 
     /// Whether trust is bound to the content. Memory is text for the model, and changes with every day's work.
@@ -285,7 +292,8 @@ pub fn folder_doubt(
         (TrustChoice::Never, Some("Never".to_owned())),
     ];
     let kinds: BTreeSet<TrustedFileKind> = pieces.iter().map(|it| it.kind).collect();
-    let kinds: Vec<&str> = kinds.into_iter().map(TrustedFileKind::plural_name).collect();
+    let mut kinds: Vec<&str> = kinds.into_iter().map(TrustedFileKind::plural_name).collect();
+    kinds.dedup();
     let kinds = match kinds.as_slice() {
         [more @ .., last] if !more.is_empty() => format!("{} and {last}", more.join(", ")),
         one => one.concat(),

@@ -98,10 +98,15 @@ fn respond(kind: &str, request: Request, mut socket: &TcpStream, stream: Option<
 
 /// The updates of a turn in which the server's echo is called.
 fn play(server: Option<Value>, settings: &str) -> String {
+    play_calls(server, settings, &["echo {\"text\":\"a\"}"])
+}
+
+/// The same with these calls, one after the other.
+fn play_calls(server: Option<Value>, settings: &str, calls: &[&str]) -> String {
     let mut sandbox = Sandbox::new();
     let line = |it: &str| crate::conversation::model::response(it).unwrap().to_string() + "\n";
-    let script = line("call mcp_web_echo {\"text\":\"a\"}") + &line("text \"b\"");
-    let script = sandbox.write("script.jsonl", &script);
+    let calls: String = calls.iter().map(|it| line(&format!("call mcp_web_{it}"))).collect();
+    let script = sandbox.write("script.jsonl", &(calls + &line("text \"b\"")));
     sandbox.write("home/.castor/settings.json", settings);
     sandbox.args.extend(["--approval-mode", "yolo", "--fake-responses"].map(Into::into));
     sandbox.args.push(script.into());
@@ -133,6 +138,18 @@ fn the_older_form_is_tried_when_the_newer_one_fails() {
         let web = json!({"url": url, "headers": {"Authorization": "Bearer t0ken"}});
         let said = play(None, &json!({"mcpServers": {"web": web}}).to_string());
         assert!(said.contains("echo: a"), "sse {sse}: {said}");
+    }
+}
+
+/// What it sends is not kept beyond 16 MB, and the next call is answered.
+#[test]
+fn an_answer_of_22_mb_fails_its_call_alone() {
+    for (kind, sse) in [("http", false), ("sse", true)] {
+        let web = server(kind, start_as("offers", sse), "Bearer t0ken");
+        let said = play_calls(web, "{}", &[r#"big {"lines":1300000}"#, r#"echo {"text":"a"}"#]);
+        let short = said.get(..20_000).unwrap_or(&said);
+        assert!(short.contains("MCP tool 'big' failed: ") && short.contains("16"), "{kind}: {short}");
+        assert!(said.len() < 20_000 && said.contains("echo: a"), "{kind}: {short}");
     }
 }
 

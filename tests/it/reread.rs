@@ -83,27 +83,75 @@ fn what_was_trusted_by_its_content_is_asked_about() {
 
     sandbox.write("ws/.gemini/policies/mine.toml", "");
     for (answer, denied) in [("not_now", true), ("trust_folder", false)] {
-        client.request_as(json!(answer), "session/prompt", params(&session, "go"));
-        let (mut asked, mut seen) = (Vec::new(), String::new());
-        loop {
-            let it = client.next().unwrap().unwrap();
-            if it["id"] == answer && it.get("method").is_none() {
-                break;
-            }
-            if it["method"] == "session/request_permission" {
-                let title = it["params"]["toolCall"]["title"].as_str().unwrap_or_default().to_owned();
-                let choice =
-                    if title.starts_with("Do you trust") || title.contains("trust") { answer } else { "reject_once" };
-                let outcome = json!({ "outcome": { "outcome": "selected", "optionId": choice } });
-                client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": outcome }));
-                asked.push(title);
-            }
-            seen += &it.to_string();
-        }
+        let (asked, seen) = prompt_answering(&mut client, &session, answer);
         assert!(asked[0].contains("trust"), "{asked:?}");
         assert_eq!(asked.len() == 1, denied, "{asked:?} {seen}");
         // Something changes again, so that the next prompt asks again.
         sandbox.write("ws/.gemini/policies/mine.toml", "# nothing\n");
     }
+    client.end().unwrap();
+}
+
+/// Questions about trust get this answer, all others a no. What was asked, and all that came.
+fn prompt_answering(client: &mut Client, session: &str, answer: &str) -> (Vec<String>, String) {
+    client.request_as(json!(answer), "session/prompt", params(session, "go"));
+    let (mut asked, mut seen) = (Vec::new(), String::new());
+    loop {
+        let it = client.next().unwrap().unwrap();
+        if it["id"] == answer && it.get("method").is_none() {
+            return (asked, seen);
+        }
+        if it["method"] == "session/request_permission" {
+            let title = it["params"]["toolCall"]["title"].as_str().unwrap_or_default().to_owned();
+            let choice = if title.contains("trust") { answer } else { "reject_once" };
+            let outcome = json!({ "outcome": { "outcome": "selected", "optionId": choice } });
+            client.send(&json!({ "jsonrpc": "2.0", "id": it["id"], "result": outcome }));
+            asked.push(title);
+        }
+        seen += &it.to_string();
+    }
+}
+
+/// What a skill has the model run, or read, is trusted as it was.
+#[test]
+fn a_skill_whose_script_changes_is_not_used_before_another_yes() {
+    let server = ModelServer::start(vec![says("One."), says("Two."), says("Three.")]);
+    let mut sandbox = sandbox(&server);
+    sandbox.env.retain(|it| it.0 != "CASTOR_TRUST_WORKSPACE");
+    sandbox.env.push(("CASTOR_TRUST_WORKSPACE".into(), String::new()));
+    let workspace = sandbox.workspace().to_string_lossy().into_owned();
+    sandbox.write("home/.castor/trustedFolders.json", &json!({ workspace: "TRUST_FOLDER" }).to_string());
+    sandbox.write("ws/.agents/skills/fill/SKILL.md", "---\nname: fill\ndescription: Fills forms\n---\nRun fill.py.");
+    sandbox.write("ws/.agents/skills/fill/fill.py", "good()");
+    let (mut client, session) = begin(&sandbox);
+    prompt(&mut client, &session, "one");
+
+    sandbox.write("ws/.agents/skills/fill/fill.py", "evil_things()");
+    for (answer, is_offered) in [("not_now", false), ("trust_folder", true)] {
+        let (asked, seen) = prompt_answering(&mut client, &session, answer);
+        assert!(asked.len() == 1 && seen.contains(".agents/skills/fill/fill.py (changed)"), "{asked:?} {seen}");
+        let body = server.asked().last().unwrap().body.clone();
+        assert_eq!(body.contains("Fills forms"), is_offered, "{answer}: {body}");
+        // Something changes again, so that the next prompt asks again.
+        sandbox.write("ws/.agents/skills/fill/fill.py", "evil_things_again()");
+    }
+    client.end().unwrap();
+}
+
+#[test]
+fn the_mode_follows_the_settings_unless_it_was_chosen() {
+    let server = ModelServer::start(vec![says("One."), says("Two."), says("Three.")]);
+    let sandbox = sandbox(&server);
+    let (mut client, session) = begin(&sandbox);
+    prompt(&mut client, &session, "one");
+    sandbox.write("home/.castor/settings.json", r#"{"general": {"defaultApprovalMode": "auto_edit"}}"#);
+    let said = prompt(&mut client, &session, "two");
+    for what in [r#""currentModeId":"autoEdit""#, "settings: general.defaultApprovalMode"] {
+        assert!(said.contains(what), "{said}");
+    }
+    client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).unwrap();
+    sandbox.write("home/.castor/settings.json", "{}");
+    let said = prompt(&mut client, &session, "three");
+    assert!(said.contains("settings: general.defaultApprovalMode") && !said.contains("currentModeId"), "{said}");
     client.end().unwrap();
 }

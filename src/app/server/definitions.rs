@@ -5,7 +5,7 @@ use super::{
     agents, mcp, offered_commands,
     outbox::OutboxItem,
     state::State,
-    trust::{ask_trust, follow_model, readmit_session},
+    trust::{ask_trust, first_mode, follow_mode, follow_model, readmit_session},
 };
 use crate::{
     app::{
@@ -24,13 +24,9 @@ use crate::{
         content::Part,
         file_prompt::FolderPrompts,
         ids::{EffectId, SessionId},
-        log::Mode,
         path::AbsPath,
     },
-    engine::{
-        session::commands::reads_definitions,
-        step::{Input, OptionValue},
-    },
+    engine::{session::commands::reads_definitions, step::Input},
     world::{
         secrets::Env,
         workspace::{
@@ -114,9 +110,11 @@ fn rebuild(
         return Vec::new();
     };
     follow_model(state, id, &before.settings, &after.settings);
-    let mode = state.sessions.get(id).map(|it| it.session.record().mode);
-    if mode.is_some_and(|it| !after.modes.contains(&it)) {
-        state.step(id, Input::SetOption(OptionValue::Mode(Mode::Default)));
+    let (begun, was_said) = first_mode(state, &before.trust, &before.settings);
+    let follows = follow_mode(state, id, begun, &after);
+    let why_not = first_mode(state, &now.trust, &now.settings).1.filter(|it| follows && Some(it) != was_said.as_ref());
+    if let Some(it) = why_not {
+        state.step(id, Input::Notice(it));
     }
     if changed.iter().any(|it| it.0 == WatchedKind::Settings) {
         let found = SettingsFindings::of_session(&state.options, ground);

@@ -21,7 +21,7 @@ use crate::{
     base::{
         ids::{EffectId, SessionId},
         log::Mode,
-        trust::TrustChoice,
+        trust::{Trust, TrustChoice},
     },
     engine::step::{Input, OptionValue},
     wire::acp::session::SessionFolders,
@@ -75,8 +75,7 @@ pub fn apply_choice(
         saved.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));
     }
     let before = settings_of(&state.options, &ground);
-    let (begun, notice) =
-        modes::first_mode(&state.options, &ground.trust, &before).unwrap_or((before.approval_mode, None));
+    let (begun, notice) = first_mode(state, &ground.trust, &before);
     let ground = match choice {
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
@@ -90,22 +89,15 @@ pub fn apply_choice(
         live.begin_watching(&state.env, SessionBasis::new(&folders, &ground, after.settings.clone()));
     }
     // What the session began with follows the settings; what was chosen in it stays.
-    let Some(live) = state.sessions.get(id) else { return Ok(()) };
-    let mode = live.session.record().mode;
     if !is_resumed {
         follow_model(state, id, &before, &after.settings);
     }
-    let wanted = if mode == begun { after.settings.approval_mode } else { mode };
-    let mode_now = nearest_mode(wanted, &after);
-    if mode_now != mode {
-        state.step(id, Input::SetOption(OptionValue::Mode(mode_now)));
-    }
+    let follows = follow_mode(state, id, begun, &after);
     // Why the session began as it did, as it is after the answer.
     if let Some(it) = notice {
         state.step(id, Input::WithdrawNotice(it));
     }
-    let first = modes::first_mode(&state.options, &trust, &after.settings);
-    let still = first.ok().and_then(|it| it.1).filter(|_| mode == begun && !is_resumed);
+    let still = first_mode(state, &trust, &after.settings).1.filter(|_| follows && !is_resumed);
     for it in still.into_iter().chain(of_settings) {
         state.step(id, Input::Notice(it));
     }
@@ -127,6 +119,22 @@ pub fn follow_model(state: &mut State, id: &SessionId, before: &Settings, after:
         offer_model(state, id, after, &new);
         state.step(id, Input::SetOption(OptionValue::Model(new)));
     }
+}
+
+/// The mode that a session begins in with these settings, and what is to be said about it.
+pub fn first_mode(state: &State, trust: &Trust, settings: &Settings) -> (Mode, Option<String>) {
+    modes::first_mode(&state.options, trust, settings).unwrap_or((settings.approval_mode, None))
+}
+
+/// The session's mode follows the settings, unless it was chosen, which it was if it is not `begun`. Whether it follows.
+pub fn follow_mode(state: &mut State, id: &SessionId, begun: Mode, after: &ReadmittedSession) -> bool {
+    let Some(mode) = state.sessions.get(id).map(|it| it.session.record().mode) else { return false };
+    let follows = mode == begun;
+    let now = nearest_mode(if follows { after.settings.approval_mode } else { mode }, after);
+    if now != mode {
+        state.step(id, Input::SetOption(OptionValue::Mode(now)));
+    }
+    follows
 }
 
 fn offer_model(state: &mut State, id: &SessionId, settings: &Settings, model: &str) {

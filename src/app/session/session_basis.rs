@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     app::settings::{Settings, Sources, set_values},
-    base::{agent::FolderAgents, file_prompt::FolderPrompts, text},
+    base::{agent::FolderAgents, file_prompt::FolderPrompts, text, trust::Trust},
     wire::acp::session::SessionFolders,
     world::workspace::folder_config::FolderConfig,
 };
@@ -21,7 +21,7 @@ pub struct SessionBasis {
     pub settings: Settings,
     /// Keys with their values, as they may be shown.
     values: Vec<(&'static str, Value)>,
-    pub is_trusted: bool,
+    pub trust: Trust,
 }
 
 impl SessionBasis {
@@ -29,12 +29,13 @@ impl SessionBasis {
         let layers = ground.layers();
         let values = set_values(Sources { layers: &layers, env: &ground.env, flags: &[] });
         let values = values.into_iter().map(|it| (it.key, it.value)).collect();
-        Self { folders: folders.clone(), settings, values, is_trusted: ground.trust.is_trusted() }
+        Self { folders: folders.clone(), settings, values, trust: ground.trust.clone() }
     }
 
     /// Whether a session of now would be another one.
     pub fn differs(&self, now: &Self) -> bool {
-        (&self.settings, &self.values, self.is_trusted) != (&now.settings, &now.values, now.is_trusted)
+        let is_trusted = |of: &Self| of.trust.is_trusted();
+        (&self.settings, &self.values, is_trusted(self)) != (&now.settings, &now.values, is_trusted(now))
     }
 
     /// The keys whose values are others.

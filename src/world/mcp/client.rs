@@ -46,7 +46,7 @@ pub(super) struct OpenConnection {
     pub(super) process: Option<ServerProcess>,
     /// What was found at its start.
     pub(super) startup_findings: Option<ObeyedFindings>,
-    /// Why a process's connection ended, where it was castor that ended it.
+    /// Why the connection ended, where it was castor that ended it.
     pub(super) overflow: LineOverflow,
 }
 

@@ -22,6 +22,10 @@ pub(super) const TOO_LONG: &str = "it sent a message of more than 16 MB";
 pub(super) struct LineOverflow(Arc<AtomicBool>);
 
 impl LineOverflow {
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn happened(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -52,7 +56,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LimitedLines<R> {
             None => self.length + read.len(),
         };
         if self.length > self.max {
-            self.overflow.0.store(true, Ordering::Relaxed);
+            self.overflow.note();
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, TOO_LONG)));
         }
         Poll::Ready(Ok(()))

@@ -260,7 +260,7 @@ async fn run_until_gone(
         () = follow_lists(&peer, changed, limit, lists, tell) => (),
     }
     match process {
-        Some(_) if overflow.happened() => TOO_LONG.to_owned(),
+        _ if overflow.happened() => TOO_LONG.to_owned(),
         Some(it) => it.exit_reason().await,
         None => "the connection was closed".to_owned(),
     }

@@ -11,7 +11,10 @@ use rmcp::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use super::error::{SseError, StartError};
+use super::{
+    error::{SseError, StartError},
+    line_limit::LineOverflow,
+};
 use crate::wire::sse::{Decoder, Event};
 
 /// For the place to post to, and for each POST.
@@ -29,14 +32,19 @@ pub(super) struct Sse {
 }
 
 impl Sse {
-    pub(super) async fn connect(client: Client, url: Url, headers: HeaderMap) -> Result<Self, StartError> {
+    pub(super) async fn connect(
+        client: Client,
+        url: Url,
+        headers: HeaderMap,
+        overflow: LineOverflow,
+    ) -> Result<Self, StartError> {
         let get = client.get(url.clone()).headers(headers.clone()).header("Accept", "text/event-stream");
         let opening = async {
             let response = get.send().await.map_err(|it| StartError::Gone(it.without_url().to_string()))?;
             if !response.status().is_success() {
                 return Err(StartError::Status(response.status().as_u16()));
             }
-            let mut events = Events { response, decoder: Decoder::default() };
+            let mut events = Events { response, decoder: Decoder::default(), overflow };
             let ended = StartError::Broken("it ended the connection before it said where to post to");
             let first = events.next().await.ok_or(ended)?;
             let endpoint = endpoint(&url, &first)?;
@@ -63,14 +71,20 @@ fn endpoint(url: &Url, event: &Event) -> Result<Url, StartError> {
 struct Events {
     response: Response,
     decoder: Decoder,
+    overflow: LineOverflow,
 }
 
 impl Events {
     /// `None` at the end, whatever brought it about.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.decoder.next().ok()? {
-                return Some(event);
+            match self.decoder.next() {
+                Ok(Some(event)) => return Some(event),
+                Ok(None) => (),
+                Err(_) => {
+                    self.overflow.note();
+                    return None;
+                }
             }
             let piece: Bytes = self.response.chunk().await.ok()??;
             self.decoder.push(piece);

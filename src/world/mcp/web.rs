@@ -19,6 +19,7 @@ use super::{
     auth::{self, LoginTarget},
     client::{Listener, OpenConnection},
     error::StartError,
+    line_limit::LineOverflow,
     sse::Sse,
 };
 use crate::{
@@ -106,8 +107,10 @@ impl Road {
                 headers.extend(header_map(&[(AUTHORIZATION.to_string(), format!("Bearer {token}"))])?);
             }
         }
-        let transport = Sse::connect(self.client.clone(), self.url.clone(), headers).await?;
-        OpenConnection::handshake(transport, listener, None).await
+        let overflow = LineOverflow::default();
+        let transport = Sse::connect(self.client.clone(), self.url.clone(), headers, overflow.clone()).await?;
+        let open = OpenConnection::handshake(transport, listener, None).await?;
+        Ok(OpenConnection { overflow, ..open })
     }
 }
 

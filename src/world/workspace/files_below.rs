@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, io};
 
-use crate::{base::path::AbsPath, world::disk};
+use crate::{
+    base::path::AbsPath,
+    world::disk::{self, TreeBounds, TreeFile},
+};
 
 /// More files of one kind count as unreadable, all that is over.
 pub const MAX_FILES: usize = 200;
@@ -26,6 +29,17 @@ impl SharedLook {
         let all = if self.may_have(folder) { files_below(folder, end, depth) } else { Vec::new() };
         all.into_iter().flatten().collect()
     }
+}
+
+/// What git, programs and users put beside files of configuration. It is no part of a yes to them.
+const SKIPPED: &[&str] = &[".DS_Store", ".env", ".git", ".venv", "__pycache__"];
+
+/// The files of a tree that a yes to it covers.
+///
+/// # Errors
+/// As [`disk::list_tree`].
+pub fn covered_files(folder: &AbsPath, bounds: TreeBounds) -> io::Result<Vec<TreeFile>> {
+    disk::list_tree(folder, &|name| SKIPPED.contains(&name), bounds)
 }
 
 /// Files whose name ends with `end`, in folders at most `depth` deep, by name; as errors, folders that cannot be read.

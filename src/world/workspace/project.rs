@@ -13,11 +13,11 @@ use crate::{
         trust::{ScriptHashes, TrustedFile, TrustedFileKind},
     },
     world::{
-        disk,
+        disk::{self, TreeBounds, TreeKind},
         secrets::Env,
         workspace::{
             Reader, agents, castor_home,
-            files_below::{MAX_FILES, files_below},
+            files_below::{MAX_FILES, covered_files, files_below},
             gemini_home, jsonc,
             policies::FolderAccess,
             programs, prompts, settings,
@@ -39,7 +39,8 @@ pub struct ProjectFiles {
     /// Whose files are the project's alone: nothing in them is read in any other way.
     folders: Vec<AbsPath>,
     files: Vec<ProjectFile>,
-    /// By file that names programs: the files of the folder among them. It counts only while all of them do.
+    /// By file that names programs: the files of the folder among them; by skill: what lies beside it. It counts only while
+    /// all of them do.
     programs: BTreeMap<String, BTreeSet<String>>,
     trusted: BTreeSet<String>,
     /// What the user's yes does not cover; `true`: it never saw it.
@@ -91,6 +92,7 @@ impl ProjectFiles {
         }
         res.take_programs(env, root);
         res.take_prompts(root, &users, reader);
+        res.take_skill_files(root);
         let home = env.get("HOME").and_then(AbsPath::new).map(|it| reader.real(&it));
         let mut at = Some(root.clone());
         // The user's home is not below a project, whatever is trusted.
@@ -121,6 +123,28 @@ impl ProjectFiles {
             if !users.iter().any(|it| reader.real(&folder).is_within(it)) {
                 self.take_all(root, kind, files_below(&folder, end, depth));
                 self.folders.push(folder);
+            }
+        }
+    }
+
+    /// A yes to instructions that say "run scripts/fill.py" is a yes to that file as it is.
+    fn take_skill_files(&mut self, root: &AbsPath) {
+        let skills = self.files.iter().filter(|it| it.piece.kind == TrustedFileKind::Skill && it.piece.hash.is_some());
+        let skills = skills.filter_map(|it| Some((it.piece.name.clone(), it.path.parent()?)));
+        let mut known: BTreeSet<String> = self.files.iter().map(|it| it.piece.name.clone()).collect();
+        let mut left = prompts::SKILL_BOUNDS;
+        for (skill, folder) in skills.collect::<Vec<_>>() {
+            let kind = TrustedFileKind::SkillFile;
+            let pieces: Vec<TrustedFile> = match hash_tree(&folder, &mut left) {
+                Ok(found) => found
+                    .into_iter()
+                    .map(|(path, hash)| TrustedFile { name: name_in(root, &path), kind, hash: Some(hash) })
+                    .collect(),
+                Err(why) => vec![TrustedFile { name: format!("{}: {why}", name_in(root, &folder)), kind, hash: None }],
+            };
+            self.programs.insert(skill, pieces.iter().map(|it| it.name.clone()).collect());
+            for piece in pieces.into_iter().filter(|it| known.insert(it.name.clone())) {
+                self.files.push(ProjectFile { path: root.join(&piece.name), piece, bytes: Vec::new() });
             }
         }
     }
@@ -215,21 +239,21 @@ impl ProjectFiles {
 
     /// Every file, and whether it counts.
     pub fn file_states(&self) -> impl Iterator<Item = (&str, bool)> {
-        let counts = |it: &ProjectFile| {
-            self.is_trusted(it) || self.trusted.contains(&it.piece.name) && !it.piece.kind.binds_content()
+        let counts = self.counting();
+        let counts = move |it: &ProjectFile| {
+            counts(it) || self.trusted.contains(&it.piece.name) && !it.piece.kind.binds_content()
         };
         self.files.iter().map(move |it| (it.piece.name.as_str(), counts(it)))
     }
 
-    fn is_trusted(&self, it: &ProjectFile) -> bool {
-        let readable = |name: &str| {
-            let mut same = self.files.iter().filter(|it| it.piece.name == name);
-            same.any(|it| it.piece.hash.is_some()) && self.trusted.contains(name)
-        };
-        let started = self.programs.get(&it.piece.name);
-        it.piece.hash.is_some()
-            && self.trusted.contains(&it.piece.name)
-            && started.is_none_or(|it| it.iter().all(|it| readable(it)))
+    /// Those that are trusted, with all that they start or bring.
+    fn counting(&self) -> impl Fn(&ProjectFile) -> bool {
+        let can_count = |it: &&ProjectFile| it.piece.hash.is_some() && self.trusted.contains(&it.piece.name);
+        let names: BTreeSet<&str> = self.files.iter().filter(can_count).map(|it| it.piece.name.as_str()).collect();
+        move |it: &ProjectFile| {
+            let needed = self.programs.get(&it.piece.name);
+            can_count(&it) && needed.is_none_or(|it| it.iter().all(|it| names.contains(it.as_str())))
+        }
     }
 
     /// Why a file is not used, as the rest of a line; `None`: it is, or nobody was asked about it.
@@ -242,9 +266,11 @@ impl ProjectFiles {
         let mut started = started.filter_map(|it| Some((it.as_str(), *self.unapproved.get(it)?)));
         let (file, is_new) = itself.or_else(|| started.next())?;
         let how = if is_new { "new" } else { "changed" };
+        let is_beside = |it: &ProjectFile| it.piece.name == file && it.piece.kind == TrustedFileKind::SkillFile;
+        let verb = if self.files.iter().any(is_beside) { "brings" } else { "starts" };
         Some(match file == name {
             true => format!("{how} since you trusted the folder"),
-            false => format!("it starts {file}, which is {how} since you trusted the folder"),
+            false => format!("it {verb} {file}, which is {how} since you trusted the folder"),
         })
     }
 
@@ -316,14 +342,43 @@ impl ProjectFiles {
         same.map(move |it| (kind, it.path.clone(), it.bytes.clone()))
     }
 
-    /// Those of a kind that nobody could read.
+    /// Those of a kind that nobody could read, or not all that they bring.
     pub fn unreadable(&self, kind: TrustedFileKind) -> impl Iterator<Item = AbsPath> {
-        self.files.iter().filter(move |it| it.piece.kind == kind && it.piece.hash.is_none()).map(|it| it.path.clone())
+        let unread = self.files.iter().filter(|it| it.piece.hash.is_none());
+        let unread: BTreeSet<&str> = unread.map(|it| it.piece.name.as_str()).collect();
+        let is_meant = move |it: &&ProjectFile| {
+            let brings = || self.programs.get(&it.piece.name).into_iter().flatten();
+            it.piece.kind == kind && (it.piece.hash.is_none() || brings().any(|it| unread.contains(it.as_str())))
+        };
+        self.files.iter().filter(is_meant).map(|it| it.path.clone())
     }
 
     fn trusted_files(&self) -> impl Iterator<Item = &ProjectFile> {
-        self.files.iter().filter(|it| self.is_trusted(it) && it.piece.kind != TrustedFileKind::Program)
+        let counts = self.counting();
+        self.files.iter().filter(move |it| counts(it) && it.piece.kind.is_read())
     }
+}
+
+/// The files of a folder with their hashes; `left` is what others may hold.
+fn hash_tree(folder: &AbsPath, left: &mut TreeBounds) -> io::Result<Vec<(AbsPath, String)>> {
+    let folder = disk::real_path(folder)?;
+    let listed = covered_files(&folder, *left)?;
+    left.files -= listed.len();
+    let mut res = Vec::new();
+    for it in listed {
+        let path = folder.join(&it.name);
+        let hash = match it.kind {
+            TreeKind::Link { to } => disk::hash(format!("-> {to}").as_bytes()),
+            TreeKind::File { .. } => {
+                let bytes = disk::read_real_head(&path, left.bytes + 1)?;
+                let rest = left.bytes.checked_sub(bytes.len() as u64);
+                left.bytes = rest.ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+                disk::hash(&bytes)
+            }
+        };
+        res.push((path, hash));
+    }
+    Ok(res)
 }
 
 fn name_in(root: &AbsPath, path: &AbsPath) -> String {

@@ -57,6 +57,7 @@ pub fn watched_files(env: &Env, folder: &AbsPath, memory: &MemorySearch) -> Vec<
     let of_extensions = [
         (COMMANDS, ".toml", MAX_DEPTH, WatchedKind::Definition),
         (SKILLS, SKILL_FILE, 1, WatchedKind::Definition),
+        (SKILLS, "", MAX_DEPTH, WatchedKind::Definition),
         (AGENTS, ".md", 0, WatchedKind::Definition),
         (POLICIES, ".toml", 0, WatchedKind::Policy),
     ];

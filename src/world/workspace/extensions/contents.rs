@@ -13,6 +13,7 @@ use crate::{
         workspace::{
             agents::is_agent_file,
             extension_files::{AGENTS, COMMANDS, HOOKS, MANIFEST, POLICIES, SKILLS},
+            files_below::covered_files,
             memory, prompts,
         },
     },
@@ -22,8 +23,7 @@ use crate::{
 const BOUNDS: TreeBounds = TreeBounds { files: 20_000, bytes: 256 << 20 };
 /// Larger files of configuration count as too large; their readers say so.
 const MAX_CONFIG: usize = 1 << 20;
-/// What git, programs and users put beside an extension's files. It is no part of a yes.
-const SKIPPED: &[&str] = &[".DS_Store", ".env", ".git", ".venv", "__pycache__"];
+
 /// The files of an extension that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contents {
@@ -38,7 +38,7 @@ pub struct Contents {
 /// # Errors
 /// As [`disk::list_tree`].
 pub fn list(folder: &AbsPath) -> Result<Vec<TreeFile>, String> {
-    disk::list_tree(folder, &|name| SKIPPED.contains(&name), BOUNDS).map_err(|it| it.to_string())
+    covered_files(folder, BOUNDS).map_err(|it| it.to_string())
 }
 
 /// Looks at all of a folder.

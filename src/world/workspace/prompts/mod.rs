@@ -16,12 +16,12 @@ use crate::{
         trust::TrustedFileKind,
     },
     world::{
-        disk,
+        disk::{self, TreeBounds},
         secrets::Env,
         workspace::{
             FolderOwner, Warning, castor_home,
             extension_files::{ExtensionFiles, ExtensionTier},
-            files_below::{SharedLook, files_below},
+            files_below::{SharedLook, covered_files, files_below},
             gemini_home,
         },
     },
@@ -36,6 +36,8 @@ const MAX_BYTES: usize = 256 << 10;
 pub const MAX_DEPTH: usize = 6;
 /// The file of a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
+/// All skills of a workspace, with what lies beside them. What goes beyond counts for nothing.
+pub const SKILL_BOUNDS: TreeBounds = TreeBounds { files: 5_000, bytes: 64 << 20 };
 
 /// Where commands lie below a workspace, the strongest first.
 pub const COMMAND_FOLDERS: &[(&str, CommandFormat)] = &[
@@ -166,7 +168,8 @@ pub fn read(
     res.commands = without_clashes(all, is_own, &mut res);
     read_skills(env, workspace, extensions, &mut res);
     for (kind, file) in workspace.iter().flat_map(|it| &it.unreadable) {
-        let why = "cannot be used: it is too large, cannot be read, or a link leads out of the folder";
+        let which = if *kind == TrustedFileKind::Skill { "it or what lies beside it" } else { "it" };
+        let why = format!("cannot be used: {which} is too large, cannot be read, or a link leads out of the folder");
         res.warn(*kind, &file.to_string(), FileFault::new(None, why));
     }
     res
@@ -308,15 +311,24 @@ fn plain_line(of: &str, max: usize) -> String {
     text::first_line(kept.trim(), max)
 }
 
-/// The files of agents, commands and skills, whether they count or not.
+/// The files of agents, commands and skills, whether they count or not, with what lies beside skills.
 pub fn definition_files(env: &Env, folder: &AbsPath, look: &mut SharedLook) -> Vec<AbsPath> {
-    let commands = COMMAND_FOLDERS.iter().map(|(name, format)| (*name, extension(*format), MAX_DEPTH));
-    let skills = SKILL_FOLDERS.iter().map(|it| (*it, SKILL_FILE, 1));
-    let agents = super::agents::FOLDERS.iter().map(|it| (it.0, ".md", 0));
-    let folders = commands.chain(skills).chain(agents).flat_map(|(name, end, depth)| {
-        [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten().map(move |it| (it, end, depth))
+    let mut below = |name: &str, end: &str, depth: usize| {
+        let places = [Some(folder.join(name)), user_folder(env, name)].into_iter().flatten();
+        places.flat_map(|at| look.files_below(&at, end, depth)).collect::<Vec<_>>()
+    };
+    let mut res: Vec<AbsPath> =
+        COMMAND_FOLDERS.iter().flat_map(|(name, format)| below(name, extension(*format), MAX_DEPTH)).collect();
+    res.extend(super::agents::FOLDERS.iter().flat_map(|it| below(it.0, ".md", 0)));
+    let skills: Vec<AbsPath> = SKILL_FOLDERS.iter().flat_map(|it| below(it, SKILL_FILE, 1)).collect();
+    let folders = skills.iter().filter_map(|it| disk::real_path(&it.parent()?).ok());
+    let beside = folders.flat_map(|at| {
+        let files = covered_files(&at, SKILL_BOUNDS).unwrap_or_default().into_iter();
+        files.map(move |it| at.join(&it.name))
     });
-    folders.flat_map(|(at, end, depth)| look.files_below(&at, end, depth)).collect()
+    res.extend(beside);
+    res.extend(skills);
+    res
 }
 
 #[cfg(test)]

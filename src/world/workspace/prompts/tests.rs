@@ -8,8 +8,12 @@ use crate::{
         agent::AgentOrigin,
         file_prompt::CommandFormat::{self, Markdown, Toml},
         path::AbsPath,
+        trust::TrustedFileKind,
     },
-    world::{secrets::Env, workspace::folder_config},
+    world::{
+        secrets::Env,
+        workspace::folder_config::{self, FolderConfig},
+    },
 };
 
 fn path(text: &str) -> AbsPath {
@@ -109,11 +113,15 @@ impl Place {
         std::fs::write(file, text).unwrap();
     }
 
-    fn found(&self, trust: Option<&str>) -> FoundPrompts {
+    fn ground(&self, trust: Option<&str>) -> FolderConfig {
         let home = self.root().join("h").to_string();
         let trust = trust.map(|it| ("CASTOR_TRUST_WORKSPACE", it));
         let env = Env::from_pairs([("HOME", home.as_str())].into_iter().chain(trust));
-        folder_config::load(&env, &self.root().join("w")).prompts(&|it| it == "help")
+        folder_config::load(&env, &self.root().join("w"))
+    }
+
+    fn found(&self, trust: Option<&str>) -> FoundPrompts {
+        self.ground(trust).prompts(&|it| it == "help")
     }
 
     fn commands(&self, trust: &str) -> Vec<String> {
@@ -193,14 +201,14 @@ fn huge_files_are_refused_by_size() {
     it.write("w/.agents/skills/huge/SKILL.md", &skill("huge", &"x".repeat(5 << 20)));
     assert_eq!(it.commands("true"), ["good=good"]);
     assert!(it.skills("true").is_empty());
-    let unread = "cannot be used: it is too large, cannot be read, or a link leads out of the folder";
+    let unread = "is too large, cannot be read, or a link leads out of the folder";
     assert_eq!(
         it.warnings(),
         [
             "h/.gemini/commands/huge.toml: is over 256 KiB; the file is skipped".to_owned(),
             "w/.gemini/commands/large.toml: is over 256 KiB; the file is skipped".to_owned(),
-            format!("w/.gemini/commands/huge.toml: {unread}"),
-            format!("w/.agents/skills/huge/SKILL.md: {unread}"),
+            format!("w/.gemini/commands/huge.toml: cannot be used: it {unread}"),
+            format!("w/.agents/skills/huge/SKILL.md: cannot be used: it or what lies beside it {unread}"),
         ]
     );
 }
@@ -218,12 +226,16 @@ fn links_bring_nothing_in_from_outside() {
     it.write("w/.gemini/commands/own.toml", &toml("own"));
     let at = |name: &str| it.temp.path().join(name);
     symlink(at("secret"), at("w/.agents/skills/evil")).unwrap();
-    symlink(at("secret"), at("w/.agents/skills/own/docs")).unwrap();
     symlink(at("secret/key.toml"), at("w/.gemini/commands/evil.toml")).unwrap();
     symlink(at("secret"), at("w/.gemini/commands/sub")).unwrap();
     assert_eq!(it.commands("true"), ["own=own"]);
     assert_eq!(it.skills("true"), ["own=own []"]);
     assert_eq!(it.warnings().len(), 3, "{:?}", it.warnings());
+    // What lies elsewhere is no part of a yes to the skill.
+    symlink(at("secret"), at("w/.agents/skills/own/docs")).unwrap();
+    assert!(it.skills("true").is_empty());
+    let why = it.warnings().into_iter().find(|it| it.contains("own/SKILL.md")).unwrap();
+    assert!(why.contains("what lies beside it") && why.contains("a link leads out"), "{why}");
 }
 
 /// A yes is to the files as they were.
@@ -244,4 +256,37 @@ fn files_changed_after_trust_do_not_count() {
     it.write("w/.claude/skills/s/SKILL.md", &skill("s", "bad"));
     it.write("w/.claude/commands/new.md", "new");
     assert_eq!(counts(&it), (vec!["md".to_owned()], 0));
+}
+
+type Change = fn(&Place);
+
+/// A skill says what to run, and the yes was to what would run then.
+#[test]
+fn what_lies_beside_a_skill_is_a_part_of_the_yes() {
+    let (run, folder) = (".agents/skills/s/scripts/run.py", "w/.agents/skills/s");
+    let changes: &[(&str, Change)] = &[
+        ("scripts/run.py, which is changed", |it| it.write("w/.agents/skills/s/scripts/run.py", "evil()")),
+        ("deep/er/est/new.py, which is new", |it| it.write("w/.agents/skills/s/deep/er/est/new.py", "evil()")),
+    ];
+    for (why, change) in changes {
+        let it = Place::new();
+        it.write(&format!("{folder}/SKILL.md"), &skill("s", "Run scripts/run.py."));
+        it.write(&format!("w/{run}"), "good()");
+        it.write("w/.agents/skills/other/SKILL.md", &skill("other", "o"));
+        let w = it.root().join("w").to_string();
+        it.write("h/.castor/trustedFolders.json", &serde_json::json!({ w: "TRUST_FOLDER" }).to_string());
+        let names = || it.found(None).skills.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(), ["other", "s"]);
+        // What programs leave behind is no part of it.
+        it.write(&format!("{folder}/scripts/__pycache__/run.pyc"), "");
+        assert_eq!(names(), ["other", "s"]);
+        change(&it);
+        assert_eq!(names(), ["other"], "{why}");
+        let ground = it.ground(None);
+        let said = ground.project.changes(TrustedFileKind::Skill);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("skills/s/SKILL.md is not used: it brings") && said[0].contains(why), "{said:?}");
+        let asked = ground.doubt.unwrap().form.message;
+        assert!(asked.contains(why.split(',').next().unwrap()) && !asked.contains("SKILL.md"), "{asked}");
+    }
 }
