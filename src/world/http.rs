@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url, header::LOCATION};
 use tokio::{net::TcpStream, time::timeout};
 
 pub use link::{HttpLink, LinkError, Proxies};
@@ -143,6 +143,21 @@ pub fn safe_host(url: &Url) -> String {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
+}
+
+/// Where an answer to a request for `url` sends it.
+pub fn redirect_of(response: &Response, url: &Url) -> Option<Url> {
+    let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    url.join(to.to_str().ok()?).ok()
+}
+
+/// Whether a yes to the one is one to the other: the same host, perhaps with `www.` or by https.
+pub fn is_same_site(from: &Url, to: &Url) -> bool {
+    let host = |it: &Url| it.host_str().map(|it| it.strip_prefix("www.").unwrap_or(it).to_owned());
+    let is_upgrade = from.port().is_none() && to.port().is_none() && to.scheme() == "https";
+    let is_plain = to.username().is_empty() && to.password().is_none();
+    let same_port = from.port_or_known_default() == to.port_or_known_default();
+    is_plain && host(from) == host(to) && (same_port || is_upgrade)
 }
 
 /// Scheme, host and port of an address: paths and queries hold keys, too.

@@ -2,9 +2,9 @@
 //! nothing once its files have changed.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::Write,
     net::TcpListener,
-    process::Command,
+    process::{Command, Stdio},
     thread,
 };
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     client::{Client, Sandbox},
     mcp_server,
-    model_server::{ModelServer, calls, says},
+    model_server::{self, ModelServer, calls, says},
 };
 
 /// Runs a program in the workspace: its exit code, and what it printed.
@@ -274,24 +274,80 @@ fn all_that_it_brings_is_read_anew_after_the_users_yes() {
     assert_eq!(std::fs::read_to_string(sandbox.workspace().join("hooked")).unwrap(), "here\n");
 }
 
+/// Answers requests over HTTP, and counts them.
+fn serve(answer: impl Fn(&str, &str) -> Vec<u8> + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let asked = model_server::read(socket.try_clone().unwrap());
+            let place = asked.head.split(' ').nth(1).unwrap_or_default();
+            let _ = socket.write_all(&answer(place, &asked.body));
+        }
+    });
+    port
+}
+
+fn moved(to: &str) -> Vec<u8> {
+    let head = "HTTP/1.1 301 Moved Permanently\r\nContent-Length: 0\r\nConnection: close\r\n";
+    format!("{head}Location: {to}\r\n\r\n").into_bytes()
+}
+
 /// The address of a repository sends git to another one, of this machine's network perhaps: nothing goes there.
 #[test]
 fn a_repository_that_redirects_is_not_followed() {
     let sandbox = Sandbox::new();
-    let [here, elsewhere] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     elsewhere.set_nonblocking(true).unwrap();
-    let (port, place) = (here.local_addr().unwrap().port(), elsewhere.local_addr().unwrap());
-    let asked = thread::spawn(move || {
-        let (mut socket, _) = here.accept().unwrap();
-        let mut line = String::new();
-        BufReader::new(socket.try_clone().unwrap()).read_line(&mut line).unwrap();
-        let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\n";
-        socket.write_all(format!("{head}Location: http://{place}/x.git/info/refs\r\n\r\n").as_bytes()).unwrap();
-        line
-    });
-    let (code, text) =
-        castor(&sandbox, &["extensions", "install", &format!("http://127.0.0.1:{port}/x.git"), "--consent"]);
-    assert!(code == 1 && text.contains("302"), "{text}");
-    assert!(asked.join().unwrap().starts_with("GET /x.git/info/refs"));
+    let place = elsewhere.local_addr().unwrap().to_string();
+    for place in [place.as_str(), "169.254.169.254", "[::1]:1", "me:canary@192.168.0.1"] {
+        let to = format!("http://{place}/x.git/info/refs");
+        let port = serve(move |_, _| moved(&to));
+        let (code, text) =
+            castor(&sandbox, &["extensions", "install", &format!("http://127.0.0.1:{port}/x.git"), "--consent"]);
+        let said = format!("the repository moved to http://{}/x.git", place.trim_start_matches("me:canary@"));
+        assert!(code == 1 && text.contains(&said) && !text.contains("canary"), "{text}");
+    }
     assert!(elsewhere.accept().is_err(), "git followed");
+}
+
+/// As renamed repositories of the usual hosts are.
+#[test]
+fn a_repository_that_moved_on_its_site_is_found() {
+    let sandbox = Sandbox::new();
+    write_repository(&sandbox);
+    let repository = sandbox.workspace().parent().unwrap().join("repo");
+    let upload = move |more: &[&str], body: &str| {
+        let mut git = Command::new("git");
+        git.args(["upload-pack", "--stateless-rpc"]).args(more).arg(&repository);
+        let mut child = git.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+        child.wait_with_output().unwrap().stdout
+    };
+    let page = |kind: &str, body: &[u8]| {
+        let kind = format!("application/x-git-upload-pack-{kind}");
+        let n = body.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {n}\r\nConnection: close\r\n\r\n");
+        [head.as_bytes(), body].concat()
+    };
+    let port = serve(move |place, body| match place.split('?').next().unwrap_or_default() {
+        "/old.git/info/refs" => moved("/new.git/info/refs?service=git-upload-pack"),
+        "/new.git/info/refs" => {
+            let refs = upload(&["--advertise-refs"], "");
+            page("advertisement", &[b"001e# service=git-upload-pack\n0000", refs.as_slice()].concat())
+        }
+        _ => page("result", &upload(&[], body)),
+    });
+    let old = format!("http://127.0.0.1:{port}/old.git");
+    let new = format!("http://127.0.0.1:{port}/new.git");
+    sandbox
+        .write("home/.castor/settings.json", &json!({"security": {"allowedExtensions": ["/old\\.git$"]}}).to_string());
+    let (code, text) = castor(&sandbox, &["extensions", "install", &old, "--consent"]);
+    assert!(code == 1 && text.contains("security.allowedExtensions"), "a rule is about where it is now: {text}");
+    sandbox.write("home/.castor/settings.json", "{}");
+    let (code, text) = castor(&sandbox, &["extensions", "install", &old, "--consent"]);
+    assert!(code == 0 && text.contains(&format!("It moved to {new}")), "{text}");
+    let (_, text) = castor(&sandbox, &["extensions", "show", "demo"]);
+    assert!(text.contains(&new), "{text}");
 }

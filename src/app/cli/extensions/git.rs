@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use tokio::time::timeout;
 
+use super::moved;
 use crate::{
     base::path::AbsPath,
     world::{
@@ -15,6 +16,8 @@ use crate::{
 
 /// For all of it.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// A repository that moves more often is not followed.
+const MAX_MOVES: usize = 3;
 /// What is kept of git's words.
 const MAX_SAID: usize = 8 << 10;
 
@@ -73,11 +76,17 @@ pub fn is_address(word: &str) -> bool {
     schemes.iter().any(|it| word.starts_with(it)) || word.starts_with("git@") && word.contains(':')
 }
 
-/// Fetches one commit into a new folder, without its `.git`. Returns the commit.
+/// What was fetched, and where from: the repository may have moved.
+pub struct FetchedCommit {
+    pub id: String,
+    pub url: String,
+}
+
+/// Fetches one commit into a new folder, without its `.git`.
 ///
 /// # Errors
 /// What git says, and an address or a reference that is none.
-pub fn clone(env: &Env, url: &str, reference: Option<&str>, to: &AbsPath) -> Result<String, String> {
+pub fn clone(env: &Env, url: &str, reference: Option<&str>, to: &AbsPath) -> Result<FetchedCommit, String> {
     let plain = |it: char| !it.is_control() && !it.is_whitespace();
     if url.starts_with('-') || !url.chars().all(plain) {
         return Err(format!("{url:?} is no address of a git repository"));
@@ -97,31 +106,28 @@ pub fn clone(env: &Env, url: &str, reference: Option<&str>, to: &AbsPath) -> Res
     done.unwrap_or_else(|_| Err(format!("git took longer than {} s", PATIENCE.as_secs())))
 }
 
-async fn fetch(env: &Env, url: &str, reference: &str, to: &AbsPath) -> Result<String, String> {
+async fn fetch(env: &Env, url: &str, reference: &str, to: &AbsPath) -> Result<FetchedCommit, String> {
     let git = Git { env: environment(env), folder: to };
     git.run(&["init", "--quiet", "--template=", "."]).await?;
-    let one = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, reference];
-    if let Err(why) = git.run(&one).await {
-        // Not every server gives out a commit by its name alone.
-        let is_commit = reference.len() >= 7 && reference.chars().all(|it| it.is_ascii_hexdigit());
-        if !is_commit {
-            return Err(why);
-        }
-        let all = "+refs/heads/*:refs/heads/*";
-        git.run(&["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", url, all])
-            .await
-            .map_err(|_| why)?;
+    let (mut url, mut n_moves) = (url.to_owned(), 0);
+    while let Err(why) = git.take(&url, reference).await {
+        n_moves += 1;
+        url = if n_moves > MAX_MOVES { Err(why) } else { moved::new_address(env, &url, why).await }?;
     }
     let found = git.run(&["rev-parse", "--verify", "--quiet", "--end-of-options", "FETCH_HEAD^{commit}"]).await?;
-    let is_commit = reference.len() >= 7 && reference.chars().all(|it| it.is_ascii_hexdigit());
-    let commit = match is_commit && !found.trim().starts_with(reference) {
+    let commit = match is_commit(reference) && !found.trim().starts_with(reference) {
         true => git.run(&["rev-parse", "--verify", "--quiet", &format!("{reference}^{{commit}}")]).await?,
         false => found,
     };
     let commit = commit.trim().to_owned();
     git.run(&["checkout", "--quiet", "--detach", "--no-recurse-submodules", &commit]).await?;
     disk::remove_tree(&to.join(".git")).map_err(|it| it.to_string())?;
-    Ok(commit)
+    Ok(FetchedCommit { id: commit, url })
+}
+
+/// Whether a reference can be a commit's name, or its beginning.
+fn is_commit(reference: &str) -> bool {
+    reference.len() >= 7 && reference.chars().all(|it| it.is_ascii_hexdigit())
 }
 
 fn environment(env: &Env) -> Vec<(String, String)> {
@@ -135,6 +141,19 @@ struct Git<'a> {
 }
 
 impl Git<'_> {
+    /// Fetches one reference.
+    async fn take(&self, url: &str, reference: &str) -> Result<(), String> {
+        let one = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", url, reference];
+        let Err(why) = self.run(&one).await else { return Ok(()) };
+        // Not every server gives out a commit by its name alone.
+        if !is_commit(reference) {
+            return Err(why);
+        }
+        let all = "+refs/heads/*:refs/heads/*";
+        let all = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--", url, all];
+        self.run(&all).await.map(|_| ()).map_err(|_| why)
+    }
+
     /// What it prints; as an error, its last words.
     async fn run(&self, args: &[&str]) -> Result<String, String> {
         let args: Vec<&str> = CONFIG.iter().copied().chain(args.iter().copied()).collect();

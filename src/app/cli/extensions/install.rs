@@ -92,11 +92,16 @@ fn fetch(
     old: Option<&ExtensionRecord>,
     consent: bool,
 ) -> Result<u8, Stop> {
-    if let Some(why) = ExtensionLimits::read(&cx.ground(None)?.layers()).refusal(&source) {
-        return failed(format!("nothing is installed: {why}"));
-    }
+    let limits = ExtensionLimits::read(&cx.ground(None)?.layers());
+    let refuse = |it: &ExtensionSource| match limits.refusal(it) {
+        Some(why) => failed(format!("nothing is installed: {why}")),
+        None => Ok(()),
+    };
+    refuse(&source)?;
     let staging = Staging::new(&cx.home)?;
     let (source, folder) = get(cx, source, &staging)?;
+    // It may have moved.
+    refuse(&source)?;
     let contents = contents::read(&folder).or_else(failed)?;
     let name = contents.manifest.name.clone();
     let known = record::read(&cx.home, &name).or_else(failed)?;
@@ -153,8 +158,11 @@ fn get(cx: &mut Cx<'_, '_>, source: ExtensionSource, staging: &Staging) -> Resul
         }
         ExtensionSource::Git { url, reference, .. } => {
             cx.say(&format!("Fetching {url}"))?;
-            let commit = git::clone(cx.env, &url, reference.as_deref(), &staging.0).or_else(failed)?;
-            Ok((ExtensionSource::Git { url, reference, commit }, staging.0.clone()))
+            let found = git::clone(cx.env, &url, reference.as_deref(), &staging.0).or_else(failed)?;
+            if found.url != url {
+                cx.say(&format!("It moved to {}", found.url))?;
+            }
+            Ok((ExtensionSource::Git { url: found.url, reference, commit: found.id }, staging.0.clone()))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod git;
 mod install;
+mod moved;
 mod page;
 mod settings;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::{
     Response, StatusCode, Url,
-    header::{ACCEPT, CONTENT_TYPE, LOCATION},
+    header::{ACCEPT, CONTENT_TYPE},
 };
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ use crate::{
         tool::ToolError,
     },
     world::{
-        http::{read_head, safe_host},
+        http::{is_same_site, read_head, redirect_of, safe_host},
         tools::{paths, web_access::WebAccess},
     },
 };
@@ -102,20 +102,6 @@ fn failed(why: impl Into<String>) -> ToolError {
 
 fn refused(it: &Failure) -> ToolError {
     ToolError::new("web_fetch_refused", format!("{}; castor does not ask it.", it.message.trim_end_matches('.')))
-}
-
-fn redirect_of(response: &Response, url: &Url) -> Option<Url> {
-    let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    url.join(to.to_str().ok()?).ok()
-}
-
-/// Whether a yes to the one is one to the other: the same host, perhaps with `www.` or by https.
-fn is_same_site(from: &Url, to: &Url) -> bool {
-    let host = |it: &Url| it.host_str().map(|it| it.strip_prefix("www.").unwrap_or(it).to_owned());
-    let is_upgrade = from.port().is_none() && to.port().is_none() && to.scheme() == "https";
-    let is_plain = to.username().is_empty() && to.password().is_none();
-    let same_port = from.port_or_known_default() == to.port_or_known_default();
-    is_plain && host(from) == host(to) && (same_port || is_upgrade)
 }
 
 async fn read(mut response: Response, url: Url) -> Result<Page, ToolError> {
