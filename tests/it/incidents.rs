@@ -492,5 +492,6 @@ fn a_trusted_env_file_sets_no_address() {
     // The first in the environment wins; the key was the file's to give.
     assert!(model.asked().iter().all(|it| it.header("x-goog-api-key") == Some(CANARY)));
     let warned = fs::read_to_string(sandbox.stderr()).unwrap();
-    assert!(warned.contains("may not set GOOGLE_GEMINI_BASE_URL, HTTPS_PROXY") && !warned.contains(CANARY), "{warned}");
+    assert!(warned.contains("GOOGLE_GEMINI_BASE_URL: a file may not set it") && !warned.contains(CANARY), "{warned}");
+    assert!(said.contains("GOOGLE_GEMINI_BASE_URL, HTTPS_PROXY") && said.contains(" in .env:2,3"), "{said}");
 }

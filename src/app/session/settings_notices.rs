@@ -2,7 +2,7 @@
 
 use super::place::merged_settings;
 use crate::{
-    app::settings::{Settings, Sources, gemini_files, options::Options, without_effect},
+    app::settings::{Settings, Sources, gemini_files, gemini_variables, options::Options, without_effect},
     base::{path::AbsPath, text},
     world::workspace::{Warning, folder_config::FolderConfig, said_once},
 };
@@ -18,7 +18,7 @@ const MAX_WHY: usize = 300;
 pub struct SettingsFindings {
     /// Not taken as written.
     pub wrong: Vec<Warning>,
-    /// Without effect; files that Gemini CLI has, too.
+    /// Without effect; files and variables that Gemini CLI has, too.
     pub idle: Vec<Warning>,
 }
 
@@ -39,6 +39,8 @@ impl SettingsFindings {
         wrong.retain(|it| AbsPath::new(&it.origin).is_some());
         let mut idle = ground.locate(without_effect(sources));
         idle.extend(gemini_files::without_effect(ground));
+        idle.extend(gemini_variables::without_effect(&ground.env));
+        idle.extend(ground.warnings.iter().filter(|it| it.key.is_some()).cloned());
         Self { wrong, idle }
     }
 
@@ -118,6 +120,29 @@ mod tests {
         app::{cli::testing::Ground, settings::options::Options},
         world::workspace::folder_config,
     };
+
+    /// Those of the environment, and those of a file that only the environment may set.
+    #[test]
+    fn variables_without_effect_are_said_once() {
+        let ground = Ground::new();
+        ground.write("h/.gemini/.env", "# mine\nGEMINI_API_KEY=k\nHTTPS_PROXY=p\nGEMINI_SANDBOX=docker\nPORT=1");
+        let (folder, home) = (ground.root.join("w"), ground.root.join("castor"));
+        let mut env = ground.env("false");
+        for (name, value) in
+            [("GEMINI_SYSTEM_MD", "1"), ("GEMINI_TELEMETRY_LOG_PROMPTS", "false"), ("GEMINI_MODEL", "m")]
+        {
+            env.set_if_absent(name, value, ("", 0));
+        }
+        let say = || {
+            let ground = folder_config::load(&env, &folder);
+            SettingsFindings::of_session(&Options::default(), &ground).notices(&home, &ground.folder).join("\n")
+        };
+        let first = say().replace(&ground.root.to_string(), "$ROOT");
+        let want = "No effect in castor: GEMINI_SYSTEM_MD in the environment (castor's instructions are its own: put \
+                    yours into GEMINI.md); HTTPS_PROXY, GEMINI_SANDBOX in $ROOT/h/.gemini/.env:3,4 (a file may not set it \
+                    for castor: set it in the environment). This is said once; `castor doctor` shows it again.";
+        assert_eq!((first.as_str(), say().as_str()), (want, ""));
+    }
 
     #[test]
     fn each_thing_is_said_with_its_line_and_no_effect_once() {

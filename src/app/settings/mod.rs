@@ -25,6 +25,7 @@ mod explain;
 mod fallback;
 pub mod gemini;
 pub mod gemini_files;
+pub mod gemini_variables;
 mod hooks;
 mod keys;
 mod limits;

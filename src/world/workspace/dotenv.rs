@@ -23,29 +23,28 @@ pub const ALLOWED_VARS: &[&str] = &[
     "CASTOR_LOG",
 ];
 const MAX_BYTES: u64 = 1 << 20;
-/// More refused names are counted.
-const MAX_NAMES: usize = 10;
+/// More refused names of a file are not said.
+const MAX_NAMES: usize = 50;
 
 /// The environment with what the project's nearest file and then the user's own add to it.
 pub fn extend_env(env: &Env, project: &ProjectFiles) -> (Env, Vec<Warning>) {
     let (mut res, mut warnings) = (env.clone(), Vec::new());
     let mut add = |origin: String, bytes: &[u8]| {
-        let mut refused = Vec::new();
+        let mut refused: Vec<Warning> = Vec::new();
         for (line, name, value) in parse_lines(&String::from_utf8_lossy(bytes)) {
+            let is_new = || refused.len() < MAX_NAMES && refused.iter().all(|it| it.key.as_ref() != Some(&name));
             match ALLOWED_VARS.contains(&name.as_str()) {
                 true => res.set_if_absent(&name, &value, (&origin, line)),
-                false if is_for_castor(&name) && !refused.contains(&name) => refused.push(name),
+                false if is_for_castor(&name) && is_new() => refused.push(Warning {
+                    origin: origin.clone(),
+                    at: Some((line, 1)),
+                    key: Some(name),
+                    message: "a file may not set it for castor: set it in the environment".to_owned(),
+                }),
                 false => (),
             }
         }
-        let n_more = refused.len().saturating_sub(MAX_NAMES);
-        refused.truncate(MAX_NAMES);
-        if !refused.is_empty() {
-            let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-            let message =
-                format!("may not set {}{more}: set in the environment what castor should see", refused.join(", "));
-            warnings.push(Warning { origin, at: None, key: None, message });
-        }
+        warnings.extend(refused);
     };
     if let Some((file, bytes)) = project.env_file() {
         add(file.to_string(), bytes);

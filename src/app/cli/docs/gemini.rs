@@ -4,6 +4,7 @@ use super::{code, table};
 use crate::app::settings::{
     gemini::{Compatibility, SETTINGS},
     gemini_files::FILES,
+    gemini_variables::VARIABLES,
 };
 
 /// Flags of `gemini`, with the one of `castor run` that is meant.
@@ -143,6 +144,7 @@ pub fn compatibility() -> String {
         let place = name.strip_prefix("../").map_or_else(|| format!(".gemini/{name}"), str::to_owned);
         [code(place), owner.as_str().to_owned(), it.as_str().to_owned(), it.note().to_owned()]
     });
+    let variables = VARIABLES.iter().map(|(name, why)| cells(code(name), Compatibility::Absent(why)));
     let flags = FLAGS.iter().map(|(text, _, row)| cells(code(text), *row));
     let shell = SHELL.iter().map(|(text, _, row)| cells(code(text), *row));
     let typed = TYPED.iter().map(|(name, row)| {
@@ -151,9 +153,10 @@ pub fn compatibility() -> String {
     });
     let head = |what| [what, "here", "how, or what instead"];
     format!(
-        "## Settings\n\n{}\n## Files\n\n{}\n## Flags\n\n{}\n## Commands of the shell\n\n{}\n## Commands of a session\n\n{}",
+        "## Settings\n\n{}\n## Files\n\n{}\n## Variables\n\n[Variables](variables.md) lists those of Gemini CLI that castor goes by.\n\n{}\n## Flags\n\n{}\n## Commands of the shell\n\n{}\n## Commands of a session\n\n{}",
         table(head("setting"), settings),
         table(["file", "whose", "here", "how, or what instead"], files),
+        table(head("variable"), variables),
         table(head("flag"), flags),
         table(head("command"), shell),
         table(head("command"), typed),

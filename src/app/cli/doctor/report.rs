@@ -166,7 +166,8 @@ pub fn gather_report(env: &Env, cwd: &AbsPath, program: &Path, shake: impl FnOnc
     let rules = policies::rules(&ground, &[]).warnings;
     let user_home = env.get("HOME").and_then(AbsPath::new);
     let left_out = confinement::ignored_paths(&merged, user_home.as_ref());
-    let warnings = ground.warnings.iter().chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
+    let of_folder = ground.warnings.iter().filter(|it| it.key.is_none());
+    let warnings = of_folder.chain(&of_settings).map(ToString::to_string).chain(rules.iter().cloned());
     let of_prompts: Vec<String> = prompts::find(&ground).warnings().map(ToString::to_string).collect();
     let warnings = warnings.chain(left_out).chain(holding_hooks(sources)).chain(of_prompts);
     let home = workspace::castor_home(env);
