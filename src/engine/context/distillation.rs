@@ -17,8 +17,6 @@ use crate::base::{
     tool::{CallResult, find_traits},
 };
 
-/// A tool of Gemini CLI whose results are treated like those of `ToolTraits::returns_whole`.
-const FOREIGN_EXEMPT: &str = "read_many_files";
 const MARK: &str = "[Message Normalized: Tool output exceeded size limit]";
 /// More than this is not shown to a model, in bytes.
 const MOST: usize = 1_000_000;
@@ -42,7 +40,7 @@ pub struct DistillationLimits {
 pub fn due(_: &ModelRequest, materials: RequestMaterials<'_>) -> Option<RequestNeed> {
     let limits = materials.distill?;
     let last = materials.record.turns().last().filter(|it| it.role() == Role::Tool)?;
-    let is_exempt = |name: &str| name == FOREIGN_EXEMPT || find_traits(materials.known_tools, name).returns_whole;
+    let is_exempt = |name: &str| find_traits(materials.known_tools, name).returns_whole;
     let large = last.parts().iter().find_map(|it| match it {
         TurnPart::Result(it) if is_large(it, limits) && !is_exempt(&it.name) => Some(it.id.clone()),
         _ => None,

@@ -6,12 +6,9 @@ use crate::base::tool::ToolSpec;
 const RENAMED: &[(&str, &str)] =
     &[("ShellTool", "run_shell_command"), ("edit", "replace"), ("search_file_content", "grep_search")];
 
-/// Tools that Gemini CLI has and castor does not: its policies are read here, too.
-const FOREIGN_TOOLS: &[&str] = &["read_many_files"];
-
-/// The tool of castor's or of Gemini CLI's whose name a misspelt one resembles.
+/// The tool whose name a misspelt one resembles.
 pub fn nearest_name<'t>(name: &str, own: &'t [ToolSpec]) -> Option<&'t str> {
-    let known = FOREIGN_TOOLS.iter().copied().chain(own.iter().map(|it| &*it.name));
+    let known = own.iter().map(|it| &*it.name);
     let is_pattern = name.ends_with('*') || name.starts_with("mcp_");
     if is_pattern || known.clone().any(|it| it == current_name(name)) {
         return None;

@@ -26,7 +26,8 @@ const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
 /// More are not even looked at.
 const MAX_FILES: usize = 100_000;
 const MAX_TEXT_BYTES: usize = 200 * 1024;
-const META: &[char] = &['*', '?', '[', '{', '\\'];
+/// Signs of a pattern.
+pub const META: &[char] = &['*', '?', '[', '{', '\\'];
 
 pub struct Glob;
 

@@ -19,6 +19,7 @@ mod private_files;
 pub mod propose_memory;
 pub mod read_background_output;
 pub mod read_file;
+pub mod read_many_files;
 pub mod replace;
 pub mod save_memory;
 mod schema;
@@ -86,6 +87,7 @@ pub fn builtins(groups: Groups) -> Vec<Box<dyn Builtin>> {
         Box::new(propose_memory::ProposeMemory),
         Box::new(read_background_output::ReadBackgroundOutput::new(background.clone())),
         Box::new(read_file::ReadFile),
+        Box::new(read_many_files::ReadManyFiles),
         Box::new(past_sessions::ReadPastSessions),
         Box::new(replace::Replace),
         Box::new(shell::Shell::new(groups, background)),

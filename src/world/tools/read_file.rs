@@ -158,7 +158,8 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         }
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
         (_, Some(file)) => {
-            let output = text_output(&file.text, &call, &shown).map(|it| if unsaved { say_unsaved(it) } else { it });
+            let output = text_output(&file.text, (call.start, call.end), &shown)
+                .map(|it| if unsaved { say_unsaved(it) } else { it });
             Ok(ToolOutput { file_knowledge: seen, ..output? })
         }
     }
@@ -171,7 +172,10 @@ fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
 }
 
 /// Blocks.
-fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
+///
+/// # Errors
+/// The ignore files hide it.
+pub fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
     let top = walk::root_of(real, &ctx.roots);
     match top.is_some_and(|top| walk::is_ignored(&top, real, false, &IgnoreRules::of(ctx))) {
         true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
@@ -193,16 +197,24 @@ fn media_output(mime: &str, bytes: &[u8], path: &AbsPath, shown: &str) -> ToolOu
     }
 }
 
-fn text_output(text: &str, call: &Call, shown: &str) -> Result<ToolOutput, ToolError> {
+/// A file's text as far as it goes at once, with a word about the rest.
+///
+/// # Errors
+/// None: it begins with the first line.
+pub fn whole_text(text: &str, shown: &str) -> Result<ToolOutput, ToolError> {
+    text_output(text, (None, None), shown)
+}
+
+fn text_output(text: &str, (start, end): (Option<usize>, Option<usize>), shown: &str) -> Result<ToolOutput, ToolError> {
     let text = text_file::to_lf(text);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let total = lines.len();
-    let from = call.start.unwrap_or(1) - 1;
+    let from = start.unwrap_or(1) - 1;
     if from > 0 && from >= total {
         return Err(invalid(format!("start_line {} is past the end of {shown}, which has {total} lines.", from + 1)));
     }
     let limit = from.saturating_add(MAX_LINES);
-    let range = from..call.end.unwrap_or(limit).min(limit).min(total);
+    let range = from..end.unwrap_or(limit).min(limit).min(total);
     let mut shortened = false;
     let mut body = String::new();
     for line in lines.get(range.clone()).unwrap_or_default() {
