@@ -110,9 +110,10 @@ fn rebuild(
         return Vec::new();
     };
     follow_model(state, id, &before.settings, &after.settings);
-    let (begun, was_said) = first_mode(state, &before.trust, &before.settings);
+    let (begun, was_said) = first_mode(&state.options, &before.trust, &before.settings);
     let follows = follow_mode(state, id, begun, &after);
-    let why_not = first_mode(state, &now.trust, &now.settings).1.filter(|it| follows && Some(it) != was_said.as_ref());
+    let why_not =
+        first_mode(&state.options, &now.trust, &now.settings).1.filter(|it| follows && Some(it) != was_said.as_ref());
     if let Some(it) = why_not {
         state.step(id, Input::Notice(it));
     }

@@ -16,7 +16,7 @@ use crate::{
             settings_notices::SettingsFindings,
             trust::PendingTrust,
         },
-        settings::Settings,
+        settings::{Settings, options::Options},
     },
     base::{
         ids::{EffectId, SessionId},
@@ -75,7 +75,7 @@ pub fn apply_choice(
         saved.map_err(|it| it.to_string())?.iter().for_each(|it| tracing::warn!("{it}"));
     }
     let before = settings_of(&state.options, &ground);
-    let (begun, notice) = first_mode(state, &ground.trust, &before);
+    let (begun, notice) = first_mode(&state.options, &ground.trust, &before);
     let ground = match choice {
         TrustChoice::Never => ground.without_trust(&state.env, "you said so"),
         _ => ground.with_trust(&state.env, "you said so"),
@@ -97,7 +97,7 @@ pub fn apply_choice(
     if let Some(it) = notice {
         state.step(id, Input::WithdrawNotice(it));
     }
-    let still = first_mode(state, &trust, &after.settings).1.filter(|_| follows && !is_resumed);
+    let still = first_mode(&state.options, &trust, &after.settings).1.filter(|_| follows && !is_resumed);
     for it in still.into_iter().chain(of_settings) {
         state.step(id, Input::Notice(it));
     }
@@ -122,8 +122,8 @@ pub fn follow_model(state: &mut State, id: &SessionId, before: &Settings, after:
 }
 
 /// The mode that a session begins in with these settings, and what is to be said about it.
-pub fn first_mode(state: &State, trust: &Trust, settings: &Settings) -> (Mode, Option<String>) {
-    modes::first_mode(&state.options, trust, settings).unwrap_or((settings.approval_mode, None))
+pub fn first_mode(options: &Options, trust: &Trust, settings: &Settings) -> (Mode, Option<String>) {
+    modes::first_mode(options, trust, settings).unwrap_or((settings.approval_mode, None))
 }
 
 /// The session's mode follows the settings, unless it was chosen, which it was if it is not `begun`. Whether it follows.

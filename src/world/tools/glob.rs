@@ -17,7 +17,7 @@ use crate::{
             params::{CallArguments, invalid, not_empty},
             paths,
             schema::{self, flag, text},
-            walk::{self, Excludes, IgnoreRules, WalkPlan},
+            walk::{self, Excludes, IgnoreRules, META, WalkPlan},
         },
     },
 };
@@ -26,8 +26,6 @@ const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
 /// More are not even looked at.
 const MAX_FILES: usize = 100_000;
 const MAX_TEXT_BYTES: usize = 200 * 1024;
-/// Signs of a pattern.
-pub const META: &[char] = &['*', '?', '[', '{', '\\'];
 
 pub struct Glob;
 

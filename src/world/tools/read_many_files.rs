@@ -1,6 +1,6 @@
 //! The tool `read_many_files`: reads the text files that paths and patterns name, one below the other.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use globset::{GlobBuilder, GlobSet};
 use serde_json::{Value, json};
@@ -16,10 +16,9 @@ use crate::{
         disk,
         tools::{
             Builtin, Task, ToolContext,
-            glob::META,
             params::{CallArguments, invalid},
             paths, read_file, schema, text_file,
-            walk::{self, Excludes, IgnoreRules, WalkPlan},
+            walk::{self, Excludes, IgnoreRules, META, WalkPlan},
         },
     },
 };
@@ -59,56 +58,62 @@ struct FoundFiles {
     n_secrets: usize,
 }
 
-/// Blocks.
-fn find(call: &Call, ctx: &ToolContext) -> Result<FoundFiles, ToolError> {
-    let (mut res, mut patterns) = (FoundFiles::default(), Vec::new());
-    for it in &call.include {
-        let path = ctx.resolve_path(it);
-        let root = walk::root_of(&path, &ctx.roots);
-        match (disk::metadata(&path), root) {
-            (Ok(meta), Some(root)) if meta.is_dir => {
-                let below = globset::escape(&path.relative_to(&root));
-                patterns.push(if path == root { "**".to_owned() } else { format!("{below}/**") });
-            }
-            // `[id].tsx` is a file that frameworks like.
-            (Err(_), _) if it.contains(META) => {
-                match it.starts_with(['/', '~']) || it.split('/').any(|it| it == "..") {
-                    true => {
-                        return Err(invalid(format!(
-                            "{it}: a pattern is relative to the workspace; name files elsewhere"
-                        )));
-                    }
-                    false => patterns.push(it.clone()),
-                }
-            }
-            _ => {
-                read_file::check_ignored(&path, &disk::real_path(&path).unwrap_or_else(|_| path.clone()), ctx)?;
-                res.all.push(path);
+impl FoundFiles {
+    /// Blocks.
+    fn of(call: &Call, ctx: &ToolContext) -> Result<Self, ToolError> {
+        let (mut res, mut patterns) = (Self::default(), Vec::new());
+        for it in &call.include {
+            match pattern_of(it, ctx)? {
+                Some(pattern) => patterns.push(pattern),
+                None => res.all.push(ctx.resolve_path(it)),
             }
         }
+        for it in &res.all {
+            read_file::check_ignored(it, &disk::real_path(it).unwrap_or_else(|_| it.clone()), ctx)?;
+        }
+        let (include, exclude) = (matcher(&patterns)?, matcher(&call.exclude)?);
+        for root in ctx.roots.iter().filter(|_| !patterns.is_empty()) {
+            res.search(root, &|below| include.is_match(below) && !exclude.is_match(below), ctx)?;
+        }
+        if !res.all.is_empty() {
+            return Ok(res);
+        }
+        let left_out = paths::omitted_secrets_note(res.n_secrets);
+        Err(ToolError::new("file_not_found", format!("No file is named by {}.{left_out}", call.include.join(", "))))
     }
-    let (include, exclude) = (matcher(&patterns)?, matcher(&call.exclude)?);
-    for root in ctx.roots.iter().filter(|_| !patterns.is_empty()) {
+
+    /// Blocks.
+    fn search(&mut self, root: &AbsPath, fits: &dyn Fn(&Path) -> bool, ctx: &ToolContext) -> Result<(), ToolError> {
         let plan = WalkPlan::new(root.clone(), root.clone(), ctx, IgnoreRules::of(ctx))?;
         let mut entries = plan.walk("", Excludes::Search).flatten();
         while let Some(entry) = entries.next().filter(|_| !ctx.cancel.is_cancelled()) {
-            let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
             let is_file = entry.file_type().is_some_and(|it| it.is_file());
-            if is_file && include.is_match(below) && !exclude.is_match(below) {
-                match plan.is_secret(entry.path()) {
-                    true => res.n_secrets += 1,
-                    false => res.all.extend(AbsPath::new(entry.path()).filter(|it| !res.all.contains(it))),
-                }
+            if !is_file || !fits(entry.path().strip_prefix(root).unwrap_or(entry.path())) {
+                continue;
+            }
+            match plan.is_secret(entry.path()) {
+                true => self.n_secrets += 1,
+                false => self.all.extend(AbsPath::new(entry.path()).filter(|it| !self.all.contains(it))),
             }
         }
+        walk::check_cancelled(&ctx.cancel)
     }
-    walk::check_cancelled(&ctx.cancel)?;
-    match res.all.is_empty() {
-        true => {
-            let left_out = paths::omitted_secrets_note(res.n_secrets);
-            Err(ToolError::new("file_not_found", format!("No file is named by {}.{left_out}", call.include.join(", "))))
+}
+
+/// A folder and a pattern are patterns, below any root; `None`: a file's path. Blocks.
+fn pattern_of(named: &str, ctx: &ToolContext) -> Result<Option<String>, ToolError> {
+    let path = ctx.resolve_path(named);
+    let root = walk::root_of(&path, &ctx.roots);
+    match (disk::metadata(&path), root) {
+        (Ok(meta), Some(root)) if meta.is_dir && path == root => Ok(Some("**".to_owned())),
+        (Ok(meta), Some(root)) if meta.is_dir => Ok(Some(format!("{}/**", globset::escape(&path.relative_to(&root))))),
+        // `[id].tsx` is a file that frameworks like.
+        (Ok(_), _) => Ok(None),
+        (Err(_), _) if !named.contains(META) => Ok(None),
+        (Err(_), _) if named.starts_with(['/', '~']) || named.split('/').any(|it| it == "..") => {
+            Err(invalid(format!("{named}: a pattern is relative to the workspace; name files elsewhere")))
         }
-        false => Ok(res),
+        (Err(_), _) => Ok(Some(named.to_owned())),
     }
 }
 
@@ -142,7 +147,7 @@ impl Builtin for ReadManyFiles {
             let (call, looker) = (Call::parse(args)?, ctx.clone());
             let title = text::first_line(&call.include.join(", "), MAX_TITLE);
             let look = move || -> Result<Vec<TargetPath>, ToolError> {
-                let files = find(&call, &looker)?.all.into_iter().take(MAX_FILES);
+                let files = FoundFiles::of(&call, &looker)?.all.into_iter().take(MAX_FILES);
                 let found = files.map(|it| paths::content_targets_now(&looker, it, Access::Read, None));
                 Ok(found.collect::<Result<Vec<_>, ToolError>>()?.concat())
             };
@@ -153,7 +158,7 @@ impl Builtin for ReadManyFiles {
     fn run<'a>(&'a self, args: &'a Value, _base: Option<&'a BaseHash>, ctx: &'a ToolContext) -> Task<'a, ToolOutput> {
         Box::pin(async move {
             let (call, looker) = (Call::parse(args)?, ctx.clone());
-            let found = paths::run_blocking(move || find(&call, &looker)).await??;
+            let found = paths::run_blocking(move || FoundFiles::of(&call, &looker)).await??;
             let (mut text, mut rest, mut n_read) = (String::new(), found.all.len().saturating_sub(MAX_FILES), 0);
             for path in found.all.iter().take(MAX_FILES) {
                 let part = format!("--- {} ---\n\n{}\n\n", path.relative_to(&ctx.cwd), content(path, ctx).await);

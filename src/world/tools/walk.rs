@@ -17,6 +17,8 @@ use crate::{
     },
 };
 
+/// Signs of a pattern.
+pub const META: &[char] = &['*', '?', '[', '{', '\\'];
 /// For the agent alone; the later one is stronger.
 const OWN_IGNORE: &[&str] = &[".geminiignore", ".castorignore"];
 /// Longer ignore files are not read: they take seconds for each call.
