@@ -129,7 +129,7 @@ mod tests {
         let (folder, home) = (ground.root.join("w"), ground.root.join("castor"));
         let mut env = ground.env("false");
         for (name, value) in
-            [("GEMINI_SYSTEM_MD", "1"), ("GEMINI_TELEMETRY_LOG_PROMPTS", "false"), ("GEMINI_MODEL", "m")]
+            [("GEMINI_SYSTEM_MD", "1"), ("GEMINI_TELEMETRY_LOG_PROMPTS", "false"), ("GEMINI_TELEMETRY_TARGET", "gcp")]
         {
             env.set_if_absent(name, value, ("", 0));
         }
@@ -139,7 +139,8 @@ mod tests {
         };
         let first = say().replace(&ground.root.to_string(), "$ROOT");
         let want = "No effect in castor: GEMINI_SYSTEM_MD in the environment (castor's instructions are its own: put \
-                    yours into GEMINI.md); HTTPS_PROXY, GEMINI_SANDBOX in $ROOT/h/.gemini/.env:3,4 (a file may not set it \
+                    yours into GEMINI.md); GEMINI_TELEMETRY_TARGET in the environment (castor exports to a collector \
+                    or a file: run a collector for Google Cloud, and set local); HTTPS_PROXY, GEMINI_SANDBOX in $ROOT/h/.gemini/.env:3,4 (a file may not set it \
                     for castor: set it in the environment). This is said once; `castor doctor` shows it again.";
         assert_eq!((first.as_str(), say().as_str()), (want, ""));
     }

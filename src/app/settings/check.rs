@@ -114,6 +114,8 @@ fn check_row(walk: &mut KeyCheck<'_>, row: &Key, value: &Value, written: &Value)
         }
         // Of an object that castor goes by there may be members that it does not.
         (Ok(_), Usage::Used) => {
+            let refused = value.as_str().and_then(|it| gemini::refusal(row.path, it));
+            refused.into_iter().for_each(|why| walk.note_idle(row.path, why));
             let paths = members().into_iter().flat_map(|it| it.0.keys()).map(|it| format!("{}.{it}", row.path));
             for (path, why) in paths.filter_map(|it| gemini::absence(&it).map(|why| (it, why))) {
                 walk.note_idle(&path, why);

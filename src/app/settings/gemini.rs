@@ -54,6 +54,25 @@ const MEMORY_WALK: Compatibility =
     Compatibility::Absent("castor looks from the folder up to the root of its repository");
 const LICENSED: Compatibility = Compatibility::Absent("castor has API keys and Vertex AI, no plans of Google's");
 
+/// Values that stand for nothing here, of settings that otherwise count.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "telemetry.otlpProtocol",
+        "grpc",
+        "castor speaks OTLP over HTTP: set http, and the collector's port for it (4318)",
+    ),
+    (
+        "telemetry.target",
+        "gcp",
+        "castor exports to a collector or a file: run a collector for Google Cloud, and set local",
+    ),
+];
+
+/// Why a value has no effect; `None`: it has.
+pub fn refusal(path: &str, value: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|it| (it.0, it.1) == (path, value)).map(|it| it.2)
+}
+
 /// All of them, and how they are here. Objects whose members users name themselves are one row.
 #[rustfmt::skip]
 pub const SETTINGS: &[(&str, Compatibility)] = {

@@ -1,5 +1,6 @@
 //! The table of Gemini CLI's variables that castor does not go by, and what there is in their place.
 
+use super::gemini;
 use crate::world::{secrets::Env, workspace::Warning};
 
 const CONTAINER: &str = "castor starts no container, its own sandbox is on: security.sandbox.level";
@@ -31,6 +32,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("SEATBELT_PROFILE", "castor's sandbox has levels: security.sandbox.level"),
 ];
 
+/// Variables of settings of which some values stand for nothing.
+const OF_SETTINGS: &[(&str, &str)] =
+    &[("GEMINI_TELEMETRY_OTLP_PROTOCOL", "telemetry.otlpProtocol"), ("GEMINI_TELEMETRY_TARGET", "telemetry.target")];
+
 /// Those that are set, for nothing.
 pub fn without_effect(env: &Env) -> Vec<Warning> {
     let warning = |name: &str, why: &str| Warning {
@@ -40,5 +45,6 @@ pub fn without_effect(env: &Env) -> Vec<Warning> {
         message: why.to_owned(),
     };
     let set = VARIABLES.iter().filter(|it| env.get(it.0).is_some_and(|it| !matches!(it, "false" | "0")));
-    set.map(|(name, why)| warning(name, why)).collect()
+    let refused = OF_SETTINGS.iter().filter_map(|(name, path)| Some((*name, gemini::refusal(path, env.get(name)?)?)));
+    set.copied().chain(refused).map(|(name, why)| warning(name, why)).collect()
 }

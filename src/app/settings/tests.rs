@@ -235,6 +235,11 @@ fn tells_what_has_no_effect() {
             r#"{"telemetry": {"logPrompts": true, "enabled": true}}"#,
             "telemetry.logPrompts: castor's telemetry holds no",
         ),
+        (
+            r#"{"telemetry": {"otlpProtocol": "grpc", "target": "gcp"}}"#,
+            "telemetry.otlpProtocol: castor speaks OTLP over HTTP, telemetry.target: castor exports to a collector",
+        ),
+        (r#"{"telemetry": {"otlpProtocol": "http", "target": "local"}}"#, ""),
         (r#"{"telemetry": null, "zzz": 1}"#, ""),
     ] {
         let env = Env::default();
