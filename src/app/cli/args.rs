@@ -52,14 +52,8 @@ pub struct Cli {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum CliVerb {
-    /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
-    Acp(AcpArgs),
-    /// Talk with an agent on this terminal; also `castor` alone
-    Chat(ChatArgs),
-    /// Send one prompt to an agent and print the answer
-    Run(RunArgs),
-    /// Serve clients over WebSocket and HTTP, here or elsewhere; tokens for them
-    Serve(ServeArgs),
+    #[command(flatten)]
+    Agent(AgentVerb),
     /// Store, remove or look at the API key
     Auth(AuthArgs),
     /// Ask providers for their models; editors show them from then on
@@ -112,6 +106,21 @@ pub enum CliVerb {
     /// For castor's developers: write the pages of docs/reference
     #[command(hide = true)]
     Docs(DocsArgs),
+}
+
+/// The commands that are an agent, or talk with one.
+// There is one in a process.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug, Subcommand)]
+pub enum AgentVerb {
+    /// Serve an editor: JSON-RPC on stdin and stdout, until stdin closes
+    Acp(AcpArgs),
+    /// Talk with an agent on this terminal; also `castor` alone
+    Chat(ChatArgs),
+    /// Send one prompt to an agent and print the answer
+    Run(RunArgs),
+    /// Serve clients over WebSocket and HTTP, here or elsewhere; tokens for them
+    Serve(ServeArgs),
 }
 
 /// Clients that log in by a terminal append `auth login` to the command line that they know.

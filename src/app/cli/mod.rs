@@ -51,7 +51,7 @@ use crate::{
         cli::{
             agent_args::AgentArgs,
             approval_mode::ApprovalMode,
-            args::{AcpArgs, AcpVerb, CliVerb, RunArgs},
+            args::{AcpArgs, AcpVerb, AgentVerb, CliVerb, RunArgs},
             exits::EXIT_INPUT,
             output::{Output, WrappedLines, exit_code},
             run::{ModelReach, RunContext},
@@ -100,11 +100,13 @@ pub fn main() -> ExitCode {
     }
     let (out, err) = (&mut out(), &mut err());
     match cli.verb {
-        CliVerb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. }) | CliVerb::Auth(args) => with_cwd(|cwd| {
-            let streams = &mut auth::AuthStreams::of_process();
-            exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
-        }),
-        verb @ (CliVerb::Acp(_) | CliVerb::Serve(_) | CliVerb::Chat(_) | CliVerb::Run(_)) => run_agent(verb, out),
+        CliVerb::Agent(AgentVerb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(args)), .. })) | CliVerb::Auth(args) => {
+            with_cwd(|cwd| {
+                let streams = &mut auth::AuthStreams::of_process();
+                exit_code(auth::run(&args, &Env::from_process(), &cwd, streams))
+            })
+        }
+        CliVerb::Agent(verb) => run_agent(verb, out),
         CliVerb::Config(args) => with_cwd(|cwd| exit_code(config::run(&args, &Env::from_process(), &cwd, out))),
         CliVerb::Models(args) => with_cwd(|cwd| {
             exit_code(models::run(&args, &Env::from_process(), &cwd, &mut models::ModelStreams { out, err }))
@@ -146,24 +148,22 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The commands that are an agent, or talk with one.
-fn run_agent(verb: CliVerb, out: &mut dyn Write) -> ExitCode {
+fn run_agent(verb: AgentVerb, out: &mut dyn Write) -> ExitCode {
     match verb {
-        CliVerb::Acp(args) => match args.agent_args.remote.connect {
+        AgentVerb::Acp(args) => match args.agent_args.remote.connect {
             Some(url) => with_cwd(|cwd| bridge::run(&url, &Env::from_process(), &cwd)),
             None => acp::serve(acp_options(args), Env::from_process()),
         },
-        CliVerb::Serve(args) => with_cwd(|cwd| serve::run(args, Env::from_process(), cwd, &mut Output::of_process())),
-        CliVerb::Chat(mut args) => {
+        AgentVerb::Serve(args) => with_cwd(|cwd| serve::run(args, Env::from_process(), cwd, &mut Output::of_process())),
+        AgentVerb::Chat(mut args) => {
             args.session.agent = args.agent_args.remote.bridge().or(args.session.agent);
             with_cwd(|cwd| chat::run(args, RunContext::detect(cwd.into(), model_access)))
         }
-        CliVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
-        CliVerb::Run(mut args) => {
+        AgentVerb::Run(args) if args.gemini.is_about_sessions() => with_cwd(|cwd| numbered_sessions(&args, &cwd, out)),
+        AgentVerb::Run(mut args) => {
             args.session.agent = args.agent_args.remote.bridge().or(args.session.agent);
             with_cwd(|cwd| run::run(args, RunContext::detect(cwd.into(), model_access)))
         }
-        _ => ExitCode::from(EXIT_INPUT),
     }
 }
 

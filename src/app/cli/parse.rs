@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Command, CommandFactory, Parser, error::ErrorKind};
 
 use super::{
-    args::{Cli, CliVerb},
+    args::{AgentVerb, Cli, CliVerb},
     exits::EXIT_INPUT,
     gemini_flags,
     output::{exit_code, name_stdout},
@@ -20,7 +20,7 @@ use super::{
 pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let mut argv: Vec<OsString> = argv.into_iter().collect();
     if let Some(verb) = parse_frequent(&argv) {
-        return Ok(Cli { verb });
+        return Ok(Cli { verb: CliVerb::Agent(verb) });
     }
     expand_help(&mut argv);
     let root = Cli::command();
@@ -45,7 +45,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
             _ => ExitCode::from(EXIT_INPUT),
         }
     })?;
-    let typed = if let CliVerb::Run(it) = &parsed.verb { it.prompt.as_deref() } else { None };
+    let typed = if let CliVerb::Agent(AgentVerb::Run(it)) = &parsed.verb { it.prompt.as_deref() } else { None };
     match typed.filter(|it| had_no_verb && gemini_flags::is_verb(&root, it)) {
         Some(verb) => {
             eprintln!("castor: `{verb}` is a command, and stands before its flags; -p {verb} asks a model");
@@ -57,14 +57,14 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> 
 
 /// The commands that are waited for at their start, without the table of all: to build it takes longer than all the rest.
 /// `None`: another command, or something to say about this one, which needs the table.
-fn parse_frequent(argv: &[OsString]) -> Option<CliVerb> {
+fn parse_frequent(argv: &[OsString]) -> Option<AgentVerb> {
     let mut argv = argv.to_vec();
     gemini_flags::spell_sandbox(&mut argv);
     let line = argv.get(1..)?;
     match line.first()?.to_str()? {
-        "acp" => parse_alone(line).map(CliVerb::Acp),
-        "chat" => parse_alone(line).map(CliVerb::Chat),
-        "run" => parse_alone(line).map(CliVerb::Run),
+        "acp" => parse_alone(line).map(AgentVerb::Acp),
+        "chat" => parse_alone(line).map(AgentVerb::Chat),
+        "run" => parse_alone(line).map(AgentVerb::Run),
         _ => None,
     }
 }
@@ -107,7 +107,7 @@ mod tests {
             "run",
         ] {
             let argv: Vec<_> = ["castor"].into_iter().chain(line.split(' ')).map(Into::into).collect();
-            let alone = parse_frequent(&argv).map(|it| format!("{it:?}"));
+            let alone = parse_frequent(&argv).map(|it| format!("{:?}", CliVerb::Agent(it)));
             let whole = Cli::try_parse_from(&argv).map(|it| format!("{:?}", it.verb));
             assert_eq!(alone, whole.ok(), "{line}");
         }
