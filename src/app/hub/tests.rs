@@ -10,7 +10,7 @@ use super::{Hub, HubInput, HubLimits, HubOutput};
 
 const SCENARIOS: &str = include_str!("scenarios.txt");
 
-fn shown(outputs: Vec<HubOutput>) -> String {
+fn format_outputs(outputs: Vec<HubOutput>) -> String {
     let text = |it: &[u8]| String::from_utf8(it.to_vec()).unwrap();
     let line = |it| match it {
         HubOutput::Agent(line) => {
@@ -58,7 +58,7 @@ fn run(scenario: &str) -> String {
             (_, "-") => HubInput::Disconnected(number),
             _ => HubInput::Message { from: number, text: message.as_bytes() },
         };
-        res += &shown(hub.handle(input, now_ms));
+        res += &format_outputs(hub.handle(input, now_ms));
     }
     res
 }

@@ -52,7 +52,7 @@ fn find_line(entries: &[Entry], words: &[String]) -> Option<String> {
     let first = words.first()?;
     let mut missing: Vec<&String> = words.iter().collect();
     let mut res = None;
-    for text in entries.iter().filter_map(said) {
+    for text in entries.iter().filter_map(message_text) {
         let lower = text.to_lowercase();
         missing.retain(|it| !lower.contains(it.as_str()));
         if res.is_none() {
@@ -62,7 +62,7 @@ fn find_line(entries: &[Entry], words: &[String]) -> Option<String> {
     res.filter(|_| missing.is_empty())
 }
 
-fn said(entry: &Entry) -> Option<String> {
+fn message_text(entry: &Entry) -> Option<String> {
     match &entry.fact {
         Fact::Event { event: AgentEvent { kind: EventKind::Message { role, content, .. }, .. } }
             if *role != Speaker::Developer =>

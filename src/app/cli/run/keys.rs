@@ -271,14 +271,14 @@ fn letter_key(byte: u8) -> Option<KeyPress> {
 
 /// Arrows with a key held: it stands behind a semicolon as one and the sum of Shift 1, Alt 2 and Ctrl 4.
 fn word_key(parameters: &[u8], byte: u8) -> Option<KeyPress> {
-    match (byte, held(parameters)) {
+    match (byte, read_modifiers(parameters)) {
         (b'C', 2..) => Some(KeyPress::WordRight),
         (b'D', 2..) => Some(KeyPress::WordLeft),
         _ => None,
     }
 }
 
-fn held(parameters: &[u8]) -> u8 {
+fn read_modifiers(parameters: &[u8]) -> u8 {
     let number = parameters.split(|it| *it == b';').nth(1).and_then(|it| it.split(|it| *it == b':').next());
     let number = number.and_then(|it| std::str::from_utf8(it).ok()?.parse::<u8>().ok());
     number.unwrap_or(1).saturating_sub(1)
@@ -288,18 +288,18 @@ fn held(parameters: &[u8]) -> u8 {
 fn code_key(parameters: &[u8]) -> Option<KeyPress> {
     let number = parameters.split(|it| matches!(*it, b';' | b':')).next()?;
     let code = char::from_u32(std::str::from_utf8(number).ok()?.parse().ok()?)?;
-    let held = held(parameters);
+    let modifiers = read_modifiers(parameters);
     Some(match code {
         '\u{1b}' => KeyPress::Esc,
-        '\r' if held > 0 => KeyPress::LineBreak,
+        '\r' if modifiers > 0 => KeyPress::LineBreak,
         '\r' => KeyPress::Enter,
-        '\t' if held & 1 > 0 => KeyPress::BackTab,
+        '\t' if modifiers & 1 > 0 => KeyPress::BackTab,
         '\t' => KeyPress::Tab,
-        '\u{7f}' if held > 1 => KeyPress::Ctrl('w'),
+        '\u{7f}' if modifiers > 1 => KeyPress::Ctrl('w'),
         '\u{7f}' | '\u{8}' => KeyPress::Backspace,
         it if it.is_control() || ('\u{e000}'..='\u{f8ff}').contains(&it) => return None,
-        it if held & 4 > 0 => KeyPress::Ctrl(it.to_ascii_lowercase()),
-        it if held & 2 > 0 => KeyPress::Alt(it),
+        it if modifiers & 4 > 0 => KeyPress::Ctrl(it.to_ascii_lowercase()),
+        it if modifiers & 2 > 0 => KeyPress::Alt(it),
         it => KeyPress::Char(it),
     })
 }

@@ -59,7 +59,7 @@ fn options() -> Box<dyn Panel> {
 }
 
 /// What a search in texts finds: one session has the word, and one that is in another folder.
-fn found(action: &Action) -> Option<News> {
+fn answer_search(action: &Action) -> Option<News> {
     let Action::SearchSessions { query, ids } = action else { return None };
     let says = |(id, line): (&str, &str)| (id.to_owned(), line.to_owned());
     let lines = [("01a2", "and a borrow checker error"), ("01a3", "the borrow checker")].map(says);
@@ -74,5 +74,5 @@ fn keys_give_screens_and_actions() {
         Some("rewind") => rewind(),
         _ => options(),
     };
-    check("src/app/cli/chat/pickers/scenarios.txt", make, found);
+    check("src/app/cli/chat/pickers/scenarios.txt", make, answer_search);
 }
