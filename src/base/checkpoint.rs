@@ -2,7 +2,10 @@
 //!
 //! The engine decides when one is taken and what a restore is about; it knows paths and counts, never a file's bytes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -181,11 +184,22 @@ pub struct Conflict {
 pub struct RestoreResult {
     #[serde(serialize_with = "all_shown")]
     pub restored: Vec<PathBuf>,
+    /// Those of `restored` that are gone again. For the words to the user; the log does without.
+    #[serde(skip)]
+    pub removed: Vec<PathBuf>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
     /// What the calls changed or removed, and nobody holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_shown")]
     pub not_kept: Vec<PathBuf>,
+}
+
+impl RestoreResult {
+    /// What is there again, and what is gone again.
+    pub fn present_and_removed(&self) -> (Vec<&PathBuf>, Vec<&PathBuf>) {
+        let removed: BTreeSet<&PathBuf> = self.removed.iter().collect();
+        self.restored.iter().partition(|it| !removed.contains(it))
+    }
 }
 
 /// Bytes that are no UTF-8 are shown by a replacement character: no log and no client could have them otherwise.

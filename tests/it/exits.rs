@@ -251,7 +251,7 @@ fn a_missing_key_takes_one_line() {
     let Output { status, stderr, .. } = sandbox.command().stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
     let expected = "castor: No API key for Gemini. Run `castor auth login` (free key: \
-                    https://aistudio.google.com/apikey), or try `castor run -m demo`.\n";
+                    https://aistudio.google.com/apikey), or start castor with `-m demo` to try it without one.\n";
     assert_eq!((status.code(), said.as_str()), (Some(41), expected));
 }
 

@@ -100,7 +100,10 @@ fn second_process_learns_the_session_holder() {
     let params = json!({"sessionId": id, "cwd": sandbox.workspace(), "mcpServers": []});
     let (refused, _) = second.call("session/load", params.clone()).unwrap();
     let (message, data) = (refused["error"]["message"].as_str().unwrap(), &refused["error"]["data"]);
-    assert!(message.contains("for it)") && message.contains("close it there first"), "{refused}");
+    assert!(
+        message.starts_with("session ") && message.contains("for it)") && message.contains("close it there first"),
+        "{refused}"
+    );
     assert_eq!((&data["kind"], &data["holder"]["client"]), (&json!("locked"), &json!("it")), "{refused}");
     assert!(data["holder"]["pid"].is_u64());
     first.kill().unwrap();

@@ -403,8 +403,8 @@ impl RewindSession<'_, '_> {
         if files.restored.is_empty() && files.conflicts.is_empty() {
             text += "All files are as they should be already\n";
         }
-        let (present, gone): (Vec<_>, Vec<_>) = files.restored.iter().partition(|it| it.symlink_metadata().is_ok());
-        for (heading, paths) in [("Restored", present), ("Removed", gone)].iter().filter(|it| !it.1.is_empty()) {
+        let (present, removed) = files.present_and_removed();
+        for (heading, paths) in [("Restored", present), ("Removed", removed)].iter().filter(|it| !it.1.is_empty()) {
             text += &format!("{heading}\n");
             paths.iter().for_each(|it| text += &format!("  {}\n", self.display_path(it)));
         }

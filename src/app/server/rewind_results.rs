@@ -30,7 +30,7 @@ pub fn replay_log(state: &mut State, id: &SessionId, to: MessageId) {
 pub fn answer_rewind(state: &mut State, ticket: Ticket, result: Result<step::RewindResult, RewindRefusal>) {
     let outcome = match result {
         Ok(step::RewindResult { files, checkpoint }) => {
-            let RestoreResult { restored, conflicts, not_kept } = files;
+            let RestoreResult { restored, conflicts, not_kept, .. } = files;
             Ok(Outcome { restored, conflicts, not_kept, checkpoint_id: checkpoint })
         }
         Err(RewindRefusal::Busy(why)) => Err(error::busy(&why, "Cancel it first, or wait for its end.")),

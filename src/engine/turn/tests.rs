@@ -299,11 +299,10 @@ fn input(line: &str) -> Input {
                 rest.split_whitespace().partition(|it| it.starts_with('!'));
             let conflict = |it: &&str| Conflict { path: it[1..].into(), reason: "you changed it".to_owned() };
             let conflicts = conflicts.iter().map(conflict).collect();
-            let restored = restored.into_iter().map(Into::into).collect();
-            Input::Restored {
-                effect,
-                result: Ok((RestoreResult { restored, conflicts, ..RestoreResult::default() }, Vec::new())),
-            }
+            let removed = restored.iter().filter_map(|it| it.strip_prefix('-')).map(Into::into).collect();
+            let restored = restored.into_iter().map(|it| it.trim_start_matches('-').into()).collect();
+            let result = RestoreResult { restored, removed, conflicts, ..RestoreResult::default() };
+            Input::Restored { effect, result: Ok((result, Vec::new())) }
         }
         "diffed" => Input::Diffed { effect, result: Ok(rest.to_owned()) },
         "go-back" => {

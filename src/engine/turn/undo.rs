@@ -1,6 +1,6 @@
 //! Undo and rewind by slash commands: restores files from checkpoints and tells user, model and log.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use thiserror::Error;
@@ -315,12 +315,14 @@ fn form(lines: &str) -> Form {
 }
 
 fn in_words(result: &RestoreResult, notes: &[String], cwd: &AbsPath, back: &str) -> String {
-    let paths = |all: &[PathBuf]| in_lines(all, |it| shown(it, cwd));
-    let mut res = match (result.restored.is_empty(), result.conflicts.is_empty()) {
-        (true, true) => "All files are as they should be already.\n".to_owned(),
-        (true, false) => String::new(),
-        (false, _) => format!("Restored:\n{}", paths(&result.restored)),
-    };
+    let mut res = String::new();
+    if result.restored.is_empty() && result.conflicts.is_empty() {
+        res += "All files are as they should be already.\n";
+    }
+    let (present, removed) = result.present_and_removed();
+    for (heading, paths) in [("Restored", present), ("Removed", removed)].iter().filter(|it| !it.1.is_empty()) {
+        res += &format!("\n{heading}:\n{}", in_lines(paths, |it| shown(it, cwd)));
+    }
     if !result.conflicts.is_empty() {
         let lines = in_lines(&result.conflicts, |it| format!("{}: {}", shown(&it.path, cwd), it.reason));
         res += &format!("\nNot restored:\n{lines}");
@@ -329,7 +331,7 @@ fn in_words(result: &RestoreResult, notes: &[String], cwd: &AbsPath, back: &str)
         }
     }
     if !result.not_kept.is_empty() {
-        res += &format!("\nChanged and not held:\n{}", paths(&result.not_kept));
+        res += &format!("\nChanged and not held:\n{}", in_lines(&result.not_kept, |it| shown(it, cwd)));
     }
     notes.iter().for_each(|it| res += &format!("\n{it}\n"));
     if !result.restored.is_empty() {

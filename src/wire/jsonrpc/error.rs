@@ -74,12 +74,11 @@ pub fn session_active(session: &str) -> ErrorObjectOwned {
     )
 }
 
-/// -32600: another process has the session.
+/// -32600: another process has the session. The request itself is sound, and the message does without that word.
 pub fn locked(session: &str, holder: Value, why: &str) -> ErrorObjectOwned {
-    let message = format!("{}: {why}", ErrorCode::InvalidRequest.message());
     new(
         ErrorCode::InvalidRequest,
-        &message,
+        why,
         json!({ "kind": "locked", "sessionId": text::head(session, 200), "holder": holder }),
     )
 }
@@ -230,6 +229,7 @@ mod tests {
         let table = [
             (super::parse_error("x"), "Parse error: x. Send one JSON-RPC message a line, as JSON in UTF-8."),
             (super::invalid_request("x", "Do y."), "Invalid request: x. Do y."),
+            (super::locked("x", json!(null), "x is open elsewhere; close it"), "x is open elsewhere; close it."),
             (super::method_not_found("x", 1), "Method not found: x. Call a method of ACP version 1."),
             (super::invalid_params("not x; send y"), "Invalid params: not x; send y."),
             (super::failed("tool", "full.\n Make room"), "full. Make room."),

@@ -59,7 +59,7 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     let conflicts: Vec<Conflict> = found.paths.iter().filter_map(conflict).collect();
     let mut res = RestoreOutcome { notes: found.notes, ..RestoreOutcome::default() };
     res.notes.extend((n_known < order.undo.len()).then(|| "Some of the calls have no checkpoint.".to_owned()));
-    res.restored = RestoreResult { restored: Vec::new(), conflicts, not_kept: found.not_kept };
+    res.restored = RestoreResult { conflicts, not_kept: found.not_kept, ..RestoreResult::default() };
     if order.on_conflict == OnConflict::Fail && !res.restored.conflicts.is_empty() {
         return Ok(res);
     }
@@ -79,7 +79,10 @@ pub fn restore(stores: &mut [Store], order: &RestoreOrder, buffers: &Buffers) ->
     for ((store, journal), net) in stores.iter_mut().zip(&journals).zip(nets) {
         finish(store, journal, net)?;
     }
-    res.restored.restored = found.paths.into_iter().filter(|it| it.conflict.is_none()).map(|it| it.path).collect();
+    let restored = || found.paths.iter().filter(|it| it.conflict.is_none());
+    let is_removed = |it: &&PlannedPath| it.change == ChangeKind::Removed;
+    res.restored.removed = restored().filter(is_removed).map(|it| it.path.clone()).collect();
+    res.restored.restored = restored().map(|it| it.path.clone()).collect();
     res.restored.restored.dedup();
     Ok(res)
 }

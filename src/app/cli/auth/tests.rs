@@ -55,7 +55,7 @@ impl Home {
 
 const NOTHING: &str = "41 gemini-api-key  not configured\ngateway         not configured\n\
                        vertex-ai       not configured\nopenai          not configured\nanthropic       not configured\n\
-                       openrouter      not configured\n\nNo API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or try `castor run -m demo`.";
+                       openrouter      not configured\n\nNo API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or start castor with `-m demo` to try it without one.";
 
 #[test]
 fn login_status_logout() {

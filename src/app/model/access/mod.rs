@@ -92,8 +92,8 @@ impl AccessKind {
     pub fn missing(self) -> &'static str {
         match self {
             Self::None | Self::ApiKey => {
-                "No API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or try \
-                 `castor run -m demo`."
+                "No API key for Gemini. Run `castor auth login` (free key: https://aistudio.google.com/apikey), or start \
+                 castor with `-m demo` to try it without one."
             }
             Self::Gateway => "No gateway: set GOOGLE_GEMINI_BASE_URL where castor is started.",
             Self::Vertex => {
