@@ -2,20 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before } from "node:test";
-import {
-  accessibility,
-  castors,
-  folder,
-  script,
-  setArgs,
-  startBrowser,
-  startServer,
-  steps,
-  unfold,
-  until,
-  Window,
-} from "./harness.mjs";
+import { accessibility, castors, folder, script, setArgs, startEditor, unfold, until } from "./harness.mjs";
 
 const CALC = `"""A small calculator."""
 
@@ -40,24 +27,8 @@ const read = (name) => readFileSync(file(name), "utf8");
 
 const write = (name, content) => ["write_file", { file_path: name, content }];
 
-let server;
-let browser;
-let context;
 let window;
-
-before(async () => {
-  server = await startServer(process.env.VSIX);
-  browser = await startBrowser();
-  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  context.setDefaultTimeout(60_000);
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
-
-const step = steps(() => window);
+const { step, openWindow } = startEditor(() => window);
 
 /** A new session in which the model says this. */
 const begin = (name, answers) => window.startWith(["--fake-responses", script(name, answers)]);
@@ -66,7 +37,7 @@ const right = (text) => window.page.locator(`.monaco-diff-editor .editor.modifie
 
 step("a hunk is reverted in the diff editor, another is edited, and that is what castor writes", async () => {
   setArgs(["-m", "demo"]);
-  window = await Window.open(context, server.url(ws));
+  window = await openWindow(ws);
   await window.showChat();
   await window.trust();
   await window.command("View: Close All Editors");
@@ -228,7 +199,7 @@ step("a session that another window has open is not opened twice", async () => {
   await window.ask("This is the first window's session.");
   await window.idle();
   const first = window;
-  window = await Window.open(context, server.url(ws));
+  window = await openWindow(ws);
   await window.showChat();
   await until("two castors", () => castors().length === 2);
   await window.showSessions();

@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 
 /** Where the tools are: code-server, playwright-core and axe-core, as .ci/vscode installs them. */
 const TOOLS = process.env.TOOLS;
@@ -84,7 +84,7 @@ export function setArgs(args, more = {}) {
 }
 
 /** Makes tests that leave a picture where they fail. Those after it need what it did, and are left out. */
-export function steps(current) {
+function steps(current) {
   let failed = false;
   return (name, run) => {
     test(name, { timeout: 180_000 }, async (t) => {
@@ -118,7 +118,7 @@ export function script(name, answers) {
 }
 
 /** Installs the extension into a code-server of its own, and starts it. */
-export async function startServer(vsix) {
+async function startServer(vsix) {
   setArgs(["-m", "demo"]);
   mkdirSync(HOME, { recursive: true });
   const installed = spawnSync(NODE, [SERVER, ...serverArgs(), "--install-extension", vsix], {
@@ -167,6 +167,24 @@ export function startBrowser() {
   });
 }
 
+/** The editor for the tests of a file. `current` gives the window that a step looks at. */
+export function startEditor(current, height = 800) {
+  let server;
+  let browser;
+  let context;
+  before(async () => {
+    server = await startServer(process.env.VSIX);
+    browser = await startBrowser();
+    context = await browser.newContext({ viewport: { width: 1280, height } });
+    context.setDefaultTimeout(60_000);
+  });
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+  return { step: steps(current), openWindow: (path) => Window.open(context, server.url(path)) };
+}
+
 /** Waits until something holds. */
 export async function until(what, check, time = 60_000) {
   const end = Date.now() + time;
@@ -199,7 +217,7 @@ export function castors() {
 }
 
 /** One window of the editor. */
-export class Window {
+class Window {
   constructor(page) {
     this.page = page;
   }

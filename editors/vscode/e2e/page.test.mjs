@@ -52,6 +52,17 @@ async function open() {
 
 const post = (message) => page.evaluate((it) => window.postMessage(it, "*"), message);
 
+/** The page with a conversation in it. */
+async function openWith(items, head = {}, banner = undefined) {
+  await open();
+  await post({ type: "reset", sessionId: "s", items, head: { ...HEAD, ...head }, ...(banner ? { banner } : {}) });
+}
+
+/** What the editor was told last. */
+async function assertSent(expected) {
+  assert.deepEqual(await page.evaluate(() => window.sent.at(-1)), expected);
+}
+
 function turns(count) {
   const items = [];
   for (let turn = 0; turn < count; turn++) {
@@ -317,8 +328,7 @@ const STATES = {
 
 for (const [name, [items, head = {}, banner, act]] of Object.entries(STATES)) {
   test(`axe finds no fault: ${name}`, { timeout: 30_000 }, async () => {
-    await open();
-    await post({ type: "reset", sessionId: "s", items, head: { ...HEAD, ...head }, ...(banner ? { banner } : {}) });
+    await openWith(items, head, banner);
     await act?.();
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await unfold(page);
@@ -330,8 +340,7 @@ for (const [name, [items, head = {}, banner, act]] of Object.entries(STATES)) {
 }
 
 test("a question is answered with the keyboard alone", { timeout: 30_000 }, async () => {
-  await open();
-  await post({ type: "reset", sessionId: "s", items: EVERYTHING.filter((it) => it.kind === "permission"), head: HEAD });
+  await openWith(only("permission"));
   await page.waitForSelector(".card.question");
   for (let press = 0; press < 12; press++) {
     await page.keyboard.press("Tab");
@@ -340,26 +349,19 @@ test("a question is answered with the keyboard alone", { timeout: 30_000 }, asyn
     }
   }
   await page.keyboard.press("Enter");
-  assert.deepEqual(await page.evaluate(() => window.sent.at(-1)), {
-    type: "permission",
-    id: "p",
-    optionId: "allow_once",
-  });
+  await assertSent({ type: "permission", id: "p", optionId: "allow_once" });
 });
 
 test("a wrong value of a form is named at its field", { timeout: 30_000 }, async () => {
-  await open();
-  await post({ type: "reset", sessionId: "s", items: EVERYTHING.filter((it) => it.kind === "form"), head: HEAD });
+  await openWith(only("form"));
   await page.click('form.card button[type="submit"]');
-  const sent = await page.evaluate(() => window.sent.at(-1));
-  assert.deepEqual(sent, { type: "form", id: "f", action: "accept", values: { a: "", b: [], c: "", d: false } });
+  await assertSent({ type: "form", id: "f", action: "accept", values: { a: "", b: [], c: "", d: false } });
   await post({ type: "formErrors", id: "f", errors: { a: "is needed" } });
   await page.waitForSelector('.wrong[data-field="a"]:has-text("This is needed.")');
 });
 
 test("a picture is pasted into the message", { timeout: 30_000 }, async () => {
-  await open();
-  await post({ type: "reset", sessionId: "s", items: [], head: HEAD });
+  await openWith([]);
   await page.evaluate(() => {
     const data = new DataTransfer();
     data.items.add(new File([new Uint8Array([1, 2, 3])], "shot.png", { type: "image/png" }));
@@ -369,8 +371,7 @@ test("a picture is pasted into the message", { timeout: 30_000 }, async () => {
   });
   await page.waitForSelector('.composer .chip:has-text("shot.png")');
   await page.press("textarea", "Enter");
-  const sent = await page.evaluate(() => window.sent.at(-1));
-  assert.deepEqual(sent, {
+  await assertSent({
     type: "prompt",
     text: "",
     attachments: [{ kind: "image", label: "shot.png", mimeType: "image/png", data: "AQID" }],

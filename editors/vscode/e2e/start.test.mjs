@@ -5,19 +5,7 @@ import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import {
-  accessibility,
-  castors,
-  folder,
-  HOME,
-  setArgs,
-  startBrowser,
-  startServer,
-  steps,
-  until,
-  Window,
-  WORK,
-} from "./harness.mjs";
+import { accessibility, castors, folder, HOME, setArgs, startEditor, until, WORK } from "./harness.mjs";
 
 const KEY = "AIza-a-key-for-this-test-0123456789abcdef";
 const NEXT_KEY = KEY.replace("a-key", "another");
@@ -53,27 +41,15 @@ const models = createServer((request, answer) => {
   return answer.end(JSON.stringify({ models: [model], totalTokens: 3 }));
 });
 
-let server;
-let browser;
-let context;
-let window;
-
 before(async () => {
   models.listen(0, "127.0.0.1");
   await once(models, "listening");
-  server = await startServer(process.env.VSIX);
-  browser = await startBrowser();
-  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-  context.setDefaultTimeout(60_000);
 });
 
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-  models.close();
-});
+after(() => models.close());
 
-const step = steps(() => window);
+let window;
+const { step, openWindow } = startEditor(() => window);
 
 const screen = async () =>
   (await window.page
@@ -96,7 +72,7 @@ step("the walkthrough opens, and runs castor doctor", async () => {
     "settings.json": JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } }),
   });
   setArgs(["-m", "gemini-2.5-flash"]);
-  window = await Window.open(context, server.url(ws));
+  window = await openWindow(ws);
   await window.trust();
   await window.command("Welcome: Open Walkthrough...");
   await window.page.fill(".quick-input-widget input", "Start with castor");
@@ -174,7 +150,7 @@ step("a key that is refused in the middle is renewed from the question, and the 
 step("a restricted folder chooses no program, starts no hook, and changes nothing unasked", async () => {
   setArgs(["-m", "demo"]);
   await until("no castor", () => castors().length === 0, 30_000);
-  window = await Window.open(context, server.url(theirs));
+  window = await openWindow(theirs);
   await window.showChat();
   await until("castor runs", () => castors().length === 1);
   assert.ok(readlinkSync(`/proc/${castors()[0].pid}/exe`).startsWith(join(WORK, "extensions")));

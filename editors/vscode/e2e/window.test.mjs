@@ -2,36 +2,19 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before } from "node:test";
-import { accessibility, castors, folder, script, startBrowser, startServer, steps, until, Window } from "./harness.mjs";
+import { accessibility, castors, folder, script, startEditor, until } from "./harness.mjs";
 
 const NOTES = "# Notes\n\nOne line.\n";
 const ws = folder("ws", { "notes.md": NOTES });
 const file = (name) => join(ws, name);
 
-let server;
-let browser;
-let context;
 let window;
-
-before(async () => {
-  server = await startServer(process.env.VSIX);
-  browser = await startBrowser();
-  context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-  context.setDefaultTimeout(60_000);
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
-
-const step = steps(() => window);
+const { step, openWindow } = startEditor(() => window, 900);
 
 const untrusted = ({ env }) => env.includes("CASTOR_TRUST_WORKSPACE=false");
 
 step("castor starts with the chat, and not before", async () => {
-  window = await Window.open(context, server.url(ws));
+  window = await openWindow(ws);
   assert.deepEqual(castors(), []);
   await window.showChat();
   await until("castor runs", () => castors().length === 1);
@@ -199,7 +182,7 @@ step("a crash is told, and a restart brings the conversation back", async () => 
 });
 
 step("two windows on one folder have a castor and a session each", async () => {
-  const second = await Window.open(context, server.url(ws));
+  const second = await openWindow(ws);
   await second.showChat();
   await until("two castors", () => castors().length === 2);
   await second.ask("Please run `pwd`");
