@@ -1,9 +1,5 @@
-//! Axes of plots: a round end of a scale, places as short numbers, and times with the idle ones cut short.
+//! Axes of plots: a round end of a scale, and times with the idle ones cut short.
 
-/// Columns of the drawing; it is as wide as the page at last.
-pub const WIDTH: f64 = 720.0;
-/// Colours that `plot.css` has.
-pub const N_COLORS: usize = 8;
 /// Room that an idle time has at most, as a part of all times together that are not.
 const MAX_IDLE: f64 = 0.02;
 
@@ -15,13 +11,6 @@ pub fn round_end(most: f64) -> f64 {
     let power = 10_f64.powf(most.log10().floor());
     let ends = [1.0, 2.0, 2.5, 5.0, 10.0].map(|it| it * power);
     ends.into_iter().find(|it| *it >= most * (1.0 - 1e-9)).unwrap_or(most)
-}
-
-/// `12.5`: a place in a drawing, to a tenth.
-pub fn place(it: f64) -> String {
-    // A zero has no sign.
-    let text = format!("{:.1}", (it * 10.0).round() / 10.0 + 0.0);
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// Where times stand on an axis from 0 to 1. What happens in the longest idle time takes little room.

@@ -1,13 +1,12 @@
 //! A plot of columns: a value, or several upon each other, for each day or turn.
 
 use super::{
-    axis::{N_COLORS, WIDTH, place, round_end},
+    axis::round_end,
     escape::{Text, put},
-    figure::write_figure,
+    figure::{LEFT, N_COLORS, WIDTH, begin_bar, place, write_figure},
 };
 
 const HEIGHT: f64 = 150.0;
-const LEFT: f64 = 64.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 20.0;
 const MAX_BAR: f64 = 40.0;
@@ -86,8 +85,7 @@ impl ColumnPlot<'_> {
             let height = (value / end * room).max(0.0);
             top -= height;
             if *value > 0.0 {
-                put(out, format_args!("<rect class=\"c{}\" x=\"{}\" ", color % N_COLORS, place(x)));
-                put(out, format_args!("y=\"{}\" width=\"{}\" ", place(top), place(width)));
+                begin_bar(*color, x, top, width, out);
                 put(out, format_args!("height=\"{}\"/>", place(height.max(0.5))));
             }
         }

@@ -3,7 +3,7 @@
 pub mod axis;
 pub mod column_plot;
 pub mod escape;
-mod figure;
+pub mod figure;
 pub mod share_plot;
 pub mod strip_plot;
 

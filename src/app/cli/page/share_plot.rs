@@ -1,9 +1,8 @@
 //! A plot of shares: one bar in parts, with a legend; and a bar in a cell of a table.
 
 use super::{
-    axis::{N_COLORS, WIDTH, place},
     escape::{Text, put},
-    figure::write_figure,
+    figure::{N_COLORS, WIDTH, begin_bar, place, write_figure},
 };
 
 const HEIGHT: f64 = 22.0;
@@ -41,9 +40,15 @@ impl SharePlot<'_> {
             let mut left = 0.0;
             for (nth, (name, value)) in parts.iter().enumerate() {
                 let width = value / sum * WIDTH;
-                put(out, format_args!("<rect class=\"c{nth}\" x=\"{}\" y=\"0\" ", place(left)));
-                put(out, format_args!("width=\"{}\" height=\"{HEIGHT}\">", place(width)));
-                put(out, format_args!("<title>{}: {}</title></rect>\n", Text(name), Text(&words(*value))));
+                begin_bar(nth, left, 0.0, width, out);
+                put(
+                    out,
+                    format_args!(
+                        "height=\"{HEIGHT}\"><title>{}: {}</title></rect>\n",
+                        Text(name),
+                        Text(&words(*value))
+                    ),
+                );
                 left += width;
             }
         });

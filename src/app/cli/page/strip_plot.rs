@@ -1,12 +1,11 @@
 //! A plot of times: a lane for each kind of work, spans in them, and marks across. Idle times are cut short.
 
 use super::{
-    axis::{N_COLORS, TimeAxis, WIDTH, place},
+    axis::TimeAxis,
     escape::{Text, put},
-    figure::write_figure,
+    figure::{LEFT, WIDTH, begin_bar, place, write_figure},
 };
 
-const LEFT: f64 = 64.0;
 const LANE: f64 = 18.0;
 const BAR: f64 = 13.0;
 const TOP: f64 = 16.0;
@@ -73,10 +72,8 @@ impl StripPlot<'_> {
             let y = TOP + LANE * lane as f64;
             put(out, format_args!("<text x=\"0\" y=\"{}\">{}</text>\n", place(y + BAR - 2.0), Text(name)));
             for it in self.drawn(lane, x) {
-                let width = place((it.to - it.from).max(MIN_BAR));
-                put(out, format_args!("<rect class=\"c{}\" x=\"{}\" ", color % N_COLORS, place(it.from)));
-                put(out, format_args!("y=\"{}\" width=\"{width}\" height=\"{BAR}\">", place(y)));
-                put(out, format_args!("<title>{}", Text(it.title)));
+                begin_bar(*color, it.from, y, (it.to - it.from).max(MIN_BAR), out);
+                put(out, format_args!("height=\"{BAR}\"><title>{}", Text(it.title)));
                 if it.n_more > 0 {
                     put(out, format_args!(", and {} more", it.n_more));
                 }

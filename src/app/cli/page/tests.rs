@@ -3,8 +3,9 @@
 use expect_test::expect_file;
 
 use super::{
-    axis::{TimeAxis, place, round_end},
+    axis::{TimeAxis, round_end},
     column_plot::{ColumnPlot, PlotColumn},
+    figure::place,
     share_plot::{SharePlot, write_bar},
     strip_plot::{StripMark, StripPlot, StripSpan},
 };

@@ -8,9 +8,9 @@ use super::{
 use crate::app::cli::{
     page::{
         PLOT_STYLE,
-        axis::place,
         column_plot::{ColumnPlot, PlotColumn},
         escape::{Text, put},
+        figure::place,
         share_plot::{SharePlot, write_bar},
     },
     sessions::{
