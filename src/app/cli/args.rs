@@ -239,12 +239,12 @@ impl RunArgs {
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    use super::{Cli, CliVerb, OutputFormat};
+    use super::{AcpArgs, AcpVerb, AgentVerb, Cli, CliVerb, OutputFormat};
     use crate::app::cli::{approval_mode::ApprovalMode, auth::AuthVerb};
 
     fn run(line: &str) -> Result<super::RunArgs, clap::Error> {
         match Cli::try_parse_from(["castor", "run"].into_iter().chain(line.split_whitespace()))?.verb {
-            CliVerb::Run(args) => Ok(args),
+            CliVerb::Agent(AgentVerb::Run(args)) => Ok(args),
             other => panic!("{other:?}"),
         }
     }
@@ -292,7 +292,7 @@ mod tests {
             let verb = Cli::try_parse_from(["castor"].into_iter().chain(line.split(' '))).unwrap().verb;
             let auth = match verb {
                 CliVerb::Auth(it) => it,
-                CliVerb::Acp(super::AcpArgs { instead: Some(super::AcpVerb::Auth(it)), .. }) => it,
+                CliVerb::Agent(AgentVerb::Acp(AcpArgs { instead: Some(AcpVerb::Auth(it)), .. })) => it,
                 other => panic!("{other:?}"),
             };
             let key_stdin = line.ends_with("stdin");
@@ -307,7 +307,7 @@ mod tests {
             run("x -m=-odd --approval-mode yolo --sandbox read-only --max-cost 1 --max-cost 5/session --allowed-tools a,b(c) --policy p.toml --allowed-mcp-server-names s --fake-responses-non-strict f").unwrap().agent_args;
         let argv = ["castor".into(), "acp".into()].into_iter().chain(args.to_flags());
         match Cli::try_parse_from(argv).unwrap().verb {
-            CliVerb::Acp(parsed) => assert_eq!(parsed.agent_args, args),
+            CliVerb::Agent(AgentVerb::Acp(parsed)) => assert_eq!(parsed.agent_args, args),
             other => panic!("{other:?}"),
         }
     }

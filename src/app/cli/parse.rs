@@ -92,7 +92,7 @@ fn repeat_on_stderr(error: &str) -> String {
 mod tests {
     use clap::Parser;
 
-    use super::{Cli, expand_help, parse_frequent};
+    use super::{Cli, CliVerb, expand_help, parse_frequent};
 
     #[test]
     fn frequent_commands_mean_the_same_without_the_table() {
