@@ -1,19 +1,23 @@
-//! What sessions cost on the disk: listing a thousand of them, opening one, an export. Prints figures, asserts none.
+//! What sessions cost on the disk: listing ten thousand of them, opening one, an export. Prints figures, asserts none.
 
 mod timing;
 
 use castor::{
     app::cli::sessions::export::{self, Story},
     base::{ids::SessionId, log::Entry, path::AbsPath},
-    world::store::{ListCache, SessionStore},
+    world::{
+        disk,
+        store::{ListCache, SessionStore},
+    },
 };
 
-const N_SESSIONS: usize = 1000;
+const N_SESSIONS: usize = 10_000;
 const N_ROUNDS: usize = 20;
 
 fn main() {
     let dir = tempfile::tempdir().unwrap_or_else(|it| panic!("{it}"));
     let Some(home) = AbsPath::new(dir.path()) else { return };
+    let index = home.join("session-list");
     let store = SessionStore::new(home);
     let entries = facts(include_str!("../tests/data/logs/v1-rich.jsonl"));
     for n in 0..N_SESSIONS {
@@ -21,7 +25,11 @@ fn main() {
         log.append(&entries).unwrap_or_else(|it| panic!("{it}"));
     }
     let id = SessionId::from("s7");
-    say("list, first", || drop(store.list(None)));
+    say("list, without index", || {
+        _ = disk::remove_file(&index);
+        drop(store.list(None));
+    });
+    say("list, first of a process", || drop(store.list(None)));
     let mut cache = ListCache::default();
     _ = store.list_cached(None, &mut cache);
     say("list, again", || drop(store.list_cached(None, &mut cache)));

@@ -104,9 +104,12 @@ fn existing_part(path: &Path) -> io::Result<Existing> {
 }
 
 pub fn metadata(path: &AbsPath) -> io::Result<Meta> {
-    let it = fs::metadata(path)?;
+    Ok(meta_of(&fs::metadata(path)?))
+}
+
+fn meta_of(it: &Metadata) -> Meta {
     let modified = it.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-    Ok(Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) })
+    Meta { is_dir: it.is_dir(), len: it.len(), modified_ms: modified.map_or(0, |it| it.as_millis() as u64) }
 }
 
 /// Whether only root can change it. Unknown outside of Unix.

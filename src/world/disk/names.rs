@@ -1,8 +1,9 @@
 //! File names apart from their contents: symlinks, hard links and stamps.
 #![allow(clippy::disallowed_methods)]
 
-use std::fs;
+use std::{fs, io};
 
+use super::{Meta, names, parallel::in_parallel};
 use crate::base::path::AbsPath;
 
 /// Whether something has that name, also a link that leads nowhere.
@@ -26,6 +27,37 @@ pub fn hard_link_id(path: &AbsPath) -> Option<FileId> {
         _ = path;
         None
     }
+}
+
+/// Files of a folder whose names are wanted, in any order; links count as what they point to. For folders with thousands
+/// of them: each is looked up in the open folder, by several threads.
+///
+/// # Errors
+/// A folder that is not there or cannot be read.
+pub fn stat_files(folder: &AbsPath, is_wanted: impl Fn(&str) -> bool) -> io::Result<Vec<(String, Meta)>> {
+    let mut wanted = names(folder.as_path(), usize::MAX)?.unwrap_or_default();
+    wanted.retain(|it| is_wanted(it));
+    let stat = stat_in(folder)?;
+    let found = in_parallel(&wanted, |it| Some((it.clone(), stat(it)?)));
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[cfg(unix)]
+fn stat_in(folder: &AbsPath) -> io::Result<impl Fn(&str) -> Option<Meta> + Sync> {
+    use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
+    let folder = open(folder.as_path(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(move |name: &str| {
+        let it = statat(&folder, name, AtFlags::empty()).ok()?;
+        let ms = i128::from(it.st_mtime) * 1000 + i128::from(it.st_mtime_nsec) / 1_000_000;
+        let is_dir = super::dirfd::file_type(&it).is_dir();
+        Some(Meta { is_dir, len: it.st_size as u64, modified_ms: ms.max(0) as u64 })
+    })
+}
+
+#[cfg(not(unix))]
+fn stat_in(folder: &AbsPath) -> io::Result<impl Fn(&str) -> Option<Meta> + Sync> {
+    let folder = folder.clone();
+    Ok(move |name: &str| super::metadata(&folder.join(name)).ok())
 }
 
 /// By what it is seen that a file is another one, or was written to.

@@ -1,13 +1,12 @@
-//! The session list: reads the head of each log.
+//! The session list: reads the head of each log that the cache does not have.
 
-use std::{
-    collections::{HashMap, HashSet},
-    io::ErrorKind,
-};
+use std::{collections::HashMap, io::ErrorKind};
 
 use memchr::memmem;
+use serde::{Deserialize, Serialize};
 
 use super::{
+    list_index::{self, FileMark, ReadFiles},
     metadata::{HEAD, ListedAgent, METADATA_SUFFIX, SessionMetadata, parse_metadata, read_metadata},
     postgres::SharedStore,
     shared_row::SharedRow,
@@ -20,10 +19,13 @@ use crate::{
         path::AbsPath,
         rewind,
     },
-    world::{disk, store::StoreError},
+    world::{
+        disk::{self, parallel::in_parallel},
+        store::StoreError,
+    },
 };
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionSummary {
     pub id: SessionId,
     pub cwd: AbsPath,
@@ -42,41 +44,98 @@ pub struct SessionSummary {
     pub parent: Option<SessionId>,
 }
 
-/// Cached results of a listing: by the time of change and the length of each log.
+/// Cached results of a listing.
 #[derive(Debug, Default)]
-pub struct ListCache(HashMap<SessionId, (u64, u64, Option<SessionSummary>)>);
+pub struct ListCache {
+    /// `None`: a log that is none.
+    heads: ReadFiles<Option<SessionSummary>>,
+    metadata: ReadFiles<SessionMetadata>,
+    /// How many were read since the index was written.
+    n_unsaved: usize,
+}
 
-/// Newest first.
+/// What follows a session's id in the name of its log.
+const LOG_SUFFIX: &str = ".jsonl";
+
+/// The logs below `home`, newest first.
 ///
 /// # Errors
 /// A folder that is there and cannot be read.
 pub fn list_logs(
+    home: &AbsPath,
     folder: &AbsPath,
     cwd: Option<&AbsPath>,
     cache: &mut ListCache,
 ) -> Result<Vec<SessionSummary>, StoreError> {
-    let files = match disk::read_dir(folder) {
+    let (logs, notes) = look(folder)?;
+    let (is_first, n_logs) = (cache.heads.is_empty(), logs.len());
+    if is_first && n_logs > list_index::WORTHWHILE {
+        cache.heads = list_index::load(home);
+    }
+    let read_log = |id: &SessionId, mark: &FileMark| {
+        let head = disk::read_head(&folder.join(format!("{id}{LOG_SUFFIX}")), HEAD).ok();
+        head.and_then(|it| summary(&it, id.clone(), mark.0))
+    };
+    cache.n_unsaved += refresh(&mut cache.heads, logs, read_log);
+    refresh(&mut cache.metadata, notes, |id, _| read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}"))));
+    // Sessions that are at work change all the time: the next process reads them anyway.
+    let n_stale = if is_first { 0 } else { n_logs / 4 };
+    if cache.n_unsaved > n_stale.max(list_index::WORTHWHILE) {
+        list_index::save(home, &cache.heads);
+        cache.n_unsaved = 0;
+    }
+    let listed = cache.heads.values().filter_map(|it| it.1.as_ref());
+    let mut res: Vec<SessionSummary> = listed.filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd)).cloned().collect();
+    for it in &mut res {
+        if let Some((_, says)) = cache.metadata.get(&it.id) {
+            apply_metadata(it, says.clone());
+        }
+    }
+    sort_newest_first(&mut res);
+    Ok(res)
+}
+
+type MarkedFiles = Vec<(SessionId, FileMark)>;
+
+/// The logs in a folder, and the files beside them. None is opened.
+fn look(folder: &AbsPath) -> Result<(MarkedFiles, MarkedFiles), StoreError> {
+    let is_of_session = |it: &str| it.ends_with(LOG_SUFFIX) || it.ends_with(METADATA_SUFFIX);
+    let files = match disk::stat_files(folder, is_of_session) {
         Err(it) if it.kind() == ErrorKind::NotFound => Vec::new(),
         Err(source) => return Err(StoreError::Folder { folder: folder.clone(), source }),
         Ok(it) => it,
     };
-    let ids = files.iter().filter_map(|it| it.name.strip_suffix(".jsonl")).map(SessionId::from);
-    let has_metadata: HashSet<&str> = files.iter().filter_map(|it| it.name.strip_suffix(METADATA_SUFFIX)).collect();
-    let mut fresh = HashMap::new();
-    let mut res = Vec::new();
-    for id in ids.filter(SessionId::is_safe) {
-        let Some((key, found)) = known_or_read(folder, &id, cache) else { continue };
-        let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
-        if let Some(it) = listed.as_mut().filter(|it| has_metadata.contains(it.id.as_str())) {
-            apply_metadata(it, read_metadata(&folder.join(format!("{id}{METADATA_SUFFIX}"))));
+    let (mut logs, mut notes) = (Vec::new(), Vec::new());
+    for (name, meta) in files {
+        let (to, id) = match name.strip_suffix(LOG_SUFFIX) {
+            Some(id) => (&mut logs, id),
+            None => (&mut notes, name.strip_suffix(METADATA_SUFFIX).unwrap_or_default()),
+        };
+        let id = SessionId::from(id);
+        if id.is_safe() {
+            to.push((id, (meta.modified_ms, meta.len)));
         }
-        res.extend(listed);
-        fresh.insert(id, (key.0, key.1, found));
     }
-    // Deleted ones go with the old table.
-    cache.0 = fresh;
-    sort_newest_first(&mut res);
-    Ok(res)
+    Ok((logs, notes))
+}
+
+/// Reads those that are new or other than before, and forgets those that are gone. Returns how many were read.
+fn refresh<T: Send>(
+    known: &mut ReadFiles<T>,
+    files: MarkedFiles,
+    read: impl Fn(&SessionId, &FileMark) -> T + Sync,
+) -> usize {
+    let mut fresh: ReadFiles<T> = HashMap::with_capacity(files.len());
+    let mut unknown = Vec::new();
+    for (id, mark) in files {
+        match known.remove(&id) {
+            Some(it) if it.0 == mark => _ = fresh.insert(id, it),
+            _ => unknown.push((id, mark)),
+        }
+    }
+    fresh.extend(in_parallel(&unknown, |(id, mark)| (id.clone(), (*mark, read(id, mark)))));
+    *known = fresh;
+    unknown.len()
 }
 
 /// As [`list_logs`], from a shared store.
@@ -86,7 +145,7 @@ pub fn list_shared(
     cache: &mut ListCache,
 ) -> Result<Vec<SessionSummary>, StoreError> {
     let rows = store.rows()?;
-    let is_known = |it: &SharedRow| cache.0.get(&it.id).is_some_and(|known| (known.0, known.1) == it.key());
+    let is_known = |it: &SharedRow| cache.heads.get(&it.id).is_some_and(|known| known.0 == it.key());
     let unknown: Vec<SessionId> = rows.iter().filter(|it| !is_known(it)).map(|it| it.id.clone()).collect();
     let mut heads = store.heads(&unknown, HEAD)?;
     let mut fresh = HashMap::new();
@@ -98,16 +157,16 @@ pub fn list_shared(
                 head.truncate(HEAD as usize);
                 summary(&head, id.clone(), row.changed_ms)
             }
-            None => cache.0.remove(&id).and_then(|it| it.2),
+            None => cache.heads.remove(&id).and_then(|it| it.1),
         };
         let mut listed = found.clone().filter(|it| cwd.is_none_or(|cwd| it.cwd == *cwd));
         if let (Some(it), Some(says)) = (&mut listed, &row.metadata) {
             apply_metadata(it, parse_metadata(says.as_bytes()).unwrap_or_default());
         }
         res.extend(listed);
-        fresh.insert(id, (key.0, key.1, found));
+        fresh.insert(id, (key, found));
     }
-    cache.0 = fresh;
+    cache.heads = fresh;
     sort_newest_first(&mut res);
     Ok(res)
 }
@@ -120,23 +179,6 @@ fn apply_metadata(it: &mut SessionSummary, says: SessionMetadata) {
     let SessionMetadata { title, archived, agent } = says;
     (it.title, it.archived) = (title.or(it.title.take()), archived);
     it.agent = agent.map_or(it.agent.take(), |ListedAgent { name }| name);
-}
-
-fn known_or_read(
-    folder: &AbsPath,
-    id: &SessionId,
-    cache: &mut ListCache,
-) -> Option<((u64, u64), Option<SessionSummary>)> {
-    let path = folder.join(format!("{id}.jsonl"));
-    let meta = disk::metadata(&path).ok()?;
-    let key = (meta.modified_ms, meta.len);
-    match cache.0.remove(id) {
-        Some((ms, len, found)) if (ms, len) == key => Some((key, found)),
-        _ => {
-            let head = disk::read_head(&path, HEAD).ok();
-            Some((key, head.and_then(|it| summary(&it, id.clone(), meta.modified_ms))))
-        }
-    }
 }
 
 fn summary(head: &[u8], id: SessionId, updated_ms: u64) -> Option<SessionSummary> {

@@ -4,6 +4,7 @@ mod append_error;
 mod details;
 pub mod import;
 mod list;
+mod list_index;
 mod metadata;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -313,7 +314,7 @@ impl SessionStore {
     pub fn list_cached(&self, cwd: Option<&AbsPath>, cache: &mut ListCache) -> Result<Vec<SessionSummary>, StoreError> {
         match &self.shared {
             Some(it) => list::list_shared(it, cwd, cache),
-            None => list::list_logs(&self.folder(), cwd, cache),
+            None => list::list_logs(&self.home, &self.folder(), cwd, cache),
         }
     }
 
@@ -408,5 +409,7 @@ mod tests;
 mod tests_agents;
 #[cfg(test)]
 mod tests_endings;
+#[cfg(test)]
+mod tests_list;
 #[cfg(test)]
 mod tests_versions;
