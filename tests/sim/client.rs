@@ -33,6 +33,7 @@ const REQUESTS: &[(usize, &str)] = &[
     (1, "_castor/session/stream"),
     (1, "_castor/session/attach"),
     (1, "_castor/session/client_act"),
+    (1, "_castor/session/sleep"),
     (2, "_castor/session/update"),
     (2, "_castor/policy/evaluate"),
     (1, "_castor/mcp/complete"),

@@ -270,7 +270,8 @@ impl Watch {
             }
             "session/set_mode" => self.is_in_mode(&session, &params["modeId"]),
             "session/set_config_option" if self.version == 2 => self.is_in_mode(&session, mode_of(result)),
-            "session/close" | "session/archive" | "_session/archive" => {
+            "_castor/session/sleep" if result["asleep"] == false => (),
+            "session/close" | "session/archive" | "_session/archive" | "_castor/session/sleep" => {
                 self.closed(&session);
                 self.gone.push(session);
             }

@@ -121,7 +121,6 @@ impl Hub {
         let open: Vec<_> = self.requests.drain().collect();
         for (_, request) in open {
             let Some(from) = request.from else { continue };
-            self.connections.entry(from).and_modify(|it| it.n_open = 0);
             self.refuse(from, &request.id, &error);
         }
         for (id, question) in std::mem::take(&mut self.questions) {
@@ -130,7 +129,10 @@ impl Hub {
             });
             question.asked.into_iter().for_each(|it| self.send(it, message.clone()));
         }
-        self.sessions.clear();
+        for (_, mut session) in std::mem::take(&mut self.sessions) {
+            session.take_waiting().into_iter().for_each(|it| self.refuse(it.from, &it.id, &error));
+        }
+        self.connections.values_mut().for_each(|it| it.n_open = 0);
         self.subscriptions.clear();
     }
 }

@@ -1,47 +1,12 @@
 //! Answers: the agent's to requests, and the first one of a connection to a question.
 
-use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{AgentState, Errand, ForwardedRequest, Hub, envelope};
+use super::{AgentAnswer, AgentState, Errand, ForwardedRequest, Hub, envelope};
 use crate::wire::{
     acp::attach::{PromptEnded, QuestionAnswered},
-    jsonrpc::{
-        message::{RequestId, RpcError},
-        write,
-    },
+    jsonrpc::{message::RequestId, write},
 };
-
-type AgentAnswer = Result<Box<RawValue>, RpcError>;
-
-/// As it goes over the wire.
-#[derive(Serialize)]
-struct ErrorAnswer<'a> {
-    jsonrpc: &'static str,
-    id: &'a RequestId,
-    error: ErrorFields<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorFields<'a> {
-    code: i32,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a Value>,
-}
-
-/// Appends an answer under another id.
-fn write_answer(out: &mut Vec<u8>, id: &RequestId, answer: &AgentAnswer) {
-    match answer {
-        Ok(result) => write::result(out, id, result),
-        Err(it) => {
-            let error = ErrorFields { code: it.code, message: &it.message, data: it.data.as_ref() };
-            // It was read from JSON, and has that form.
-            _ = serde_json::to_writer(&mut *out, &ErrorAnswer { jsonrpc: "2.0", id, error });
-            out.push(b'\n');
-        }
-    }
-}
 
 impl Hub {
     /// The agent answers a request of the hub.
@@ -52,12 +17,14 @@ impl Hub {
         }
         match errand {
             Errand::Greet => self.take_introduction(answer),
+            Errand::Sleep(session) => self.settle_sleep(&session, &answer),
+            Errand::Wake(session) => self.settle_wake(&session, answer),
             Errand::Attach(session) => self.join(&session, (from, &id), answer),
             errand => {
                 // What follows from it is seen before those that asked know of it.
                 let attaches = self.follow_answer(errand, from, &answer);
                 if let Some(from) = from {
-                    self.send_with(from, |out| write_answer(out, &id, &answer));
+                    self.answer(from, &id, &answer);
                 }
                 if let (Some(session), Some(from)) = (attaches, from) {
                     self.ask_again(&session, from);
@@ -69,9 +36,9 @@ impl Hub {
     /// Returns the session that the connection is attached to by it.
     fn follow_answer(&mut self, errand: Errand, from: Option<u64>, answer: &AgentAnswer) -> Option<String> {
         match (errand, answer) {
-            (Errand::Open, Ok(result)) => {
+            (Errand::Open(place), Ok(result)) => {
                 let session = field(result, "sessionId");
-                self.open(&session, from);
+                self.open(&session, place, from);
                 return Some(session);
             }
             (Errand::Load(session), Ok(_)) => return Some(session),
@@ -105,7 +72,7 @@ impl Hub {
             }
             Err(_) => {
                 for (from, id) in waiting {
-                    self.send_with(from, |out| write_answer(out, &id, &answer));
+                    self.answer(from, &id, &answer);
                 }
             }
         }
@@ -128,7 +95,7 @@ impl Hub {
                 self.send_with(from, |out| write::result(out, id, &result));
                 self.ask_again(session, from);
             }
-            Err(error) => self.send_with(from, |out| write_answer(out, id, &Err(error))),
+            Err(error) => self.answer(from, id, &Err(error)),
         }
     }
 
@@ -163,7 +130,7 @@ impl Hub {
         let by = self.name_client(from);
         let act = json!({ "kind": "answer", "by": by, "requestId": id, "optionId": chosen });
         self.note_act(&question.session, act);
-        self.tell_agent(|out| write_answer(out, &id, &answer));
+        self.tell_agent(|out| envelope::write_answer(out, &id, &answer));
         let others: Vec<u64> = question.asked.into_iter().filter(|it| *it != from).collect();
         let withdrawn = json!({ "requestId": id });
         let withdrawn = envelope::message(|out| _ = write::notification(out, "$/cancel_request", &withdrawn));

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{AgentState, Errand, ForwardedRequest, Hub, HubClient, envelope, envelope::Address};
+use super::{AgentState, Errand, ForwardedRequest, Hub, HubCall, HubClient, envelope, envelope::Address};
 use crate::wire::{
     acp::attach::ActingClient,
     jsonrpc::{
@@ -13,16 +13,10 @@ use crate::wire::{
     },
 };
 
-/// One request of a connection.
-struct HubCall<'a> {
-    from: u64,
-    id: RequestId,
-    method: &'a str,
-    params: Option<&'a RawValue>,
-    session: String,
-}
-
 type Route = fn(&mut Hub, HubCall<'_>);
+
+/// Requests that the hub alone sends: a client could say by them that another one did something.
+const OF_HUB: &[&str] = &["_castor/session/client_act", "_castor/session/sleep"];
 
 /// Requests that change who sees what. Others are passed on.
 const ROUTES: &[(&str, Route)] = &[
@@ -65,7 +59,7 @@ impl Hub {
         }
     }
 
-    fn take_request(&mut self, call: HubCall<'_>) {
+    pub(super) fn take_request(&mut self, call: HubCall<'_>) {
         let Some(client) = self.connections.get(&call.from) else { return };
         if client.name.is_none() && call.method != "initialize" {
             let why = format!("{} came before initialize", call.method);
@@ -75,6 +69,10 @@ impl Hub {
             let why = format!("{} requests of this connection have no answer yet", client.n_open);
             return self.refuse(call.from, &call.id, &error::busy(&why, "Wait for some of them, then send it again."));
         }
+        if OF_HUB.contains(&call.method) {
+            return self.refuse(call.from, &call.id, &error::method_not_found(call.method, 1));
+        }
+        let Some(call) = self.wait_for_wake(call) else { return };
         match ROUTES.iter().find(|it| it.0 == call.method) {
             Some((_, route)) => route(self, call),
             None => self.pass_on(call, Errand::Nothing),
@@ -84,13 +82,20 @@ impl Hub {
     fn take_notice(&mut self, from: u64, method: &str, params: Option<&RawValue>) {
         match method {
             "session/cancel" => {
+                let session = Address::of(params).session();
+                if self.sessions.get(&session).is_some_and(|it| !it.is_awake()) {
+                    return self.cancel_waiting_prompts(&session);
+                }
                 let by = self.name_client(from);
-                self.note_act(&Address::of(params).session(), json!({ "kind": "cancel", "by": by }));
+                self.note_act(&session, json!({ "kind": "cancel", "by": by }));
                 self.tell_agent(|out| _ = write::notification(out, method, &params));
             }
             "$/cancel_request" => {
-                let wanted = Address::of(params).request_id;
-                let is_it = |it: &ForwardedRequest| it.from == Some(from) && Some(&it.id) == wanted.as_ref();
+                let Some(wanted) = Address::of(params).request_id else { return };
+                if self.cancel_waiting(from, &wanted) {
+                    return;
+                }
+                let is_it = |it: &ForwardedRequest| it.from == Some(from) && it.id == wanted;
                 let numbers: Vec<i64> = self.requests.iter().filter(|it| is_it(it.1)).map(|it| it.0).collect();
                 for number in numbers {
                     self.tell_agent(|out| _ = write::notification(out, method, &json!({ "requestId": number })));
@@ -118,6 +123,10 @@ impl Hub {
                     waiting.push((call.from, call.id));
                 }
             }
+            AgentState::Starting(waiting) if waiting.iter().any(|it| it.0 == call.from) => {
+                let why = error::invalid_request("initialize came twice", "Wait for the answer to the first one.");
+                self.refuse(call.from, &call.id, &why);
+            }
             AgentState::Starting(waiting) => waiting.push((call.from, call.id)),
             AgentState::Ready(_) => self.introduce_agent(call.from, &call.id),
         }
@@ -125,7 +134,8 @@ impl Hub {
 
     fn open_session(&mut self, call: HubCall<'_>) {
         if self.check_opening(&call) {
-            self.pass_on(call, Errand::Open);
+            let place = envelope::place_of(call.params);
+            self.pass_on(call, Errand::Open(place));
         }
     }
 
@@ -140,6 +150,9 @@ impl Hub {
         // Its history is told before the answer.
         let (session, from) = (call.session.clone(), call.from);
         self.attach(&session, from);
+        if let Some(it) = self.sessions.get_mut(&session) {
+            it.place = envelope::place_of(call.params);
+        }
         self.pass_on(call, Errand::Load(session));
     }
 
@@ -168,6 +181,10 @@ impl Hub {
         let others = self.sessions.get(&call.session).is_some_and(|it| it.attached.iter().any(|it| *it != call.from));
         match others {
             true => self.detach_session(call),
+            false if self.sessions.get(&call.session).is_some_and(|it| !it.is_awake()) => {
+                self.forget(&call.session);
+                self.send_with(call.from, |out| write::result(out, &call.id, &json!({})));
+            }
             false => {
                 let errand = Errand::End(call.session.clone());
                 self.pass_on(call, errand);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// Bytes that a stream has been given and has not written yet.
 const WINDOW: usize = 256 << 10;
-/// Bytes that are kept of what was written: a stream that breaks may not have brought them.
+/// Bytes that are kept of what was written and not heard yet: a stream that breaks may not have brought them.
 const KEPT: usize = 2 << 20;
 /// Bytes that wait, above which a stream that does not move is too slow and is closed.
 const SLOW: usize = 4 << 20;
@@ -69,11 +69,25 @@ impl Delivery {
         self.moved_ms = now_ms;
         self.unwritten = self.unwritten.saturating_sub(n);
         while self.given - self.unwritten.min(self.given) > KEPT && self.n_given > 0 {
-            let Some(oldest) = self.kept.pop_front() else { break };
-            self.n_dropped += 1;
-            self.n_given -= 1;
-            self.given -= oldest.len();
+            self.drop_oldest();
         }
+    }
+
+    /// The client has all messages up to the one of this number.
+    pub fn mark_heard(&mut self, number: u64) {
+        while self.n_dropped < number && self.n_given > 0 {
+            self.drop_oldest();
+        }
+        if self.kept.is_empty() {
+            self.kept = VecDeque::new();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.kept.pop_front() else { return };
+        self.n_dropped += 1;
+        self.n_given -= 1;
+        self.given -= oldest.len();
     }
 
     /// Another stream goes on behind the message `after`; without one, behind all that was given.
@@ -127,6 +141,23 @@ mod tests {
         assert_eq!(it.resume(Some(7), 0), Err(LostMessages), "there is none of that number");
         it.resume(Some(0), 0).unwrap();
         assert_eq!(numbers(&mut it).len(), 6);
+    }
+
+    #[test]
+    fn what_the_client_has_is_not_kept() {
+        let mut it = Delivery::default();
+        (0..5).for_each(|n| it.push(Bytes::from(vec![n; 10])));
+        assert_eq!(numbers(&mut it).len(), 5);
+        it.mark_written(50, 0);
+        it.push(Bytes::from_static(b"six"));
+        it.mark_heard(4);
+        assert_eq!(it.resume(Some(3), 0), Err(LostMessages));
+        it.resume(Some(4), 0).unwrap();
+        assert_eq!(numbers(&mut it), [5, 6]);
+        // Nobody has what was not sent.
+        it.push(Bytes::from_static(b"seven"));
+        it.mark_heard(99);
+        assert_eq!((numbers(&mut it), it.kept.len()), (vec![7], 1));
     }
 
     #[test]

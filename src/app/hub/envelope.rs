@@ -6,7 +6,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::jsonrpc::message::RequestId;
+use crate::wire::jsonrpc::{
+    message::{RequestId, RpcError},
+    write,
+};
 
 /// One message, without the end of its line.
 pub fn message(write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
@@ -61,4 +64,43 @@ pub fn object_at<'v>(value: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<
         at = at.as_object_mut()?.entry(*name).or_insert_with(|| Value::Object(Map::new()));
     }
     at.as_object_mut()
+}
+
+/// What a session is opened with, and is opened with again.
+const PLACE: &[&str] = &["cwd", "additionalDirectories", "mcpServers"];
+
+/// The params by which a session that was opened with these is opened again, but for its id.
+pub fn place_of(params: Option<&RawValue>) -> Box<str> {
+    let mut fields: Map<String, Value> = read(params);
+    fields.retain(|name, _| PLACE.contains(&name.as_str()));
+    Value::Object(fields).to_string().into()
+}
+
+/// As it goes over the wire.
+#[derive(Serialize)]
+struct ErrorAnswer<'a> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    error: ErrorFields<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorFields<'a> {
+    code: i32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
+}
+
+/// Appends an answer under another id.
+pub fn write_answer(out: &mut Vec<u8>, id: &RequestId, answer: &Result<Box<RawValue>, RpcError>) {
+    match answer {
+        Ok(result) => write::result(out, id, result),
+        Err(it) => {
+            let error = ErrorFields { code: it.code, message: &it.message, data: it.data.as_ref() };
+            // It was read from JSON, and has that form.
+            _ = serde_json::to_writer(&mut *out, &ErrorAnswer { jsonrpc: "2.0", id, error });
+            out.push(b'\n');
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod client_side;
 mod delivery;
 mod envelope;
 mod sessions;
+mod sleep;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +19,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use crate::wire::jsonrpc::{message::RequestId, open_requests::OutgoingRequests, write};
+use crate::wire::jsonrpc::{
+    message::{RequestId, RpcError},
+    open_requests::OutgoingRequests,
+    write,
+};
 use sessions::SharedSession;
 
 pub use delivery::{Delivery, DeliveryState, LostMessages};
@@ -34,11 +39,16 @@ pub struct HubLimits {
     pub requests: usize,
     /// How long a session stays open that no connection is attached to and in which nothing happens.
     pub idle_ms: u64,
+    /// Sessions in which nothing happens, and which the agent has in its memory all the same.
+    pub awake: usize,
+    /// How long it has one that is not used.
+    pub sleep_ms: u64,
 }
 
 impl Default for HubLimits {
     fn default() -> Self {
-        Self { sessions: 1000, requests: 64, idle_ms: 30 * 60 * 1000 }
+        // A model's server has forgotten by then what it had kept of the conversation: it costs no more to begin anew.
+        Self { sessions: 1000, requests: 64, idle_ms: 30 * 60 * 1000, awake: 64, sleep_ms: 15 * 60 * 1000 }
     }
 }
 
@@ -115,10 +125,14 @@ enum Errand {
     Nothing,
     /// The hub's own initialize.
     Greet,
-    /// A session begins, which the answer names.
-    Open,
+    /// A session begins, which the answer names; by what it is opened again.
+    Open(Box<str>),
     /// A session is opened that was not.
     Load(String),
+    /// The hub's own: a session may leave the agent's memory.
+    Sleep(String),
+    /// The hub's own: it is needed again.
+    Wake(String),
     /// A connection joins a session that is open.
     Attach(String),
     /// The session is gone.
@@ -127,6 +141,18 @@ enum Errand {
     Subscribe(String),
     Unsubscribe(String, String),
 }
+
+/// One request of a connection.
+struct HubCall<'a> {
+    from: u64,
+    id: RequestId,
+    method: &'a str,
+    params: Option<&'a RawValue>,
+    session: String,
+}
+
+/// The agent's answer to a request.
+type AgentAnswer = Result<Box<RawValue>, RpcError>;
 
 /// A question of the agent that has no answer yet.
 struct SharedQuestion {
@@ -161,7 +187,10 @@ impl Hub {
             HubInput::Message { from, text } => self.take_message(from, text),
             HubInput::Agent(line) => self.take_line(line),
             HubInput::AgentEnded(why) => self.end_agent(why),
-            HubInput::Tick => self.close_idle_sessions(),
+            HubInput::Tick => {
+                self.close_idle_sessions();
+                self.put_to_sleep();
+            }
         }
         std::mem::take(&mut self.out)
     }
@@ -184,6 +213,11 @@ impl Hub {
 
     fn refuse(&mut self, to: u64, id: &RequestId, error: &ErrorObjectOwned) {
         self.send_with(to, |out| write::error(out, id, error));
+    }
+
+    /// Passes an answer of the agent on under another id.
+    fn answer(&mut self, to: u64, id: &RequestId, answer: &AgentAnswer) {
+        self.send_with(to, |out| envelope::write_answer(out, id, answer));
     }
 
     /// Tells all that are attached to a session but one.

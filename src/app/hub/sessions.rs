@@ -2,10 +2,13 @@
 
 use serde_json::json;
 
-use super::{Errand, ForwardedRequest, Hub};
+use super::{
+    Errand, ForwardedRequest, Hub,
+    sleep::{WaitingCall, Wakefulness},
+};
 use crate::wire::{
     acp::attach::ClientsNotice,
-    jsonrpc::{message::RequestId, write},
+    jsonrpc::{error, message::RequestId, write},
 };
 
 /// A session that is open in the agent.
@@ -16,6 +19,29 @@ pub struct SharedSession {
     /// Prompts without an answer.
     pub n_prompts: usize,
     pub last_used_ms: u64,
+    /// By what it is opened again.
+    pub place: Box<str>,
+    pub wakefulness: Wakefulness,
+    /// Until then it is not put to sleep.
+    pub stay_until_ms: u64,
+}
+
+impl SharedSession {
+    pub fn is_awake(&self) -> bool {
+        matches!(self.wakefulness, Wakefulness::Awake)
+    }
+
+    pub fn is_idle_awake(&self) -> bool {
+        self.is_awake() && self.n_prompts == 0
+    }
+
+    /// What waits for it, which is nobody's from now on.
+    pub fn take_waiting(&mut self) -> Vec<WaitingCall> {
+        match std::mem::take(&mut self.wakefulness) {
+            Wakefulness::FallingAsleep(all) | Wakefulness::Waking(all) => all,
+            Wakefulness::Awake | Wakefulness::Asleep => Vec::new(),
+        }
+    }
 }
 
 impl Hub {
@@ -26,9 +52,9 @@ impl Hub {
     }
 
     /// A new session. Where the connection that asked for it is gone, it is open all the same.
-    pub(super) fn open(&mut self, session: &str, from: Option<u64>) {
-        let last_used_ms = self.now_ms;
-        self.sessions.entry(session.to_owned()).or_default().last_used_ms = last_used_ms;
+    pub(super) fn open(&mut self, session: &str, place: Box<str>, from: Option<u64>) {
+        let it = self.sessions.entry(session.to_owned()).or_default();
+        (it.last_used_ms, it.place) = (self.now_ms, place);
         if let Some(from) = from {
             self.attach(session, from);
         }
@@ -82,7 +108,8 @@ impl Hub {
 
     pub(super) fn disconnect(&mut self, number: u64) {
         self.connections.remove(&number);
-        let ids: Vec<String> = self.sessions.keys().cloned().collect();
+        let its = self.sessions.iter().filter(|it| it.1.attached.contains(&number));
+        let ids: Vec<String> = its.map(|it| it.0.clone()).collect();
         ids.iter().for_each(|it| _ = self.detach(it, number));
         let its = self.subscriptions.iter().filter(|it| *it.1 == number).map(|it| it.0.clone());
         for (session, id) in its.collect::<Vec<_>>() {
@@ -105,7 +132,12 @@ impl Hub {
 
     /// The session is no longer open.
     pub(super) fn forget(&mut self, session: &str) {
-        self.sessions.remove(session);
+        if let Some(mut it) = self.sessions.remove(session) {
+            for WaitingCall { from, id, .. } in it.take_waiting() {
+                self.end_waiting(from);
+                self.refuse(from, &id, &error::session_not_found(session));
+            }
+        }
         self.subscriptions.retain(|it, _| it.0 != session);
         self.questions.retain(|_, it| it.session != session);
     }
@@ -126,7 +158,11 @@ impl Hub {
         let idle: Vec<String> =
             self.sessions.iter().filter(|(id, it)| is_idle(it) && !asks(id)).map(|(id, _)| id.clone()).collect();
         for session in idle {
+            let is_asleep = self.sessions.get(&session).is_some_and(|it| matches!(it.wakefulness, Wakefulness::Asleep));
             self.forget(&session);
+            if is_asleep {
+                continue;
+            }
             let request = ForwardedRequest { from: None, id: RequestId::Null, errand: Errand::Nothing };
             self.ask_agent(request, "session/close", &json!({ "sessionId": session }));
         }

@@ -32,7 +32,7 @@ fn format_outputs(outputs: Vec<HubOutput>) -> String {
 }
 
 fn run(scenario: &str) -> String {
-    let limits = HubLimits { sessions: 2, requests: 2, idle_ms: 1000 };
+    let limits = HubLimits { sessions: 2, requests: 2, idle_ms: 1000, awake: 1, sleep_ms: 10_000 };
     let (mut hub, mut res, mut now_ms) = (Hub::new("p", limits), String::new(), 0);
     for line in scenario.lines() {
         let Some(input) = line.strip_prefix("> ") else {

@@ -44,6 +44,7 @@ pub mod server_orders;
 mod session_metadata;
 mod session_state;
 pub mod sessions;
+mod sleep;
 mod state;
 mod stdio;
 mod step;

@@ -15,6 +15,7 @@ mod policy_queries;
 mod prompt_stats;
 mod prompts;
 mod question_hooks;
+mod rest;
 mod stats;
 pub mod undo;
 

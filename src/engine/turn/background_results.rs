@@ -16,6 +16,10 @@ pub struct Completions {
 }
 
 impl Completions {
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub fn add(&mut self, text: String) {
         if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();

@@ -34,6 +34,8 @@ pub struct CheckpointState {
     /// Also those whose turn is over: half of a restore would be worse than all of it.
     restoring: BTreeMap<EffectId, RestoreOrder>,
     background: Vec<BackgroundWork>,
+    /// A command left something, which may have ended since.
+    has_left: bool,
     /// Of whom nobody is left, while calls run that may be theirs.
     emptied: Vec<u32>,
     beat: BackgroundCheckpoint,
@@ -101,6 +103,12 @@ impl CheckpointState {
         Some(format!("`{}` has not ended yet", it.title))
     }
 
+    /// Nothing is under way, and no process can be asked for.
+    pub fn is_at_rest(&self) -> bool {
+        let is_quiet = self.running.is_empty() && self.taking.is_empty() && self.restoring.is_empty();
+        is_quiet && !self.has_left && matches!(self.beat, BackgroundCheckpoint::None)
+    }
+
     /// Before anything else is done about an input. `in_turn`: whether something can be said now.
     pub fn observe_input(&mut self, input: &Input, step: &mut Step<'_>, arrivals: &mut Preamble, in_turn: bool) {
         match input {
@@ -110,7 +118,9 @@ impl CheckpointState {
                     let changes = self.known_changes(step, arrivals, in_turn, changes);
                     log_changes(step, hold, changes);
                 }
-                self.background.extend(left_behind(output, it.title).filter(|it| !self.emptied.contains(&it.pid)));
+                let left = left_behind(output, it.title);
+                self.has_left |= left.is_some();
+                self.background.extend(left.filter(|it| !self.emptied.contains(&it.pid)));
                 if self.running.is_empty() {
                     self.emptied.clear();
                 }

@@ -50,6 +50,11 @@ impl LiveState {
         res
     }
 
+    /// Its log, and what sessions share, have all of it.
+    pub fn is_saved(&self) -> bool {
+        self.temp.is_empty() && self.waiting.is_empty() && self.saving.is_none()
+    }
+
     pub fn set_outside(&mut self, values: Arc<StateMap>) {
         self.outside = values;
     }

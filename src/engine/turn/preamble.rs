@@ -67,6 +67,12 @@ impl Preamble {
         (self.opening, self.opened) = (Some("clear"), false);
     }
 
+    /// It has nothing to say or to ask.
+    pub fn is_empty(&self) -> bool {
+        let of_servers = self.starting.is_empty() && self.untrusted.is_empty() && self.unauthorized.is_empty();
+        of_servers && self.notices.is_empty() && self.questions.is_empty() && self.doubt.is_none()
+    }
+
     pub fn add_question(&mut self, it: WaitingQuestion) {
         self.questions.push(it);
     }

@@ -162,3 +162,11 @@ pub struct SessionScratch {
     /// What was said to be wrong in files.
     pub told_faults: BTreeSet<String>,
 }
+
+impl SessionScratch {
+    /// Whether nothing would be missed but what is found out anew.
+    pub fn is_at_rest(&self) -> bool {
+        let has_said_all = self.preamble.is_empty() && self.background_results.is_empty();
+        has_said_all && self.checkpoints.is_at_rest() && self.state.is_saved()
+    }
+}

@@ -80,6 +80,29 @@ enum ActKind {
     Cancel,
 }
 
+/// Lets a session go that is at rest: its log is closed, and its memory is free. session/resume opens it again.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) struct SleepMethod {
+    params: Option<SleepParams>,
+    result: Option<SleepResult>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SleepParams {
+    session_id: SessionId,
+    #[serde(rename = "_meta")]
+    #[allow(dead_code, reason = "nothing of it is known")]
+    meta: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct SleepResult {
+    /// Whether it was let go. One with hooks, servers, followers, processes or a question stays.
+    pub asleep: bool,
+}
+
 /// As its hub knows it.
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -139,6 +162,14 @@ pub fn read_client_act(params: Option<&RawValue>) -> Result<(SessionId, ClientAc
         *name = text::head(name, MAX_NAME).to_owned();
     }
     Ok((it.session_id, it.act))
+}
+
+/// Reads the params of `_castor/session/sleep`.
+///
+/// # Errors
+/// See [`super::params`].
+pub fn read_sleep(params: Option<&RawValue>) -> Result<SessionId, String> {
+    super::params::<SleepParams>(params).map(|it| it.session_id)
 }
 
 /// Reads the params: which session, and whether with its history.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use super::{
     agents::AgentsMethod,
     air::session_index::IndexMethods,
-    attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered},
+    attach::{AttachMethod, ClientActMethod, ClientsNotice, PromptEnded, QuestionAnswered, SleepMethod},
     events::{EventNotice, EventsMethod, StreamMethod, StreamStarted, SubscribeMethod, UnsubscribeMethod},
     host_tools::ToolCallMethod,
     intercept::HostMethods,
@@ -37,6 +37,8 @@ pub struct Methods {
     attach: Option<AttachMethod>,
     #[serde(rename = "_castor/session/client_act")]
     client_act: Option<ClientActMethod>,
+    #[serde(rename = "_castor/session/sleep")]
+    sleep: Option<SleepMethod>,
     #[serde(rename = "_castor/session/checkpoints")]
     checkpoints: Option<CheckpointsMethod>,
     #[serde(rename = "_castor/session/events")]

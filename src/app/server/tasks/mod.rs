@@ -205,6 +205,11 @@ impl Tasks {
         self.running.contains_key(&(session.clone(), effect))
     }
 
+    /// Whether anything is under way for that session.
+    pub fn has_running(&self, session: &SessionId) -> bool {
+        self.running.keys().any(|it| it.0 == *session)
+    }
+
     /// Whatever is under way for that session, and whatever it may be asked.
     pub fn abort_session(&mut self, session: &SessionId, now_ms: u64) {
         let ids: Vec<EffectId> = self.running.keys().filter(|(it, _)| it == session).map(|(_, id)| *id).collect();
