@@ -1,7 +1,9 @@
 //! `castor serve` through its sockets: who is let in, what several clients see of one session, and what a broken
 //! connection brings when it comes back.
 
+mod attacks;
 mod bridge;
+mod idle;
 mod principals;
 mod refusals;
 mod sharing;
@@ -91,6 +93,25 @@ impl Server {
         (status, head.to_lowercase(), body.to_owned())
     }
 
+    /// Asks for a WebSocket. Returns status, head of the answer in small letters, and what follows it.
+    pub fn handshake(&self, headers: &str) -> (u16, String, TcpStream) {
+        let mut stream = self.connect();
+        write!(
+            stream,
+            "GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+        )
+        .unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head, stream)
+    }
+
     pub fn bearer(&self) -> String {
         format!("Bearer {}", self.token)
     }
@@ -101,6 +122,23 @@ impl Server {
         headers.extend(connection.map(|it| ("Acp-Connection-Id", it)));
         headers.extend(session.map(|it| ("Acp-Session-Id", it)));
         self.http("POST /acp", &headers, &message.to_string())
+    }
+
+    /// Files that the server has open, and its agent, which there is one of.
+    #[cfg(target_os = "linux")]
+    pub fn open_files(&self) -> [Vec<String>; 2] {
+        let pid = self.child.id();
+        let agent = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        // Any of its threads may have started it.
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let of_threads = threads.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
+        let agent = of_threads.fold(agent, |all, it| all + &it);
+        let agent = agent.split_whitespace().next().unwrap_or("0").to_owned();
+        [pid.to_string(), agent].map(|it| {
+            let files = std::fs::read_dir(format!("/proc/{it}/fd")).into_iter().flatten().flatten();
+            let links = files.filter_map(|it| std::fs::read_link(it.path()).ok());
+            links.map(|it| it.display().to_string()).collect()
+        })
     }
 
     pub fn client(&self) -> Socket {
@@ -144,23 +182,9 @@ pub struct Socket {
 impl Socket {
     /// `after`: a connection that was open, and the number of the last message that came.
     pub fn open(server: &Server, token: &str, after: Option<(&str, u64)>) -> Result<Self, u16> {
-        let mut stream = server.connect();
         let more = after.map(|(id, n)| format!("Acp-Connection-Id: {id}\r\nLast-Event-ID: {n}\r\n"));
-        write!(
-            stream,
-            "GET /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{}\r\n",
-            more.unwrap_or_default()
-        )
-        .unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            head.push(byte[0]);
-        }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        let status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = format!("Authorization: Bearer {token}\r\n{}", more.unwrap_or_default());
+        let (status, head, stream) = server.handshake(&headers);
         if status != 101 {
             return Err(status);
         }

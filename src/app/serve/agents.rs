@@ -132,7 +132,8 @@ async fn read_lines(mut stdout: ChildStdout, to: &Outlet) {
         let mut lines = Vec::new();
         while let Some(frame) = framer.next() {
             match frame {
-                Frame::Line(it) => lines.push(it),
+                // A copy: a line that waits for a slow client would keep all that was read with it.
+                Frame::Line(it) => lines.push(Bytes::copy_from_slice(&it)),
                 Frame::TooLong => tracing::warn!("a line of the agent of {} was too long", to.principal),
             }
         }

@@ -22,7 +22,7 @@ pub struct OpenConnection {
     /// As the client knows it.
     pub id: String,
     pub principal: String,
-    /// The name of its token.
+    /// The hash of its token.
     pub token: String,
     pub received: u64,
     pub first_answer: Option<FirstAnswer>,
@@ -141,14 +141,22 @@ impl ConnectionTable {
         }
     }
 
-    pub fn mark_written(&mut self, key: StreamKey, n: usize, now_ms: u64) {
+    /// The connection whose client hears by this stream.
+    fn heard_by(&mut self, key: StreamKey) -> Option<&mut OpenConnection> {
         let connection = self.all.get_mut(&key.connection);
-        let Some(connection) = connection.filter(|it| it.stream.as_ref().is_some_and(|it| it.number == key.stream))
-        else {
-            return;
-        };
+        connection.filter(|it| it.stream.as_ref().is_some_and(|it| it.number == key.stream))
+    }
+
+    pub fn mark_written(&mut self, key: StreamKey, n: usize, now_ms: u64) {
+        let Some(connection) = self.heard_by(key) else { return };
         connection.delivery.mark_written(n, now_ms);
         self.pump(key.connection);
+    }
+
+    pub fn mark_heard(&mut self, key: StreamKey, number: u64) {
+        if let Some(it) = self.heard_by(key) {
+            it.delivery.mark_heard(number);
+        }
     }
 
     fn pump(&mut self, number: u64) {
@@ -194,6 +202,10 @@ impl ConnectionTable {
     pub fn full(&mut self, now_ms: u64) -> Vec<u64> {
         let all: Vec<u64> = self.all.keys().copied().collect();
         all.into_iter().filter(|it| !self.check_speed(*it, now_ms)).collect()
+    }
+
+    pub fn of_principal(&self, principal: &str) -> Vec<u64> {
+        self.all.iter().filter(|it| it.1.principal == principal).map(|it| *it.0).collect()
     }
 
     pub fn with_tokens(&self, is_gone: impl Fn(&str) -> bool) -> Vec<u64> {

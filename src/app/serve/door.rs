@@ -1,6 +1,7 @@
 //! Admission of what arrives: tokens, connections, and the shape of messages, each refusal with its reason.
 
 use bytes::Bytes;
+use secrecy::ExposeSecret;
 
 use super::{connections::FirstAnswer, serve_loop::ServeLoop};
 use crate::{
@@ -17,6 +18,7 @@ const SOON: u32 = 5;
 /// The principal of a caller; empty: the user.
 struct Admission {
     principal: String,
+    /// Its hash: another token may have had its name.
     token: String,
 }
 
@@ -35,13 +37,14 @@ impl ServeLoop {
     }
 
     fn admit(&mut self, caller: &TokenBearer) -> Result<Admission, HttpRefusal> {
-        let Some(token) = caller.token.as_deref() else { return Err(HttpRefusal::new(401, NO_TOKEN)) };
+        let token = caller.token.as_ref().map(ExposeSecret::expose_secret);
+        let Some(token) = token else { return Err(HttpRefusal::new(401, NO_TOKEN)) };
         if self.tokens.find(token).is_none() {
             // It may have been made since.
             self.reload_tokens();
         }
         let entry = self.tokens.find(token).ok_or_else(|| HttpRefusal::new(401, UNKNOWN_TOKEN))?;
-        Ok(Admission { principal: entry.principal.clone().unwrap_or_default(), token: entry.name.clone() })
+        Ok(Admission { principal: entry.principal.clone().unwrap_or_default(), token: entry.sha256.clone() })
     }
 
     fn known_connection(&self, caller: &TokenBearer, who: &Admission) -> Result<u64, HttpRefusal> {

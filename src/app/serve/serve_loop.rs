@@ -12,7 +12,7 @@ use super::{
     agents::{AgentEvent, AgentNews, RunningAgent},
     connections::ConnectionTable,
     principal::AgentGround,
-    tokens::TokenFile,
+    tokens::{self, PrincipalRights, TokenFile},
 };
 use crate::{
     app::{
@@ -20,6 +20,7 @@ use crate::{
         server::event_loop::unix_ms,
     },
     world::{
+        disk::{self, Stamp},
         process::Groups,
         remote::{Arrival, StreamNews},
     },
@@ -35,6 +36,8 @@ const AGENT_QUEUE: usize = 64;
 pub struct ServeLoop {
     pub(super) limits: ServeLimits,
     pub(super) tokens: TokenFile,
+    /// By what a change of their file is seen; `None`: it is to be read.
+    token_stamp: Option<Stamp>,
     pub(super) connections: ConnectionTable,
     pub(super) now_ms: u64,
     ground: AgentGround,
@@ -49,6 +52,8 @@ pub struct ServeLoop {
 struct PrincipalState {
     hub: Hub,
     agent: Option<RunningAgent>,
+    /// By which the agent was started.
+    rights: Option<PrincipalRights>,
     /// Since when nobody needs it.
     idle_since_ms: Option<u64>,
 }
@@ -69,6 +74,7 @@ impl ServeLoop {
         let this = Self {
             limits,
             tokens,
+            token_stamp: None,
             connections: ConnectionTable::default(),
             now_ms: unix_ms(),
             ground,
@@ -132,7 +138,7 @@ impl ServeLoop {
         let limits = self.limits.hub;
         let state = self.principals.entry(principal.to_owned()).or_insert_with(|| {
             let name = if principal.is_empty() { "user" } else { principal };
-            PrincipalState { hub: Hub::new(name, limits), agent: None, idle_since_ms: None }
+            PrincipalState { hub: Hub::new(name, limits), agent: None, rights: None, idle_since_ms: None }
         });
         let mut open: VecDeque<HubOutput> = state.hub.handle(input, now).into();
         while let Some(it) = open.pop_front() {
@@ -159,7 +165,8 @@ impl ServeLoop {
     fn tell_agent(&mut self, principal: &str, line: Vec<u8>) -> Result<(), String> {
         let Some(state) = self.principals.get_mut(principal) else { return Ok(()) };
         if state.agent.is_none() {
-            let start = match self.tokens.principals.get(principal) {
+            state.rights = self.tokens.principals.get(principal).cloned();
+            let start = match &state.rights {
                 _ if principal.is_empty() => self.ground.of_user(),
                 Some(rights) => self.ground.of_principal(principal, rights)?,
                 None => return Err(format!("there is no principal {principal} any more")),
@@ -198,6 +205,7 @@ impl ServeLoop {
         let now = self.now_ms;
         match news {
             StreamNews::Written(key, n) => self.connections.mark_written(key, n, now),
+            StreamNews::Heard(key, number) => self.connections.mark_heard(key, number),
             StreamNews::Broken(key) => _ = self.connections.end_stream(key, now),
             StreamNews::Left(key) => {
                 if self.connections.end_stream(key, now) {
@@ -238,17 +246,37 @@ impl ServeLoop {
         }
     }
 
-    /// A token that was removed takes its connections with it. A file that cannot be read changes nothing.
+    /// A token that was removed takes its connections with it, and other rights end what was begun with the old ones. A
+    /// file that cannot be read changes nothing.
     pub(super) fn reload_tokens(&mut self) {
+        let stamp = disk::read_stamp(&tokens::file(&self.ground.home));
+        if stamp.is_some() && std::mem::replace(&mut self.token_stamp, stamp) == stamp {
+            return;
+        }
         match TokenFile::load(&self.ground.home) {
             Ok(it) if it != self.tokens => self.tokens = it,
             Ok(_) => return,
             Err(why) => return tracing::warn!("{why}"),
         }
         let tokens = &self.tokens.tokens;
-        let gone = self.connections.with_tokens(|name| !tokens.iter().any(|it| it.name == name));
+        let gone = self.connections.with_tokens(|sha256| !tokens.iter().any(|it| it.sha256 == sha256));
         for it in gone {
             self.disconnect(it, "the token was removed");
+        }
+        self.end_changed_principals();
+    }
+
+    /// The agent of a principal has the rights of its start, whatever the file says by now.
+    fn end_changed_principals(&mut self) {
+        let now = &self.tokens.principals;
+        let is_other = |it: &(&String, &PrincipalState)| it.1.agent.is_some() && it.1.rights.as_ref() != now.get(it.0);
+        let changed: Vec<String> = self.principals.iter().filter(is_other).map(|it| it.0.clone()).collect();
+        for name in changed {
+            for it in self.connections.of_principal(&name) {
+                self.disconnect(it, "your rights were changed: connect again");
+            }
+            // It ends with its input.
+            self.principals.remove(&name);
         }
     }
 }

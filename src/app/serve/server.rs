@@ -17,6 +17,7 @@ use crate::{
     app::settings,
     base::path::AbsPath,
     world::{
+        process::raise_file_limit,
         remote::{
             ListenerQueues,
             listener::{AllowedNames, HttpListener, ListenerSettings},
@@ -28,6 +29,9 @@ use crate::{
 
 /// What came over the network and waits for the loop.
 const ARRIVALS: usize = 256;
+
+/// Of the files that this process may open, those that no socket takes: agents, tokens and logs need them.
+const OTHER_FILES: u64 = 256;
 
 /// What the command line says.
 pub struct ServeOptions {
@@ -67,7 +71,7 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
     let has_tokens = !tokens.tokens.is_empty();
     let program = own_program()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let settings = ListenerSettings { address, tls, names, max_sockets: limits.sockets };
+    let settings = ListenerSettings { address, tls, names, max_sockets: max_sockets(limits.sockets) };
     let ground = AgentGround { env, home: home.clone(), cwd, program, flags };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|it| it.to_string())?;
@@ -87,6 +91,17 @@ fn try_serve(options: ServeOptions, env: Env, cwd: AbsPath) -> Result<(), String
         accepting.abort();
         Ok(())
     })
+}
+
+/// A client that opens sockets without end must leave files to all others.
+fn max_sockets(wanted: usize) -> usize {
+    let files = raise_file_limit();
+    let free = files.saturating_sub(OTHER_FILES).max(files / 2);
+    let res = wanted.min(usize::try_from(free).unwrap_or(usize::MAX));
+    if res < wanted {
+        eprintln!("castor: {res} sockets at most: the system lets castor open {files} files (ulimit -n)");
+    }
+    res
 }
 
 /// This very binary, also when an update replaced its file, and where a sandbox hides its folder.

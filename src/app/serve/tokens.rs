@@ -121,11 +121,18 @@ impl TokenFile {
         self.tokens.len() < n
     }
 
-    /// The entry of a token, as a client sends it. Hashes are compared: how long that takes says nothing of the token.
+    /// The entry of a token, as a client sends it. How long that takes says nothing of any token.
     pub fn find(&self, token: &str) -> Option<&TokenEntry> {
         let sha256 = disk::hash(token.as_bytes());
-        self.tokens.iter().find(|it| it.sha256 == sha256)
+        // All are looked at, also behind the one that it is.
+        self.tokens.iter().filter(|it| is_same(it.sha256.as_bytes(), sha256.as_bytes())).last()
     }
+}
+
+/// Looks at every byte, wherever they differ first.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));
+    a.len() == b.len() && differences == 0
 }
 
 /// Names are also those of folders.

@@ -3,6 +3,7 @@
 
 pub mod cbreak;
 mod decode;
+mod file_limit;
 pub mod foreground;
 mod groups;
 mod pipes;
@@ -36,6 +37,7 @@ use crate::base::{path::AbsPath, sandbox::Confinement};
 
 pub use crate::base::terminal::{CommandEvent, Exit, ObeyedFindings};
 pub use decode::Utf8Decoder;
+pub use file_limit::raise_file_limit;
 pub use groups::Groups;
 pub use pipes::{PipedProcess, ProcessGuard};
 use sandbox::{AfterSpawn, Placeholders, Quarantine};

@@ -9,21 +9,24 @@ use hyper::{
     body::Incoming,
     header::{self, HeaderName, HeaderValue},
 };
+use secrecy::SecretString;
 use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
 };
 
 use super::{
-    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PostAnswer, RECEIVED,
-    SESSION_ID, StreamWay, TokenBearer, handshake,
-    request_checks::{AllowedNames, check_place, check_post, has_word, text, too_large},
+    Arrival, CONNECTION_ID, HttpRefusal, LAST_EVENT_ID, ListenerQueues, MAX_MESSAGE, OutStream, PROTOCOL, PostAnswer,
+    RECEIVED, SESSION_ID, StreamWay, TOKEN_PROTOCOL, TokenBearer, handshake,
+    request_checks::{AllowedNames, check_place, check_post, has_word, text, too_large, words},
     sse::{self, EventBody},
     websocket,
 };
 
 const ALLOWED_HEADERS: &str = "authorization, content-type, acp-connection-id, acp-session-id, last-event-id";
 const EXPOSED_HEADERS: &str = "acp-connection-id, castor-received, retry-after";
+
+const PROTOCOLS: &str = "sec-websocket-protocol";
 
 /// A body of more bytes is a large one.
 const SMALL_BODY: usize = 64 << 10;
@@ -132,8 +135,15 @@ impl HttpDoor {
         let Some(key) = key.filter(|_| text(headers, "sec-websocket-version") == Some("13")) else {
             return Err(HttpRefusal::new(400, "a WebSocket begins with Sec-WebSocket-Key, and is of version 13"));
         };
+        let speaks_acp = has_word(headers, PROTOCOLS, PROTOCOL);
+        if !speaks_acp && protocol_token(headers).is_some() {
+            return Err(HttpRefusal::new(400, "a token as a subprotocol comes beside another one: offer acp first"));
+        }
         let stream = self.listen(headers, StreamWay::WebSocket).await?;
         let mut res = empty(StatusCode::SWITCHING_PROTOCOLS);
+        if speaks_acp {
+            set(&mut res, PROTOCOLS, PROTOCOL);
+        }
         set(&mut res, "connection", "upgrade");
         set(&mut res, "upgrade", "websocket");
         set(&mut res, "sec-websocket-accept", &handshake::accept_key(&key));
@@ -149,7 +159,10 @@ impl HttpDoor {
             it.parse()
                 .map_err(|_| HttpRefusal::new(400, "Last-Event-ID is the number of the last message that you have"))
         });
-        let (caller, after) = (caller(headers), after.transpose()?);
+        let (mut caller, after) = (caller(headers), after.transpose()?);
+        if way == StreamWay::WebSocket {
+            caller.token = caller.token.or_else(|| protocol_token(headers));
+        }
         self.ask(|reply| Arrival::Listen { caller, way, after, reply }).await
     }
 
@@ -166,9 +179,14 @@ impl HttpDoor {
 
 fn caller(headers: &HeaderMap) -> TokenBearer {
     let token = text(headers, "authorization").and_then(|it| it.split_once(' '));
-    let token = token.filter(|it| it.0.eq_ignore_ascii_case("bearer")).map(|it| it.1.trim().to_owned());
+    let token = token.filter(|it| it.0.eq_ignore_ascii_case("bearer")).map(|it| it.1.trim().into());
     let named = |name: &str| text(headers, name).map(str::to_owned);
     TokenBearer { token, connection: named(CONNECTION_ID), session: named(SESSION_ID) }
+}
+
+/// The token of a page, among the subprotocols that it offers.
+fn protocol_token(headers: &HeaderMap) -> Option<SecretString> {
+    words(headers, PROTOCOLS).find_map(|it| it.strip_prefix(TOKEN_PROTOCOL)).map(SecretString::from)
 }
 
 fn refused(it: &HttpRefusal) -> Response<Body> {

@@ -17,7 +17,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     time::timeout,
@@ -36,6 +36,8 @@ const STRANGER: Duration = Duration::from_secs(30);
 /// Sockets beyond the limit that are told so at the same time; others are closed.
 const REFUSED_AT_ONCE: usize = 32;
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of a refused request that are read.
+const MAX_UNREAD: u64 = 64 << 10;
 /// Of one socket by HTTP/2.
 const MAX_STREAMS: u32 = 128;
 const MAX_HEADERS: u32 = 16 << 10;
@@ -151,16 +153,16 @@ async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static
     }
 }
 
-async fn refuse_socket(mut stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
+async fn refuse_socket(stream: TcpStream, tls: Option<TlsAcceptor>) -> io::Result<()> {
     match tls {
-        None => {
-            stream.write_all(FULL).await?;
-            stream.shutdown().await
-        }
-        Some(it) => {
-            let mut stream = it.accept(stream).await?;
-            stream.write_all(FULL).await?;
-            stream.shutdown().await
-        }
+        None => say_full(stream).await,
+        Some(it) => say_full(it.accept(stream).await?).await,
     }
+}
+
+/// What the client says is read, too: the system drops the answer of a socket that is closed with unread bytes.
+async fn say_full(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    stream.write_all(FULL).await?;
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(MAX_UNREAD), &mut tokio::io::sink()).await.map(|_| ())
 }

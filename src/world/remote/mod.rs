@@ -10,6 +10,7 @@ mod tls;
 mod websocket;
 
 use bytes::Bytes;
+use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot};
 
 /// The header that names a connection.
@@ -20,6 +21,11 @@ pub const SESSION_ID: &str = "acp-session-id";
 pub const RECEIVED: &str = "castor-received";
 /// The number of the last message that a client has.
 pub const LAST_EVENT_ID: &str = "last-event-id";
+/// The WebSocket subprotocol of ACP.
+const PROTOCOL: &str = "acp";
+/// How a subprotocol begins that is a token: a page cannot send another header with a WebSocket. It is never selected, so
+/// that no answer has it.
+const TOKEN_PROTOCOL: &str = "bearer.";
 /// The longest message, in bytes.
 pub const MAX_MESSAGE: usize = 32 << 20;
 
@@ -27,7 +33,7 @@ pub const MAX_MESSAGE: usize = 32 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct TokenBearer {
     /// The bearer token, as it was sent.
-    pub token: Option<String>,
+    pub token: Option<SecretString>,
     pub connection: Option<String>,
     pub session: Option<String>,
 }
@@ -62,6 +68,8 @@ pub enum StreamWay {
 pub enum StreamNews {
     /// So many bytes of messages were written.
     Written(StreamKey, usize),
+    /// The client has all messages up to that number.
+    Heard(StreamKey, u64),
     /// It broke: the client may come back.
     Broken(StreamKey),
     /// The client said goodbye.

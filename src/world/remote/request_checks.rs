@@ -83,8 +83,13 @@ pub fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 /// Whether a list of words in a header has one.
 pub fn has_word(headers: &HeaderMap, name: &str, word: &str) -> bool {
-    let all = headers.get_all(name).iter().filter_map(|it| it.to_str().ok());
-    all.flat_map(|it| it.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
+    words(headers, name).any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// The words of a list in a header, which may come in several.
+pub fn words<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
+    let all = headers.get_all(name).into_iter().filter_map(|it| it.to_str().ok());
+    all.flat_map(|it| it.split(',')).map(str::trim)
 }
 
 #[cfg(test)]

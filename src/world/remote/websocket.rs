@@ -27,12 +27,17 @@ const SILENCE: Duration = Duration::from_secs(70);
 const FAREWELL: Duration = Duration::from_secs(10);
 /// Messages that are written at once.
 const BATCH: usize = 64;
+/// Bytes that were written before that is said: most messages are small, and nobody waits for the news of one.
+const REPORTED: usize = 16 << 10;
+/// Of each socket, for as long as it is open: there may be thousands, and most are silent.
+const BUFFER: usize = 8 << 10;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// What a frame may have: checked before its bytes are waited for.
 pub fn limits() -> WebSocketConfig {
-    WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE))
+    let res = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
+    res.read_buffer_size(BUFFER).write_buffer_size(BUFFER)
 }
 
 pub async fn serve(upgraded: OnUpgrade, stream: OutStream, queues: ListenerQueues) {
@@ -62,7 +67,13 @@ async fn read(
         let Ok(next) = timeout(SILENCE, from.next()).await else { return false };
         let text = match next {
             Some(Ok(Message::Text(it))) => Bytes::from(it),
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => continue,
+            Some(Ok(Message::Pong(bytes))) => {
+                if let Ok(number) = bytes.as_ref().try_into().map(u64::from_be_bytes) {
+                    _ = queues.news.send(StreamNews::Heard(stream, number));
+                }
+                continue;
+            }
+            Some(Ok(Message::Ping(_) | Message::Binary(_) | Message::Frame(_))) => continue,
             Some(Err(Error::Capacity(_))) => {
                 let reason = Utf8Bytes::from_static("a message has at most 32 MiB");
                 _ = to_say.send(CloseFrame { code: CloseCode::Size, reason }).await;
@@ -89,19 +100,21 @@ async fn write(
 ) {
     let mut pings = interval(PING);
     pings.reset_at(Instant::now() + PING);
-    let mut batch = Vec::new();
+    let (mut batch, mut last, mut n_written) = (Vec::new(), 0u64, 0);
     let frame = loop {
         batch.clear();
         let writing = async {
             tokio::select! {
                 n = messages.recv_many(&mut batch, BATCH) => if n == 0 { return Ok(None) },
+                // The answer comes behind all that was written before: the client has that.
                 _ = pings.tick() => {
-                    to.send(Message::Ping(Bytes::new())).await?;
+                    to.send(Message::Ping(last.to_be_bytes().to_vec().into())).await?;
                     return Ok(Some(0));
                 }
             }
             let n = batch.iter().map(|it| it.1.len()).sum();
-            for (_, text) in batch.drain(..) {
+            for (number, text) in batch.drain(..) {
+                last = number;
                 // It was JSON when it came.
                 if let Ok(text) = Utf8Bytes::try_from(text) {
                     to.feed(Message::Text(text)).await?;
@@ -118,7 +131,12 @@ async fn write(
             }
             Some(frame) = heard.recv() => break frame,
             written = writing => match written {
-                Ok(Some(n)) => note_written(n),
+                Ok(Some(n)) => {
+                    n_written += n;
+                    if n_written >= REPORTED {
+                        note_written(std::mem::take(&mut n_written));
+                    }
+                }
                 Ok(None) | Err(_) => return,
             },
         }

@@ -63,6 +63,22 @@ fn it_works_in_its_folders_with_its_modes_and_sees_nobody_elses_sessions() {
     assert_eq!(bot.call("session/prompt", prompt(&session, "go"))["result"]["stopReason"], "end_turn");
 }
 
+/// Its name and its principal are the same: its connections and its agent are not.
+#[test]
+fn a_new_token_has_nothing_of_an_old_one_of_its_name() {
+    let mut it = Shared::start("", &["--root=beside"]);
+    let mut bot = it.client();
+    let cwd = |it: &Shared, folder: &str| json!({"cwd": it.server.sandbox.workspace().join(folder), "mcpServers": []});
+    assert!(bot.call("session/new", cwd(&it, "beside"))["result"].is_object());
+    verb(&mut it.server.sandbox, &["serve", "token", "remove", "bot"]);
+    it.token = verb(&mut it.server.sandbox, &["serve", "token", "add", "bot", "--principal=bots", "--root=work"]);
+    let end = std::iter::repeat_with(|| bot.try_next()).find_map(Result::err);
+    assert_eq!(end.unwrap(), "1013 the token was removed");
+    let mut bot = it.client();
+    assert_eq!(bot.call("session/new", cwd(&it, "beside"))["error"]["code"], -32602);
+    assert!(bot.call("session/new", cwd(&it, "work"))["result"].is_object());
+}
+
 #[test]
 fn other_models_than_its_own_are_refused() {
     let it = Shared::start(&script(&[vec![say("Hello.")]]), &["--model=small"]);

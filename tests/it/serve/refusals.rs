@@ -19,6 +19,9 @@ fn whoever_has_no_token_is_refused() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}).to_string();
     let bearer = server.bearer();
     let mine = ("Authorization", bearer.as_str());
+    let [up, version] = [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
+    let key = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    let evil = ("Origin", "https://evil.example");
     for (what, head, headers, body, status) in [
         ("no token", "POST /acp", vec![json], hello.as_str(), 401),
         ("a wrong token", "POST /acp", vec![json, ("Authorization", "Bearer castor_x")], &hello, 401),
@@ -26,6 +29,12 @@ fn whoever_has_no_token_is_refused() {
         ("another origin", "POST /acp", vec![json, mine, ("Origin", "https://evil.example")], &hello, 403),
         ("no origin", "POST /acp", vec![json, mine, ("Origin", "null")], &hello, 403),
         ("a name that leads here", "POST /acp", vec![json, mine, ("Host", "evil.example")], &hello, 403),
+        ("a WebSocket of another origin", "GET /acp", vec![mine, up, version, key, evil], "", 403),
+        ("a WebSocket by such a name", "GET /acp", vec![mine, up, version, key, ("Host", "evil.example:80")], "", 403),
+        ("events for another origin", "GET /acp", vec![mine, evil, ("Accept", "text/event-stream")], "", 403),
+        ("an end by another origin", "DELETE /acp", vec![mine, evil], "", 403),
+        ("a question before that", "OPTIONS /acp", vec![evil], "", 403),
+        ("a WebSocket of another time", "GET /acp", vec![mine, up, key], "", 400),
         ("another place", "POST /", vec![json, mine], &hello, 404),
         ("another method", "PUT /acp", vec![json, mine], &hello, 405),
         ("a stream of nothing", "GET /acp", vec![mine], "", 406),
@@ -35,13 +44,43 @@ fn whoever_has_no_token_is_refused() {
         ("no JSON", "POST /acp", vec![json, mine], "{", 400),
         ("no connection", "POST /acp", vec![json, mine], r#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#, 400),
     ] {
-        let (got, _, why) = server.http(head, &headers, body);
+        let (got, said, why) = server.http(head, &headers, body);
         assert_eq!(got, status, "{what}: {why}");
+        assert!(!said.contains("access-control-allow-origin"), "{what}: {said}");
         assert!(!why.trim().is_empty(), "{what} is told why");
     }
     assert_eq!(Socket::open(&server, "castor_x", None).err(), Some(401));
     assert_eq!(Socket::open(&server, &server.token, Some(("x", 0))).err(), Some(404));
     server.client();
+}
+
+/// It can send no header with a WebSocket, but for the subprotocols that it offers.
+#[test]
+fn a_page_sends_its_token_as_a_subprotocol() {
+    let mut sandbox = Sandbox::new();
+    sandbox.env.push(("CASTOR_LOG".into(), "trace".into()));
+    let server = Server::start_in(sandbox, &["--allow-origin=https://app.example"]);
+    let (token, app) = (&server.token, "https://app.example");
+    let ask = |origin: &str, offers: &str| {
+        server.handshake(&format!("Origin: {origin}\r\nSec-WebSocket-Protocol: {offers}\r\n"))
+    };
+    let (status, head, _) = ask(app, &format!("acp, bearer.{token}"));
+    assert!(status == 101 && head.contains("\r\nsec-websocket-protocol: acp\r\n"), "{head}");
+    assert!(!head.contains("bearer"), "{head}");
+    for (origin, offers, expected) in [
+        ("https://evil.example", format!("acp, bearer.{token}"), 403),
+        (app, "acp".to_owned(), 401),
+        (app, "acp, bearer.castor_x".to_owned(), 401),
+        (app, format!("acp, {token}"), 401),
+        // A page would get none of those that it offers, and close.
+        (app, format!("bearer.{token}"), 400),
+    ] {
+        let (status, head, _) = ask(origin, &offers);
+        assert_eq!(status, expected, "{offers}");
+        assert!(!head.contains("sec-websocket-protocol"), "{head}");
+    }
+    let log = std::fs::read_to_string(server.sandbox.stderr()).unwrap();
+    assert!(!log.contains(token.as_str()), "the token is in the log");
 }
 
 #[test]
