@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use serde::Deserialize;
@@ -43,6 +44,9 @@ struct ScriptLine {
     /// Fails if one of these is there.
     #[serde(default)]
     lacks: Vec<String>,
+    /// Between two chunks, in milliseconds; without it they come at once.
+    #[serde(default)]
+    every_ms: Option<u64>,
 }
 
 impl Script {
@@ -62,7 +66,8 @@ impl Script {
         Ok(Self { lines, next: AtomicUsize::new(0), special })
     }
 
-    fn next(&self, request: &ModelRequest) -> Result<Vec<&RawValue>, Failure> {
+    /// The chunks of the next answer, and how long it is between two of them.
+    fn next(&self, request: &ModelRequest) -> Result<(Vec<&RawValue>, Option<Duration>), Failure> {
         let fits = |it: &ScriptLine| it.system.as_ref().is_some_and(|it| request.system.contains(it.as_str()));
         let unused = |it: &AtomicBool| !it.swap(true, Ordering::Relaxed);
         let special = self.special.iter().find(|(used, it)| fits(it) && unused(used)).map(|(_, it)| it);
@@ -76,15 +81,16 @@ impl Script {
             return Err(failure(format!("The request has {it:?}")));
         }
         if line.method == WHOLE && request.tools.is_empty() {
-            return Ok(vec![&line.response]);
+            return Ok((vec![&line.response], None));
         }
         if line.method != STREAM {
             let method = &line.method;
             let text = format!("Unexpected response type, next response was for {method} but expected {STREAM}");
             return Err(failure(text));
         }
-        serde_json::from_str(line.response.get())
-            .map_err(|_| failure(format!("Response {} for {STREAM} is not a list of chunks", at + 1)))
+        let chunks = serde_json::from_str(line.response.get());
+        let chunks = chunks.map_err(|_| failure(format!("Response {} for {STREAM} is not a list of chunks", at + 1)));
+        Ok((chunks?, line.every_ms.map(|it| Duration::from_millis(it.max(1)))))
     }
 }
 
@@ -93,7 +99,13 @@ impl Generator for Script {
         Box::pin(async move {
             check(&request.contents).map_err(|it| failure(format!("The request is broken: {it}")))?;
             let mut decoder = gemini::GeminiDecoder::default();
-            for chunk in self.next(&request)? {
+            let (all, pause) = self.next(&request)?;
+            // What is late does not make the rest late.
+            let mut beat = pause.map(tokio::time::interval);
+            for chunk in all {
+                if let Some(it) = &mut beat {
+                    it.tick().await;
+                }
                 let mut chunks = Vec::new();
                 decoder.event(chunk.get().as_bytes(), &mut chunks)?;
                 sink.send(chunks).await;
