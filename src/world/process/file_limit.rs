@@ -1,10 +1,16 @@
-//! The limit of open files: raised as far as the system lets it be, for a process that serves many.
+//! The limit of open files: raised for a process that serves many clients and sessions.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many files this process may have open from now on. Those that it starts have the same limit.
+/// No more, as far as the system lets it be: some programs close all that they might have open, one by one, and all that
+/// this process starts have its limit.
+const WANTED: u64 = 64 << 10;
+
+/// How many files this process may have open from now on.
 pub fn raise_file_limit() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
-    if is_raised { maximum } else { current }.unwrap_or(u64::MAX)
+    let now = current.unwrap_or(u64::MAX);
+    let wanted = WANTED.min(maximum.unwrap_or(u64::MAX));
+    let is_raised = now < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
+    if is_raised { wanted } else { now }
 }
