@@ -125,7 +125,8 @@ impl TokenFile {
     pub fn find(&self, token: &str) -> Option<&TokenEntry> {
         let sha256 = disk::hash(token.as_bytes());
         // All are looked at, also behind the one that it is.
-        self.tokens.iter().filter(|it| is_same(it.sha256.as_bytes(), sha256.as_bytes())).last()
+        let is_it = |it: &TokenEntry| is_same(it.sha256.as_bytes(), sha256.as_bytes());
+        self.tokens.iter().fold(None, |found, it| if is_it(it) { Some(it) } else { found })
     }
 }
 
