@@ -4,6 +4,7 @@ mod aliases;
 mod change;
 pub mod exit_plan_mode;
 mod fact_arguments;
+mod file_lines;
 pub mod folder_tree;
 pub mod get_internal_docs;
 pub mod glob;

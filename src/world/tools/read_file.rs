@@ -1,9 +1,9 @@
 //! The tool `read_file`: reads a text file or a part of it, an image, a PDF or audio.
 
-use std::{fmt::Write, ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     base::{
@@ -15,17 +15,15 @@ use crate::{
         disk::DiskFs,
         tools::{
             Builtin, Task, ToolContext,
+            file_lines::file_lines,
             params::{CallArguments, invalid},
             paths,
             schema::{self, count, text},
-            text_file,
-            walk::{self, IgnoreRules},
+            text_file, walk,
         },
     },
 };
 
-const MAX_LINES: usize = 2000;
-const MAX_LINE_CHARS: usize = 2000;
 const MAX_SVG_BYTES: usize = 1024 * 1024;
 
 /// What models take as it is, by extension.
@@ -116,7 +114,7 @@ impl Builtin for ReadFile {
             let (path, looker) = (call.path.clone(), ctx.clone());
             let look = move || {
                 // Here already: nobody is asked about what will not be done.
-                check_ignored(&path, &paths::call_real_path_now(&looker.known.decided_targets, &path)?, &looker)?;
+                walk::check_ignored(&path, &paths::call_real_path_now(&looker.known.decided_targets, &path)?, &looker)?;
                 paths::content_targets_now(&looker, path, Access::Read, line)
             };
             let paths = paths::run_blocking(look).await??;
@@ -158,7 +156,7 @@ async fn read(args: &Value, ctx: &ToolContext) -> Result<ToolOutput, ToolError> 
         }
         (_, None) => Ok(skipped(format!("Cannot display content of binary file: {shown}"))),
         (_, Some(file)) => {
-            let output = text_output(&file.text, (call.start, call.end), &shown)
+            let output = file_lines(&file.text, (call.start, call.end), &shown)
                 .map(|it| if unsaved { say_unsaved(it) } else { it });
             Ok(ToolOutput { file_knowledge: seen, ..output? })
         }
@@ -169,18 +167,6 @@ fn say_unsaved(mut output: ToolOutput) -> ToolOutput {
     let note = "[The editor has unsaved changes of this file: this is its text, the file on disk is different.]\n";
     output.content.insert(0, Part::text(note));
     output
-}
-
-/// Blocks.
-///
-/// # Errors
-/// The ignore files hide it.
-pub fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
-    let top = walk::root_of(real, &ctx.roots);
-    match top.is_some_and(|top| walk::is_ignored(&top, real, false, &IgnoreRules::of(ctx))) {
-        true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
-        false => Ok(()),
-    }
 }
 
 fn skipped(text: String) -> ToolOutput {
@@ -195,69 +181,6 @@ fn media_output(mime: &str, bytes: &[u8], path: &AbsPath, shown: &str) -> ToolOu
         summary: Some(format!("Read {what} file: {shown}")),
         ..ToolOutput::default()
     }
-}
-
-/// A file's text as far as it goes at once, with a word about the rest.
-///
-/// # Errors
-/// None: it begins with the first line.
-pub fn whole_text(text: &str, shown: &str) -> Result<ToolOutput, ToolError> {
-    text_output(text, (None, None), shown)
-}
-
-fn text_output(text: &str, (start, end): (Option<usize>, Option<usize>), shown: &str) -> Result<ToolOutput, ToolError> {
-    let text = text_file::to_lf(text);
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let total = lines.len();
-    let from = start.unwrap_or(1) - 1;
-    if from > 0 && from >= total {
-        return Err(invalid(format!("start_line {} is past the end of {shown}, which has {total} lines.", from + 1)));
-    }
-    let limit = from.saturating_add(MAX_LINES);
-    let range = from..end.unwrap_or(limit).min(limit).min(total);
-    let mut shortened = false;
-    let mut body = String::new();
-    for line in lines.get(range.clone()).unwrap_or_default() {
-        shortened |= push_line(&mut body, line);
-    }
-    if range == (0..total) && !shortened {
-        return Ok(ToolOutput::text(body));
-    }
-    let mut summary = format!("Read lines {}-{} of {total} from {shown}", range.start + 1, range.end);
-    if shortened {
-        summary.push_str(" (some lines were shortened)");
-    }
-    let data = json!({"startLine": range.start + 1, "endLine": range.end, "totalLines": total});
-    Ok(ToolOutput { summary: Some(summary), data, ..ToolOutput::text(header(&range, total, shortened) + &body) })
-}
-
-/// Whether the line had to be cut.
-fn push_line(body: &mut String, line: &str) -> bool {
-    let cut = line.char_indices().nth(MAX_LINE_CHARS).filter(|it| line.get(it.0..) != Some("\n"));
-    let Some((at, _)) = cut else {
-        body.push_str(line);
-        return false;
-    };
-    body.push_str(line.get(..at).unwrap_or_default());
-    body.push_str("... [truncated]");
-    body.push_str(if line.ends_with('\n') { "\n" } else { "" });
-    true
-}
-
-fn header(range: &Range<usize>, total: usize, shortened: bool) -> String {
-    let mut res = String::from("IMPORTANT: The file content has been truncated.\n");
-    let note = if shortened { " (some lines were shortened)" } else { "" };
-    _ = writeln!(res, "Status: Showing lines {}-{} of {total} total lines{note}.", range.start + 1, range.end);
-    if range.end < total {
-        _ = writeln!(
-            res,
-            "Action: To read more of the file, you can use the 'start_line' and 'end_line' parameters in a subsequent \
-             'read_file' call. For example, to read the next section of the file, use start_line: {}.",
-            range.end + 1
-        );
-    }
-    res.push_str("\n--- FILE CONTENT (truncated) ---\n");
-    res
 }
 
 #[cfg(test)]

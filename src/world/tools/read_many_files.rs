@@ -16,8 +16,9 @@ use crate::{
         disk,
         tools::{
             Builtin, Task, ToolContext,
+            file_lines::file_lines,
             params::{CallArguments, invalid},
-            paths, read_file, schema, text_file,
+            paths, schema, text_file,
             walk::{self, Excludes, IgnoreRules, META, WalkPlan},
         },
     },
@@ -69,7 +70,7 @@ impl FoundFiles {
             }
         }
         for it in &res.all {
-            read_file::check_ignored(it, &disk::real_path(it).unwrap_or_else(|_| it.clone()), ctx)?;
+            walk::check_ignored(it, &disk::real_path(it).unwrap_or_else(|_| it.clone()), ctx)?;
         }
         let (include, exclude) = (matcher(&patterns)?, matcher(&call.exclude)?);
         for root in ctx.roots.iter().filter(|_| !patterns.is_empty()) {
@@ -188,7 +189,7 @@ async fn content(path: &AbsPath, ctx: &ToolContext) -> String {
         match loaded.bytes.as_deref().map(text_file::decode) {
             None => Err(ToolError::new("file_not_found", "There is no such file.")),
             Some(None) => Err(ToolError::new("read_content_failure", "It is no text file.")),
-            Some(Some(file)) => read_file::whole_text(&file.text, &shown),
+            Some(Some(file)) => file_lines(&file.text, (None, None), &shown),
         }
     };
     match read.await {

@@ -13,7 +13,10 @@ use crate::{
     base::{guarded_names::SECRETS, path::AbsPath, tool::ToolError},
     world::{
         disk,
-        tools::{ToolContext, ToolSettings, params::CallArguments},
+        tools::{
+            ToolContext, ToolSettings,
+            params::{CallArguments, invalid},
+        },
     },
 };
 
@@ -66,6 +69,18 @@ impl IgnoreRules {
 pub fn check_cancelled(cancel: &CancellationToken) -> Result<(), ToolError> {
     match cancel.is_cancelled() {
         true => Err(ToolError::new("cancelled", "The search was cancelled.")),
+        false => Ok(()),
+    }
+}
+
+/// Blocks.
+///
+/// # Errors
+/// The ignore files hide it.
+pub fn check_ignored(path: &AbsPath, real: &AbsPath, ctx: &ToolContext) -> Result<(), ToolError> {
+    let top = root_of(real, &ctx.roots);
+    match top.is_some_and(|top| is_ignored(&top, real, false, &IgnoreRules::of(ctx))) {
+        true => Err(invalid(format!("File path '{path}' is ignored by configured ignore patterns."))),
         false => Ok(()),
     }
 }
